@@ -1,0 +1,92 @@
+"""Ladderboard: a leaderboard that stays honest.
+
+>>> import ladderboard as lb
+>>> mechanism = lb.ShakyLadder.calibrated(n=10_000, questions=1_000)
+>>> session = mechanism.start(n=10_000, tape=lb.Tape(seed=7))
+>>> session.ask(risk=0.31).value
+0.31
+
+A name is loaded from its room when it is first used, so that ``import ladderboard`` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ladderboard import errors, losses, mechanisms, tape, testing
+    from ladderboard.errors import LadderboardError
+    from ladderboard.losses import Loss, Metric, loss, metric
+    from ladderboard.mechanisms import (
+        BootstrapLadder,
+        Exact,
+        Ladder,
+        Mechanism,
+        Noisy,
+        OneBit,
+        ParameterFreeLadder,
+        Release,
+        Releases,
+        Rounded,
+        Session,
+        ShakyLadder,
+        Thresholdout,
+        leaderboard_error,
+        mechanism,
+    )
+    from ladderboard.tape import NumpyTape, Tape
+
+__version__ = "0.1.0.dev0"
+
+__all__ = [
+    "BootstrapLadder",
+    "Exact",
+    "Ladder",
+    "LadderboardError",
+    "Loss",
+    "Mechanism",
+    "Metric",
+    "Noisy",
+    "NumpyTape",
+    "OneBit",
+    "ParameterFreeLadder",
+    "Release",
+    "Releases",
+    "Rounded",
+    "Session",
+    "ShakyLadder",
+    "Tape",
+    "Thresholdout",
+    "__version__",
+    "errors",
+    "leaderboard_error",
+    "loss",
+    "losses",
+    "mechanism",
+    "mechanisms",
+    "metric",
+    "tape",
+    "testing",
+]
+
+_ROOMS = ("errors", "losses", "mechanisms", "tape", "testing")
+# Where the public names live; everything else in __all__ is a mechanism or is told by one.
+_HOMES = {
+    "LadderboardError": "errors",
+    **dict.fromkeys(("Loss", "Metric", "loss", "metric"), "losses"),
+    **dict.fromkeys(("NumpyTape", "Tape"), "tape"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        found: Any = import_module(f"ladderboard.{name}")
+    elif name in __all__:
+        found = getattr(import_module(f"ladderboard.{_HOMES.get(name, 'mechanisms')}"), name)
+    else:
+        raise AttributeError(f"module 'ladderboard' has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,95 @@
+"""Reading settings: one check and one sentence for every number a person may type."""
+
+from __future__ import annotations
+
+import math
+import operator
+from numbers import Real
+from typing import Any
+
+from ladderboard.errors import InvalidSetting
+
+__all__ = ["interval", "number", "whole"]
+
+
+def number(
+    name: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    below: float | None = None,
+    at_most: float | None = None,
+) -> float:
+    """Return ``value`` as a finite float within its limits, or refuse it by ``name``.
+
+    >>> number("step", 0.01, above=0)
+    0.01
+    >>> number("step", "0.01", above=0)
+    Traceback (most recent call last):
+    ...
+    ladderboard.errors.InvalidSetting: step must be a number above 0; got '0.01'.
+    """
+    limits = [
+        f"{word} {limit:g}"
+        for word, limit in (
+            ("above", above),
+            ("at least", at_least),
+            ("below", below),
+            ("at most", at_most),
+        )
+        if limit is not None
+    ]
+    good = isinstance(value, Real) and not isinstance(value, bool)
+    read = float(value) if good else math.nan
+    if (
+        not math.isfinite(read)
+        or (above is not None and read <= above)
+        or (at_least is not None and read < at_least)
+        or (below is not None and read >= below)
+        or (at_most is not None and read > at_most)
+    ):
+        rule = " and ".join(limits)
+        raise InvalidSetting(f"{name} must be a number{' ' + rule if rule else ''}; got {value!r}.")
+    return read
+
+
+def whole(name: str, value: Any, *, at_least: int, at_most: int | None = None) -> int:
+    """Return ``value`` as an int within its limits, or refuse it by ``name``.
+
+    A float that is a whole number is taken, because people write ``n=1e4``.
+
+    >>> whole("n", 1e4, at_least=1)
+    10000
+    """
+    read: int | None = None
+    if not isinstance(value, bool):
+        try:
+            read = operator.index(value)
+        except TypeError:
+            if isinstance(value, Real) and float(value).is_integer():
+                read = int(float(value))
+    if read is None or read < at_least or (at_most is not None and read > at_most):
+        limit = "" if at_most is None else f" and at most {at_most}"
+        raise InvalidSetting(
+            f"{name} must be a whole number of at least {at_least}{limit}; got {value!r}."
+        )
+    return read
+
+
+def interval(name: str, value: Any, *, within: float = math.inf) -> tuple[float, float]:
+    """Return ``value`` as an ordered pair of finite floats, or refuse it by ``name``.
+
+    >>> interval("range", [0, 10])
+    (0.0, 10.0)
+    """
+    try:
+        low, high = value
+    except (TypeError, ValueError):
+        low = high = None
+    if isinstance(low, Real) and isinstance(high, Real):
+        pair = (float(low), float(high))
+        if -within <= pair[0] < pair[1] <= within and all(map(math.isfinite, pair)):
+            return pair
+    limit = "" if math.isinf(within) else f" within [{-within:g}, {within:g}]"
+    raise InvalidSetting(f"{name} must be a pair of numbers, low < high{limit}; got {value!r}.")

@@ -1,0 +1,110 @@
+"""Every exception of the house.
+
+::
+
+    LadderboardError
+    ├── InvalidInput (ValueError)      what was given cannot be used
+    │   ├── InvalidSetting             a loss, a tape or a mechanism is described wrongly
+    │   │   ├── OutsideTheorem         the paper's theorem does not cover these settings
+    │   │   └── NoPerExampleLoss       a metric that is not a mean of per-example losses
+    │   ├── InvalidLabels              the owner's labels do not fit the loss
+    │   ├── InvalidPredictions         predictions cannot be scored, whatever the labels are
+    │   ├── InvalidRisk                a risk, or a vector of losses, outside its range
+    │   └── InvalidState               a saved state does not belong here
+    ├── BrokenLoss                     a custom loss returned something that is not a loss
+    ├── BudgetSpent                    no question is left
+    ├── SessionClosed                  the session was closed; it answers no more
+    └── MissingDependency (ImportError)  an optional part is not installed
+
+Every message is one or two sentences: the rule, what was received, what to type instead.
+No message ever holds a key, and none that a participant may see depends on the labels.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BrokenLoss",
+    "BudgetSpent",
+    "InvalidInput",
+    "InvalidLabels",
+    "InvalidPredictions",
+    "InvalidRisk",
+    "InvalidSetting",
+    "InvalidState",
+    "LadderboardError",
+    "MissingDependency",
+    "NoPerExampleLoss",
+    "OutsideTheorem",
+    "SessionClosed",
+]
+
+
+class LadderboardError(Exception):
+    """Anything that Ladderboard refuses or cannot do."""
+
+
+class InvalidInput(LadderboardError, ValueError):
+    """What was given cannot be used; nothing was changed.
+
+    ``positions`` are those of the first offending rows (at most ten), where rows are to blame,
+    so that a room that knows the ids can name them.
+    """
+
+    def __init__(self, message: str, *, positions: tuple[int, ...] = ()) -> None:
+        super().__init__(message)
+        self.positions = positions
+
+
+class InvalidSetting(InvalidInput):
+    """A loss, a tape or a mechanism is described wrongly."""
+
+
+class OutsideTheorem(InvalidSetting):
+    """The paper's theorem does not cover these settings.
+
+    ``least_n`` is the least number of examples that would do, or None where none does.
+    """
+
+    def __init__(self, message: str, *, least_n: int | None = None) -> None:
+        super().__init__(message)
+        self.least_n = least_n
+
+
+class NoPerExampleLoss(InvalidSetting):
+    """The metric is not a mean of bounded per-example losses; ``nearest`` names one that is."""
+
+    def __init__(self, message: str, *, nearest: str) -> None:
+        super().__init__(message)
+        self.nearest = nearest
+
+
+class InvalidLabels(InvalidInput):
+    """The owner's labels do not fit the loss. For the owner's eyes: it speaks of labels."""
+
+
+class InvalidPredictions(InvalidInput):
+    """Predictions cannot be scored. The message is the same whatever the labels are."""
+
+
+class InvalidRisk(InvalidInput):
+    """A risk, or a vector of losses, is not a number in its range."""
+
+
+class InvalidState(InvalidInput):
+    """A saved state is damaged, or belongs to another mechanism, tape or version."""
+
+
+class BrokenLoss(LadderboardError):
+    """A custom loss returned something that is not one number in [0, 1] for every example."""
+
+
+class BudgetSpent(LadderboardError):
+    """No question is left."""
+
+
+class SessionClosed(LadderboardError):
+    """The session was closed; it answers no more questions."""
+
+
+class MissingDependency(LadderboardError, ImportError):
+    """An optional part is not installed; the message holds the command that installs it."""

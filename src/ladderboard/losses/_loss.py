@@ -1,0 +1,99 @@
+"""What every loss is: a frozen description with a vectorised per-example function."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ladderboard.errors import BrokenLoss, InvalidLabels, InvalidPredictions
+from ladderboard.losses._arrays import read_values
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Loss"]
+
+
+@dataclass(frozen=True)
+class Loss(ABC):
+    """A bounded cost of a prediction: a number in [0, 1] for every example.
+
+    Calling it scores predictions against labels. The same work in three parts, for whoever asks
+    often: ``read_labels`` once (the owner's part, its refusals speak of labels),
+    ``read_predictions`` for each question (the participant's part, its refusals never do), then
+    ``per_example`` on what the two returned.
+
+    ``range`` is the declared interval of the targets where a loss needs one, ``unit`` what a loss
+    of 1 is worth in the metric's own unit.
+    """
+
+    name: ClassVar[str]
+    range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+
+    @property
+    def unit(self) -> float:
+        """What a loss of 1 is worth in the metric's own unit."""
+        return 1.0
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameters that, with the name, are the loss's identity; JSON-able."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in values.items()
+        }
+
+    def describe(self) -> dict[str, Any]:
+        """Return name and parameters; ``ladderboard.loss`` takes them back."""
+        return {"loss": self.name, **self.params}
+
+    def read_labels(self, labels: Any) -> NDArray[Any]:
+        """Check the owner's labels and bring them into the form ``per_example`` takes."""
+        read = read_values(labels, "labels", InvalidLabels)
+        if read.ndim != 1 or not len(read):
+            raise InvalidLabels(f"labels must be a vector, not empty; got the shape {read.shape}.")
+        return read
+
+    @abstractmethod
+    def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+        """Check predictions, knowing of the labels only their shape."""
+
+    @abstractmethod
+    def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
+        """Return the loss of every example, from what the two readers returned."""
+
+    def score(self, labels: NDArray[Any], predictions: Any) -> NDArray[np.float64]:
+        """Score predictions against labels that ``read_labels`` returned."""
+        read = self.read_predictions(predictions, labels.shape)
+        return _checked(self, self.per_example(labels, read), len(labels))
+
+    def __call__(self, labels: Any, predictions: Any) -> NDArray[np.float64]:
+        """Score predictions against labels: one number in [0, 1] for each example."""
+        return self.score(self.read_labels(labels), predictions)
+
+
+def _checked(loss: Loss, values: Any, n: int) -> NDArray[np.float64]:
+    """Return what a loss gave if it is a loss. No number is printed: it would tell of labels."""
+    try:
+        read = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        read = np.empty((0, 0))
+    if read.shape != (n,):
+        raise BrokenLoss(f"The loss {loss.name} must return one number for each of {n} examples.")
+    if not ((read >= 0) & (read <= 1)).all():  # False for NaN
+        raise BrokenLoss(f"The loss {loss.name} must return numbers in [0, 1]; some are not.")
+    return read
+
+
+def one_for_each(read: NDArray[Any], n: int) -> NDArray[Any]:
+    """Refuse predictions that are not a vector with one value for each example."""
+    if read.shape != (n,):
+        raise InvalidPredictions(
+            f"predictions must hold one value for each of the {n} examples; "
+            f"got the shape {read.shape}."
+        )
+    return read

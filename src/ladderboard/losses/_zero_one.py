@@ -1,0 +1,52 @@
+"""Zero-one loss: right or wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ladderboard.errors import InvalidPredictions
+from ladderboard.losses._arrays import different, read_values
+from ladderboard.losses._classes import Classes, check_in_classes, read_classes
+from ladderboard.losses._loss import Loss, one_for_each
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["ZeroOne"]
+
+
+@dataclass(frozen=True)
+class ZeroOne(Loss):
+    """0 where the prediction is the label, 1 where it is not.
+
+    Classes may be declared, to have the owner's labels checked against them. A prediction that is
+    no class is simply wrong.
+
+    Examples
+    --------
+    >>> ZeroOne()(["cat", "dog", "cat"], ["cat", "cat", "bird"]).tolist()
+    [0.0, 1.0, 1.0]
+    """
+
+    name: ClassVar[str] = "zero_one"
+
+    classes: Classes | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", read_classes(self.classes, optional=True))
+
+    def read_labels(self, labels: Any) -> NDArray[Any]:
+        """Check that labels are a vector, of the declared classes if there are any."""
+        read = super().read_labels(labels)
+        if self.classes is not None:
+            check_in_classes(read, self.classes)
+        return read
+
+    def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+        """One value for each example."""
+        return one_for_each(read_values(predictions, "predictions", InvalidPredictions), shape[0])
+
+    def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
+        """1 where they differ."""
+        return different(labels, predictions)

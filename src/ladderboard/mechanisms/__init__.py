@@ -1,0 +1,53 @@
+"""What is said about a risk.
+
+A *mechanism* is a frozen description with a pure step: from a state, a question and its draws to
+the next state and a release. One state machine a file, no clock, no disk, no global random state.
+``mechanism.start(n=...)`` gives a :class:`Session`, which holds the state, asks the tape and counts
+questions. To write one of your own, subclass :class:`Mechanism` and run
+``ladderboard.testing.check_mechanism`` on it.
+"""
+
+from ladderboard.mechanisms._bootstrap import BootstrapLadder
+from ladderboard.mechanisms._calibrated import Calibrated
+from ladderboard.mechanisms._error import leaderboard_error
+from ladderboard.mechanisms._exact import Exact
+from ladderboard.mechanisms._ladder import Ladder
+from ladderboard.mechanisms._mechanism import Mechanism
+from ladderboard.mechanisms._noisy import Noisy
+from ladderboard.mechanisms._one_bit import OneBit
+from ladderboard.mechanisms._paper import PaperSettings, paper_settings
+from ladderboard.mechanisms._parameter_free import ParameterFreeLadder
+from ladderboard.mechanisms._registry import MECHANISMS, mechanism
+from ladderboard.mechanisms._release import Release, Releases
+from ladderboard.mechanisms._rounded import Rounded
+from ladderboard.mechanisms._session import Session
+from ladderboard.mechanisms._shaky_ladder import ShakyLadder
+from ladderboard.mechanisms._step import Seen, SeenMany, Setup, Step, StepMany
+from ladderboard.mechanisms._thresholdout import Thresholdout
+
+__all__ = [
+    "MECHANISMS",
+    "BootstrapLadder",
+    "Calibrated",
+    "Exact",
+    "Ladder",
+    "Mechanism",
+    "Noisy",
+    "OneBit",
+    "PaperSettings",
+    "ParameterFreeLadder",
+    "Release",
+    "Releases",
+    "Rounded",
+    "Seen",
+    "SeenMany",
+    "Session",
+    "Setup",
+    "ShakyLadder",
+    "Step",
+    "StepMany",
+    "Thresholdout",
+    "leaderboard_error",
+    "mechanism",
+    "paper_settings",
+]

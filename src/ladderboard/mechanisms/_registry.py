@@ -1,0 +1,59 @@
+"""Mechanisms by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ladderboard.errors import InvalidSetting
+from ladderboard.mechanisms._bootstrap import BootstrapLadder
+from ladderboard.mechanisms._exact import Exact
+from ladderboard.mechanisms._ladder import Ladder
+from ladderboard.mechanisms._noisy import Noisy
+from ladderboard.mechanisms._one_bit import OneBit
+from ladderboard.mechanisms._parameter_free import ParameterFreeLadder
+from ladderboard.mechanisms._rounded import Rounded
+from ladderboard.mechanisms._shaky_ladder import ShakyLadder
+from ladderboard.mechanisms._thresholdout import Thresholdout
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ladderboard.mechanisms._mechanism import Mechanism
+
+__all__ = ["MECHANISMS", "mechanism"]
+
+MECHANISMS: dict[str, type[Mechanism]] = {
+    each.name: each
+    for each in (
+        ShakyLadder,
+        Ladder,
+        ParameterFreeLadder,
+        Exact,
+        Rounded,
+        Noisy,
+        Thresholdout,
+        BootstrapLadder,
+        OneBit,
+    )
+}
+
+
+def mechanism(name: str | Mapping[str, Any], **settings: Any) -> Mechanism:
+    """Return a mechanism from its name and settings, or from what ``describe`` returned.
+
+    >>> mechanism("ladder", step=0.01)
+    Ladder(step=0.01, grid=None)
+    >>> mechanism(mechanism("ladder", step=0.01).describe())
+    Ladder(step=0.01, grid=None)
+    """
+    if not isinstance(name, str):
+        settings = {**name, **settings}
+        name = settings.pop("mechanism", "")
+    if name not in MECHANISMS:
+        raise InvalidSetting(
+            f"There is no mechanism named {name!r}; there is {', '.join(sorted(MECHANISMS))}."
+        )
+    try:
+        return MECHANISMS[name](**settings)
+    except TypeError as error:
+        raise InvalidSetting(f"{name} does not take these settings: {error}.") from None

@@ -1,0 +1,339 @@
+"""A session: one ladder's state, asked question by question."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ladderboard import _settings
+from ladderboard.errors import InvalidRisk, InvalidSetting, InvalidState, SessionClosed
+from ladderboard.mechanisms import _fixed
+from ladderboard.mechanisms._release import Release, Releases
+from ladderboard.mechanisms._step import Seen, SeenMany, Setup
+from ladderboard.tape import Tape
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from ladderboard.mechanisms._mechanism import Mechanism
+
+__all__ = ["Session"]
+
+_FORMAT = 1
+# Within this range every fixed-point number, and its sum with noise, is exact in a double too.
+_WIDEST = 1000
+_LADDERS = 2**63
+
+
+class Session:
+    """A mechanism at work: it counts questions, holds the state and asks the tape.
+
+    Made by ``mechanism.start`` or ``mechanism.resume``. A refusal changes nothing. Not for use by
+    several threads at once; a guard is.
+
+    Examples
+    --------
+    >>> import ladderboard as lb
+    >>> session = lb.Ladder(step=0.05).start(n=1000)
+    >>> session.ask(risk=0.31)
+    Release(value=0.3, score=0.3, improved=True, question=1)
+    >>> session.ask(risk=0.29)
+    Release(value=0.3, score=None, improved=False, question=2)
+    >>> again = lb.Ladder(step=0.05).resume(session.state)
+    >>> again.ask(risk=0.2) == session.ask(risk=0.2)
+    True
+    """
+
+    __slots__ = (
+        "_closed",
+        "_ladder",
+        "_laws",
+        "_mechanism",
+        "_question",
+        "_setup",
+        "_state",
+        "_tape",
+    )
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        setup: Setup,
+        tape: Tape,
+        ladder: int,
+        *,
+        state: Any,
+        question: int = 0,
+        closed: bool = False,
+    ) -> None:
+        self._mechanism = mechanism
+        self._setup = setup
+        self._tape = tape
+        self._ladder = ladder
+        self._laws = mechanism.laws
+        self._state = state
+        self._question = question
+        self._closed = closed
+
+    @classmethod
+    def start(
+        cls,
+        mechanism: Mechanism,
+        *,
+        n: int,
+        tape: Tape | None,
+        risk_range: tuple[float, float],
+        ladder: int,
+    ) -> Session:
+        """See ``Mechanism.start``."""
+        setup = Setup(
+            _settings.whole("n", n, at_least=1),
+            *_settings.interval("risk_range", risk_range, within=_WIDEST),
+        )
+        ladder = _settings.whole("ladder", ladder, at_least=0, at_most=_LADDERS)
+        mechanism.check(setup)
+        tape = _tape(tape)
+        draws = tape.draw(mechanism.laws, ladder=ladder, question=0)
+        return cls(mechanism, setup, tape, ladder, state=mechanism.begin(setup, draws))
+
+    @classmethod
+    def resume(
+        cls, mechanism: Mechanism, written: Mapping[str, Any], *, tape: Tape | None
+    ) -> Session:
+        """See ``Mechanism.resume``."""
+        try:
+            if written["format"] != _FORMAT:
+                raise InvalidState(
+                    f"The saved state has format {written['format']!r}; this version reads "
+                    f"format {_FORMAT}."
+                )
+            if written["mechanism"] != mechanism.describe():
+                raise InvalidState(
+                    "The saved state belongs to another mechanism; resume it with the settings "
+                    "it was started with."
+                )
+            tape = _tape(tape)
+            if mechanism.laws and written["tape"] != tape.fingerprint:
+                raise InvalidState(
+                    "The saved state belongs to another tape; resume it with the seed or key it "
+                    "was started with."
+                )
+            setup = Setup(
+                _settings.whole("n", written["n"], at_least=1),
+                *_settings.interval("risk_range", written["risk_range"], within=_WIDEST),
+            )
+            return cls(
+                mechanism,
+                setup,
+                tape,
+                _settings.whole("ladder", written["ladder"], at_least=0, at_most=_LADDERS),
+                state=mechanism.thaw(written["state"], setup),
+                question=_settings.whole("question", written["question"], at_least=0),
+                closed=bool(written["closed"]),
+            )
+        except InvalidState:
+            raise
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidState(
+                "The saved state is damaged; give back what session.state returned."
+            ) from error
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Everything needed to go on later, JSON-able. Secret: it may hold noise still in use."""
+        return {
+            "format": _FORMAT,
+            "mechanism": self._mechanism.describe(),
+            "n": self._setup.n,
+            "risk_range": [self._setup.low, self._setup.high],
+            "ladder": self._ladder,
+            "question": self._question,
+            "closed": self._closed,
+            "tape": self._tape.fingerprint if self._laws else None,
+            "state": self._mechanism.freeze(self._state),
+        }
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The mechanism at work."""
+        return self._mechanism
+
+    @property
+    def questions(self) -> int:
+        """How many questions were answered."""
+        return self._question
+
+    @property
+    def closed(self) -> bool:
+        """Whether the session was closed."""
+        return self._closed
+
+    @property
+    def value(self) -> float | None:
+        """The estimate that stands now; R_0 before the first question, None where none is told."""
+        if self._closed:
+            return self._mechanism.close(self._state)
+        return self._mechanism.value(self._state)
+
+    def close(self) -> float | None:
+        """End the session and return its last estimate, also where it was kept back so far."""
+        self._closed = True
+        return self.value
+
+    def ask(
+        self,
+        *,
+        risk: float | None = None,
+        losses: ArrayLike | None = None,
+        training: float | None = None,
+        context: bytes = b"",
+    ) -> Release:
+        """Ask one question.
+
+        Parameters
+        ----------
+        risk
+            The model's mean loss on the holdout.
+        losses
+            Or its loss on every example; some mechanisms need this.
+        training
+            The model's mean loss on its training data, for ``Thresholdout``.
+        context
+            Bytes that make the noise of this question its own, such as the submission's digest.
+        """
+        if self._closed:
+            raise SessionClosed("The session is closed; start another to ask again.")
+        mechanism = self._mechanism
+        seen = self._look(risk, losses, training)
+        question = self._question + 1
+        draws = self._tape.draw(self._laws, ladder=self._ladder, question=question, context=context)
+        state, value, score, improved = mechanism.advance(self._setup, self._state, seen, draws)
+        self._state = state
+        self._question = question
+        return Release(value, score, improved, question)
+
+    def ask_many(self, risks: ArrayLike, *, training: ArrayLike | None = None) -> Releases:
+        """Ask about many models that were chosen beforehand; the same as asking one by one."""
+        if self._closed:
+            raise SessionClosed("The session is closed; start another to ask again.")
+        mechanism = self._mechanism
+        if mechanism.needs == "losses":
+            raise InvalidRisk(_needs_losses(mechanism))
+        read = _vector("risks", risks)
+        self._check_risks(read)
+        other = self._training_many(training, len(read))
+        first = self._question + 1
+        draws = self._tape.draw_many(self._laws, ladder=self._ladder, first=first, count=len(read))
+        state, value, score, improved = mechanism.advance_many(
+            self._setup, self._state, SeenMany(read, other), draws
+        )
+        self._state = state
+        self._question += len(read)
+        return Releases(value, score, improved, np.arange(first, first + len(read)))
+
+    def _look(self, risk: float | None, losses: ArrayLike | None, training: float | None) -> Seen:
+        mechanism = self._mechanism
+        vector = None
+        if losses is not None:
+            if risk is not None:
+                raise InvalidRisk("Give risk or losses, not both.")
+            vector = self._losses(losses)
+            risk = min(max(_fixed.mean(vector), self._setup.low), self._setup.high)
+        elif mechanism.needs == "losses":
+            raise InvalidRisk(_needs_losses(mechanism))
+        low, high = self._setup.low, self._setup.high
+        # The value itself is never printed: a risk is a secret wherever this is called from.
+        if type(risk) is not float:
+            if not isinstance(risk, Real) or isinstance(risk, bool):
+                raise InvalidRisk("ask needs risk=, one number, or losses=, one for each example.")
+            risk = float(risk)
+        if not low <= risk <= high:
+            raise InvalidRisk(f"risk must be a finite number in [{low:g}, {high:g}].")
+        if training is not None or mechanism.needs_training:
+            training = self._training(training)
+        return Seen(risk, vector, training)
+
+    def _losses(self, losses: ArrayLike) -> NDArray[np.float64]:
+        vector = _vector("losses", losses)
+        if len(vector) != self._setup.n:
+            raise InvalidRisk(
+                f"losses must hold one number for each of the {self._setup.n} examples; "
+                f"got {len(vector)}."
+            )
+        self._check_risks(vector, "losses")
+        return vector
+
+    def _check_risks(self, vector: NDArray[np.float64], name: str = "risks") -> None:
+        low, high = self._setup.low, self._setup.high
+        good = (vector >= low) & (vector <= high)  # False for NaN
+        if not good.all():
+            bad = np.flatnonzero(~good)
+            raise InvalidRisk(
+                f"{name} must be finite numbers in [{low:g}, {high:g}]; {len(bad)} are not.",
+                positions=tuple(bad[:10].tolist()),
+            )
+
+    def _training(self, training: float | None) -> float:
+        if not self._mechanism.needs_training:
+            raise InvalidSetting(
+                f"{self._mechanism.name} does not look at training=; leave it out."
+            )
+        low, high = self._setup.low, self._setup.high
+        if (
+            not isinstance(training, Real)
+            or isinstance(training, bool)
+            or not math.isfinite(training)
+            or not low <= training <= high
+        ):
+            raise InvalidRisk(
+                f"{self._mechanism.name} needs training=, the mean loss on the training data, "
+                f"in [{low:g}, {high:g}]; got {training!r}."
+            )
+        return float(training)
+
+    def _training_many(self, training: ArrayLike | None, count: int) -> NDArray[np.float64] | None:
+        if not self._mechanism.needs_training:
+            if training is not None:
+                self._training(None)
+            return None
+        if training is None:
+            raise InvalidRisk(
+                f"{self._mechanism.name} needs training=, one mean training loss for each risk."
+            )
+        vector = _vector("training", training)
+        self._check_risks(vector, "training")
+        if len(vector) != count:
+            raise InvalidRisk(
+                f"training must hold one number for each of the {count} risks; got {len(vector)}."
+            )
+        return vector
+
+
+def _tape(tape: Tape | None) -> Tape:
+    if tape is None:
+        return Tape()
+    if not isinstance(tape, Tape):
+        raise InvalidSetting(f"tape must be a Tape; got {type(tape).__name__}; try Tape(seed=7).")
+    return tape
+
+
+def _needs_losses(mechanism: Mechanism) -> str:
+    return (
+        f"{mechanism.name} compares models example by example; "
+        "ask one question at a time with losses=, the vector of per-example losses."
+    )
+
+
+def _vector(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    try:
+        vector = np.asarray(values)
+    except ValueError:  # ragged
+        vector = np.empty((0, 0))
+    if vector.ndim != 1 or vector.dtype.kind not in "biuf":
+        raise InvalidRisk(f"{name} must be a vector of numbers.")
+    return vector.astype(np.float64)

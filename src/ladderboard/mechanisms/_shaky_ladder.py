@@ -1,0 +1,208 @@
+"""The Shaky Ladder (Fig. 1), in the paper's form and in the form people should use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from ladderboard import _settings
+from ladderboard.errors import InvalidSetting
+from ladderboard.mechanisms import _fixed
+from ladderboard.mechanisms._calibrated import Calibrated, calibrated_settings
+from ladderboard.mechanisms._climb import Rung, climb_many, on_grid
+from ladderboard.mechanisms._mechanism import Mechanism
+from ladderboard.mechanisms._paper import PaperSettings, paper_settings
+from ladderboard.mechanisms._step import Seen, SeenMany, Setup, Step, StepMany
+from ladderboard.tape import DiscreteGaussian, DiscreteLaplace, Laplace
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ladderboard.tape import Draws, DrawsMany, Law
+
+__all__ = ["ShakyLadder"]
+
+
+@dataclass(frozen=True)
+class ShakyLadder(Mechanism):
+    """Release a model's risk, with noise, when it beats the best so far by a noisy step.
+
+    Parameters
+    ----------
+    step
+        How much lower a risk must be to be told (the paper's lambda).
+    compare_noise
+        Noise on the comparison (xi and xi_t): the standard deviation of a Gaussian law, the scale
+        of a Laplace law. This is what stops a patient attacker: a crossing may be luck in the
+        noise.
+    release_noise
+        Noise on what is told (xi'_t). This is what stops many accounts with one ladder each.
+    grid
+        Releases are multiples of this. With a grid they never rise: a crossing whose noisy value
+        is not lower by at least one cell changes nothing that can be seen. Without one this is
+        Fig. 1 as printed: unrounded, and a release may be higher than the last.
+    law
+        ``"gaussian"`` or ``"laplace"``.
+
+    Notes
+    -----
+    Noise is drawn exactly, as integers of 1e-12, and compared as integers. The one exception is
+    the paper's own variant, Laplace without a grid, which is continuous as printed.
+
+    Examples
+    --------
+    >>> import ladderboard as lb
+    >>> mechanism = lb.ShakyLadder(step=0.01, compare_noise=0.004, release_noise=0, grid=0.005)
+    >>> session = mechanism.start(n=10_000, tape=lb.Tape(seed=7))
+    >>> session.ask(risk=0.3141)
+    Release(value=0.315, score=0.315, improved=True, question=1)
+    >>> session.ask(risk=0.3139)
+    Release(value=0.315, score=None, improved=False, question=2)
+
+    References
+    ----------
+    Hardt, "Climbing a shaky ladder: Better adaptive risk estimation", 2017.
+    """
+
+    name: ClassVar[str] = "shaky_ladder"
+    state_type: ClassVar[type[Rung]] = Rung
+
+    step: float
+    compare_noise: float
+    release_noise: float
+    grid: float | None = None
+    law: Literal["gaussian", "laplace"] = "gaussian"
+    origin: PaperSettings | Calibrated | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _settings.number("step", self.step, at_least=0)
+        _settings.number("compare_noise", self.compare_noise, at_least=0)
+        _settings.number("release_noise", self.release_noise, at_least=0)
+        if self.grid is not None:
+            _settings.number("grid", self.grid, at_least=1 / _fixed.UNITS)
+        if self.law not in ("gaussian", "laplace"):
+            raise InvalidSetting(f"law must be 'gaussian' or 'laplace'; got {self.law!r}.")
+
+    @classmethod
+    def from_paper(cls, n: int, questions: int, beta: float = 0.05) -> ShakyLadder:
+        """Return Fig. 1 with the settings of Eq. (2): Laplace noise, no grid.
+
+        Refused where the theorem's conditions fail; the message says which, and the least n that
+        would do. The settings serve the proof. For use, take ``calibrated``.
+
+        >>> mechanism = ShakyLadder.from_paper(n=10_000, questions=1_000, beta=0.05)
+        >>> print(f"{mechanism.epsilon:.4g} {mechanism.noise_scale:.4g} {mechanism.step:.4g}")
+        0.03818 0.01145 0.5171
+        """
+        found = paper_settings(n, questions, beta)
+        found.check()
+        scale = found.noise_scale
+        return cls(
+            step=found.step, compare_noise=scale, release_noise=scale, law="laplace", origin=found
+        )
+
+    @classmethod
+    def calibrated(cls, n: int, questions: int, teams: int = 1) -> ShakyLadder:
+        """Return the settings to use: found by playing attacks and honest analysts against it.
+
+        ``origin`` tells where they come from.
+
+        >>> ShakyLadder.calibrated(n=10_000, questions=1_000)
+        ShakyLadder(step=0.01, compare_noise=0.004, release_noise=0.0, grid=0.005, law='gaussian')
+        """
+        found = calibrated_settings(n, questions, teams)
+        return cls(
+            step=found.step,
+            compare_noise=found.compare_noise,
+            release_noise=found.release_noise,
+            grid=found.grid,
+            origin=found,
+        )
+
+    @property
+    def epsilon(self) -> float | None:
+        """The paper's epsilon, for settings made by ``from_paper``."""
+        return self.origin.epsilon if isinstance(self.origin, PaperSettings) else None
+
+    @property
+    def delta(self) -> float | None:
+        """The paper's delta, for settings made by ``from_paper``."""
+        return self.origin.delta if isinstance(self.origin, PaperSettings) else None
+
+    @property
+    def noise_scale(self) -> float | None:
+        """The one scale of all noise (the paper's sigma), or None where there are two."""
+        return self.compare_noise if self.compare_noise == self.release_noise else None
+
+    @property
+    def continuous(self) -> bool:
+        """Whether this is the paper's variant: Laplace noise on the real line, no grid."""
+        return self.law == "laplace" and self.grid is None
+
+    @cached_property
+    def laws(self) -> tuple[Law, ...]:
+        """Slots of Fig. 1, step 2: xi_t on the risk, xi'_t on the release, xi''_t for later."""
+        if self.continuous:
+            compare: Law = Laplace(self.compare_noise)
+            return compare, Laplace(self.release_noise), compare
+        kind = DiscreteGaussian if self.law == "gaussian" else DiscreteLaplace
+        compare = kind(_fixed.to_units(self.compare_noise))
+        return compare, kind(_fixed.to_units(self.release_noise)), compare
+
+    @cached_property
+    def _units(self) -> tuple[int, int]:
+        return _fixed.to_units(self.step), _fixed.to_units(self.grid or 0)
+
+    def begin(self, setup: Setup, draws: Draws) -> Rung:
+        """R_0 is the worst risk there is; xi is drawn like any xi''."""
+        return Rung(setup.high if self.continuous else _fixed.to_units(setup.high), draws[2])
+
+    def advance(self, setup: Setup, state: Rung, seen: Seen, draws: Draws) -> Step:
+        """Fig. 1, step 3."""
+        best, slack = state
+        on_compare, on_release, next_slack = draws
+        if self.continuous:
+            step = self.step
+            risk = seen.risk
+            told = risk + on_release
+        else:
+            step, grid = self._units
+            risk = _fixed.to_units(seen.risk)
+            told = on_grid(setup, risk + on_release, grid) if grid else risk + on_release
+        crossed = risk + on_compare < best - step + slack
+        # With a grid, a crossing that would not lower R shows nothing.
+        moved = crossed and (self.grid is None or told < best)
+        value = self._say(told if moved else best)
+        return Step(
+            Rung(told if moved else best, next_slack if crossed else slack),
+            value,
+            value if moved else None,
+            moved and told < best,
+        )
+
+    def advance_many(self, setup: Setup, state: Rung, seen: SeenMany, draws: DrawsMany) -> StepMany:
+        """As ``advance``, for many questions."""
+        on_compare, on_release, slacks = draws
+        if self.continuous:
+            step: float = self.step
+            risks: NDArray[Any] = seen.risks
+            told = risks + on_release
+        else:
+            step, grid = self._units
+            risks = _fixed.many_to_units(seen.risks)
+            told = on_grid(setup, risks + on_release, grid) if grid else risks + on_release
+        done = climb_many(
+            state, step, risks + on_compare, told, slacks, forced_down=self.grid is not None
+        )
+        value = done.best if self.continuous else _fixed.many_from_units(done.best)
+        return StepMany(done.rung, value, np.where(done.moved, value, np.nan), done.improved)
+
+    def value(self, state: Rung) -> float:
+        """R as it stands."""
+        return self._say(state.best)
+
+    def _say(self, best: float) -> float:
+        return best if self.continuous else _fixed.from_units(best)  # type: ignore[arg-type]

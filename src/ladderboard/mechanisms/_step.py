@@ -1,0 +1,52 @@
+"""What goes into a step, and what comes out of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Seen", "SeenMany", "Setup", "Step", "StepMany"]
+
+
+class Setup(NamedTuple):
+    """What is fixed for a whole session: the number of examples and the range of the risk."""
+
+    n: int
+    low: float
+    high: float
+
+
+class Seen(NamedTuple):
+    """What a mechanism may look at for one question."""
+
+    risk: float
+    losses: NDArray[np.float64] | None
+    training: float | None
+
+
+class SeenMany(NamedTuple):
+    """What a mechanism may look at for many questions that were chosen beforehand."""
+
+    risks: NDArray[np.float64]
+    training: NDArray[np.float64] | None
+
+
+class Step(NamedTuple):
+    """What a question leads to: the next state, and what is said."""
+
+    state: Any
+    value: float | None
+    score: float | None
+    improved: bool
+
+
+class StepMany(NamedTuple):
+    """What many questions lead to: the last state, and what is said after each (None as NaN)."""
+
+    state: Any
+    value: NDArray[np.float64]
+    score: NDArray[np.float64]
+    improved: NDArray[np.bool_]

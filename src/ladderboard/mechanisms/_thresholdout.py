@@ -1,0 +1,95 @@
+"""Thresholdout (Dwork, Feldman, Hardt, Pitassi, Reingold, Roth 2015)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from ladderboard import _settings
+from ladderboard.errors import BudgetSpent
+from ladderboard.mechanisms._mechanism import Mechanism
+from ladderboard.mechanisms._step import Seen, Setup, Step
+from ladderboard.tape import Laplace
+
+if TYPE_CHECKING:
+    from ladderboard.tape import Draws, Law
+
+__all__ = ["Thresholdout"]
+
+
+class Guarded(NamedTuple):
+    """The lowest answer so far, the noise on the threshold, and how often the holdout spoke."""
+
+    best: float | None
+    slack: float
+    used: int
+
+
+@dataclass(frozen=True)
+class Thresholdout(Mechanism):
+    """Repeat the training risk while it agrees with the holdout, else say the holdout's, noisily.
+
+    Parameters
+    ----------
+    threshold
+        How far training and holdout may differ before the holdout speaks (T).
+    noise
+        Scale of the Laplace noise (sigma): sigma on an answer, 2 sigma on the threshold, 4 sigma
+        on the comparison.
+    budget
+        How often the holdout may speak (B); no limit if left out.
+
+    Examples
+    --------
+    >>> session = Thresholdout(threshold=0.04, noise=0).start(n=1000)
+    >>> session.ask(risk=0.30, training=0.28).score  # they agree: the training risk comes back
+    0.28
+    >>> session.ask(risk=0.30, training=0.10).score
+    0.3
+
+    References
+    ----------
+    Dwork et al., "Generalization in adaptive data analysis and holdout reuse", NIPS 2015, Fig. 1.
+    """
+
+    name: ClassVar[str] = "thresholdout"
+    needs_training: ClassVar[bool] = True
+    state_type: ClassVar[Any] = Guarded
+
+    threshold: float = 0.04
+    noise: float = 0.01
+    budget: int | None = None
+
+    def __post_init__(self) -> None:
+        _settings.number("threshold", self.threshold, at_least=0)
+        _settings.number("noise", self.noise, at_least=0)
+        if self.budget is not None:
+            _settings.whole("budget", self.budget, at_least=1)
+
+    @cached_property
+    def laws(self) -> tuple[Law, ...]:
+        """Slots: eta on the comparison, xi on the answer, gamma on the next threshold."""
+        return Laplace(4 * self.noise), Laplace(self.noise), Laplace(2 * self.noise)
+
+    def begin(self, setup: Setup, draws: Draws) -> Guarded:
+        """Start from a threshold with its first noise."""
+        return Guarded(None, draws[2], 0)
+
+    def advance(self, setup: Setup, state: Guarded, seen: Seen, draws: Draws) -> Step:
+        """Fig. 1 of Dwork et al., step 2."""
+        if self.budget is not None and state.used >= self.budget:
+            raise BudgetSpent(
+                f"The holdout spoke {self.budget} times, which was the budget; "
+                "start again on fresh data."
+            )
+        assert seen.training is not None  # noqa: S101 - the session refuses questions without it
+        on_compare, on_answer, next_slack = draws
+        best, slack, used = state
+        if abs(seen.risk - seen.training) > self.threshold + slack + on_compare:
+            score, slack, used = seen.risk + on_answer, next_slack, used + 1
+        else:
+            score = seen.training
+        improved = best is None or score < best
+        value = score if best is None or improved else best
+        return Step(Guarded(value, slack, used), value, score, improved)

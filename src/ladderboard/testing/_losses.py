@@ -1,0 +1,96 @@
+"""What every loss promises."""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ladderboard.errors import InvalidPredictions
+from ladderboard.losses import Custom, Loss, loss
+from ladderboard.testing._promise import promise, refuses
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["check_loss"]
+
+
+def check_loss(subject: Loss, labels: Sequence[Any], predictions: Sequence[Any]) -> None:
+    """Check that ``subject`` keeps the promises of a loss.
+
+    Parameters
+    ----------
+    subject
+        The loss to check.
+    labels, predictions
+        Valid examples of both, at least three rows, in any form the loss takes.
+
+    Examples
+    --------
+    >>> import ladderboard as lb
+    >>> check_loss(lb.loss("zero_one"), ["a", "b", "a"], ["a", "a", "b"])
+    """
+    label_rows, prediction_rows = _rows(labels), _rows(predictions)
+    n = len(label_rows)
+    promise(n >= 3, "check_loss needs at least three rows to work with.")
+    values = subject(labels, predictions)
+    _check_values(values, n)
+    promise(np.array_equal(values, subject(labels, predictions)), "Scoring twice must agree.")
+    backwards = subject(label_rows[::-1], prediction_rows[::-1])
+    promise(
+        np.array_equal(values[::-1], backwards),
+        "An example's loss must not depend on its place among the others.",
+    )
+    alone = np.concatenate(
+        [subject(label_rows[i : i + 1], prediction_rows[i : i + 1]) for i in range(n)]
+    )
+    promise(
+        np.allclose(values, alone, rtol=0, atol=1e-12),
+        "An example's loss must not depend on the other examples.",
+    )
+    _check_identity(subject)
+    _check_refusals(subject, labels, prediction_rows)
+
+
+def _rows(values: Sequence[Any]) -> Any:
+    return values if isinstance(values, np.ndarray) else list(values)
+
+
+def _check_values(values: Any, n: int) -> None:
+    promise(
+        isinstance(values, np.ndarray) and values.shape == (n,) and values.dtype == np.float64,
+        "A loss must return a vector of doubles, one for each example.",
+    )
+    promise(bool(((values >= 0) & (values <= 1)).all()), "Every loss must be a number in [0, 1].")
+
+
+def _check_identity(subject: Loss) -> None:
+    promise(hash(subject) == hash(subject), "A loss must be hashable.")
+    with refuses(AttributeError, "A loss must be frozen."):
+        subject.name = "another"  # type: ignore[misc]
+    if not isinstance(subject, Custom):
+        promise(
+            loss(subject.describe()) == subject,
+            "A loss must come back from its description; is it registered under its name?",
+        )
+        promise(pickle.loads(pickle.dumps(subject)) == subject, "A loss must survive pickling.")  # noqa: S301
+
+
+def _check_refusals(subject: Loss, labels: Any, predictions: Any) -> None:
+    sentence = "{} must be refused as InvalidPredictions."
+    shape = subject.read_labels(labels).shape
+    for bad, name in ((None, "None"), (float("nan"), "NaN"), (float("inf"), "An infinity")):
+        first = predictions[0]
+        spoiled = [_spoil(first, bad), *list(predictions)[1:]]
+        with refuses(InvalidPredictions, sentence.format(name)):
+            subject.read_predictions(spoiled, shape)
+    with refuses(InvalidPredictions, sentence.format("A missing row")):
+        subject.read_predictions(predictions[:-1], shape)
+    with refuses(InvalidPredictions, sentence.format("A single value")):
+        subject.read_predictions(0, shape)
+
+
+def _spoil(row: Any, bad: Any) -> Any:
+    return bad if np.ndim(row) == 0 else [bad, *list(row)[1:]]

@@ -1,0 +1,208 @@
+"""What every mechanism promises."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ladderboard.errors import InvalidInput, InvalidState, SessionClosed
+from ladderboard.mechanisms import MECHANISMS, Mechanism, Release, Session, mechanism
+from ladderboard.tape import NumpyTape, Tape
+from ladderboard.testing._promise import promise, refuses
+
+if TYPE_CHECKING:
+    from ladderboard.tape import Draws, Law
+
+__all__ = ["check_mechanism"]
+
+
+def check_mechanism(subject: Mechanism, *, n: int = 50, questions: int = 30, seed: int = 0) -> None:
+    """Check that ``subject`` keeps the promises of a mechanism.
+
+    Plays ``questions`` random questions on ``n`` examples: its answers follow the tape and nothing
+    else, survive JSON at any point, are the same one by one and all at once, every slot is drawn
+    whatever happens, and bad input is refused without a trace.
+
+    Examples
+    --------
+    >>> import ladderboard as lb
+    >>> check_mechanism(lb.Ladder(step=0.05))
+    """
+    rng = np.random.default_rng(seed)
+    asked = [_question(subject, n, rng) for _ in range(questions)]
+    for tape in (Tape(seed=seed), NumpyTape(seed=seed)):
+        said = _play(subject.start(n=n, tape=tape), asked)
+        _check_releases(subject, said)
+        again = _play(subject.start(n=n, tape=_copy(tape)), asked)
+        promise(said == again, "The same questions on the same tape must get the same answers.")
+        _check_resume(subject, n, tape, asked, said)
+        _check_bulk(subject, n, tape, asked, said)
+    _check_purity(subject, n, asked)
+    _check_slots(subject, n, asked, rng)
+    _check_ladders(subject, n, asked)
+    _check_identity(subject)
+    _check_refusals(subject, n, asked)
+    _check_close(subject, n, asked)
+
+
+def _question(subject: Mechanism, n: int, rng: np.random.Generator) -> dict[str, Any]:
+    losses = (rng.random(n) < rng.random()).astype(float)
+    question: dict[str, Any] = (
+        {"losses": losses} if subject.needs == "losses" else {"risk": float(losses.mean())}
+    )
+    if subject.needs_training:
+        question["training"] = float(rng.random())
+    return question
+
+
+def _play(session: Session, asked: list[dict[str, Any]]) -> list[Release]:
+    return [session.ask(**question) for question in asked]
+
+
+def _copy(tape: Tape) -> Tape:
+    copied: Tape = pickle.loads(pickle.dumps(tape))  # noqa: S301
+    return copied
+
+
+def _check_releases(subject: Mechanism, said: list[Release]) -> None:
+    for number, release in enumerate(said, start=1):
+        promise(release.question == number, "Questions must be counted from 1.")
+        promise(type(release.improved) is bool, "improved must be True or False.")
+        for told in (release.value, release.score):
+            promise(
+                told is None or (type(told) is float and math.isfinite(told)),
+                f"{subject.name} must say finite floats, or None.",
+            )
+
+
+def _check_resume(
+    subject: Mechanism, n: int, tape: Tape, asked: list[dict[str, Any]], said: list[Release]
+) -> None:
+    session = subject.start(n=n, tape=tape)
+    for at in range(len(asked) + 1):
+        written = json.dumps(session.state, allow_nan=False)
+        again = subject.resume(json.loads(written), tape=_copy(tape))
+        promise(
+            json.dumps(again.state, allow_nan=False) == written,
+            "A state must survive JSON bit for bit.",
+        )
+        promise(
+            _play(again, asked[at:]) == said[at:],
+            f"A session resumed after {at} questions must have the same future.",
+        )
+        if at < len(asked):
+            session.ask(**asked[at])
+
+
+def _check_bulk(
+    subject: Mechanism, n: int, tape: Tape, asked: list[dict[str, Any]], said: list[Release]
+) -> None:
+    if subject.needs == "losses":
+        return
+    half = len(asked) // 2
+    session = subject.start(n=n, tape=tape)
+    bulk: list[Release] = []
+    for part in (asked[:half], [], asked[half:]):
+        training = [each["training"] for each in part] if subject.needs_training else None
+        bulk += session.ask_many([each["risk"] for each in part], training=training)
+    promise(bulk == said, "Asking many at once must be the same as asking one by one.")
+    one_by_one = subject.start(n=n, tape=tape)
+    _play(one_by_one, asked)
+    promise(session.state == one_by_one.state, "Both ways must lead to the same state.")
+
+
+def _check_purity(subject: Mechanism, n: int, asked: list[dict[str, Any]]) -> None:
+    np.random.seed(12345)  # noqa: NPY002 - the global state is what must not matter
+    before = np.random.get_state()[1].tolist()  # type: ignore[index]  # noqa: NPY002
+    given = {key: np.copy(value) for key, value in asked[0].items()}
+    subject.start(n=n, tape=Tape(seed=1)).ask(**asked[0])
+    after = np.random.get_state()[1].tolist()  # type: ignore[index]  # noqa: NPY002
+    promise(before == after, "A mechanism must not touch the global random state.")
+    promise(
+        all(np.array_equal(asked[0][key], value) for key, value in given.items()),
+        "A mechanism must not change what it is given.",
+    )
+
+
+class _Recorder(Tape):
+    """A tape that remembers what was drawn where."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed=seed)
+        self.drawn: list[tuple[Any, ...]] = []
+
+    def draw(
+        self, laws: tuple[Law, ...], *, ladder: int, question: int, context: bytes = b""
+    ) -> Draws:
+        self.drawn.append((laws, ladder, question, context))
+        return super().draw(laws, ladder=ladder, question=question, context=context)
+
+
+def _check_slots(
+    subject: Mechanism, n: int, asked: list[dict[str, Any]], rng: np.random.Generator
+) -> None:
+    others = [_question(subject, n, rng) for _ in asked]
+    recorders = [_Recorder(seed=2), _Recorder(seed=2)]
+    for recorder, questions in zip(recorders, (asked, others), strict=True):
+        _play(subject.start(n=n, tape=recorder), questions)
+    promise(
+        recorders[0].drawn == recorders[1].drawn,
+        "What is drawn, and where, must not depend on the risks.",
+    )
+
+
+def _check_ladders(subject: Mechanism, n: int, asked: list[dict[str, Any]]) -> None:
+    if not subject.laws:
+        return
+    recorders = [_Recorder(seed=3), _Recorder(seed=3)]
+    for ladder, recorder in enumerate(recorders):
+        _play(subject.start(n=n, tape=recorder, ladder=ladder), asked)
+    shared = {at[1:] for at in recorders[0].drawn} & {at[1:] for at in recorders[1].drawn}
+    promise(not shared, "Two ladders must never share a draw.")
+
+
+def _check_identity(subject: Mechanism) -> None:
+    promise(hash(subject) == hash(subject), "A mechanism must be hashable.")
+    with refuses(AttributeError, "A mechanism must be frozen."):
+        subject.name = "another"  # type: ignore[misc]
+    description = json.loads(json.dumps(subject.describe(), allow_nan=False))
+    promise(description == subject.describe(), "A description must survive JSON.")
+    if subject.name in MECHANISMS:
+        promise(mechanism(description) == subject, "A mechanism must come back from it.")
+
+
+def _check_refusals(subject: Mechanism, n: int, asked: list[dict[str, Any]]) -> None:
+    session = subject.start(n=n, tape=Tape(seed=4))
+    session.ask(**asked[0])
+    before = json.dumps(session.state)
+    extra = {key: value for key, value in asked[0].items() if key == "training"}
+    bad: list[dict[str, Any]] = [{}, {"losses": np.zeros(n + 1)}, {"losses": np.full(n, 1.5)}]
+    bad += [{"losses": np.array([math.nan] + [0.0] * (n - 1))}, {"losses": np.zeros((n, 1))}]
+    bad += [{"risk": risk} for risk in (-0.1, 1.1, math.nan, math.inf, "0.3", None, True)]
+    bad += [{"risk": 0.5, "losses": np.zeros(n)}]
+    for question in bad:
+        with refuses(InvalidInput, f"{subject.name} must refuse {sorted(question)} of this kind."):
+            session.ask(**question, **extra)
+        promise(json.dumps(session.state) == before, "A refusal must not change the state.")
+    damaged = {**session.state, "mechanism": {"mechanism": "another"}}
+    with refuses(InvalidState, "The state of another mechanism must be refused."):
+        subject.resume(damaged, tape=Tape(seed=4))
+    if subject.laws:
+        with refuses(InvalidState, "Another tape must be refused."):
+            subject.resume(session.state, tape=Tape(seed=5))
+
+
+def _check_close(subject: Mechanism, n: int, asked: list[dict[str, Any]]) -> None:
+    session = subject.start(n=n, tape=Tape(seed=6))
+    _play(session, asked)
+    last = session.close()
+    promise(last is not None and math.isfinite(last), "Closing must tell the last estimate.")
+    promise(session.value == last, "After closing, value must be what close told.")
+    with refuses(SessionClosed, "A closed session must not answer."):
+        session.ask(**asked[0])
+    again = subject.resume(json.loads(json.dumps(session.state)), tape=Tape(seed=6))
+    promise(again.closed and again.value == last, "A closed session must stay closed.")

@@ -1,0 +1,185 @@
+"""What is refused, in which words, and that the words never depend on the labels."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ladderboard as lb
+from ladderboard.errors import (
+    InvalidLabels,
+    InvalidPredictions,
+    InvalidSetting,
+    LadderboardError,
+    NoPerExampleLoss,
+)
+from ladderboard.losses import METRICS, REFUSED
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "predictions"),
+    [
+        ("zero_one", {}, [1, 2]),
+        ("zero_one", {}, [[1], [2], [3]]),
+        ("zero_one", {}, 1),
+        ("zero_one", {}, None),
+        ("zero_one", {}, [1, 2, None]),
+        ("zero_one", {}, [1.0, NAN, 2.0]),
+        ("zero_one", {}, ["a", "b", INF]),
+        ("zero_one", {}, [b"a", b"b", b"c"]),
+        ("zero_one", {}, [1j, 2, 3]),
+        ("zero_one", {}, np.array(["2020-01-01"] * 3, dtype="M8[D]")),
+        ("zero_one", {}, [{}, [], ()]),
+        ("zero_one", {}, [[1], [2, 3], [4]]),
+        ("zero_one", {}, np.ma.masked_array([1, 2, 3], mask=[0, 1, 0])),
+        ("brier", {}, [0.5, 0.5, 1.5]),
+        ("brier", {}, [0.5, 0.5, "0.5"]),
+        ("brier", {"classes": [1, 2, 3]}, [0.5, 0.5, 0.5]),
+        ("brier", {"classes": [1, 2, 3]}, [[0.5, 0.5, 0.5]] * 3),
+        ("log", {}, [0.5, -0.1, 0.5]),
+        ("top_k", {"k": 2}, [[1, 2, 3]] * 3),
+        ("top_k", {"k": 1, "classes": [1, 2]}, [["a", "b"]] * 3),
+        ("absolute", {"range": (0, 3)}, ["1", "2", "3"]),
+        ("absolute", {"range": (0, 3)}, [1, 2, -INF]),
+        ("absolute", {"range": (0, 3)}, [1, 2, 10**400]),
+    ],
+)
+def test_predictions_that_cannot_be_scored(name, params, predictions):
+    labels = [1, 2, 3]
+    if name in ("brier", "log") or params.get("classes") == [1, 2]:
+        labels = [params.get("classes", (0, 1))[0]] * 3
+    with pytest.raises(InvalidPredictions):
+        lb.loss(name, **params)(labels, predictions)
+
+
+def test_a_refusal_counts_the_rows_and_names_the_first_ten():
+    predictions = np.zeros(100)
+    predictions[[5, 7]] = NAN
+    with pytest.raises(InvalidPredictions) as caught:
+        lb.loss("zero_one")(np.zeros(100), predictions)
+    assert str(caught.value) == (
+        "predictions must not be None, NaN or infinite; "
+        "2 of 100 rows break this rule (at position 5, 7)."
+    )
+    assert caught.value.positions == (5, 7)
+    predictions[:] = NAN
+    with pytest.raises(InvalidPredictions, match=r"100 of 100 .* 8, 9, \.\.\.\)") as caught:
+        lb.loss("zero_one")(np.zeros(100), predictions)
+    assert caught.value.positions == tuple(range(10))
+
+
+def refusal(loss, labels, predictions):
+    try:
+        loss(labels, predictions)
+    except LadderboardError as error:
+        return type(error), str(error), getattr(error, "positions", None)
+    return None
+
+
+anything = st.one_of(
+    st.none(), st.booleans(), st.integers(-3, 12), st.floats(), st.sampled_from("abcdx")
+)
+
+
+@given(
+    st.lists(anything, min_size=0, max_size=6),
+    st.lists(st.sampled_from("abcd"), min_size=4, max_size=4),
+    st.lists(st.sampled_from("abcd"), min_size=4, max_size=4),
+)
+def test_refusals_do_not_depend_on_the_labels(predictions, some, others):
+    for loss in (
+        lb.loss("zero_one"),
+        lb.loss("zero_one", classes=list("abcd")),
+        lb.loss("brier", classes=list("abcd")),
+        lb.loss("log", classes=list("abcd")),
+        lb.loss("top_k", k=2, classes=list("abcd")),
+    ):
+        assert refusal(loss, some, predictions) == refusal(loss, others, predictions)
+        rows = [predictions] * 4
+        assert refusal(loss, some, rows) == refusal(loss, others, rows)
+
+
+@given(st.lists(anything, min_size=3, max_size=3), st.data())
+def test_refusals_do_not_depend_on_numbers_or_on_which_classes_occur(predictions, data):
+    labels = [
+        data.draw(st.lists(st.floats(0, 10), min_size=3, max_size=3)),
+        data.draw(st.lists(st.integers(0, 10), min_size=3, max_size=3)),
+        data.draw(st.lists(st.sampled_from(["a", "b"]), min_size=3, max_size=3)),
+    ]
+    for name in ("absolute", "squared", "pinball"):
+        loss = lb.loss(name, range=(0, 10))
+        assert refusal(loss, labels[0], predictions) == refusal(loss, labels[1], predictions)
+    zero_one = lb.loss("zero_one")
+    assert len({refusal(zero_one, each, predictions) for each in labels}) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "labels"),
+    [
+        ("zero_one", {}, [1.0, NAN]),
+        ("zero_one", {}, [[1, 2]]),
+        ("zero_one", {"classes": ["a", "b"]}, ["a", "c"]),
+        ("brier", {}, [0, 2]),
+        ("absolute", {"range": (0, 1)}, [0.5, 2]),
+        ("absolute", {"range": (0, 1)}, ["0.5", "1"]),
+        ("hamming", {}, [1, 0]),
+        ("zero_one", {}, []),
+        ("hamming", {}, [[]]),
+        ("operator:ne", {}, []),
+    ],
+)
+def test_the_owner_is_told_about_labels_that_do_not_fit(name, params, labels):
+    with pytest.raises(InvalidLabels):
+        lb.loss(name, **params).read_labels(labels)
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_metrics_without_a_per_example_loss_are_refused_by_name(name):
+    with pytest.raises(NoPerExampleLoss) as caught:
+        lb.loss(name)
+    message = str(caught.value)
+    assert "not a mean of bounded per-example losses: it" in message
+    assert caught.value.nearest in lb.losses.LOSSES
+    assert f'"{caught.value.nearest}"' in message
+
+
+@pytest.mark.parametrize("name", ["AUC", "F1", "MCC", "R2", "BLEU", "ROC-AUC"])
+def test_they_are_refused_however_they_are_written(name):
+    with pytest.raises(NoPerExampleLoss, match=name.replace("-", " ")):
+        lb.metric(name)
+
+
+def test_no_name_is_both_taken_and_refused():
+    assert not set(REFUSED) & {*METRICS, *lb.losses.LOSSES}
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "message"),
+    [
+        ("acuracy", {}, "did you mean 'accuracy'"),
+        ("zzz", {}, "there is absolute, acc"),
+        ("absolute", {}, r"needs range=\(low, high\)"),
+        ("absolute", {"range": (3, 1)}, "low < high"),
+        ("absolute", {"range": "ab"}, "low < high"),
+        ("pinball", {"range": (0, 1), "quantile": 1}, "quantile must be a number above 0"),
+        ("log", {"clip": 0}, "clip must be a number above 0 and below 1; got 0"),
+        ("log", {"cilp": 0.1}, "got an unexpected keyword argument 'cilp'"),
+        ("brier", {"classes": None}, "at least two different labels"),
+        ("brier", {"classes": [1]}, "at least two different labels"),
+        ("brier", {"classes": [1, True]}, "at least two different labels"),
+        ("brier", {"classes": [1, NAN]}, "at least two different labels"),
+        ("top_k", {"k": 0}, "k must be a whole number of at least 1"),
+        ("top_k", {"k": 3, "classes": [1, 2, 3]}, "k must be below the number of classes"),
+        ("nowhere:nothing", {}, "could not be imported"),
+        ("math:pi", {}, "is not a function"),
+        ("math:", {}, "could not be imported"),
+        (":f", {}, "could not be imported"),
+        (3, {}, "A loss is a name"),
+        ({"clip": 1}, {}, 'needs its name under "loss"'),
+    ],
+)
+def test_settings_are_refused_in_words(name, params, message):
+    with pytest.raises(InvalidSetting, match=message):
+        lb.loss(name, **params)

@@ -1,0 +1,145 @@
+"""Hand-worked losses."""
+
+import math
+
+import numpy as np
+import pytest
+
+import ladderboard as lb
+from ladderboard.errors import BrokenLoss
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "labels", "predictions", "expected"),
+    [
+        ("zero_one", {}, ["a", "b", "c"], ["a", "c", "x"], [0, 1, 1]),
+        ("zero_one", {}, [0, 1, 2], [0.0, 1.5, 2.0], [0, 1, 0]),
+        ("zero_one", {}, [True, False], [1, 1], [0, 1]),
+        ("zero_one", {}, [1, 2], ["1", "2"], [1, 1]),
+        ("zero_one", {}, [1.5, "b"], [1.5, "b"], [0, 0]),
+        ("zero_one", {"classes": ["a", "b"]}, ["a", "b"], ["zebra", "b"], [1, 0]),
+        ("top_k", {"k": 2}, [3, 4], [[1, 3], [1, 2]], [0, 1]),
+        ("top_k", {"k": 1, "classes": [7, 8, 9]}, [9, 7], [[1, 2, 3], [2, 2, 1]], [0, 1]),
+        ("brier", {}, [0, 1, 1], [0.0, 0.0, 0.5], [0, 1, 0.25]),
+        ("brier", {"classes": ["no", "yes"]}, ["yes", "no"], [0.75, 0.5], [0.0625, 0.25]),
+        ("brier", {"classes": [0, 1, 2]}, [0, 1], [[0, 0, 1], [0.25, 0.5, 0.25]], [1, 0.1875]),
+        ("log", {"clip": 0.01}, [1, 0, 1], [0.1, 0.9, 0.0], [0.5, 0.5, 1]),
+        ("log", {"classes": "abc", "clip": 0.5}, [], [], None),
+        ("absolute", {"range": (0, 4)}, [0, 1, 4], [2, 1, -5], [0.5, 0, 1]),
+        ("squared", {"range": (-1, 1)}, [0, -1], [1, 1], [0.25, 1]),
+        ("pinball", {"range": (0, 1), "quantile": 0.9}, [1, 0], [0, 1], [1, 1 / 9]),
+        ("hamming", {}, [[1, 0], ["x", "y"]], [[1, 1], ["x", "y"]], [0.5, 0]),
+    ],
+)
+def test_hand_worked(name, params, labels, predictions, expected):
+    if expected is None:
+        with pytest.raises(lb.errors.InvalidSetting, match="classes must be a list"):
+            lb.loss(name, **params)
+        return
+    values = lb.loss(name, **params)(labels, predictions)
+    assert values.dtype == np.float64
+    np.testing.assert_allclose(values, expected, atol=1e-12)
+
+
+def test_two_columns_are_the_same_as_one():
+    labels, p = [0, 1, 1], np.array([0.2, 0.7, 0.4])
+    for name in ("brier", "log"):
+        one = lb.loss(name)(labels, p)
+        two = lb.loss(name)(labels, np.column_stack((1 - p, p)))
+        np.testing.assert_allclose(one, two, atol=1e-12)
+
+
+def test_printed_probabilities_may_miss_one_by_rounding():
+    loss = lb.loss("brier", classes=["a", "b", "c"])
+    np.testing.assert_allclose(
+        loss(["a"], [[0.333, 0.333, 0.333]]), loss(["a"], [[1 / 3] * 3]), atol=1e-12
+    )
+
+
+def test_the_clip_is_part_of_the_identity():
+    assert lb.loss("log", clip=0.01) != lb.loss("log", clip=0.02)
+    assert lb.loss("log", clip=0.01) == lb.loss("log")
+    assert lb.loss("log").describe() == {"loss": "log", "classes": [0, 1], "clip": 0.01}
+
+
+def test_whole_numbers_past_what_a_double_holds_are_compared_exactly():
+    big = 2**53
+    assert lb.loss("zero_one")([big, big + 1], [float(big), float(big)]).tolist() == [0, 1]
+    assert lb.loss("zero_one")([2**70], [2**70]).tolist() == [0]
+    assert lb.loss("zero_one")([1.0], [10**400]).tolist() == [1]
+
+
+def test_equal_scores_for_all_classes_are_no_way_to_be_right():
+    loss = lb.loss("top_k", k=2, classes=["a", "b", "c"])
+    assert loss(["a", "b", "c"], np.zeros((3, 3))).tolist() == [1, 1, 1]
+
+
+def test_custom_loss_from_a_function_and_by_name():
+    def third(labels, predictions):
+        return np.minimum(np.abs(labels - predictions) / 3, 1)
+
+    assert lb.loss(third)([0, 0], [0, 30]).tolist() == [0, 1]
+    by_name = lb.loss("operator:ne")
+    assert by_name([1, 2], [1, 3]).tolist() == [0, 1]
+    assert by_name.describe() == {"loss": "custom", "function": "_operator:ne"}
+    assert lb.loss(by_name.describe()) == by_name
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda labels, predictions: labels - 10,
+        lambda labels, predictions: labels * math.nan,
+        lambda labels, predictions: labels[:-1] * 0,
+        lambda labels, predictions: 0.5,
+        lambda labels, predictions: "half",
+    ],
+)
+def test_a_custom_loss_is_checked_and_its_numbers_are_not_printed(function):
+    with pytest.raises(BrokenLoss) as caught:
+        lb.loss(function)([7.0, 7.0], [1, 2])
+    assert "7" not in str(caught.value)
+    assert "-3" not in str(caught.value)
+
+
+def test_a_custom_loss_cannot_change_the_labels():
+    def vandal(labels, predictions):
+        labels[:] = 0
+        return np.zeros(len(labels))
+
+    labels = np.array([1.0, 2.0])
+    lb.loss(vandal)(labels, [1, 2])
+    assert labels.tolist() == [1, 2]
+
+
+def test_labels_are_read_once_and_scored_often():
+    loss = lb.loss("log", classes=["x", "y"])
+    labels = loss.read_labels(["x", "y"])
+    assert loss.score(labels, [0.0, 1.0]).tolist() == [0, 0]
+    assert loss.score(labels, [1.0, 0.0]).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "loss", "direction", "risk", "shown"),
+    [
+        ("accuracy", {}, "zero_one", "higher", 0.25, 0.75),
+        ("Error rate", {}, "zero_one", "lower", 0.25, 0.25),
+        ("top-k-accuracy", {"k": 3}, "top_k", "higher", 0.5, 0.5),
+        ("mae", {"range": (0, 20)}, "absolute", "lower", 0.25, 5),
+        ("rmse", {"range": (0, 20)}, "squared", "lower", 0.25, 10),
+        ("log_loss", {"clip": 0.1}, "log", "lower", 1, -math.log(0.1)),
+        ("brier", {}, "brier", "lower", 0.125, 0.125),
+    ],
+)
+def test_friendly_names(name, params, loss, direction, risk, shown):
+    metric = lb.metric(name, **params)
+    assert metric.loss.name == loss
+    assert metric.direction == direction
+    assert metric.shown(risk) == pytest.approx(shown)
+    assert lb.loss(name, **params) == metric.loss
+
+
+def test_a_metric_from_a_loss_or_a_function_shows_the_loss():
+    assert lb.metric(lb.loss("brier")).shown(0.2) == 0.2
+    assert lb.metric("operator:ne").direction == "lower"
+    assert lb.metric({"loss": "zero_one"}).loss == lb.loss("zero_one")

@@ -1,0 +1,213 @@
+"""Sessions: state that survives, refusals in words, ladders kept apart."""
+
+import json
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import ladderboard as lb
+from ladderboard.errors import InvalidRisk, InvalidSetting, InvalidState, SessionClosed
+
+RESUME = """
+import json, sys
+import ladderboard as lb
+saved = json.load(sys.stdin)
+mechanism = lb.mechanism(saved["mechanism"])
+session = mechanism.resume(saved["state"], lb.Tape(seed=5))
+print(json.dumps([session.ask(risk=risk) for risk in saved["risks"]]))
+"""
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        lb.ShakyLadder(step=0.02, compare_noise=0.02, release_noise=0.01, grid=0.01),
+        lb.ShakyLadder.from_paper(n=10_000, questions=1_000),
+        lb.Noisy(sd=0.1),
+    ],
+)
+@pytest.mark.parametrize("stop", [0, 1, 7, 20])
+def test_a_session_resumed_in_another_process_has_the_same_future(mechanism, stop):
+    risks = np.linspace(0.5, 0.3, 20).tolist()
+    session = mechanism.start(n=10_000, tape=lb.Tape(seed=5))
+    for risk in risks[:stop]:
+        session.ask(risk=risk)
+    saved = {
+        "mechanism": mechanism.describe(),
+        "state": session.state,
+        "risks": risks[stop:],
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", RESUME],
+        input=json.dumps(saved),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    future = [list(session.ask(risk=risk)) for risk in risks[stop:]]
+    assert json.loads(done.stdout) == future
+
+
+def test_ladders_on_one_tape_have_noise_of_their_own():
+    mechanism = lb.Noisy(sd=0.1)
+    tape = lb.Tape(seed=1)
+    scores = {mechanism.start(n=10, tape=tape, ladder=j).ask(risk=0.5).score for j in range(20)}
+    assert len(scores) == 20
+
+
+def test_the_context_changes_the_noise_and_nothing_else_does():
+    start = lb.Noisy(sd=0.1).start
+    tape = lb.Tape(seed=1)
+    plain = start(n=10, tape=tape).ask(risk=0.5)
+    assert start(n=10, tape=tape).ask(risk=0.5) == plain
+    assert start(n=10, tape=tape).ask(risk=0.5, context=b"digest") != plain
+
+
+def test_without_a_tape_the_noise_is_fresh():
+    mechanism = lb.Noisy(sd=0.1)
+    assert mechanism.start(n=10).ask(risk=0.5) != mechanism.start(n=10).ask(risk=0.5)
+
+
+def test_a_state_of_another_kind_is_refused_in_words():
+    mechanism = lb.ShakyLadder(step=0.1, compare_noise=0.1, release_noise=0, grid=0.05)
+    session = mechanism.start(n=100, tape=lb.Tape(seed=1))
+    session.ask(risk=0.4)
+    state = json.loads(json.dumps(session.state))
+    other = lb.ShakyLadder(step=0.2, compare_noise=0.1, release_noise=0, grid=0.05)
+    with pytest.raises(InvalidState, match="another mechanism"):
+        other.resume(state, lb.Tape(seed=1))
+    for tape in (None, lb.Tape(seed=2), lb.NumpyTape(seed=1)):
+        with pytest.raises(InvalidState, match="another tape"):
+            mechanism.resume(state, tape)
+    with pytest.raises(InvalidState, match="format 99"):
+        mechanism.resume({**state, "format": 99}, lb.Tape(seed=1))
+    for damage in ("n", "state", "question", "ladder", "tape", "risk_range", "closed"):
+        damaged = {key: value for key, value in state.items() if key != damage}
+        with pytest.raises(InvalidState, match="damaged"):
+            mechanism.resume(damaged, lb.Tape(seed=1))
+    for damaged in ({}, {"format": 1}, {**state, "state": {"odd": 1}}, {**state, "n": "many"}):
+        with pytest.raises(InvalidState, match="damaged"):
+            mechanism.resume(damaged, lb.Tape(seed=1))
+
+
+def test_losses_of_another_length_in_a_state_are_refused():
+    mechanism = lb.ParameterFreeLadder()
+    session = mechanism.start(n=3)
+    session.ask(losses=[0, 0, 1])
+    state = session.state
+    state["state"]["losses"] = [0.0, 1.0]
+    with pytest.raises(InvalidState, match="does not hold 3 losses"):
+        mechanism.resume(state)
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [
+        ({"risk": 1.5}, r"risk must be a finite number in \[0, 1\]"),
+        ({"risk": math.nan}, r"risk must be a finite number in \[0, 1\]"),
+        ({}, "ask needs risk=, one number, or losses="),
+        ({"risk": "0.3"}, "ask needs risk=, one number, or losses="),
+        ({"losses": [0.1, 0.2]}, "one number for each of the 3 examples; got 2"),
+        ({"losses": [0.1, 0.2, 7]}, r"losses must be finite numbers in \[0, 1\]; 1 are not"),
+        ({"losses": [["0.1", "0.2", "0.3"]]}, "losses must be a vector of numbers"),
+        ({"losses": ["0.1", "0.2", "0.3"]}, "losses must be a vector of numbers"),
+        ({"losses": [[0.1], [0.2, 0.3], [0.1]]}, "losses must be a vector of numbers"),
+        ({"risk": 0.1, "losses": [0.1] * 3}, "risk or losses, not both"),
+    ],
+)
+def test_bad_questions_are_refused_without_printing_the_risk(question, message):
+    with pytest.raises(InvalidRisk, match=message) as caught:
+        lb.Ladder(step=0.1).start(n=3).ask(**question)
+    assert "1.5" not in str(caught.value)
+
+
+def test_mechanisms_say_what_they_need():
+    with pytest.raises(InvalidRisk, match="parameter_free_ladder compares models example by"):
+        lb.ParameterFreeLadder().start(n=3).ask(risk=0.1)
+    with pytest.raises(InvalidRisk, match="losses="):
+        lb.BootstrapLadder().start(n=3).ask_many([0.1])
+    with pytest.raises(InvalidSetting, match="n of at least 2"):
+        lb.ParameterFreeLadder().start(n=1)
+    thresholdout = lb.Thresholdout().start(n=3)
+    with pytest.raises(InvalidRisk, match="needs training="):
+        thresholdout.ask(risk=0.1)
+    with pytest.raises(InvalidRisk, match="needs training="):
+        thresholdout.ask_many([0.1])
+    with pytest.raises(InvalidRisk, match="one number for each of the 2 risks; got 1"):
+        thresholdout.ask_many([0.1, 0.2], training=[0.1])
+    with pytest.raises(InvalidSetting, match="does not look at training="):
+        lb.Exact().start(n=3).ask(risk=0.1, training=0.1)
+    with pytest.raises(InvalidSetting, match="does not look at training="):
+        lb.Exact().start(n=3).ask_many([0.1], training=[0.1])
+
+
+def test_another_range_of_risks():
+    """The reduction of the paper's section 3 needs [-1/2, 1]."""
+    session = lb.Ladder(step=0.1).start(n=10, risk_range=(-0.5, 1))
+    assert session.ask(risk=-0.45).value == pytest.approx(-0.4)
+    assert session.ask(losses=[-0.5] * 10).value == pytest.approx(-0.4)
+    with pytest.raises(InvalidRisk, match=r"\[-0.5, 1\]"):
+        session.ask(risk=-0.6)
+    for bad in ((1, 0), (0, math.inf), (0, 2000), "01", None, (0, 1, 2)):
+        with pytest.raises(InvalidSetting, match="risk_range"):
+            lb.Exact().start(n=10, risk_range=bad)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n": 0}, "n must be a whole number of at least 1; got 0"),
+        ({"n": 10, "tape": 7}, "tape must be a Tape; got int; try"),
+        ({"n": 10, "ladder": -1}, "ladder must be"),
+    ],
+)
+def test_bad_starts_are_refused(arguments, message):
+    with pytest.raises(InvalidSetting, match=message):
+        lb.Exact().start(**arguments)
+
+
+def test_a_closed_session_says_no_more():
+    session = lb.Exact().start(n=3)
+    session.ask(risk=0.5)
+    assert session.close() == 0.5
+    for ask in (lambda: session.ask(risk=0.1), lambda: session.ask_many([0.1])):
+        with pytest.raises(SessionClosed, match="start another"):
+            ask()
+    assert session.questions == 1
+
+
+def test_before_the_first_question():
+    assert lb.Ladder(step=0.1).start(n=3).value == 1
+    assert lb.Ladder(step=0.1).start(n=3, risk_range=(0, 0.5)).value == 0.5
+    assert lb.Exact().start(n=3).value is None
+    assert lb.Exact().start(n=3).close() is None
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("ladder", {"step": -1}, "step must be a number at least 0; got -1"),
+        ("ladder", {"step": 0}, "where it is the grid too"),
+        ("ladder", {"step": 0.1, "grid": 0}, "grid must be a number at least 1e-12"),
+        ("ladder", {}, "does not take these settings"),
+        ("ladder", {"step": 0.1, "size": 2}, "does not take these settings"),
+        ("lader", {"step": 0.1}, "no mechanism named 'lader'; there is bootstrap_ladder"),
+        ("rounded", {"digits": 13}, "digits must be a whole number of at least 0 and at most 12"),
+        ("noisy", {"sd": math.inf}, "sd must be a number at least 0"),
+        ("thresholdout", {"budget": 0}, "budget must be a whole number of at least 1"),
+        ("bootstrap_ladder", {"test": "t"}, "test must be 'paired' or 'bayes'"),
+        ("bootstrap_ladder", {"alpha": 1}, "alpha must be a number above 0 and below 1"),
+        ("bootstrap_ladder", {"resample": 1}, "resample must be True or False"),
+        (
+            "shaky_ladder",
+            {"step": 0.1, "compare_noise": 0, "release_noise": 0, "law": "cauchy"},
+            "law must be 'gaussian' or 'laplace'",
+        ),
+    ],
+)
+def test_settings_are_refused_in_words(name, settings, message):
+    with pytest.raises(InvalidSetting, match=message):
+        lb.mechanism(name, **settings)

@@ -1,0 +1,115 @@
+"""Draws follow their laws: against closed forms and against SciPy.
+
+Every test has a fixed seed and rejects below P_REJECT, so each would raise a false alarm with
+that probability over seeds; there are fewer than forty in this file.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ladderboard.errors import InvalidSetting
+from ladderboard.tape import DiscreteGaussian, DiscreteLaplace, Laplace, NumpyTape, Seed, Tape
+
+P_REJECT = 1e-6
+TAPES = [(Tape(seed=11), 20_000), (NumpyTape(seed=11), 200_000)]
+
+
+def drawn(tape, law, count):
+    return tape.draw_many((law,), ladder=5, first=1, count=count)[0]
+
+
+def chi_square(sample, support, pmf):
+    """P-value of the sample against a law; the tails are pooled."""
+    inside = pmf * len(sample) >= 10
+    low, high = support[inside][0], support[inside][-1]
+    clipped = np.clip(sample, low - 1, high + 1)
+    seen = np.array([np.count_nonzero(clipped == x) for x in range(low - 1, high + 2)])
+    middle = pmf[inside]
+    expected = np.concatenate(([pmf[support < low].sum()], middle, [pmf[support > high].sum()]))
+    expected *= len(sample) / expected.sum()
+    keep = expected > 1
+    return stats.chisquare(
+        seen[keep], expected[keep] * seen[keep].sum() / expected[keep].sum()
+    ).pvalue
+
+
+@pytest.mark.parametrize(("tape", "count"), TAPES)
+@pytest.mark.parametrize("scale", [Fraction(1, 3), 1, Fraction(7, 3), 20])
+def test_discrete_laplace_against_scipy(tape, count, scale):
+    support = np.arange(-400, 401)
+    pmf = stats.dlaplace.pmf(support, 1 / float(scale))
+    assert chi_square(drawn(tape, DiscreteLaplace(scale), count), support, pmf) > P_REJECT
+
+
+@pytest.mark.parametrize(("tape", "count"), TAPES)
+@pytest.mark.parametrize("scale", [Fraction(7, 3), 20])
+def test_discrete_laplace_against_draws_of_scipy(tape, count, scale):
+    mine = drawn(tape, DiscreteLaplace(scale), count)
+    theirs = stats.dlaplace.rvs(1 / float(scale), size=count, random_state=3)
+    edges = np.arange(-3, 4)
+    table = np.array(
+        [np.bincount(np.searchsorted(edges, each), minlength=8) for each in (mine, theirs)]
+    )
+    assert stats.chi2_contingency(table).pvalue > P_REJECT
+
+
+@pytest.mark.parametrize(("tape", "count"), TAPES)
+@pytest.mark.parametrize("sd", [Fraction(1, 2), 1, Fraction(5, 2), 30])
+def test_discrete_gaussian_against_its_closed_form(tape, count, sd):
+    support = np.arange(-400, 401)
+    mass = np.exp(-0.5 * (support / float(sd)) ** 2)
+    pmf = mass / mass.sum()
+    assert chi_square(drawn(tape, DiscreteGaussian(sd), count), support, pmf) > P_REJECT
+
+
+@pytest.mark.parametrize(("tape", "count"), [(Tape(seed=12), 6_000), TAPES[1]])
+def test_wide_and_continuous_laws_against_scipy(tape, count):
+    gauss = drawn(tape, DiscreteGaussian(4 * 10**9), count) / 4e9
+    laplace = drawn(tape, DiscreteLaplace(10**10), count) / 1e10
+    continuous = drawn(tape, Laplace(0.01145), count) / 0.01145
+    assert stats.kstest(gauss, "norm").pvalue > P_REJECT
+    assert stats.kstest(laplace, "laplace").pvalue > P_REJECT
+    assert stats.kstest(continuous, "laplace").pvalue > P_REJECT
+
+
+@pytest.mark.parametrize(("tape", "count"), [(Tape(seed=13), 6_000), TAPES[1]])
+def test_addresses_are_independent(tape, count):
+    """Neighbouring questions, slots and ladders: correlations of order 1/sqrt(count)."""
+    laws = (DiscreteGaussian(10**6),) * 2
+    first, second = tape.draw_many(laws, ladder=0, first=1, count=count)
+    (other, _) = tape.draw_many(laws, ladder=1, first=1, count=count)
+    pairs = [(first, second), (first, other), (first[1:], first[:-1]), (second, other)]
+    for left, right in pairs:
+        assert abs(np.corrcoef(left, right)[0, 1]) < 5 / np.sqrt(count)  # p < 6e-7 each
+
+
+@pytest.mark.parametrize("tape", [Tape(seed=1), NumpyTape(seed=1)])
+def test_no_noise_is_none(tape):
+    laws = (DiscreteLaplace(0), DiscreteGaussian(0), Laplace(0))
+    assert tape.draw(laws, ladder=0, question=1) == (0, 0, 0)
+    assert [column.tolist() for column in tape.draw_many(laws, ladder=0, first=1, count=2)] == [
+        [0, 0],
+        [0, 0],
+        [0.0, 0.0],
+    ]
+
+
+def test_seeds_are_bytes():
+    for tape in (Tape(seed=1), NumpyTape(seed=1)):
+        (one,) = tape.draw((Seed(),), ladder=0, question=1)
+        (many,) = tape.draw_many((Seed(),), ladder=0, first=1, count=3)
+        assert isinstance(one, bytes)
+        assert len(one) == 32
+        assert many[0] == one
+        assert len(set(many)) == 3
+
+
+@pytest.mark.parametrize("bad", [-1, 0.5, True, "1", None])
+def test_scales_are_exact_and_not_negative(bad):
+    with pytest.raises(InvalidSetting, match="must be a whole number or a Fraction"):
+        DiscreteLaplace(bad)
+    with pytest.raises(InvalidSetting, match="must be a whole number or a Fraction"):
+        DiscreteGaussian(bad)

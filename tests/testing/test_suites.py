@@ -1,0 +1,146 @@
+"""The public suites catch what they are there to catch."""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import pytest
+
+import ladderboard as lb
+from ladderboard.losses import Custom, Loss, ZeroOne
+from ladderboard.mechanisms import Exact, Ladder, Mechanism, Noisy, Step
+from ladderboard.testing import check_loss, check_mechanism
+
+
+@dataclass(frozen=True)
+class Unseeded(Exact):
+    def score(self, risk, draws):
+        return risk + float(np.random.default_rng().random()) * 1e-3
+
+
+@dataclass(frozen=True)
+class GlobalNoise(Exact):
+    def score(self, risk, draws):
+        np.random.random()  # noqa: NPY002
+        return risk
+
+
+@dataclass(frozen=True)
+class Forgetful(Noisy):
+    def freeze(self, state):
+        return {"best": None if state.best is None else round(state.best, 1)}
+
+
+class Peeked(NamedTuple):
+    best: float | None
+
+
+@dataclass(frozen=True)
+class BulkDiffers(Exact):
+    def score_many(self, risks, draws):
+        return risks + 1e-9
+
+
+@dataclass(frozen=True)
+class NotFinite(Exact):
+    def score(self, risk, draws):
+        return float("inf")
+
+
+@dataclass(frozen=True)
+class AcceptsAnything(Ladder):
+    name: ClassVar[str] = "ladder"
+
+    def start(self, n, tape=None, risk_range=(0, 1), ladder=0):
+        return super().start(n, tape, (-1000, 1000), ladder)
+
+
+@dataclass(frozen=True)
+class DrawsByRisk(Mechanism):
+    name: ClassVar[str] = "draws_by_risk"
+    state_type: ClassVar = Peeked
+
+    def begin(self, setup, draws):
+        return Peeked(None)
+
+    def advance(self, setup, state, seen, draws):
+        return Step(Peeked(seen.risk), seen.risk, None, "yes")
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "sentence"),
+    [
+        (Unseeded(), "the same answers"),
+        (GlobalNoise(), "global random state"),
+        (Forgetful(sd=0.1), "bit for bit"),
+        (BulkDiffers(), "one by one"),
+        (NotFinite(), "finite floats"),
+        (AcceptsAnything(step=0.1), "must refuse"),
+        (DrawsByRisk(), "improved must be True or False"),
+    ],
+)
+def test_broken_mechanisms_are_caught(mechanism, sentence):
+    with pytest.raises(AssertionError, match=sentence):
+        check_mechanism(mechanism, n=20, questions=8)
+
+
+def test_a_frozen_mechanism_of_ones_own_passes():
+    @dataclass(frozen=True)
+    class Halved(Exact):
+        name: ClassVar[str] = "halved"
+
+        def score(self, risk, draws):
+            return risk / 2
+
+        def score_many(self, risks, draws):
+            return risks / 2
+
+    check_mechanism(Halved())
+
+
+@dataclass(frozen=True)
+class Ranked(Loss):
+    """Depends on the other examples."""
+
+    name: ClassVar[str] = "ranked"
+
+    def read_predictions(self, predictions, shape):
+        return ZeroOne().read_predictions(predictions, shape)
+
+    def per_example(self, labels, predictions):
+        order = np.argsort(np.argsort(predictions))
+        return order / len(order)
+
+
+@dataclass(frozen=True)
+class Careless(ZeroOne):
+    """Takes NaN."""
+
+    def read_predictions(self, predictions, shape):
+        return np.asarray(predictions)
+
+
+class Loose(ZeroOne):
+    """Can be changed."""
+
+    def __setattr__(self, name, value):
+        object.__setattr__(self, name, value)
+
+
+@pytest.mark.parametrize(
+    ("loss", "sentence"),
+    [
+        (Ranked(), "other examples|place among"),
+        (Careless(), "None must be refused"),
+        (Loose(), "frozen"),
+        (Custom(lambda labels, predictions: np.random.default_rng().random(3)), "twice"),
+    ],
+)
+def test_broken_losses_are_caught(loss, sentence):
+    with pytest.raises(AssertionError, match=sentence):
+        check_loss(loss, [1.0, 2.0, 3.0], [3.0, 1.0, 3.0])
+
+
+def test_a_loss_outside_its_range_is_caught_at_once():
+    with pytest.raises(lb.errors.BrokenLoss):
+        check_loss(lb.loss(lambda labels, predictions: labels * 2), [1, 2, 3], [1, 2, 3])
