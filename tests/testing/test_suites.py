@@ -49,15 +49,20 @@ class NotFinite(Exact):
 
 @dataclass(frozen=True)
 class AcceptsAnything(Ladder):
-    name: ClassVar[str] = "ladder"
+    name: ClassVar[str] = "accepts_anything"
 
     def start(self, n, tape=None, risk_range=(0, 1), ladder=0):
         return super().start(n, tape, (-1000, 1000), ladder)
 
 
 @dataclass(frozen=True)
-class DrawsByRisk(Mechanism):
-    name: ClassVar[str] = "draws_by_risk"
+class Named(Exact):
+    """A mechanism of one's own under a name that is taken."""
+
+
+@dataclass(frozen=True)
+class SaysYes(Mechanism):
+    name: ClassVar[str] = "says_yes"
     state_type: ClassVar = Peeked
 
     def begin(self, setup, draws):
@@ -72,11 +77,12 @@ class DrawsByRisk(Mechanism):
     [
         (Unseeded(), "the same answers"),
         (GlobalNoise(), "global random state"),
-        (Forgetful(sd=0.1), "bit for bit"),
+        (Forgetful(sd=0.1), "same future"),
         (BulkDiffers(), "one by one"),
         (NotFinite(), "finite floats"),
         (AcceptsAnything(step=0.1), "must refuse"),
-        (DrawsByRisk(), "improved must be True or False"),
+        (SaysYes(), "improved must be True or False"),
+        (Named(), "name of its own"),
     ],
 )
 def test_broken_mechanisms_are_caught(mechanism, sentence):
@@ -115,6 +121,8 @@ class Ranked(Loss):
 @dataclass(frozen=True)
 class Careless(ZeroOne):
     """Takes NaN."""
+
+    name: ClassVar[str] = "careless"
 
     def read_predictions(self, predictions, shape):
         return np.asarray(predictions)

@@ -51,7 +51,7 @@ class PaperSettings:
             return
         least = least_n(self.questions, self.beta)
         hint = (
-            "no n would do"
+            "no n below 1e30 would do"
             if least is None
             else f"the least n that would do for {self.questions} questions is {least}"
         )

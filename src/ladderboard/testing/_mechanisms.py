@@ -172,7 +172,13 @@ def _check_identity(subject: Mechanism) -> None:
     description = json.loads(json.dumps(subject.describe(), allow_nan=False))
     promise(description == subject.describe(), "A description must survive JSON.")
     if subject.name in MECHANISMS:
-        promise(mechanism(description) == subject, "A mechanism must come back from it.")
+        promise(
+            type(subject) is MECHANISMS[subject.name],
+            f"A mechanism of your own needs a name of its own; {subject.name!r} is taken.",
+        )
+        promise(
+            mechanism(description) == subject, "A mechanism must come back from its description."
+        )
 
 
 def _check_refusals(subject: Mechanism, n: int, asked: list[dict[str, Any]]) -> None:

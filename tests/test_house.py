@@ -1,0 +1,89 @@
+"""The house: signs at the doors, light imports, docs that hold together."""
+
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ladderboard as lb
+from ladderboard import errors
+from ladderboard.losses import LOSSES, METRICS
+from ladderboard.mechanisms import MECHANISMS
+
+ROOT = Path(__file__).parents[1]
+ROOMS = sorted(path.parent.name for path in (ROOT / "src/ladderboard").glob("*/__init__.py"))
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("*.md"))]
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_room_has_a_sign_and_a_door(room):
+    module = importlib.import_module(f"ladderboard.{room}")
+    assert len(module.__doc__.strip()) > 10
+    assert all(hasattr(module, name) for name in module.__all__)
+
+
+def test_public_names_are_where_they_should_be():
+    assert all(getattr(lb, name) is not None for name in lb.__all__)
+    assert set(dir(lb)) == set(lb.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'Laddder'"):
+        _ = lb.Laddder
+
+
+def test_the_tree_of_errors_is_drawn_whole():
+    tree = errors.__doc__
+    for name in errors.__all__:
+        assert name in tree
+        assert issubclass(getattr(errors, name), lb.LadderboardError)
+
+
+def test_importing_costs_nothing_and_the_core_needs_numpy_only():
+    code = """
+import sys
+before = set(sys.modules)
+import ladderboard as lb
+assert "numpy" not in sys.modules
+[getattr(lb, name) for name in lb.__all__]
+roots = {name.split(".")[0] for name in set(sys.modules) - before}
+print(sorted(roots - set(sys.stdlib_module_names)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(eval(done.stdout)) <= {"ladderboard", "numpy"}  # noqa: S307
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_between_pages_lead_somewhere(page):
+    text = page.read_text()
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        if target.startswith("http"):
+            continue
+        path, _, anchor = target.partition("#")
+        linked = (page.parent / path).resolve() if path else page
+        assert linked.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", linked.read_text(), flags=re.MULTILINE)
+            slugs = {re.sub(r"[^\w\- ]", "", each).lower().replace(" ", "-") for each in headings}
+            assert anchor in slugs, target
+
+
+def test_every_page_is_on_the_index():
+    index = (ROOT / "docs/index.md").read_text()
+    for page in (ROOT / "docs").rglob("*.md"):
+        if page.name != "index.md":
+            assert f"({page.relative_to(ROOT / 'docs')})" in index
+
+
+def test_the_reference_names_everything():
+    mechanisms = (ROOT / "docs/reference/mechanisms.md").read_text()
+    losses = (ROOT / "docs/reference/losses.md").read_text()
+    errors_page = (ROOT / "docs/reference/errors.md").read_text()
+    assert all(each.__name__ in mechanisms for each in MECHANISMS.values())
+    assert all(f"`{name}`" in losses for name in (*LOSSES, *METRICS))
+    assert all(f"`{name}`" in errors_page for name in errors.__all__ if name != "LadderboardError")
+
+
+def test_no_file_of_ours_asks_for_a_second_noun():
+    for path in [*(ROOT / "src").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]:
+        assert len(path.read_text().splitlines()) <= 400, path
