@@ -189,7 +189,7 @@ def test_before_the_first_question():
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [
-        ("ladder", {"step": -1}, "step must be a number at least 0; got -1"),
+        ("ladder", {"step": -1}, "step must be a number at least 0 and at most 1000; got -1"),
         ("ladder", {"step": 0}, "where it is the grid too"),
         ("ladder", {"step": 0.1, "grid": 0}, "grid must be a number at least 1e-12"),
         ("ladder", {}, "does not take these settings"),

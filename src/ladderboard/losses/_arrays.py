@@ -105,10 +105,10 @@ def _as_array(values: Any, what: str, refusal: Refusal) -> NDArray[Any]:
     if array.ndim == 0:
         raise refusal(f"{what} must be an array with a row for each example.")
     if array.dtype.kind == "U" and not isinstance(values, np.ndarray):
-        # NumPy turns [1, "a"] into text; keep each value what it was.
-        mixed = np.array(values, dtype=object)
-        if not all(isinstance(each, str) for each in mixed.flat):
-            return mixed
+        # NumPy turns [1, "a"] into text and drops closing NULs; keep each value what it was.
+        kept = np.array(values, dtype=object)
+        if not all(isinstance(each, str) and not each.endswith("\0") for each in kept.flat):
+            return kept
     return array
 
 

@@ -14,9 +14,20 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["UNITS", "from_units", "mean", "nearest", "to_units"]
+__all__ = [
+    "UNITS",
+    "WIDEST",
+    "from_units",
+    "many_from_units",
+    "many_to_units",
+    "mean",
+    "nearest",
+    "to_units",
+]
 
 UNITS = 10**12
+# Within this every fixed-point number, and its sum with noise, is exact in a double and in 64 bits.
+WIDEST = 1000
 # Eight million terms of at most one (in units) fit a signed 64-bit sum.
 _CHUNK = 8_000_000
 

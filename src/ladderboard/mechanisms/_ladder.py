@@ -61,9 +61,9 @@ class Ladder(Mechanism):
     grid: float | None = None
 
     def __post_init__(self) -> None:
-        _settings.number("step", self.step, at_least=0)
+        _settings.number("step", self.step, at_least=0, at_most=_fixed.WIDEST)
         if self.grid is not None:
-            _settings.number("grid", self.grid, at_least=1 / _fixed.UNITS)
+            _settings.number("grid", self.grid, at_least=1 / _fixed.UNITS, at_most=_fixed.WIDEST)
         if self._units[1] == 0:
             raise InvalidSetting(
                 f"step must be at least 1e-12 where it is the grid too; got {self.step!r}."

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["Session"]
 
 _FORMAT = 1
-# Within this range every fixed-point number, and its sum with noise, is exact in a double too.
-_WIDEST = 1000
 _LADDERS = 2**63
 
 
@@ -93,7 +91,7 @@ class Session:
         """See ``Mechanism.start``."""
         setup = Setup(
             _settings.whole("n", n, at_least=1),
-            *_settings.interval("risk_range", risk_range, within=_WIDEST),
+            *_settings.interval("risk_range", risk_range, within=_fixed.WIDEST),
         )
         ladder = _settings.whole("ladder", ladder, at_least=0, at_most=_LADDERS)
         mechanism.check(setup)
@@ -125,7 +123,7 @@ class Session:
                 )
             setup = Setup(
                 _settings.whole("n", written["n"], at_least=1),
-                *_settings.interval("risk_range", written["risk_range"], within=_WIDEST),
+                *_settings.interval("risk_range", written["risk_range"], within=_fixed.WIDEST),
             )
             return cls(
                 mechanism,

@@ -78,11 +78,10 @@ class ShakyLadder(Mechanism):
     origin: PaperSettings | Calibrated | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        _settings.number("step", self.step, at_least=0)
-        _settings.number("compare_noise", self.compare_noise, at_least=0)
-        _settings.number("release_noise", self.release_noise, at_least=0)
+        for name in ("step", "compare_noise", "release_noise"):
+            _settings.number(name, getattr(self, name), at_least=0, at_most=_fixed.WIDEST)
         if self.grid is not None:
-            _settings.number("grid", self.grid, at_least=1 / _fixed.UNITS)
+            _settings.number("grid", self.grid, at_least=1 / _fixed.UNITS, at_most=_fixed.WIDEST)
         if self.law not in ("gaussian", "laplace"):
             raise InvalidSetting(f"law must be 'gaussian' or 'laplace'; got {self.law!r}.")
 
