@@ -9,7 +9,7 @@ from typing import Any
 
 from ladderboard.errors import InvalidSetting
 
-__all__ = ["interval", "number", "whole"]
+__all__ = ["interval", "number", "settle", "whole"]
 
 
 def number(
@@ -40,8 +40,7 @@ def number(
         )
         if limit is not None
     ]
-    good = isinstance(value, Real) and not isinstance(value, bool)
-    read = float(value) if good else math.nan
+    read = _real(value)
     if (
         not math.isfinite(read)
         or (above is not None and read <= above)
@@ -67,8 +66,9 @@ def whole(name: str, value: Any, *, at_least: int, at_most: int | None = None) -
         try:
             read = operator.index(value)
         except TypeError:
-            if isinstance(value, Real) and float(value).is_integer():
-                read = int(float(value))
+            real = _real(value)
+            if real.is_integer():
+                read = int(real)
     if read is None or read < at_least or (at_most is not None and read > at_most):
         limit = "" if at_most is None else f" and at most {at_most}"
         raise InvalidSetting(
@@ -84,12 +84,26 @@ def interval(name: str, value: Any, *, within: float = math.inf) -> tuple[float,
     (0.0, 10.0)
     """
     try:
-        low, high = value
+        low, high = map(_real, value)
     except (TypeError, ValueError):
-        low = high = None
-    if isinstance(low, Real) and isinstance(high, Real):
-        pair = (float(low), float(high))
-        if -within <= pair[0] < pair[1] <= within and all(map(math.isfinite, pair)):
-            return pair
+        low = high = math.nan
+    if -within <= low < high <= within and math.isfinite(low) and math.isfinite(high):
+        return low, high
     limit = "" if math.isinf(within) else f" within [{-within:g}, {within:g}]"
     raise InvalidSetting(f"{name} must be a pair of numbers, low < high{limit}; got {value!r}.")
+
+
+def settle(owner: object, **settings: Any) -> None:
+    """Write settings, as they were read, into a frozen dataclass that is being made."""
+    for name, value in settings.items():
+        object.__setattr__(owner, name, value)
+
+
+def _real(value: Any) -> float:
+    """Return a real number as a float; NaN for anything else."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:  # a whole number beyond all doubles
+        return math.inf

@@ -145,9 +145,20 @@ def test_metrics_without_a_per_example_loss_are_refused_by_name(name):
     assert f'"{caught.value.nearest}"' in message
 
 
-@pytest.mark.parametrize("name", ["AUC", "F1", "MCC", "R2", "BLEU", "ROC-AUC"])
+@pytest.mark.parametrize("name", ["MRR", "ndcg", "sMAPE", "ndcg_score"])
+def test_metrics_that_a_function_can_score_are_refused_with_that_advice(name):
+    with pytest.raises(InvalidSetting, match="not built in; pass a function"):
+        lb.loss(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["f1_score", "roc_auc_score", "r2_score", "AUC", "F1", "MCC", "R2", "BLEU", "ROC-AUC"]
+)
 def test_they_are_refused_however_they_are_written(name):
-    with pytest.raises(NoPerExampleLoss, match=name.replace("-", " ")):
+    with pytest.raises(
+        NoPerExampleLoss,
+        match="(?i)" + name.removesuffix("_score").replace("-", " ").replace("_", ".")[:3],
+    ):
         lb.metric(name)
 
 
@@ -177,6 +188,8 @@ def test_no_name_is_both_taken_and_refused():
         ("math:", {}, "could not be imported"),
         (":f", {}, "could not be imported"),
         (3, {}, "A loss is a name"),
+        (lb.loss("brier"), {"clip": 2}, "takes no further parameters"),
+        ("absolute", {"range": (0, 10**400)}, "low < high"),
         ({"clip": 1}, {}, 'needs its name under "loss"'),
     ],
 )

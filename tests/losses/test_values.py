@@ -1,8 +1,11 @@
 """Hand-worked losses."""
 
+import functools
 import math
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 import ladderboard as lb
@@ -81,7 +84,7 @@ def test_custom_loss_from_a_function_and_by_name():
     assert lb.loss(third)([0, 0], [0, 30]).tolist() == [0, 1]
     by_name = lb.loss("operator:ne")
     assert by_name([1, 2], [1, 3]).tolist() == [0, 1]
-    assert by_name.describe() == {"loss": "custom", "function": "_operator:ne"}
+    assert by_name.describe() == {"loss": "custom", "function": "operator:ne"}
     assert lb.loss(by_name.describe()) == by_name
 
 
@@ -102,6 +105,24 @@ def test_a_custom_loss_is_checked_and_its_numbers_are_not_printed(function):
     assert "-3" not in str(caught.value)
 
 
+def test_a_custom_loss_that_fails_does_not_repeat_what_it_saw():
+    def picky(labels, predictions):
+        raise ValueError(f"odd label {labels[0]}")
+
+    with pytest.raises(BrokenLoss, match="failed with ValueError") as caught:
+        lb.loss(picky)(["secret", "b"], [1, 2])
+    assert "secret" not in str(caught.value)
+
+
+def test_a_custom_loss_without_a_name_works_but_cannot_be_described():
+    half = functools.partial(np.full_like, fill_value=0.5)
+    nameless = lb.loss(lambda labels, predictions: half(predictions, dtype=float))
+    assert nameless([1, 2], [3, 4]).tolist() == [0.5, 0.5]
+    for loss in (nameless, lb.loss(half)):
+        with pytest.raises(lb.errors.InvalidSetting, match="no name it can be imported by"):
+            loss.describe()
+
+
 def test_a_custom_loss_cannot_change_the_labels():
     def vandal(labels, predictions):
         labels[:] = 0
@@ -110,6 +131,33 @@ def test_a_custom_loss_cannot_change_the_labels():
     labels = np.array([1.0, 2.0])
     lb.loss(vandal)(labels, [1, 2])
     assert labels.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("make", [pd.Series, pl.Series, np.array, list, tuple])
+def test_labels_and_predictions_in_many_forms(make):
+    loss = lb.loss("zero_one")
+    assert loss(make(["a", "b", "c"]), make(["a", "x", "c"])).tolist() == [0, 1, 0]
+    assert loss(make([1, 2, 3]), make([1.0, 2.5, 3.0])).tolist() == [0, 1, 0]
+    assert loss(make([True, False, True]), make([1, 1, 1])).tolist() == [0, 1, 0]
+    for gap in (None, float("nan")):
+        with pytest.raises(lb.errors.InvalidPredictions, match="1 of 3 rows break this rule"):
+            loss(
+                ["a", "b", "c"], make([1.0, gap, 2.0]) if make is not np.array else [1.0, gap, 2.0]
+            )
+
+
+def test_tables_and_new_strings():
+    frame = pd.DataFrame({"p_a": [0.25, 0.5], "p_b": [0.75, 0.5]})
+    for table in (frame, pl.from_pandas(frame), frame.to_numpy().tolist()):
+        assert lb.loss("brier", classes=["a", "b"])(["a", "b"], table).tolist() == [0.5625, 0.25]
+    text = np.array(["a", "b"], dtype=np.dtypes.StringDType())
+    assert lb.loss("zero_one")(text, ["a", "a"]).tolist() == [0, 1]
+    categories = pd.Series(["a", "b"], dtype="category")
+    assert lb.loss("zero_one")(categories, ["a", "a"]).tolist() == [0, 1]
+
+
+def test_closing_nuls_count():
+    assert lb.loss("zero_one")(["a"], ["a\0"]).tolist() == [1]
 
 
 def test_labels_are_read_once_and_scored_often():
@@ -129,6 +177,8 @@ def test_labels_are_read_once_and_scored_often():
         ("rmse", {"range": (0, 20)}, "squared", "lower", 0.25, 10),
         ("log_loss", {"clip": 0.1}, "log", "lower", 1, -math.log(0.1)),
         ("brier", {}, "brier", "lower", 0.125, 0.125),
+        ("accuracy_score", {}, "zero_one", "higher", 0.25, 0.75),
+        ("neg_mean_squared_error", {"range": (0, 2)}, "squared", "lower", 0.25, 1),
     ],
 )
 def test_friendly_names(name, params, loss, direction, risk, shown):

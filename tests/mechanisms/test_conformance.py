@@ -1,5 +1,10 @@
 """Our own mechanisms pass the public suite."""
 
+import json
+import subprocess
+import sys
+
+import numpy as np
 import pytest
 
 import ladderboard as lb
@@ -25,6 +30,49 @@ OURS = [
     lb.BootstrapLadder(test="bayes", replicates=100, resample=False),
     lb.OneBit(step=0.05),
 ]
+
+
+RESUME = """
+import json, sys
+import ladderboard as lb
+for saved in json.load(sys.stdin):
+    session = lb.mechanism(saved["mechanism"]).resume(saved["state"], lb.Tape(seed=5))
+    print(json.dumps([session.ask(**question) for question in saved["questions"]]))
+"""
+
+
+def test_every_mechanism_resumed_in_another_process_has_the_same_future():
+    rng = np.random.default_rng(8)
+    cases, futures = [], []
+    for mechanism in OURS:
+        questions = []
+        for quality in np.linspace(0.9, 0.2, 12):
+            losses = (rng.random(40) < quality).astype(float)
+            by_vector = mechanism.needs == "losses"
+            question = {"losses": losses.tolist()} if by_vector else {"risk": float(losses.mean())}
+            if mechanism.needs_training:
+                question["training"] = 0.5
+            questions.append(question)
+        for stop in (0, 1, 5, 12):
+            session = mechanism.start(n=40, tape=lb.Tape(seed=5), ladder=2)
+            for question in questions[:stop]:
+                session.ask(**question)
+            cases.append(
+                {
+                    "mechanism": mechanism.describe(),
+                    "state": session.state,
+                    "questions": questions[stop:],
+                }
+            )
+            futures.append([list(session.ask(**question)) for question in questions[stop:]])
+    done = subprocess.run(
+        [sys.executable, "-c", RESUME],
+        input=json.dumps(cases),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert [json.loads(line) for line in done.stdout.splitlines()] == futures
 
 
 @pytest.mark.parametrize("mechanism", OURS, ids=repr)

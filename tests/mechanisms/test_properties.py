@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import ladderboard as lb
 from ladderboard.errors import LadderboardError
 
-step = st.floats(0, 0.3)
-noise = st.one_of(st.just(0.0), st.floats(0, 0.2))
+step = st.one_of(st.just(0.0), st.floats(1e-12, 0.3))
+noise = st.one_of(st.just(0.0), st.floats(1e-12, 0.2))
 grid = st.floats(1e-3, 0.3)
 laws = st.sampled_from(["gaussian", "laplace"])
 

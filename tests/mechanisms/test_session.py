@@ -2,53 +2,13 @@
 
 import json
 import math
-import subprocess
-import sys
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import ladderboard as lb
 from ladderboard.errors import InvalidRisk, InvalidSetting, InvalidState, SessionClosed
-
-RESUME = """
-import json, sys
-import ladderboard as lb
-saved = json.load(sys.stdin)
-mechanism = lb.mechanism(saved["mechanism"])
-session = mechanism.resume(saved["state"], lb.Tape(seed=5))
-print(json.dumps([session.ask(risk=risk) for risk in saved["risks"]]))
-"""
-
-
-@pytest.mark.parametrize(
-    "mechanism",
-    [
-        lb.ShakyLadder(step=0.02, compare_noise=0.02, release_noise=0.01, grid=0.01),
-        lb.ShakyLadder.from_paper(n=10_000, questions=1_000),
-        lb.Noisy(sd=0.1),
-    ],
-)
-@pytest.mark.parametrize("stop", [0, 1, 7, 20])
-def test_a_session_resumed_in_another_process_has_the_same_future(mechanism, stop):
-    risks = np.linspace(0.5, 0.3, 20).tolist()
-    session = mechanism.start(n=10_000, tape=lb.Tape(seed=5))
-    for risk in risks[:stop]:
-        session.ask(risk=risk)
-    saved = {
-        "mechanism": mechanism.describe(),
-        "state": session.state,
-        "risks": risks[stop:],
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", RESUME],
-        input=json.dumps(saved),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    future = [list(session.ask(risk=risk)) for risk in risks[stop:]]
-    assert json.loads(done.stdout) == future
 
 
 def test_ladders_on_one_tape_have_noise_of_their_own():
@@ -93,6 +53,64 @@ def test_a_state_of_another_kind_is_refused_in_words():
             mechanism.resume(damaged, lb.Tape(seed=1))
 
 
+@pytest.mark.parametrize("value", ["0.3", None, 0.3, math.nan, True, [1]])
+def test_a_damaged_number_in_a_state_is_refused(value):
+    mechanism = lb.Ladder(step=0.1)
+    state = mechanism.start(n=10).state
+    state["state"]["best"] = value
+    with pytest.raises(InvalidState, match="damaged"):
+        mechanism.resume(state)
+    teller = lb.Exact().start(n=10).state
+    teller["state"]["best"] = "0.3"
+    with pytest.raises(InvalidState, match="damaged"):
+        lb.Exact().resume(teller)
+    for closed in ("no", None, 2):
+        with pytest.raises(InvalidState, match="damaged"):
+            lb.Exact().resume({**lb.Exact().start(n=10).state, "closed": closed})
+
+
+def test_the_context_is_bytes():
+    for tape in (lb.Tape(seed=1), lb.NumpyTape(seed=1)):
+        session = lb.Noisy(sd=0.1).start(n=10, tape=tape)
+        for bad in ("abc", None, 3):
+            with pytest.raises(InvalidSetting, match="context must be bytes"):
+                session.ask(risk=0.1, context=bad)
+
+
+def test_sums_do_not_overflow():
+    for top in (1, 600, 1000):
+        exact = lb.Exact().start(n=20_000, risk_range=(0, 1000))
+        assert exact.ask(losses=np.full(20_000, float(top))).score == top
+    wide = lb.Exact().start(n=9_500_000)
+    assert wide.ask(losses=np.ones(9_500_000)).score == 1
+
+
+def test_settings_may_be_any_kind_of_number():
+    shaky = lb.ShakyLadder(
+        step=np.float32(0.5), compare_noise=Fraction(1, 4), release_noise=0, grid=np.float64(0.25)
+    )
+    assert shaky == lb.ShakyLadder(0.5, 0.25, 0.0, 0.25)
+    for mechanism in (
+        shaky,
+        lb.Rounded(digits=np.int64(2)),
+        lb.BootstrapLadder(test="bayes", replicates=1e2, alpha=np.float64(0.1)),
+        lb.Thresholdout(threshold=Fraction(1, 8), noise=np.float32(0.5), budget=3.0),
+    ):
+        assert lb.mechanism(json.loads(json.dumps(mechanism.describe()))) == mechanism
+        assert json.dumps(mechanism.start(n=10).state)
+
+
+def test_a_release_of_the_parameter_free_ladder_stays_in_the_range():
+    session = lb.ParameterFreeLadder().start(n=4, risk_range=(0, 0.4))
+    assert session.ask(losses=[0.39] * 4).value <= 0.4
+
+
+def test_parts_of_many_releases():
+    releases = lb.Exact().start(n=10).ask_many([0.5, 0.4, 0.6])
+    assert list(releases[1:]) == [releases[1], releases[2]]
+    assert releases[-1] == lb.Release(0.4, 0.6, False, 3)
+
+
 def test_losses_of_another_length_in_a_state_are_refused():
     mechanism = lb.ParameterFreeLadder()
     session = mechanism.start(n=3)
@@ -109,6 +127,7 @@ def test_losses_of_another_length_in_a_state_are_refused():
         ({"risk": 1.5}, r"risk must be a finite number in \[0, 1\]"),
         ({"risk": math.nan}, r"risk must be a finite number in \[0, 1\]"),
         ({}, "ask needs risk=, one number, or losses="),
+        ({"risk": 10**400}, r"risk must be a finite number in \[0, 1\]"),
         ({"risk": "0.3"}, "ask needs risk=, one number, or losses="),
         ({"losses": [0.1, 0.2]}, "one number for each of the 3 examples; got 2"),
         ({"losses": [0.1, 0.2, 7]}, r"losses must be finite numbers in \[0, 1\]; 1 are not"),
@@ -190,10 +209,17 @@ def test_before_the_first_question():
     ("name", "settings", "message"),
     [
         ("ladder", {"step": -1}, "step must be a number at least 0 and at most 1000; got -1"),
-        ("ladder", {"step": 0}, "where it is the grid too"),
-        ("ladder", {"step": 0.1, "grid": 0}, "grid must be a number at least 1e-12"),
+        ("ladder", {"step": 0}, "step must be at least 1e-12; got 0"),
+        ("ladder", {"step": 0.1, "grid": 0}, "grid must be at least 1e-12; got 0"),
         ("ladder", {}, "does not take these settings"),
         ("ladder", {"step": 0.1, "size": 2}, "does not take these settings"),
+        ("ladder", {"step": 1e-13}, "step must be at least 1e-12"),
+        ("ladder", {"step": 10**400}, "step must be a number at least 0 and at most 1000"),
+        ("noisy", {"sd": 1e5}, "sd must be a number at least 0 and at most 1000"),
+        ("noisy", {"sd": 1e-13}, "sd must be 0, or at least 1e-12"),
+        (3, {}, "no mechanism named 3"),
+        ({"step": 0.1}, {}, "no mechanism named None"),
+        (lb.Exact(), {"step": 0.1}, "takes no further settings"),
         ("lader", {"step": 0.1}, "no mechanism named 'lader'; there is bootstrap_ladder"),
         ("rounded", {"digits": 13}, "digits must be a whole number of at least 0 and at most 12"),
         ("noisy", {"sd": math.inf}, "sd must be a number at least 0"),

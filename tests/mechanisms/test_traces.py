@@ -69,11 +69,10 @@ def test_ladder():
 
 
 def test_a_decimal_tie_is_a_tie():
-    """0.31 - 0.01 is 0.30, though 0.31 - 0.01 < 0.3 in doubles would be luck."""
-    session = lb.Ladder(step=0.01).start(n=100)
-    for risk in [0.31, 0.30, 0.29, 0.28]:
-        session.ask(risk=risk)
-    assert session.value == 0.29
+    """0.8 - 0.1 is 0.7, though in doubles 0.7 < 0.8 - 0.1."""
+    assert 0.7 < 0.8 - 0.1
+    session = lb.Ladder(step=0.1).start(n=100)
+    assert [session.ask(risk=risk).value for risk in [0.8, 0.7, 0.6]] == [0.8, 0.8, 0.6]
     assert lb.Ladder(step=0.1, grid=0.3).start(n=100).ask(risk=0.45).value == 0.6
 
 

@@ -113,3 +113,23 @@ def test_scales_are_exact_and_not_negative(bad):
         DiscreteLaplace(bad)
     with pytest.raises(InvalidSetting, match="must be a whole number or a Fraction"):
         DiscreteGaussian(bad)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", [DiscreteGaussian(Fraction(5, 2)), DiscreteLaplace(Fraction(7, 3))])
+def test_the_exact_samplers_at_length(law):
+    """Half a million draws see deviations of a tenth of a percent."""
+    support = np.arange(-400, 401)
+    if isinstance(law, DiscreteGaussian):
+        mass = np.exp(-0.5 * (support / float(law.sd)) ** 2)
+        pmf = mass / mass.sum()
+    else:
+        pmf = stats.dlaplace.pmf(support, 1 / float(law.scale))
+    assert chi_square(drawn(Tape(seed=14), law, 500_000), support, pmf) > P_REJECT
+
+
+@pytest.mark.parametrize("sd", [3, 30, 900, 1_000, 10**5])
+def test_the_twin_has_the_variance_of_its_law(sd):
+    """A million draws: the sample variance is off by 0.14% in sd, so 0.7% is 5 sd."""
+    sample = drawn(NumpyTape(seed=15), DiscreteGaussian(sd), 1_000_000)
+    assert np.var(sample) == pytest.approx(sd**2, rel=0.007)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ladderboard.errors import InvalidSetting
 from ladderboard.tape import DiscreteGaussian, DiscreteLaplace, Laplace, NumpyTape, Seed, Tape
+from ladderboard.tape._numpy import _span
 
 LAWS = (DiscreteGaussian(10**9), DiscreteLaplace(10**9), Laplace(1.0), Seed())
 KEY = bytes(range(100, 132))
@@ -38,7 +39,7 @@ def test_draws_depend_on_their_address_and_on_nothing_else(places, random):
         assert all(draw(make(seed=4), place) != drawn[place] for place in places)
 
 
-@given(st.integers(0, 5000), st.integers(0, 2100))
+@given(st.integers(0, 30_000), st.integers(0, 20_000))
 def test_many_at_once_is_one_by_one(first, count):
     tape = NumpyTape(seed=9)
     many = tape.draw_many(LAWS, ladder=2, first=first, count=count)
@@ -46,6 +47,25 @@ def test_many_at_once_is_one_by_one(first, count):
     for at in {0, count // 2, count - 1} & set(range(count)):
         one = NumpyTape(seed=9).draw(LAWS, ladder=2, question=first + at)
         assert tuple(column[at] for column in many) == one
+
+
+def test_blocks_tile_the_questions():
+    at = 0
+    for _ in range(12):
+        number, first, size = _span(at)
+        assert (first, _span(at + size - 1)) == (at, (number, first, size))
+        at += size
+
+
+def test_context_and_question_both_matter_to_the_twin():
+    tape = NumpyTape(seed=1)
+    drawn = {
+        tape.draw(LAWS, ladder=ladder, question=question, context=context)
+        for ladder in (0, 1)
+        for question in (1, 2)
+        for context in (b"", b"a", b"b")
+    }
+    assert len(drawn) == 12
 
 
 def test_a_fresh_tape_takes_its_key_from_the_operating_system():

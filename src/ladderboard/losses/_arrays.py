@@ -21,7 +21,7 @@ __all__ = ["Refusal", "different", "read_numbers", "read_values", "refuse_rows"]
 Refusal = type[InvalidInput]
 
 _SHOWN = 10
-_EXACT_IN_DOUBLE = 2.0**63
+_INT64 = 2.0**63
 
 
 def read_values(values: Any, what: str, refusal: Refusal) -> NDArray[Any]:
@@ -87,7 +87,7 @@ def different(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.bool_]:
         return np.ones(left.shape, dtype=np.bool_)
     if kinds in ("if", "uf", "fi", "fu"):
         whole, real = (left, right) if kinds[1] == "f" else (right, left)
-        fits = (real >= -_EXACT_IN_DOUBLE) & (real < _EXACT_IN_DOUBLE) & (real == np.trunc(real))
+        fits = (real >= -_INT64) & (real < _INT64) & (real == np.trunc(real))
         return ~fits | (np.where(fits, real, 0).astype(np.int64) != whole)
     unequal: NDArray[np.bool_] = left != right
     return unequal

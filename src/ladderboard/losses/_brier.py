@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ladderboard import _settings
 from ladderboard.losses._classes import Classes, class_index, read_classes
 from ladderboard.losses._loss import Loss
 from ladderboard.losses._probabilities import read_probabilities
@@ -37,7 +38,7 @@ class Brier(Loss):
     classes: Classes = (0, 1)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "classes", read_classes(self.classes))
+        _settings.settle(self, classes=read_classes(self.classes))
 
     def read_labels(self, labels: Any) -> NDArray[Any]:
         """Labels as places among the classes."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Classes", "check_in_classes", "class_index", "read_classes"]
+__all__ = ["Classes", "class_index", "read_classes"]
 
 Classes = tuple[Any, ...]
 
@@ -44,10 +44,5 @@ def class_index(labels: NDArray[Any], classes: Classes) -> NDArray[np.int64]:
     """Return the place of each label among the classes."""
     place = {each: index for index, each in enumerate(classes)}
     found = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.int64)
-    refuse_rows(found < 0, "labels must be declared classes", InvalidLabels)
+    refuse_rows(found < 0, "labels must be among the declared classes=", InvalidLabels)
     return found
-
-
-def check_in_classes(labels: NDArray[Any], classes: Classes) -> None:
-    """Refuse labels that are no declared class."""
-    class_index(labels, classes)

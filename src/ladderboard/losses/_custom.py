@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ladderboard.errors import InvalidLabels, InvalidPredictions, InvalidSetting
+from ladderboard import _settings
+from ladderboard.errors import BrokenLoss, InvalidLabels, InvalidPredictions, InvalidSetting
 from ladderboard.losses._arrays import read_values
 from ladderboard.losses._loss import Loss
 
@@ -38,17 +39,25 @@ class Custom(Loss):
     name: ClassVar[str] = "custom"
 
     function: LossFunction
+    path: str | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.function, str):
+            _settings.settle(self, function=load_function(self.function), path=self.function)
         if not callable(self.function):
             raise InvalidSetting(f"A custom loss needs a function; got {self.function!r}.")
+        if self.path is None:
+            _settings.settle(self, path=_path_of(self.function))
 
     @property
     def params(self) -> dict[str, Any]:
         """The function by its name, ``module:function``."""
-        module = getattr(self.function, "__module__", "?")
-        name = getattr(self.function, "__qualname__", type(self.function).__qualname__)
-        return {"function": f"{module}:{name}"}
+        if self.path is None:
+            raise InvalidSetting(
+                f"The loss {self.function!r} has no name it can be imported by; put the function "
+                "at the top of a module, or name it as module:function."
+            )
+        return {"function": self.path}
 
     def read_labels(self, labels: Any) -> NDArray[Any]:
         """Any array with a row for each example."""
@@ -68,7 +77,12 @@ class Custom(Loss):
 
     def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
         """What the function says; it gets copies, so it cannot change the labels."""
-        return np.asarray(self.function(labels.copy(), predictions.copy()))
+        try:
+            return np.asarray(self.function(labels.copy(), predictions.copy()))
+        except Exception as error:  # its message may speak of labels, so it is not repeated
+            raise BrokenLoss(
+                f"The loss {self.path or self.name} failed with {type(error).__name__}."
+            ) from error
 
 
 def load_function(path: str) -> LossFunction:
@@ -85,3 +99,16 @@ def load_function(path: str) -> LossFunction:
     if not callable(found):
         raise InvalidSetting(f"The loss {path!r} is not a function.")
     return found
+
+
+def _path_of(function: LossFunction) -> str | None:
+    """Return the ``module:function`` by which this very function can be imported, if any."""
+    module = getattr(function, "__module__", None)
+    name = getattr(function, "__qualname__", None)
+    if not module or not name:
+        return None
+    path = f"{module}:{name}"
+    try:
+        return path if load_function(path) is function else None
+    except InvalidSetting:
+        return None

@@ -38,8 +38,11 @@ class Log(Loss):
     clip: float = 0.01
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "classes", read_classes(self.classes))
-        _settings.number("clip", self.clip, above=0, below=1)
+        _settings.settle(
+            self,
+            classes=read_classes(self.classes),
+            clip=_settings.number("clip", self.clip, above=0, below=1),
+        )
 
     @property
     def unit(self) -> float:

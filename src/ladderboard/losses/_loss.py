@@ -14,7 +14,7 @@ from ladderboard.losses._arrays import read_values
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Loss"]
+__all__ = ["Loss", "one_for_each"]
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Loss(ABC):
     ``read_predictions`` for each question (the participant's part, its refusals never do), then
     ``per_example`` on what the two returned.
 
-    ``range`` is the declared interval of the targets where a loss needs one, ``unit`` what a loss
-    of 1 is worth in the metric's own unit.
+    ``range`` is the interval of what is predicted: declared for numbers, (0, 1) for probabilities
+    and for right or wrong. ``unit`` is what a loss of 1 is worth in the metric's own unit.
     """
 
     name: ClassVar[str]

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 __all__ = ["METRICS", "Metric"]
 
-Shape = Literal["loss", "complement", "scaled", "root"]
+Shown = Literal["loss", "complement", "scaled", "root"]
 
 # metric: (the loss behind it, how its number is shown)
-METRICS: dict[str, tuple[str, Shape]] = {
+METRICS: dict[str, tuple[str, Shown]] = {
     "accuracy": ("zero_one", "complement"),
     "acc": ("zero_one", "complement"),
     "exact_match": ("zero_one", "complement"),
@@ -59,19 +59,19 @@ class Metric:
 
     name: str
     loss: Loss
-    shape: Shape = "loss"
+    shown_as: Shown = "loss"
 
     @property
     def direction(self) -> Literal["higher", "lower"]:
         """Which way is better, as shown."""
-        return "higher" if self.shape == "complement" else "lower"
+        return "higher" if self.shown_as == "complement" else "lower"
 
     def shown(self, risk: float) -> float:
         """Return the metric for a mean loss in [0, 1]."""
-        if self.shape == "complement":
+        if self.shown_as == "complement":
             return 1 - risk
-        if self.shape == "scaled":
+        if self.shown_as == "scaled":
             return risk * self.loss.unit
-        if self.shape == "root":
+        if self.shown_as == "root":
             return math.sqrt(max(risk, 0) * self.loss.unit)
         return risk

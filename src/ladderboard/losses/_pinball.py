@@ -32,7 +32,9 @@ class Pinball(RangedLoss):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _settings.number("quantile", self.quantile, above=0, below=1)
+        _settings.settle(
+            self, quantile=_settings.number("quantile", self.quantile, above=0, below=1)
+        )
 
     @property
     def unit(self) -> float:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from ladderboard.errors import NoPerExampleLoss
+from ladderboard.errors import InvalidSetting, NoPerExampleLoss
 
-__all__ = ["REFUSED", "refuse_metric"]
+__all__ = ["NOT_BUILT_IN", "REFUSED", "refuse_metric"]
 
 _RANKING = "it compares every positive with every negative"
 _COUNTS = "it is a ratio of counts over the whole set"
-_RANKS = "it is computed from all predictions together"
+_TOGETHER = "it is computed from all predictions together"
 _SPREAD = "it divides by the spread of the labels"
 _CORPUS = "it is computed over a whole corpus"
-_LISTS = "it scores ranked lists, whose length and weights are its own"
 _UNBOUNDED = "its cost of one example has no upper limit"
 _CLASS_SHARES = "it weighs examples by how often their class occurs among the hidden labels"
 
@@ -27,7 +26,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     "average_precision": (_COUNTS, "brier"),
     "f1": (_COUNTS, "zero_one"),
     "f1_macro": (_COUNTS, "zero_one"),
-    "f1_micro": (_COUNTS, "hamming"),
+    "f1_micro": (f"{_COUNTS} (with one label an example it is accuracy)", "zero_one"),
     "f1_weighted": (_COUNTS, "zero_one"),
     "fbeta": (_COUNTS, "zero_one"),
     "precision": (_COUNTS, "zero_one"),
@@ -43,48 +42,58 @@ REFUSED: dict[str, tuple[str, str]] = {
     "quadratic_weighted_kappa": (_COUNTS, "squared"),
     "qwk": (_COUNTS, "squared"),
     "r2": (_SPREAD, "squared"),
-    "r2_score": (_SPREAD, "squared"),
     "explained_variance": (_SPREAD, "squared"),
-    "pearson": (_RANKS, "squared"),
-    "correlation": (_RANKS, "squared"),
-    "spearman": (_RANKS, "absolute"),
-    "kendall": (_RANKS, "absolute"),
-    "median_absolute_error": (_RANKS, "absolute"),
-    "max_error": (_RANKS, "absolute"),
-    "ece": (_RANKS, "brier"),
+    "pearson": (_TOGETHER, "squared"),
+    "correlation": (_TOGETHER, "squared"),
+    "spearman": (_TOGETHER, "absolute"),
+    "kendall": (_TOGETHER, "absolute"),
+    "median_absolute_error": (_TOGETHER, "absolute"),
+    "max_error": (_TOGETHER, "absolute"),
+    "ece": (_TOGETHER, "brier"),
     "bleu": (_CORPUS, "zero_one"),
-    "rouge": (_CORPUS, "zero_one"),
     "meteor": (_CORPUS, "zero_one"),
     "chrf": (_CORPUS, "zero_one"),
     "wer": (_CORPUS, "zero_one"),
     "cer": (_CORPUS, "zero_one"),
     "perplexity": (_CORPUS, "log"),
-    "ndcg": (_LISTS, "top_k"),
-    "map": (_LISTS, "top_k"),
-    "mrr": (_LISTS, "top_k"),
-    "mean_average_precision": (_LISTS, "top_k"),
+    "mean_average_precision": (_RANKING, "top_k"),
     "mape": (_UNBOUNDED, "absolute"),
-    "smape": (_UNBOUNDED, "absolute"),
+    "mean_absolute_percentage_error": (_UNBOUNDED, "absolute"),
+    "mean_squared_log_error": (_UNBOUNDED, "squared"),
     "msle": (_UNBOUNDED, "squared"),
     "rmsle": (_UNBOUNDED, "squared"),
     "hinge": (_UNBOUNDED, "zero_one"),
+}
+
+# metric: the nearest loss. These are means of bounded scores, with details of their own.
+NOT_BUILT_IN: dict[str, str] = {
+    "ndcg": "top_k",
+    "map": "top_k",
+    "mrr": "top_k",
+    "rouge": "zero_one",
+    "smape": "absolute",
 }
 
 _SAID = {
     "auc": "AUC", "roc_auc": "ROC AUC", "auroc": "AUROC", "pr_auc": "PR AUC", "auprc": "AUPRC",
     "f1": "F1", "mcc": "MCC", "r2": "R2", "bleu": "BLEU", "rouge": "ROUGE", "meteor": "METEOR",
     "wer": "WER", "cer": "CER", "ndcg": "NDCG", "map": "MAP", "mrr": "MRR", "mape": "MAPE",
-    "smape": "SMAPE", "msle": "MSLE", "rmsle": "RMSLE", "iou": "IoU", "ece": "ECE", "qwk": "QWK",
+    "smape": "sMAPE", "msle": "MSLE", "rmsle": "RMSLE", "iou": "IoU", "ece": "ECE", "qwk": "QWK",
 }  # fmt: skip
 
 
 def refuse_metric(name: str) -> None:
-    """Raise, if this metric has no per-example loss, with the reason and the nearest loss."""
-    if name not in REFUSED:
-        return
-    why, nearest = REFUSED[name]
-    raise NoPerExampleLoss(
-        f"{_SAID.get(name, name)} is not a mean of bounded per-example losses: {why}. "
-        f'The nearest loss that works is "{nearest}".',
-        nearest=nearest,
-    )
+    """Raise, if this metric is refused by name, with the reason and the nearest loss."""
+    said = _SAID.get(name, name)
+    if name in NOT_BUILT_IN:
+        raise InvalidSetting(
+            f"{said} is not built in; pass a function that gives 1 minus its score for every "
+            f'example, or take the nearest loss, "{NOT_BUILT_IN[name]}".'
+        )
+    if name in REFUSED:
+        why, nearest = REFUSED[name]
+        raise NoPerExampleLoss(
+            f"{said} is not a mean of bounded per-example losses: {why}. "
+            f'The nearest loss that works is "{nearest}".',
+            nearest=nearest,
+        )

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from ladderboard.errors import InvalidSetting
 from ladderboard.losses._absolute import Absolute
 from ladderboard.losses._brier import Brier
-from ladderboard.losses._custom import Custom, load_function
+from ladderboard.losses._custom import Custom
 from ladderboard.losses._hamming import Hamming
 from ladderboard.losses._log import Log
 from ladderboard.losses._loss import Loss
 from ladderboard.losses._metric import METRICS, Metric
 from ladderboard.losses._pinball import Pinball
-from ladderboard.losses._refused import REFUSED, refuse_metric
+from ladderboard.losses._refused import refuse_metric
 from ladderboard.losses._squared import Squared
 from ladderboard.losses._top_k import TopK
 from ladderboard.losses._zero_one import ZeroOne
@@ -35,22 +35,22 @@ def metric(name: str | Loss | Mapping[str, Any] | Callable[..., Any], **params: 
     >>> metric("mae", range=(0, 100)).shown(0.05)
     5.0
     """
-    if isinstance(name, Loss):
-        return Metric(name.name, name)
     if not isinstance(name, str):
         found = loss(name, **params)
         return Metric(found.name, found)
     if ":" in name:
-        return Metric(name, _build(Custom, "custom", {"function": load_function(name), **params}))
-    key = name.strip().lower().replace("-", "_").replace(" ", "_")
-    if key in LOSSES:
-        return Metric(key, _build(LOSSES[key], key, params))
-    if key in METRICS:
-        behind, shape = METRICS[key]
-        return Metric(key, _build(LOSSES[behind], key, params), shape)
-    refuse_metric(key)
+        return Metric(name, _build(Custom, "custom", {"function": name, **params}))
+    plain = name.strip().lower().replace("-", "_").replace(" ", "_")
+    # scikit-learn says accuracy_score and neg_log_loss.
+    for key in (plain, plain.removesuffix("_score"), plain.removeprefix("neg_")):
+        if key in LOSSES:
+            return Metric(key, _build(LOSSES[key], key, params))
+        if key in METRICS:
+            behind, shown_as = METRICS[key]
+            return Metric(key, _build(LOSSES[behind], key, params), shown_as)
+        refuse_metric(key)
     known = sorted({*LOSSES, *METRICS})
-    close = difflib.get_close_matches(key, [*known, *REFUSED], n=1)
+    close = difflib.get_close_matches(plain, known, n=1, cutoff=0.75)
     hint = f"did you mean {close[0]!r}?" if close else f"there is {', '.join(known)}."
     raise InvalidSetting(f"There is no loss named {name!r}; {hint}")
 
@@ -92,8 +92,8 @@ def loss(name: str | Loss | Mapping[str, Any] | Callable[..., Any], **params: An
             f"A loss is a name, a function or a description; got {name!r}."
         ) from None
     key = settings.pop("loss", None)
-    if key == "custom" and isinstance(settings.get("function"), str):
-        key = settings.pop("function")
+    if key == "custom":
+        return _build(Custom, "custom", settings)
     if not isinstance(key, str):
         raise InvalidSetting('A description of a loss needs its name under "loss".')
     return loss(key, **settings)

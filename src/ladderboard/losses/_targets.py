@@ -34,7 +34,7 @@ class RangedLoss(Loss):
                 f"{self.name} needs range=(low, high), the declared interval of the labels; "
                 f'try loss("{self.name}", range=(0, 100)).'
             )
-        object.__setattr__(self, "range", _settings.interval("range", self.range))
+        _settings.settle(self, range=_settings.interval("range", self.range))
 
     @property
     def width(self) -> float:

@@ -41,8 +41,11 @@ class TopK(Loss):
     classes: Classes | None = None
 
     def __post_init__(self) -> None:
-        _settings.whole("k", self.k, at_least=1)
-        object.__setattr__(self, "classes", read_classes(self.classes, optional=True))
+        _settings.settle(
+            self,
+            k=_settings.whole("k", self.k, at_least=1),
+            classes=read_classes(self.classes, optional=True),
+        )
         if self.classes is not None and self.k >= len(self.classes):
             raise InvalidSetting(
                 f"k must be below the number of classes, {len(self.classes)}; got {self.k}."

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ladderboard import _settings
 from ladderboard.errors import InvalidPredictions
 from ladderboard.losses._arrays import different, read_values
-from ladderboard.losses._classes import Classes, check_in_classes, read_classes
+from ladderboard.losses._classes import Classes, class_index, read_classes
 from ladderboard.losses._loss import Loss, one_for_each
 
 if TYPE_CHECKING:
@@ -34,13 +35,13 @@ class ZeroOne(Loss):
     classes: Classes | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "classes", read_classes(self.classes, optional=True))
+        _settings.settle(self, classes=read_classes(self.classes, optional=True))
 
     def read_labels(self, labels: Any) -> NDArray[Any]:
         """Check that labels are a vector, of the declared classes if there are any."""
         read = super().read_labels(labels)
         if self.classes is not None:
-            check_in_classes(read, self.classes)
+            class_index(read, self.classes)  # refuses others
         return read
 
     def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:

@@ -10,7 +10,7 @@ import numpy as np
 from ladderboard import _settings
 from ladderboard.errors import InvalidSetting
 from ladderboard.mechanisms import _fixed
-from ladderboard.mechanisms._parameter_free import ByExample, Leader, paired_margin
+from ladderboard.mechanisms._by_example import ByExample, Leader, paired_margin
 from ladderboard.mechanisms._step import Seen, Setup, Step
 from ladderboard.tape import Seed
 
@@ -32,8 +32,9 @@ class BootstrapLadder(ByExample):
     Parameters
     ----------
     test
-        ``"paired"``: update as the parameter-free Ladder does. ``"bayes"``: update if the model is
-        better with probability above 1 - alpha under a Bayesian bootstrap of the paired losses.
+        ``"paired"``: update if the risk is below the leader's by the standard error of their
+        paired difference. ``"bayes"``: update if the model is better with probability above
+        1 - alpha under a Bayesian bootstrap of the paired losses.
     resample
         Whether the score told is the mean over a bootstrap resample of the examples (the first
         idea of Neto et al.) instead of the risk itself.
@@ -68,8 +69,11 @@ class BootstrapLadder(ByExample):
             raise InvalidSetting(f"test must be 'paired' or 'bayes'; got {self.test!r}.")
         if not isinstance(self.resample, bool):
             raise InvalidSetting(f"resample must be True or False; got {self.resample!r}.")
-        _settings.number("alpha", self.alpha, above=0, below=1)
-        _settings.whole("replicates", self.replicates, at_least=1)
+        _settings.settle(
+            self,
+            alpha=_settings.number("alpha", self.alpha, above=0, below=1),
+            replicates=_settings.whole("replicates", self.replicates, at_least=1),
+        )
 
     @property
     def laws(self) -> tuple[Law, ...]:

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ladderboard import _settings
+from ladderboard.errors import InvalidSetting
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -22,14 +25,15 @@ __all__ = [
     "many_to_units",
     "mean",
     "nearest",
+    "read_size",
     "to_units",
 ]
 
 UNITS = 10**12
 # Within this every fixed-point number, and its sum with noise, is exact in a double and in 64 bits.
 WIDEST = 1000
-# Eight million terms of at most one (in units) fit a signed 64-bit sum.
-_CHUNK = 8_000_000
+# So many terms, each at most WIDEST in units, fit a signed 64-bit sum.
+_CHUNK = 8_000
 
 
 def to_units(value: float) -> int:
@@ -48,6 +52,15 @@ def from_units(units: int) -> float:
     0.31
     """
     return units / UNITS
+
+
+def read_size(name: str, value: Any, *, above_zero: bool = False) -> float:
+    """Return a step, a grid or a noise as a float that fixed-point numbers can hold."""
+    read = _settings.number(name, value, at_least=0, at_most=WIDEST)
+    if (read == 0 and above_zero) or 0 < read < 1 / UNITS:
+        zero = "" if above_zero else "0, or "
+        raise InvalidSetting(f"{name} must be {zero}at least 1e-12; got {value!r}.")
+    return read
 
 
 def many_to_units(values: NDArray[np.float64]) -> NDArray[np.int64]:

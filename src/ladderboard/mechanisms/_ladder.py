@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from ladderboard import _settings
-from ladderboard.errors import InvalidSetting
 from ladderboard.mechanisms import _fixed
 from ladderboard.mechanisms._climb import Rung, climb_many, on_grid
 from ladderboard.mechanisms._mechanism import Mechanism
@@ -61,13 +60,13 @@ class Ladder(Mechanism):
     grid: float | None = None
 
     def __post_init__(self) -> None:
-        _settings.number("step", self.step, at_least=0, at_most=_fixed.WIDEST)
-        if self.grid is not None:
-            _settings.number("grid", self.grid, at_least=1 / _fixed.UNITS, at_most=_fixed.WIDEST)
-        if self._units[1] == 0:
-            raise InvalidSetting(
-                f"step must be at least 1e-12 where it is the grid too; got {self.step!r}."
-            )
+        _settings.settle(
+            self,
+            step=_fixed.read_size("step", self.step, above_zero=self.grid is None),
+            grid=None
+            if self.grid is None
+            else _fixed.read_size("grid", self.grid, above_zero=True),
+        )
 
     @cached_property
     def _units(self) -> tuple[int, int]:

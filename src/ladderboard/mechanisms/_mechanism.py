@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from ladderboard.errors import InvalidState
 from ladderboard.mechanisms._session import Session
 from ladderboard.mechanisms._step import Seen, SeenMany, Setup, Step, StepMany
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
     from ladderboard.tape import Draws, DrawsMany, Law, Tape
 
-__all__ = ["Mechanism"]
+__all__ = ["Mechanism", "check_field"]
 
 
 @dataclass(frozen=True)
@@ -83,9 +85,12 @@ class Mechanism(ABC):
         written: dict[str, Any] = state._asdict()
         return written
 
-    def thaw(self, written: Mapping[str, Any], setup: Setup) -> Any:
-        """Read what ``freeze`` wrote."""
-        return self.state_type(**written)
+    def thaw(self, written: Mapping[str, Any], setup: Setup, fresh: Any) -> Any:
+        """Read what ``freeze`` wrote; ``fresh`` is the state before the first question."""
+        state = self.state_type(**written)
+        for value, like in zip(state, fresh, strict=True):
+            check_field(value, like)
+        return state
 
     def describe(self) -> dict[str, Any]:
         """Return the settings that decide releases, JSON-able: the mechanism's identity."""
@@ -119,3 +124,12 @@ class Mechanism(ABC):
     def resume(self, state: Mapping[str, Any], tape: Tape | None = None) -> Session:
         """Go on from ``session.state``, with the tape it was started on: the same future."""
         return Session.resume(self, state, tape=tape)
+
+
+def check_field(value: Any, like: Any) -> None:
+    """Refuse a field of a saved state that is not a finite number of the kind it starts as."""
+    if value is None and like is None:
+        return
+    kind = float if like is None else type(like)
+    if type(value) is not kind or not math.isfinite(value):
+        raise InvalidState("The saved state is damaged; give back what session.state returned.")

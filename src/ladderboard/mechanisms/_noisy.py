@@ -38,7 +38,7 @@ class Noisy(Teller):
     sd: float
 
     def __post_init__(self) -> None:
-        _settings.number("sd", self.sd, at_least=0, at_most=_fixed.WIDEST)
+        _settings.settle(self, sd=_fixed.read_size("sd", self.sd))
 
     @cached_property
     def laws(self) -> tuple[Law, ...]:

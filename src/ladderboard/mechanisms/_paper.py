@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ladderboard import _settings
 from ladderboard.errors import OutsideTheorem
 
-__all__ = ["PaperSettings", "paper_settings"]
+__all__ = ["PaperSettings", "least_n", "paper_settings"]
 
 _LARGEST_N = 10**30
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from ladderboard.errors import InvalidSetting
 from ladderboard.mechanisms._bootstrap import BootstrapLadder
 from ladderboard.mechanisms._exact import Exact
 from ladderboard.mechanisms._ladder import Ladder
+from ladderboard.mechanisms._mechanism import Mechanism
 from ladderboard.mechanisms._noisy import Noisy
 from ladderboard.mechanisms._one_bit import OneBit
 from ladderboard.mechanisms._parameter_free import ParameterFreeLadder
 from ladderboard.mechanisms._rounded import Rounded
 from ladderboard.mechanisms._shaky_ladder import ShakyLadder
 from ladderboard.mechanisms._thresholdout import Thresholdout
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ladderboard.mechanisms._mechanism import Mechanism
 
 __all__ = ["MECHANISMS", "mechanism"]
 
@@ -38,7 +35,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
 }
 
 
-def mechanism(name: str | Mapping[str, Any], **settings: Any) -> Mechanism:
+def mechanism(name: str | Mechanism | Mapping[str, Any], **settings: Any) -> Mechanism:
     """Return a mechanism from its name and settings, or from what ``describe`` returned.
 
     >>> mechanism("ladder", step=0.01)
@@ -46,10 +43,14 @@ def mechanism(name: str | Mapping[str, Any], **settings: Any) -> Mechanism:
     >>> mechanism(mechanism("ladder", step=0.01).describe())
     Ladder(step=0.01, grid=None)
     """
-    if not isinstance(name, str):
+    if isinstance(name, Mechanism):
+        if settings:
+            raise InvalidSetting("A mechanism that is made already takes no further settings.")
+        return name
+    if isinstance(name, Mapping):
         settings = {**name, **settings}
-        name = settings.pop("mechanism", "")
-    if name not in MECHANISMS:
+        name = settings.pop("mechanism", None)
+    if not isinstance(name, str) or name not in MECHANISMS:
         raise InvalidSetting(
             f"There is no mechanism named {name!r}; there is {', '.join(sorted(MECHANISMS))}."
         )

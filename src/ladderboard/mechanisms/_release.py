@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
@@ -41,7 +41,15 @@ class Releases:
     def __len__(self) -> int:
         return len(self.question)
 
-    def __getitem__(self, index: int) -> Release:
+    @overload
+    def __getitem__(self, index: int) -> Release: ...
+    @overload
+    def __getitem__(self, index: slice) -> Releases: ...
+    def __getitem__(self, index: int | slice) -> Release | Releases:
+        if isinstance(index, slice):
+            return Releases(
+                self.value[index], self.score[index], self.improved[index], self.question[index]
+            )
         value, score = float(self.value[index]), float(self.score[index])
         return Release(
             None if np.isnan(value) else value,

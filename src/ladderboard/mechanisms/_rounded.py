@@ -35,7 +35,8 @@ class Rounded(Teller):
     digits: int
 
     def __post_init__(self) -> None:
-        _settings.whole("digits", self.digits, at_least=0, at_most=_MOST_DIGITS)
+        digits = _settings.whole("digits", self.digits, at_least=0, at_most=_MOST_DIGITS)
+        _settings.settle(self, digits=digits)
 
     @property
     def grid(self) -> float:
@@ -44,7 +45,7 @@ class Rounded(Teller):
 
     @property
     def _grid(self) -> int:
-        return int(10 ** (_MOST_DIGITS - int(self.digits)))
+        return int(10 ** (_MOST_DIGITS - self.digits))
 
     def score(self, risk: float, draws: Draws) -> float:
         """The risk, rounded."""

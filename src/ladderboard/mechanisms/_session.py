@@ -125,14 +125,16 @@ class Session:
                 _settings.whole("n", written["n"], at_least=1),
                 *_settings.interval("risk_range", written["risk_range"], within=_fixed.WIDEST),
             )
+            ladder = _settings.whole("ladder", written["ladder"], at_least=0, at_most=_LADDERS)
+            fresh = mechanism.begin(setup, tape.draw(mechanism.laws, ladder=ladder, question=0))
             return cls(
                 mechanism,
                 setup,
                 tape,
-                _settings.whole("ladder", written["ladder"], at_least=0, at_most=_LADDERS),
-                state=mechanism.thaw(written["state"], setup),
+                ladder,
+                state=mechanism.thaw(written["state"], setup, fresh),
                 question=_settings.whole("question", written["question"], at_least=0),
-                closed=bool(written["closed"]),
+                closed={True: True, False: False}[written["closed"]],
             )
         except InvalidState:
             raise
@@ -208,6 +210,8 @@ class Session:
             raise SessionClosed("The session is closed; start another to ask again.")
         mechanism = self._mechanism
         seen = self._look(risk, losses, training)
+        if not isinstance(context, bytes):
+            raise InvalidSetting(f"context must be bytes; got {type(context).__name__}.")
         question = self._question + 1
         draws = self._tape.draw(self._laws, ladder=self._ladder, question=question, context=context)
         state, value, score, improved = mechanism.advance(self._setup, self._state, seen, draws)
@@ -216,7 +220,10 @@ class Session:
         return Release(value, score, improved, question)
 
     def ask_many(self, risks: ArrayLike, *, training: ArrayLike | None = None) -> Releases:
-        """Ask about many models that were chosen beforehand; the same as asking one by one."""
+        """Ask about many models that were chosen beforehand; the same as asking one by one.
+
+        They are answered all or, if one must be refused, none.
+        """
         if self._closed:
             raise SessionClosed("The session is closed; start another to ask again.")
         mechanism = self._mechanism
@@ -249,7 +256,7 @@ class Session:
         if type(risk) is not float:
             if not isinstance(risk, Real) or isinstance(risk, bool):
                 raise InvalidRisk("ask needs risk=, one number, or losses=, one for each example.")
-            risk = float(risk)
+            risk = math.nan if abs(risk) > _fixed.WIDEST else float(risk)
         if not low <= risk <= high:
             raise InvalidRisk(f"risk must be a finite number in [{low:g}, {high:g}].")
         if training is not None or mechanism.needs_training:
@@ -285,7 +292,6 @@ class Session:
         if (
             not isinstance(training, Real)
             or isinstance(training, bool)
-            or not math.isfinite(training)
             or not low <= training <= high
         ):
             raise InvalidRisk(

@@ -46,6 +46,8 @@ class ShakyLadder(Mechanism):
         Fig. 1 as printed: unrounded, and a release may be higher than the last.
     law
         ``"gaussian"`` or ``"laplace"``.
+    origin
+        Where the settings come from; no part of the mechanism's identity, and not described.
 
     Notes
     -----
@@ -78,12 +80,17 @@ class ShakyLadder(Mechanism):
     origin: PaperSettings | Calibrated | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("step", "compare_noise", "release_noise"):
-            _settings.number(name, getattr(self, name), at_least=0, at_most=_fixed.WIDEST)
-        if self.grid is not None:
-            _settings.number("grid", self.grid, at_least=1 / _fixed.UNITS, at_most=_fixed.WIDEST)
         if self.law not in ("gaussian", "laplace"):
             raise InvalidSetting(f"law must be 'gaussian' or 'laplace'; got {self.law!r}.")
+        _settings.settle(
+            self,
+            step=_fixed.read_size("step", self.step),
+            compare_noise=_fixed.read_size("compare_noise", self.compare_noise),
+            release_noise=_fixed.read_size("release_noise", self.release_noise),
+            grid=None
+            if self.grid is None
+            else _fixed.read_size("grid", self.grid, above_zero=True),
+        )
 
     @classmethod
     def from_paper(cls, n: int, questions: int, beta: float = 0.05) -> ShakyLadder:

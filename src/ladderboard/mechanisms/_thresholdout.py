@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from ladderboard import _settings
 from ladderboard.errors import BudgetSpent
+from ladderboard.mechanisms import _fixed
 from ladderboard.mechanisms._mechanism import Mechanism
 from ladderboard.mechanisms._step import Seen, Setup, Step
 from ladderboard.tape import Laplace
@@ -62,10 +63,13 @@ class Thresholdout(Mechanism):
     budget: int | None = None
 
     def __post_init__(self) -> None:
-        _settings.number("threshold", self.threshold, at_least=0)
-        _settings.number("noise", self.noise, at_least=0)
-        if self.budget is not None:
-            _settings.whole("budget", self.budget, at_least=1)
+        budget = self.budget
+        _settings.settle(
+            self,
+            threshold=_settings.number("threshold", self.threshold, at_least=0),
+            noise=_settings.number("noise", self.noise, at_least=0, at_most=_fixed.WIDEST),
+            budget=None if budget is None else _settings.whole("budget", budget, at_least=1),
+        )
 
     @cached_property
     def laws(self) -> tuple[Law, ...]:

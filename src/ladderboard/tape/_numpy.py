@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,8 +16,13 @@ if TYPE_CHECKING:
 
 __all__ = ["NumpyTape"]
 
-# Draws are made this many questions at a time; small enough that a short session pays little.
-_BLOCK = 1024
+# Draws are made a block of questions at a time. The first block is short, so that a short session
+# pays little; each further one is twice as long, up to the longest.
+_FIRST = 64
+_DOUBLINGS = 7
+_LONGEST = _FIRST << _DOUBLINGS
+_GROWN = _LONGEST - _FIRST  # where blocks stop growing
+_KEPT = 32
 
 
 class NumpyTape(Tape):
@@ -48,15 +54,17 @@ class NumpyTape(Tape):
         else:
             self._seed = _settings.whole("seed", seed, at_least=0)
         self._seeded = True
-        self._laws: tuple[Law, ...] | None = None
-        self._ladder = -1
-        self._first = 0
-        self._rows: list[Draws] = []
+        self._kept: OrderedDict[_Where, _Block] = OrderedDict()
+        self._last = _Block((), -1, 0, [])
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Blocks can be drawn again.
+        return {**self.__dict__, "_kept": OrderedDict(), "_last": _Block((), -1, 0, [])}
 
     def draw(
         self, laws: tuple[Law, ...], *, ladder: int, question: int, context: bytes = b""
     ) -> Draws:
-        """Draw one number for each law, from the block of questions made last if it is there."""
+        """Draw one number for each law, from a block of questions that is kept for a while."""
         if context:
             words = np.frombuffer(hashlib.sha256(context).digest(), dtype=">u4").tolist()
             spot = (question, *words)
@@ -64,33 +72,44 @@ class NumpyTape(Tape):
                 law.simulate(self._generator(ladder, slot, spot), 1).tolist()[0]
                 for slot, law in enumerate(laws)
             )
-        if (
-            laws is not self._laws
-            or ladder != self._ladder
-            or not (0 <= question - self._first < _BLOCK)
-        ):
-            block = question // _BLOCK
-            columns = [column.tolist() for column in self._block(laws, ladder, block)]
-            self._rows = list(zip(*columns, strict=True)) if laws else [()] * _BLOCK
-            self._laws, self._ladder, self._first = laws, ladder, block * _BLOCK
-        return self._rows[question - self._first]
+        last = self._last
+        at = question - last.first
+        if laws is last.laws and ladder == last.ladder and 0 <= at < len(last.rows):
+            return last.rows[at]
+        self._last = last = self._block(laws, ladder, question)
+        return last.rows[question - last.first]
 
     def draw_many(self, laws: tuple[Law, ...], *, ladder: int, first: int, count: int) -> DrawsMany:
         """Draw for ``count`` questions from ``first`` on: one array for each law."""
-        start = first // _BLOCK
-        blocks = [
-            self._block(laws, ladder, block)
-            for block in range(start, (first + max(count, 1) - 1) // _BLOCK + 1)
-        ]
-        begin = first - start * _BLOCK
+        parts: list[DrawsMany] = []
+        at, end = first, first + count
+        while at < end:
+            number, start, size = _span(at)
+            drawn = self._columns(laws, ladder, number, size)
+            parts.append(tuple(column[at - start : end - start] for column in drawn))
+            at = start + size
         return tuple(
-            np.concatenate([block[slot] for block in blocks])[begin : begin + count]
-            for slot in range(len(laws))
+            np.concatenate([np.empty(0, dtype=law.dtype), *(part[slot] for part in parts)])
+            for slot, law in enumerate(laws)
         )
 
-    def _block(self, laws: tuple[Law, ...], ladder: int, block: int) -> DrawsMany:
+    def _block(self, laws: tuple[Law, ...], ladder: int, question: int) -> _Block:
+        """Return the block a question falls into, kept from before or drawn now."""
+        number, first, size = _span(question)
+        where = (laws, ladder, number)
+        block = self._kept.pop(where, None)
+        if block is None:
+            columns = [column.tolist() for column in self._columns(laws, ladder, number, size)]
+            rows = list(zip(*columns, strict=True)) if laws else [()] * size
+            block = _Block(laws, ladder, first, rows)
+        self._kept[where] = block
+        if len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+        return block
+
+    def _columns(self, laws: tuple[Law, ...], ladder: int, number: int, size: int) -> DrawsMany:
         return tuple(
-            law.simulate(self._generator(ladder, slot, (block,)), _BLOCK)
+            law.simulate(self._generator(ladder, slot, (number,)), size)
             for slot, law in enumerate(laws)
         )
 
@@ -98,3 +117,24 @@ class NumpyTape(Tape):
         # spawn_key keeps addresses apart; spots of one and of nine words never meet.
         sequence = np.random.SeedSequence(self._seed, spawn_key=(ladder, slot, *spot))
         return np.random.Generator(np.random.PCG64(sequence))
+
+
+class _Block(NamedTuple):
+    """Draws for consecutive questions of one ladder."""
+
+    laws: tuple[Law, ...]
+    ladder: int
+    first: int
+    rows: list[Draws]
+
+
+_Where = tuple[tuple["Law", ...], int, int]
+
+
+def _span(question: int) -> tuple[int, int, int]:
+    """Return the block a question falls into: its number, its first question, its size."""
+    if question < _GROWN:
+        number = (question // _FIRST + 1).bit_length() - 1
+        return number, (_FIRST << number) - _FIRST, _FIRST << number
+    further = (question - _GROWN) // _LONGEST
+    return _DOUBLINGS + further, _GROWN + further * _LONGEST, _LONGEST
