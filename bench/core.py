@@ -52,7 +52,7 @@ def imports() -> None:
     say(
         "import ladderboard, whole core used / import numpy",
         used / bare,
-        "(told)",
+        "-",
         detail=f"{1e3 * used:.0f} ms / {1e3 * bare:.0f} ms",
     )
 
