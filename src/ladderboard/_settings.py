@@ -11,6 +11,8 @@ from ladderboard.errors import InvalidSetting
 
 __all__ = ["interval", "number", "settle", "whole"]
 
+_LONGEST = 80
+
 
 def number(
     name: str,
@@ -49,7 +51,9 @@ def number(
         or (at_most is not None and read > at_most)
     ):
         rule = " and ".join(limits)
-        raise InvalidSetting(f"{name} must be a number{' ' + rule if rule else ''}; got {value!r}.")
+        raise InvalidSetting(
+            f"{name} must be a number{' ' + rule if rule else ''}; got {_shown(value)}."
+        )
     return read
 
 
@@ -72,7 +76,7 @@ def whole(name: str, value: Any, *, at_least: int, at_most: int | None = None) -
     if read is None or read < at_least or (at_most is not None and read > at_most):
         limit = "" if at_most is None else f" and at most {at_most}"
         raise InvalidSetting(
-            f"{name} must be a whole number of at least {at_least}{limit}; got {value!r}."
+            f"{name} must be a whole number of at least {at_least}{limit}; got {_shown(value)}."
         )
     return read
 
@@ -90,13 +94,24 @@ def interval(name: str, value: Any, *, within: float = math.inf) -> tuple[float,
     if -within <= low < high <= within and math.isfinite(low) and math.isfinite(high):
         return low, high
     limit = "" if math.isinf(within) else f" within [{-within:g}, {within:g}]"
-    raise InvalidSetting(f"{name} must be a pair of numbers, low < high{limit}; got {value!r}.")
+    raise InvalidSetting(
+        f"{name} must be a pair of numbers, low < high{limit}; got {_shown(value)}."
+    )
 
 
 def settle(owner: object, **settings: Any) -> None:
     """Write settings, as they were read, into a frozen dataclass that is being made."""
     for name, value in settings.items():
         object.__setattr__(owner, name, value)
+
+
+def _shown(value: Any) -> str:
+    """Return a value as a message may show it: not too long, whatever it is."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - a number of thousands of digits, or a foreign object
+        return f"a {type(value).__name__} that cannot be printed"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def _real(value: Any) -> float:

@@ -73,7 +73,7 @@ class OutsideTheorem(InvalidSetting):
 class NoPerExampleLoss(InvalidSetting):
     """The metric is not a mean of bounded per-example losses; ``nearest`` names one that is."""
 
-    def __init__(self, message: str, *, nearest: str) -> None:
+    def __init__(self, message: str, *, nearest: str = "") -> None:
         super().__init__(message)
         self.nearest = nearest
 

@@ -1,7 +1,9 @@
 """Reading labels and predictions: which values can be compared at all.
 
 Every refusal here depends on the array alone, so the same predictions are refused in the same
-words whatever the labels are.
+words whatever the labels are. What is read holds plain values only: doubles, whole numbers,
+booleans, NumPy's variable-width text, or a mix of them as Python objects; so comparing can neither
+fail nor run anybody's code.
 """
 
 from __future__ import annotations
@@ -22,24 +24,26 @@ Refusal = type[InvalidInput]
 
 _SHOWN = 10
 _INT64 = 2.0**63
+# Whole numbers up to here are doubles too.
+_EXACT = 2**53
+_PLAIN = {bool, int, float, str}
+_TEXT = np.dtypes.StringDType()
 
 
 def read_values(values: Any, what: str, refusal: Refusal) -> NDArray[Any]:
     """Return an array of text, numbers or a mix of both; refuse None, NaN and infinities.
 
-    Takes arrays, lists, and pandas or polars objects.
+    Takes arrays, lists, and pandas or polars objects. The array is the caller's no more.
     """
     array = _as_array(values, what, refusal)
-    kind = array.dtype.kind
-    if kind == "T":  # NumPy's variable-width strings
-        array = array.astype(object)
-        kind = "O"
-    if kind == "O":
-        odd = [type(each).__name__ for each in array.flat if not _comparable(each)]
-        if odd:
-            names = ", ".join(sorted(set(odd)))
-            raise refusal(f"{what} must be text, numbers or booleans; got {names}.")
-    elif kind not in "biufU":
+    if array.dtype.kind == "O":
+        array = _plain(array, what, refusal)
+    elif array.dtype.kind == "U":
+        array = array.astype(_TEXT)
+    elif array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        with np.errstate(over="ignore"):
+            array = array.astype(np.float64)
+    elif array.dtype.kind not in "biufT":
         raise refusal(f"{what} must be text, numbers or booleans; got {array.dtype}.")
     refuse_rows(_missing(array), f"{what} must not be None, NaN or infinite", refusal)
     return array
@@ -48,16 +52,12 @@ def read_values(values: Any, what: str, refusal: Refusal) -> NDArray[Any]:
 def read_numbers(values: Any, what: str, refusal: Refusal) -> NDArray[np.float64]:
     """Return an array of finite doubles; text is refused, also where it spells a number."""
     array = read_values(values, what, refusal)
-    if array.dtype.kind == "O":
-        try:
-            if any(isinstance(each, str) for each in array.flat):
-                raise TypeError
-            array = array.astype(np.float64)
-        except (OverflowError, TypeError):
-            array = np.array("")
-    if array.dtype.kind not in "biuf":
+    if array.dtype.kind == "T" or any(isinstance(each, str) for each in _objects(array)):
         raise refusal(f"{what} must be numbers; got text.")
-    return array.astype(np.float64)
+    try:
+        return array.astype(np.float64)
+    except OverflowError:
+        raise refusal(f"{what} must be numbers that a double can hold.") from None
 
 
 def refuse_rows(bad: NDArray[np.bool_], rule: str, refusal: Refusal) -> None:
@@ -75,17 +75,17 @@ def refuse_rows(bad: NDArray[np.bool_], rule: str, refusal: Refusal) -> None:
 
 
 def different(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return where two arrays differ: numbers by value, text by its characters.
+    """Return where two arrays that were read differ: numbers by value, text by its characters.
 
     A number never equals a text. Whole numbers and doubles are compared exactly, also past 2^53.
     """
     kinds = left.dtype.kind + right.dtype.kind
-    if "O" in kinds:
+    if "O" in kinds or ("u" in kinds and kinds != "uu"):
         pairs = zip(left.ravel().tolist(), right.ravel().tolist(), strict=True)
         return np.array([a != b for a, b in pairs], dtype=np.bool_).reshape(left.shape)
-    if ("U" in kinds) and kinds != "UU":
+    if "T" in kinds and kinds != "TT":
         return np.ones(left.shape, dtype=np.bool_)
-    if kinds in ("if", "uf", "fi", "fu"):
+    if kinds in ("if", "fi"):
         whole, real = (left, right) if kinds[1] == "f" else (right, left)
         fits = (real >= -_INT64) & (real < _INT64) & (real == np.trunc(real))
         return ~fits | (np.where(fits, real, 0).astype(np.int64) != whole)
@@ -94,26 +94,71 @@ def different(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _as_array(values: Any, what: str, refusal: Refusal) -> NDArray[Any]:
-    if hasattr(values, "to_numpy"):  # pandas and polars
-        values = values.to_numpy()
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise refusal(f"{what} must not be masked; fill the gaps first.")
+    """Return a copy as an array; what is not an array yet keeps each value as it was."""
     try:
-        array = np.asarray(values)
-    except ValueError:
-        raise refusal(f"{what} must be an array with rows of one length.") from None
+        if hasattr(values, "to_numpy"):  # pandas and polars
+            values = values.to_numpy()
+        masked = isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)
+        array = np.array(values, dtype=None if isinstance(values, np.ndarray) else object)
+    except Exception:  # noqa: BLE001 - rows of unequal length, or whatever a foreign object does
+        raise refusal(f"{what} could not be read as an array with rows of one length.") from None
+    if masked:
+        raise refusal(f"{what} must not be masked; fill the gaps first.")
     if array.ndim == 0:
         raise refusal(f"{what} must be an array with a row for each example.")
-    if array.dtype.kind == "U" and not isinstance(values, np.ndarray):
-        # NumPy turns [1, "a"] into text and drops closing NULs; keep each value what it was.
-        kept = np.array(values, dtype=object)
-        if not all(isinstance(each, str) and not each.endswith("\0") for each in kept.flat):
-            return kept
     return array
 
 
-def _comparable(value: Any) -> bool:
-    return value is None or isinstance(value, str | bool | int | float | np.bool_ | np.number)
+def _plain(array: NDArray[Any], what: str, refusal: Refusal) -> NDArray[Any]:
+    """Return an array of objects as the narrowest array that holds the same values."""
+    flat = array.ravel().tolist()
+    kinds = set(map(type, flat))
+    if not kinds <= _PLAIN:
+        flat = [_plain_value(each) for each in flat]
+        kinds = set(map(type, flat))
+    odd = kinds - _PLAIN - {type(None)}
+    if odd:
+        names = ", ".join(sorted(kind.__name__ for kind in odd))
+        raise refusal(f"{what} must be text, numbers or booleans; got {names}.")
+    if kinds == {str}:
+        return np.array(flat, dtype=_TEXT).reshape(array.shape)
+    numeric = kinds <= {bool, int, float} and kinds
+    if (
+        numeric
+        and float in kinds
+        and not any(type(each) is int and abs(each) > _EXACT for each in flat)
+    ):
+        return np.array(flat, dtype=np.float64).reshape(array.shape)
+    if numeric and float not in kinds:
+        try:
+            return np.array(flat, dtype=np.int64).reshape(array.shape)
+        except OverflowError:
+            pass
+    plain = np.empty(len(flat), dtype=object)
+    plain[:] = flat
+    return plain.reshape(array.shape)
+
+
+def _plain_value(value: Any) -> Any:
+    """Return the plain Python value behind a scalar or a subclass; anything else as it is.
+
+    A subclass may compare as it likes; its value does not.
+    """
+    if isinstance(value, np.bool_ | np.integer | np.floating) and value.dtype.kind in "biuf":
+        value = value.item()
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int.__int__(value)
+    if isinstance(value, float):
+        return float.__float__(value)
+    return value
+
+
+def _objects(array: NDArray[Any]) -> list[Any]:
+    return array.ravel().tolist() if array.dtype.kind == "O" else []
 
 
 def _missing(array: NDArray[Any]) -> NDArray[np.bool_]:
@@ -121,7 +166,7 @@ def _missing(array: NDArray[Any]) -> NDArray[np.bool_]:
         return ~np.isfinite(array)
     if array.dtype.kind == "O":
         flat = [
-            each is None or (isinstance(each, float | np.floating) and not math.isfinite(each))
+            each is None or (isinstance(each, float) and not math.isfinite(each))
             for each in array.flat
         ]
         return np.array(flat, dtype=np.bool_).reshape(array.shape)

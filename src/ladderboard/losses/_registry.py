@@ -29,7 +29,7 @@ LOSSES: dict[str, type[Loss]] = {
 }
 
 
-def metric(name: str | Loss | Mapping[str, Any] | Callable[..., Any], **params: Any) -> Metric:
+def metric(name: str | Loss | Mapping[str, Any] | Callable[..., Any], /, **params: Any) -> Metric:
     """Return a metric: a loss, and how its number is shown.
 
     >>> metric("mae", range=(0, 100)).shown(0.05)
@@ -55,7 +55,7 @@ def metric(name: str | Loss | Mapping[str, Any] | Callable[..., Any], **params: 
     raise InvalidSetting(f"There is no loss named {name!r}; {hint}")
 
 
-def loss(name: str | Loss | Mapping[str, Any] | Callable[..., Any], **params: Any) -> Loss:
+def loss(name: str | Loss | Mapping[str, Any] | Callable[..., Any], /, **params: Any) -> Loss:
     """Return a loss.
 
     Parameters
@@ -94,7 +94,7 @@ def loss(name: str | Loss | Mapping[str, Any] | Callable[..., Any], **params: An
     key = settings.pop("loss", None)
     if key == "custom":
         return _build(Custom, "custom", settings)
-    if not isinstance(key, str):
+    if not isinstance(key, str) or not all(isinstance(each, str) for each in settings):
         raise InvalidSetting('A description of a loss needs its name under "loss".')
     return loss(key, **settings)
 

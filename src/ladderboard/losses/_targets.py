@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["RangedLoss"]
 
+# Widths whose square is a double too.
+_NARROWEST, _WIDEST = 1e-100, 1e100
+
 
 @dataclass(frozen=True)
 class RangedLoss(Loss):
@@ -35,6 +38,10 @@ class RangedLoss(Loss):
                 f'try loss("{self.name}", range=(0, 100)).'
             )
         _settings.settle(self, range=_settings.interval("range", self.range))
+        if not _NARROWEST <= self.width <= _WIDEST:
+            raise InvalidSetting(
+                f"range must be between {_NARROWEST:g} and {_WIDEST:g} wide; got {self.range!r}."
+            )
 
     @property
     def width(self) -> float:

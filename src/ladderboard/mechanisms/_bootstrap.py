@@ -10,7 +10,7 @@ import numpy as np
 from ladderboard import _settings
 from ladderboard.errors import InvalidSetting
 from ladderboard.mechanisms import _fixed
-from ladderboard.mechanisms._by_example import ByExample, Leader, paired_margin
+from ladderboard.mechanisms._by_example import ByExample, Leader, clearly_below
 from ladderboard.mechanisms._step import Seen, Setup, Step
 from ladderboard.tape import Seed
 
@@ -88,7 +88,7 @@ class BootstrapLadder(ByExample):
         leader = setup.high if state.losses is None else state.losses
         if self.test == "paired":
             ahead = leader if isinstance(leader, float) else _fixed.mean(leader)
-            better = seen.risk < ahead - paired_margin(losses, leader)
+            better = clearly_below(seen.risk, ahead, losses, leader)
         else:
             better = self._posterior(losses - leader, for_weights) > 1 - self.alpha
         if not better:

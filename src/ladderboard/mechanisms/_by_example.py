@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from ladderboard.errors import InvalidSetting, InvalidState
+from ladderboard.mechanisms._fixed import UNITS
 from ladderboard.mechanisms._mechanism import Mechanism, check_field
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from ladderboard.mechanisms._step import Setup
     from ladderboard.tape import Draws
 
-__all__ = ["ByExample", "Leader", "paired_margin"]
+__all__ = ["ByExample", "Leader", "clearly_below"]
 
 
 class Leader(NamedTuple):
@@ -61,6 +62,14 @@ class ByExample(Mechanism):
         return Leader(best, losses)
 
 
-def paired_margin(losses: NDArray[np.float64], leader: NDArray[np.float64] | float) -> float:
-    """Return the standard error of the mean difference to the leader."""
-    return float(np.std(losses - leader, ddof=1)) / math.sqrt(len(losses))
+def clearly_below(
+    risk: float, best: float, losses: NDArray[np.float64], leader: NDArray[np.float64] | float
+) -> bool:
+    """Return whether the risk is below the best by more than the standard error of the difference.
+
+    A gain of exactly one standard error is a tie, and common: one more example right is a gain of
+    1/n, and so is its standard error. It must be exceeded by a unit of 1e-12, so that rounding, which
+    is a thousand times smaller, does not decide.
+    """
+    margin = float(np.std(losses - leader, ddof=1)) / math.sqrt(len(losses))
+    return best - risk > margin + 1 / UNITS

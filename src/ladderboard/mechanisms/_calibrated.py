@@ -24,6 +24,7 @@ _CELLS: dict[tuple[int, int], tuple[float, float, float]] = {
 # blurs it. The paper finds 3/sqrt(n) on the correlation enough, which is half as much on the risk.
 _TEAM_RELEASE = 1.5
 _DIGITS = 12
+_LARGEST = 10**15
 
 
 @dataclass(frozen=True)
@@ -46,9 +47,9 @@ def calibrated_settings(n: int, questions: int, teams: int = 1) -> Calibrated:
     >>> print(calibrated_settings(20_000, 900).note)
     nearest measured cell: n=10000, questions=1000
     """
-    n = _settings.whole("n", n, at_least=1)
-    questions = _settings.whole("questions", questions, at_least=1)
-    teams = _settings.whole("teams", teams, at_least=1)
+    n = _settings.whole("n", n, at_least=1, at_most=_LARGEST)
+    questions = _settings.whole("questions", questions, at_least=1, at_most=_LARGEST)
+    teams = _settings.whole("teams", teams, at_least=1, at_most=_LARGEST)
     cell = min(
         _CELLS,
         key=lambda at: math.hypot(math.log(n / at[0]), math.log(questions / at[1])),

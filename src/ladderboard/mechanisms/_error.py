@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ladderboard.errors import InvalidRisk
+from ladderboard.mechanisms._vector import read_vector
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -31,16 +32,11 @@ def leaderboard_error(true_risks: ArrayLike, released_values: ArrayLike) -> floa
     >>> leaderboard_error([0.5, 0.25, 0.4], [0.5, 0.375, 0.25])
     0.125
     """
-    pair = []
-    for name, given in (("true_risks", true_risks), ("released_values", released_values)):
-        try:
-            read = np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError):
-            read = np.empty((0, 0))
-        if read.ndim != 1 or not len(read) or not np.isfinite(read).all():
-            raise InvalidRisk(f"{name} must be a vector of finite numbers, at least one.")
-        pair.append(read)
-    risks, released = pair
+    risks = read_vector("true_risks", true_risks)
+    released = read_vector("released_values", released_values)
+    for name, read in (("true_risks", risks), ("released_values", released)):
+        if not len(read) or not np.isfinite(read).all():
+            raise InvalidRisk(f"{name} must be finite numbers, at least one.")
     if len(risks) != len(released):
         raise InvalidRisk(
             "true_risks and released_values must be of one length; "

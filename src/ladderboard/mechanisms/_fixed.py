@@ -55,12 +55,12 @@ def from_units(units: int) -> float:
 
 
 def read_size(name: str, value: Any, *, above_zero: bool = False) -> float:
-    """Return a step, a grid or a noise as a float that fixed-point numbers can hold."""
+    """Return a step, a grid or a noise as a float, rounded to the units that will be used."""
     read = _settings.number(name, value, at_least=0, at_most=WIDEST)
     if (read == 0 and above_zero) or 0 < read < 1 / UNITS:
         zero = "" if above_zero else "0, or "
         raise InvalidSetting(f"{name} must be {zero}at least 1e-12; got {value!r}.")
-    return read
+    return from_units(to_units(read))
 
 
 def many_to_units(values: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -42,7 +42,7 @@ class OneBit(Ladder):
         """As ``advance``, for many questions."""
         done = super().advance_many(setup, state, seen, draws)
         silence = np.full(len(seen.risks), np.nan)
-        return StepMany(done.state, silence, silence, done.improved)
+        return StepMany(done.state, silence, silence.copy(), done.improved)
 
     def value(self, state: Standing) -> float | None:
         """Nothing is told before the end."""

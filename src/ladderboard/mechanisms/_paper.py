@@ -11,6 +11,8 @@ from ladderboard.errors import OutsideTheorem
 __all__ = ["PaperSettings", "least_n", "paper_settings"]
 
 _LARGEST_N = 10**30
+_LARGEST_K = 10**18
+_LEAST_BETA = 1e-100
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,9 @@ def paper_settings(n: int, questions: int, beta: float) -> PaperSettings:
     >>> f"{found.transfer_epsilon:.4g}"
     '0.1062'
     """
-    n = _settings.whole("n", n, at_least=1)
-    k = _settings.whole("questions", questions, at_least=1)
-    beta = _settings.number("beta", beta, above=0, below=1)
+    n = _settings.whole("n", n, at_least=1, at_most=2 * _LARGEST_N)
+    k = _settings.whole("questions", questions, at_least=1, at_most=_LARGEST_K)
+    beta = _settings.number("beta", beta, at_least=_LEAST_BETA, below=1)
     delta = beta / (k * n)  # Eq. (2)
     root = math.sqrt(math.log(1 / delta))
     epsilon = (math.log(k / beta) * root / n) ** 0.6  # Eq. (2)

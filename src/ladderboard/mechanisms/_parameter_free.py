@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from ladderboard.mechanisms._by_example import ByExample, Leader, paired_margin
+from ladderboard.mechanisms._by_example import ByExample, Leader, clearly_below
 from ladderboard.mechanisms._step import Seen, Setup, Step
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class ParameterFreeLadder(ByExample):
         """Update if the risk is below R - s/sqrt(n), to the risk rounded to 1/n."""
         assert seen.losses is not None  # noqa: S101 - the session refuses questions without them
         leader = setup.high if state.losses is None else state.losses
-        if seen.risk < state.best - paired_margin(seen.losses, leader):
+        if clearly_below(seen.risk, state.best, seen.losses, leader):
             value = min(round(seen.risk * setup.n) / setup.n, setup.high)
             return Step(Leader(value, seen.losses), value, value, value < state.best)
         return Step(state, state.best, None, False)

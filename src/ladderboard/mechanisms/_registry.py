@@ -35,7 +35,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
 }
 
 
-def mechanism(name: str | Mechanism | Mapping[str, Any], **settings: Any) -> Mechanism:
+def mechanism(name: str | Mechanism | Mapping[str, Any], /, **settings: Any) -> Mechanism:
     """Return a mechanism from its name and settings, or from what ``describe`` returned.
 
     >>> mechanism("ladder", step=0.01)

@@ -13,6 +13,7 @@ from ladderboard.errors import InvalidRisk, InvalidSetting, InvalidState, Sessio
 from ladderboard.mechanisms import _fixed
 from ladderboard.mechanisms._release import Release, Releases
 from ladderboard.mechanisms._step import Seen, SeenMany, Setup
+from ladderboard.mechanisms._vector import read_vector
 from ladderboard.tape import Tape
 
 if TYPE_CHECKING:
@@ -104,6 +105,7 @@ class Session:
         cls, mechanism: Mechanism, written: Mapping[str, Any], *, tape: Tape | None
     ) -> Session:
         """See ``Mechanism.resume``."""
+        tape = _tape(tape)
         try:
             if written["format"] != _FORMAT:
                 raise InvalidState(
@@ -115,7 +117,6 @@ class Session:
                     "The saved state belongs to another mechanism; resume it with the settings "
                     "it was started with."
                 )
-            tape = _tape(tape)
             if mechanism.laws and written["tape"] != tape.fingerprint:
                 raise InvalidState(
                     "The saved state belongs to another tape; resume it with the seed or key it "
@@ -133,12 +134,14 @@ class Session:
                 tape,
                 ladder,
                 state=mechanism.thaw(written["state"], setup, fresh),
-                question=_settings.whole("question", written["question"], at_least=0),
+                question=_settings.whole(
+                    "question", written["question"], at_least=0, at_most=_LADDERS
+                ),
                 closed={True: True, False: False}[written["closed"]],
             )
         except InvalidState:
             raise
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, OverflowError, TypeError, ValueError) as error:
             raise InvalidState(
                 "The saved state is damaged; give back what session.state returned."
             ) from error
@@ -229,7 +232,7 @@ class Session:
         mechanism = self._mechanism
         if mechanism.needs == "losses":
             raise InvalidRisk(_needs_losses(mechanism))
-        read = _vector("risks", risks)
+        read = read_vector("risks", risks)
         self._check_risks(read)
         other = self._training_many(training, len(read))
         first = self._question + 1
@@ -257,6 +260,7 @@ class Session:
             if not isinstance(risk, Real) or isinstance(risk, bool):
                 raise InvalidRisk("ask needs risk=, one number, or losses=, one for each example.")
             risk = math.nan if abs(risk) > _fixed.WIDEST else float(risk)
+        risk += 0.0  # no negative zero
         if not low <= risk <= high:
             raise InvalidRisk(f"risk must be a finite number in [{low:g}, {high:g}].")
         if training is not None or mechanism.needs_training:
@@ -264,7 +268,7 @@ class Session:
         return Seen(risk, vector, training)
 
     def _losses(self, losses: ArrayLike) -> NDArray[np.float64]:
-        vector = _vector("losses", losses)
+        vector = read_vector("losses", losses)
         if len(vector) != self._setup.n:
             raise InvalidRisk(
                 f"losses must hold one number for each of the {self._setup.n} examples; "
@@ -309,7 +313,7 @@ class Session:
             raise InvalidRisk(
                 f"{self._mechanism.name} needs training=, one mean training loss for each risk."
             )
-        vector = _vector("training", training)
+        vector = read_vector("training", training)
         self._check_risks(vector, "training")
         if len(vector) != count:
             raise InvalidRisk(
@@ -331,13 +335,3 @@ def _needs_losses(mechanism: Mechanism) -> str:
         f"{mechanism.name} compares models example by example; "
         "ask one question at a time with losses=, the vector of per-example losses."
     )
-
-
-def _vector(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    try:
-        vector = np.asarray(values)
-    except ValueError:  # ragged
-        vector = np.empty((0, 0))
-    if vector.ndim != 1 or vector.dtype.kind not in "biuf":
-        raise InvalidRisk(f"{name} must be a vector of numbers.")
-    return vector.astype(np.float64)

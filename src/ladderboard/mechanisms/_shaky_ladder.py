@@ -80,8 +80,14 @@ class ShakyLadder(Mechanism):
     origin: PaperSettings | Calibrated | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.law not in ("gaussian", "laplace"):
+        if not isinstance(self.law, str) or self.law not in ("gaussian", "laplace"):
             raise InvalidSetting(f"law must be 'gaussian' or 'laplace'; got {self.law!r}.")
+        if self.continuous:
+            sizes = ("step", "compare_noise", "release_noise")
+            for name in sizes:
+                size = _settings.number(name, getattr(self, name), at_least=0)
+                _settings.settle(self, **{name: size})
+            return
         _settings.settle(
             self,
             step=_fixed.read_size("step", self.step),

@@ -10,11 +10,11 @@ from ladderboard import _settings
 from ladderboard.errors import BudgetSpent
 from ladderboard.mechanisms import _fixed
 from ladderboard.mechanisms._mechanism import Mechanism
-from ladderboard.mechanisms._step import Seen, Setup, Step
+from ladderboard.mechanisms._step import Seen, SeenMany, Setup, Step, StepMany
 from ladderboard.tape import Laplace
 
 if TYPE_CHECKING:
-    from ladderboard.tape import Draws, Law
+    from ladderboard.tape import Draws, DrawsMany, Law
 
 __all__ = ["Thresholdout"]
 
@@ -79,6 +79,18 @@ class Thresholdout(Mechanism):
     def begin(self, setup: Setup, draws: Draws) -> Guarded:
         """Start from a threshold with its first noise."""
         return Guarded(None, draws[2], 0)
+
+    def advance_many(
+        self, setup: Setup, state: Guarded, seen: SeenMany, draws: DrawsMany
+    ) -> StepMany:
+        """As ``advance``, where the budget is sure to last: to find out would be to look."""
+        count = len(seen.risks)
+        if self.budget is not None and state.used + count > self.budget:
+            raise BudgetSpent(
+                f"{count} questions could need the holdout more than the "
+                f"{self.budget - state.used} times that are left; ask one by one."
+            )
+        return super().advance_many(setup, state, seen, draws)
 
     def advance(self, setup: Setup, state: Guarded, seen: Seen, draws: Draws) -> Step:
         """Fig. 1 of Dwork et al., step 2."""

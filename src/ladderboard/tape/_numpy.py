@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ladderboard import _settings
-from ladderboard.tape._tape import Draws, DrawsMany, Tape
+from ladderboard.tape._tape import Draws, DrawsMany, Tape, bad_address
 
 if TYPE_CHECKING:
     from ladderboard.tape._laws import Law
@@ -23,6 +22,8 @@ _DOUBLINGS = 7
 _LONGEST = _FIRST << _DOUBLINGS
 _GROWN = _LONGEST - _FIRST  # where blocks stop growing
 _KEPT = 32
+_PLACES = 2**64
+_WORD = 2**32 - 1
 
 
 class NumpyTape(Tape):
@@ -47,12 +48,9 @@ class NumpyTape(Tape):
     True
     """
 
-    def __init__(self, seed: int | None = None) -> None:
+    def __init__(self, *, seed: int | None = None) -> None:
         super().__init__(seed=seed)
-        if seed is None:
-            self._seed = int.from_bytes(self._key, "big")
-        else:
-            self._seed = _settings.whole("seed", seed, at_least=0)
+        self._seed = int.from_bytes(self._key, "big") if seed is None else seed
         self._seeded = True
         self._kept: OrderedDict[_Where, _Block] = OrderedDict()
         self._last = _Block((), -1, 0, [])
@@ -72,6 +70,8 @@ class NumpyTape(Tape):
                 law.simulate(self._generator(ladder, slot, spot), 1).tolist()[0]
                 for slot, law in enumerate(laws)
             )
+        if not isinstance(question, int) or not isinstance(ladder, int) or question < 0:
+            raise bad_address()
         last = self._last
         at = question - last.first
         if laws is last.laws and ladder == last.ladder and 0 <= at < len(last.rows):
@@ -114,8 +114,12 @@ class NumpyTape(Tape):
         )
 
     def _generator(self, ladder: int, slot: int, spot: tuple[Any, ...]) -> np.random.Generator:
-        # spawn_key keeps addresses apart; spots of one and of nine words never meet.
-        sequence = np.random.SeedSequence(self._seed, spawn_key=(ladder, slot, *spot))
+        if not (0 <= ladder < _PLACES and 0 <= spot[0] < _PLACES):
+            raise bad_address()
+        # Two words for each number, so that no two addresses are spelt alike; spots without and
+        # with the eight words of a context differ in length.
+        words = (word for each in (ladder, slot, spot[0]) for word in (each >> 32, each & _WORD))
+        sequence = np.random.SeedSequence(self._seed, spawn_key=(*words, *spot[1:]))
         return np.random.Generator(np.random.PCG64(sequence))
 
 

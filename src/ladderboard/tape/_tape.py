@@ -5,23 +5,24 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+import struct
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ladderboard import _settings
 from ladderboard.errors import InvalidSetting
 from ladderboard.tape._stream import Stream
 
 if TYPE_CHECKING:
     from ladderboard.tape._laws import Law
 
-__all__ = ["Draws", "DrawsMany", "Tape"]
+__all__ = ["Draws", "DrawsMany", "Tape", "bad_address", "read_seed"]
 
 Draws = tuple[Any, ...]
 DrawsMany = tuple[np.ndarray[Any, Any], ...]
 
 _KEY_BYTES = 32
+_SEEDS = 2**256
 
 
 class Tape:
@@ -50,7 +51,7 @@ class Tape:
     Tape(<key hidden>)
     """
 
-    def __init__(self, seed: int | None = None, key: bytes | None = None) -> None:
+    def __init__(self, *, seed: int | None = None, key: bytes | None = None) -> None:
         if seed is not None and key is not None:
             raise InvalidSetting("A tape takes a seed or a key, not both.")
         if key is not None and (not isinstance(key, bytes) or len(key) != _KEY_BYTES):
@@ -58,7 +59,7 @@ class Tape:
                 f"key must be {_KEY_BYTES} bytes; make one with secrets.token_bytes({_KEY_BYTES})."
             )
         if seed is not None:
-            seed = _settings.whole("seed", seed, at_least=0)
+            seed = read_seed(seed)
             key = hashlib.sha256(b"ladderboard.tape seed %d" % seed).digest()
         self._key = secrets.token_bytes(_KEY_BYTES) if key is None else key
         self._seeded = seed is not None
@@ -81,7 +82,10 @@ class Tape:
         self, laws: tuple[Law, ...], *, ladder: int, question: int, context: bytes = b""
     ) -> Draws:
         """Draw one number for each law; the law's place in the tuple is its slot."""
-        place = Stream.place(ladder, question, context)
+        try:
+            place = Stream.place(ladder, question, context)
+        except struct.error:
+            raise bad_address() from None
         return tuple(law.sample(Stream(self._key, place, slot)) for slot, law in enumerate(laws))
 
     def draw_many(self, laws: tuple[Law, ...], *, ladder: int, first: int, count: int) -> DrawsMany:
@@ -93,3 +97,17 @@ class Tape:
         return tuple(
             np.array([row[slot] for row in rows], dtype=law.dtype) for slot, law in enumerate(laws)
         )
+
+
+def read_seed(seed: int) -> int:
+    """Return a seed. It is never printed: somebody may have put a key in its place."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < _SEEDS:
+        raise InvalidSetting(
+            "seed must be a whole number of at least 0 and below 2^256; a key goes to key=."
+        )
+    return seed
+
+
+def bad_address() -> InvalidSetting:
+    """Return the refusal of a place that is not on the tape."""
+    return InvalidSetting("ladder and question must be whole numbers from 0 to 2^64 - 1.")

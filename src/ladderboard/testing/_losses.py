@@ -84,6 +84,17 @@ def _check_refusals(subject: Loss, labels: Any, predictions: Any) -> None:
         spoiled = [_spoil(first, bad), *list(predictions)[1:]]
         with refuses(InvalidPredictions, sentence.format(name)):
             subject.read_predictions(spoiled, shape)
+    if np.issubdtype(np.asarray(predictions).dtype, np.floating):
+        for far in (-1e9, 1e9):
+            spoiled = [_spoil(predictions[0], far), *list(predictions)[1:]]
+            try:
+                subject.score(subject.read_labels(labels), spoiled)
+            except InvalidPredictions:
+                continue
+            except BrokenLoss as error:
+                raise AssertionError(
+                    "A loss must stay in [0, 1] for every prediction it accepts; clip it."
+                ) from error
     with refuses(InvalidPredictions, sentence.format("A missing row")):
         subject.read_predictions(predictions[:-1], shape)
     with refuses(InvalidPredictions, sentence.format("A single value")):
