@@ -1,6 +1,10 @@
 """What is refused, in which words, and that the words never depend on the labels."""
 
+import pickle
+from decimal import Decimal
+
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +20,11 @@ from ladderboard.errors import (
 from ladderboard.losses import METRICS, REFUSED
 
 NAN, INF = float("nan"), float("inf")
+
+
+class Hostile:
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("surprise")
 
 
 @pytest.mark.parametrize(
@@ -36,6 +45,15 @@ NAN, INF = float("nan"), float("inf")
         ("zero_one", {}, np.ma.masked_array([1, 2, 3], mask=[0, 1, 0])),
         ("brier", {}, [0.5, 0.5, 1.5]),
         ("brier", {}, [0.5, 0.5, "0.5"]),
+        ("brier", {}, [0.5, 0.5, 1.001]),
+        ("brier", {"classes": [1, 2]}, [[0.5, 0.52]] * 3),
+        ("brier", {}, np.array([0.5 + 3j] * 3, dtype=object)),
+        ("brier", {}, [np.complex128(0.5)] * 3),
+        ("zero_one", {}, [np.timedelta64(1, "D")] * 3),
+        ("zero_one", {}, [Decimal(1)] * 3),
+        ("absolute", {"range": (0, 3)}, np.array([1, 2, np.longdouble("1e400")])),
+        ("zero_one", {}, Hostile()),
+        ("zero_one", {}, pd.Series),
         ("brier", {"classes": [1, 2, 3]}, [0.5, 0.5, 0.5]),
         ("brier", {"classes": [1, 2, 3]}, [[0.5, 0.5, 0.5]] * 3),
         ("log", {}, [0.5, -0.1, 0.5]),
@@ -48,7 +66,7 @@ NAN, INF = float("nan"), float("inf")
 )
 def test_predictions_that_cannot_be_scored(name, params, predictions):
     labels = [1, 2, 3]
-    if name in ("brier", "log") or params.get("classes") == [1, 2]:
+    if name in ("brier", "log") or "classes" in params:
         labels = [params.get("classes", (0, 1))[0]] * 3
     with pytest.raises(InvalidPredictions):
         lb.loss(name, **params)(labels, predictions)
@@ -79,7 +97,12 @@ def refusal(loss, labels, predictions):
 
 
 anything = st.one_of(
-    st.none(), st.booleans(), st.integers(-3, 12), st.floats(), st.sampled_from("abcdx")
+    st.sampled_from([np.bool_(True), np.float64(1), np.int8(3), 2**64, 10**400, np.str_("a")]),
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 12),
+    st.floats(),
+    st.sampled_from("abcdx"),
 )
 
 
@@ -107,6 +130,7 @@ def test_refusals_do_not_depend_on_numbers_or_on_which_classes_occur(predictions
         data.draw(st.lists(st.floats(0, 10), min_size=3, max_size=3)),
         data.draw(st.lists(st.integers(0, 10), min_size=3, max_size=3)),
         data.draw(st.lists(st.sampled_from(["a", "b"]), min_size=3, max_size=3)),
+        data.draw(st.lists(st.sampled_from(["a", 1, 2**64, 10**400, 0.5]), min_size=3, max_size=3)),
     ]
     for name in ("absolute", "squared", "pinball"):
         loss = lb.loss(name, range=(0, 10))
@@ -162,6 +186,14 @@ def test_they_are_refused_however_they_are_written(name):
         lb.metric(name)
 
 
+def test_refusals_survive_pickling():
+    for ask in (lambda: lb.loss("auc"), lambda: lb.loss("zero_one")([1], [NAN])):
+        with pytest.raises(LadderboardError) as caught:
+            ask()
+        again = pickle.loads(pickle.dumps(caught.value))
+        assert (str(again), vars(again)) == (str(caught.value), vars(caught.value))
+
+
 def test_no_name_is_both_taken_and_refused():
     assert not set(REFUSED) & {*METRICS, *lb.losses.LOSSES}
 
@@ -190,6 +222,11 @@ def test_no_name_is_both_taken_and_refused():
         (3, {}, "A loss is a name"),
         (lb.loss("brier"), {"clip": 2}, "takes no further parameters"),
         ("absolute", {"range": (0, 10**400)}, "low < high"),
+        ("absolute", {"range": (-1.7e308, 1.7e308)}, "wide; got"),
+        ("pinball", {"range": (0, 5e-324)}, "wide; got"),
+        ("log", {"name": "x"}, "unexpected keyword argument 'name'"),
+        ({"loss": "log", 1: 2}, {}, "needs its name"),
+        ("top_k", {"k": -(10**5000)}, "k must be a whole number"),
         ({"clip": 1}, {}, 'needs its name under "loss"'),
     ],
 )

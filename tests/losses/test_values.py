@@ -2,6 +2,7 @@
 
 import functools
 import math
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -93,6 +94,8 @@ def test_custom_loss_from_a_function_and_by_name():
     [
         lambda labels, predictions: labels - 10,
         lambda labels, predictions: labels * math.nan,
+        lambda labels, predictions: labels * 0 + 1.001,
+        lambda labels, predictions: labels * 0 - 1e-9,
         lambda labels, predictions: labels[:-1] * 0,
         lambda labels, predictions: 0.5,
         lambda labels, predictions: "half",
@@ -125,12 +128,13 @@ def test_a_custom_loss_without_a_name_works_but_cannot_be_described():
 
 def test_a_custom_loss_cannot_change_the_labels():
     def vandal(labels, predictions):
-        labels[:] = 0
+        labels[:] = predictions[:] = 0
         return np.zeros(len(labels))
 
-    labels = np.array([1.0, 2.0])
-    lb.loss(vandal)(labels, [1, 2])
+    labels, predictions = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+    lb.loss(vandal)(labels, predictions)
     assert labels.tolist() == [1, 2]
+    assert predictions.tolist() == [3, 4]
 
 
 @pytest.mark.parametrize("make", [pd.Series, pl.Series, np.array, list, tuple])
@@ -154,6 +158,52 @@ def test_tables_and_new_strings():
     assert lb.loss("zero_one")(text, ["a", "a"]).tolist() == [0, 1]
     categories = pd.Series(["a", "b"], dtype="category")
     assert lb.loss("zero_one")(categories, ["a", "a"]).tolist() == [0, 1]
+
+
+def test_a_number_is_its_value_in_any_container():
+    """Alone, in a list, an array or among text, as NumPy's scalar or Python's."""
+    zero_one = lb.loss("zero_one")
+    big = 2**53
+    for other in ([], ["text"]):
+        assert zero_one([np.float32(0.1), *other], [0.1, *other])[0] == 1
+        assert zero_one([np.int64(big + 1), *other], [float(big), *other])[0] == 1
+        assert zero_one([np.bool_(True), *other], [1.0, *other])[0] == 0
+    assert zero_one([big + 1, 0.5], [big, 0.5]).tolist() == [1, 0]
+    assert zero_one([2**63, -1], [2**63 + 1, -1]).tolist() == [1, 0]
+    assert zero_one([2**63], [2.0**63]).tolist() == [0]
+    assert zero_one(np.array([2**63], dtype=np.uint64), np.array([2.0**63])).tolist() == [0]
+    assert zero_one(np.array([1], dtype=np.uint8), np.array([1])).tolist() == [0]
+
+
+def test_nobodys_code_runs_when_values_are_compared():
+    class Sly(str):
+        __slots__ = ()
+
+        def __ne__(self, other):
+            raise AssertionError(other)
+
+        __eq__ = __ne__
+        __hash__ = str.__hash__
+
+    sly = np.array([Sly("x"), Sly("b")], dtype=object)
+    assert lb.loss("zero_one")(["a", "b"], sly).tolist() == [1, 0]
+    mixed = np.array([Sly("x"), 2], dtype=object)
+    assert lb.loss("zero_one")(["a", 2], mixed).tolist() == [1, 0]
+
+
+def test_one_long_text_does_not_widen_the_others():
+    tracemalloc.start()
+    lb.loss("zero_one")(["a"] * 2_000, ["a"] * 1_999 + ["b" * 300_000])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 50e6
+
+
+def test_labels_once_read_are_the_owners_no_more():
+    for name, labels in (("zero_one", np.array([1, 2])), ("hamming", np.array([[1, 2]]))):
+        read = lb.loss(name).read_labels(labels)
+        labels[:] = 9
+        assert read.ravel().tolist() == [1, 2]
 
 
 def test_closing_nuls_count():

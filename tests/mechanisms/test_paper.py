@@ -13,7 +13,7 @@ from scipy import integrate, stats
 
 import ladderboard as lb
 from ladderboard.errors import InvalidSetting, OutsideTheorem
-from ladderboard.mechanisms import paper_settings
+from ladderboard.mechanisms import PaperSettings, paper_settings
 from ladderboard.mechanisms._paper import least_n
 
 
@@ -59,6 +59,21 @@ def test_each_condition_can_fail_and_is_named():
         lb.ShakyLadder.from_paper(n=1000, questions=1, beta=0.9)
 
 
+def test_the_conditions_at_their_edges():
+    """Each of the three, just kept and just broken, on settings written down by hand."""
+
+    def failures(n, delta, e):
+        return PaperSettings(n, 10, 0.05, 0.01, delta, 0.01, 0.1, 40, e).failures()
+
+    assert not failures(10**4, 1e-9, 0.333)
+    assert len(failures(10**4, 1e-9, 0.334)) == 1
+    assert len(failures(10**4, 0.026, 0.1)) == 1
+    assert not failures(10**4, 0.024, 0.1)
+    # log(4 x 0.1 / 1e-9) / 0.01 = 1980.7
+    assert len(failures(1980, 1e-9, 0.1)) == 1
+    assert not failures(1981, 1e-9, 0.1)
+
+
 @given(st.integers(1, 10**6), st.floats(1e-6, 0.99))
 def test_the_least_n_is_least_and_everything_above_holds_too(questions, beta):
     least = least_n(questions, beta)
@@ -80,6 +95,9 @@ def test_the_least_n_is_least_and_everything_above_holds_too(questions, beta):
         {"n": 100, "questions": 10, "beta": 0},
         {"n": 100, "questions": 10, "beta": 1},
         {"n": 100, "questions": 10, "beta": math.nan},
+        {"n": 100, "questions": 10, "beta": 5e-324},
+        {"n": 10**400, "questions": 10},
+        {"n": 100, "questions": 10**5000},
     ],
 )
 def test_bad_sizes_are_refused(arguments):
@@ -155,6 +173,11 @@ def test_calibrated_settings_scale_with_the_root_of_n():
     assert (
         "n=10000, questions=1000" in lb.ShakyLadder.calibrated(n=50_000, questions=700).origin.note
     )
+    assert lb.ShakyLadder.calibrated(n=10_000, questions=1_000, teams=2).release_noise == 0.015
+    # Nearest in ratio: 3,300 is nearer to 10,000 than to 1,000.
+    assert "n=10000" in lb.ShakyLadder.calibrated(n=3_300, questions=1_000).origin.note
+    with pytest.raises(InvalidSetting, match="n must be"):
+        lb.ShakyLadder.calibrated(n=10**400, questions=10)
     for n in (1, 10, 10**7):
         found = lb.ShakyLadder.calibrated(n=n, questions=10)
         assert 0 < found.grid <= found.step / 2

@@ -135,6 +135,8 @@ def test_losses_of_another_length_in_a_state_are_refused():
         ({"losses": ["0.1", "0.2", "0.3"]}, "losses must be a vector of numbers"),
         ({"losses": [[0.1], [0.2, 0.3], [0.1]]}, "losses must be a vector of numbers"),
         ({"risk": 0.1, "losses": [0.1] * 3}, "risk or losses, not both"),
+        ({"losses": np.ma.array([0.0, 1.0, 0.0], mask=[0, 1, 0])}, "losses must not be masked"),
+        ({"losses": np.array(["2020"] * 3, dtype="M8[Y]")}, "losses must be a vector of numbers"),
     ],
 )
 def test_bad_questions_are_refused_without_printing_the_risk(question, message):

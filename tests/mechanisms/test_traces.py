@@ -41,7 +41,7 @@ def test_shaky_ladder_on_a_grid(scripted):
     u = UNIT // 100
     tape = scripted(
         [
-            (0, 0, 1 * u),
+            (-90 * u, -90 * u, 1 * u),  # question 0: only the last is used, as xi
             (2 * u, 3 * u, -1 * u),  # .50+.02 < 1-.1+.01: release .53 -> .52 (53/2 = 26.5)
             (0, 0, 5 * u),  # .42 < .52-.1-.01 = .41? no
             (-2 * u, 9 * u, 5 * u),  # .44-.02 = .42? no: .42 < .41 fails
@@ -98,6 +98,9 @@ def test_tellers(scripted):
     assert [each.score for each in exact] == risks
     assert [each.value for each in exact] == [0.3333, 0.3333, 0.3149]
     assert [each.improved for each in exact] == [True, False, True]
+    assert not lb.Exact().resume(lb.Exact().start(n=5).state).ask_many([0.5, 0.5])[1].improved
+    again = lb.Exact().start(n=5)
+    assert [again.ask(risk=0.5).improved, again.ask(risk=0.5).improved] == [True, False]
     rounded = play(lb.Rounded(digits=2).start(n=10_000), risks)
     assert [each.score for each in rounded] == [0.33, 0.35, 0.31]
     tape = scripted([(0,), (UNIT // 10,), (-UNIT // 10,), (1,)])

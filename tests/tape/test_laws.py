@@ -133,3 +133,5 @@ def test_the_twin_has_the_variance_of_its_law(sd):
     """A million draws: the sample variance is off by 0.14% in sd, so 0.7% is 5 sd."""
     sample = drawn(NumpyTape(seed=15), DiscreteGaussian(sd), 1_000_000)
     assert np.var(sample) == pytest.approx(sd**2, rel=0.007)
+    # The largest of a million is beyond 4.2 sd but for one in 10^11.
+    assert np.abs(sample).max() > 4.2 * sd

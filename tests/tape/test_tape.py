@@ -99,6 +99,13 @@ def test_a_key_is_never_shown(caplog):
     except InvalidSetting as error:
         shown.append("".join(traceback.format_exception(error)))
     assert "Tape(<key hidden>)" in shown
+    for argument in ({"seed": KEY}, {"seed": KEY.hex()}, {"key": KEY.hex()}):
+        with pytest.raises(InvalidSetting) as caught:
+            Tape(**argument)
+        shown.append(str(caught.value))
+    with pytest.raises(TypeError):
+        Tape(KEY)  # a key in the place of a seed
+    assert tape.fingerprint not in KEY.hex()
     for text in shown:
         assert KEY.hex() not in text
         assert repr(KEY)[2:10] not in text
@@ -128,8 +135,29 @@ def test_tapes_travel_to_other_processes(make):
         {"seed": 0.5},
         {"seed": "7"},
         {"seed": 1, "key": KEY},
+        {"seed": 2**256},
+        {"seed": 10**5000},
+        {"seed": True},
     ],
 )
 def test_bad_seeds_and_keys_are_refused(arguments):
     with pytest.raises(InvalidSetting):
         Tape(**arguments)
+
+
+@pytest.mark.parametrize("make", [Tape, NumpyTape])
+@pytest.mark.parametrize("bad", [-1, 2**64, 0.5, "1", None])
+def test_places_that_are_not_on_the_tape_are_refused(make, bad):
+    tape = make(seed=1)
+    for context in (b"", b"x"):
+        with pytest.raises(InvalidSetting, match="whole numbers from 0 to"):
+            tape.draw(LAWS, ladder=bad, question=1, context=context)
+        with pytest.raises(InvalidSetting, match="whole numbers from 0 to"):
+            tape.draw(LAWS, ladder=1, question=bad, context=context)
+
+
+def test_large_addresses_do_not_meet():
+    tape = NumpyTape(seed=1)
+    high = tape.draw(LAWS, ladder=2**32, question=9, context=b"x")
+    assert high != tape.draw(LAWS, ladder=0, question=9 * 2**32, context=b"x")
+    assert high != tape.draw(LAWS, ladder=1, question=9, context=b"x")

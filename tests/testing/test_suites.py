@@ -234,6 +234,13 @@ def test_broken_losses_are_caught(loss, sentence):
         check_loss(loss, [1.0, 2.0, 3.0], [3.0, 1.0, 3.0])
 
 
+def test_a_loss_that_leaves_its_range_on_far_predictions_is_caught():
+    """Whether it does would depend on the labels: a refusal that tells."""
+    distance = lb.loss(lambda labels, predictions: abs(labels - predictions) / 10)
+    with pytest.raises(AssertionError, match="every prediction it accepts; clip it"):
+        check_loss(distance, [1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
+
+
 def test_a_loss_outside_its_range_is_caught():
     with pytest.raises(AssertionError, match=r"numbers in \[0, 1\]"):
         check_loss(lb.loss(lambda labels, predictions: labels * 2), [1, 2, 3], [1, 2, 3])

@@ -68,8 +68,8 @@ def clearly_below(
     """Return whether the risk is below the best by more than the standard error of the difference.
 
     A gain of exactly one standard error is a tie, and common: one more example right is a gain of
-    1/n, and so is its standard error. It must be exceeded by a unit of 1e-12, so that rounding, which
-    is a thousand times smaller, does not decide.
+    1/n, and so is its standard error. It must be exceeded by a unit of 1e-12, so that rounding,
+    which is a thousand times smaller, does not decide.
     """
     margin = float(np.std(losses - leader, ddof=1)) / math.sqrt(len(losses))
     return best - risk > margin + 1 / UNITS

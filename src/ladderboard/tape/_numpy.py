@@ -63,6 +63,13 @@ class NumpyTape(Tape):
         self, laws: tuple[Law, ...], *, ladder: int, question: int, context: bytes = b""
     ) -> Draws:
         """Draw one number for each law, from a block of questions that is kept for a while."""
+        last = self._last
+        if laws is last.laws and ladder == last.ladder and type(question) is int and not context:
+            at = question - last.first
+            if 0 <= at < len(last.rows):
+                return last.rows[at]
+        if not all(isinstance(each, int) and 0 <= each < _PLACES for each in (ladder, question)):
+            raise bad_address()
         if context:
             words = np.frombuffer(hashlib.sha256(context).digest(), dtype=">u4").tolist()
             spot = (question, *words)
@@ -70,12 +77,6 @@ class NumpyTape(Tape):
                 law.simulate(self._generator(ladder, slot, spot), 1).tolist()[0]
                 for slot, law in enumerate(laws)
             )
-        if not isinstance(question, int) or not isinstance(ladder, int) or question < 0:
-            raise bad_address()
-        last = self._last
-        at = question - last.first
-        if laws is last.laws and ladder == last.ladder and 0 <= at < len(last.rows):
-            return last.rows[at]
         self._last = last = self._block(laws, ladder, question)
         return last.rows[question - last.first]
 
@@ -114,8 +115,6 @@ class NumpyTape(Tape):
         )
 
     def _generator(self, ladder: int, slot: int, spot: tuple[Any, ...]) -> np.random.Generator:
-        if not (0 <= ladder < _PLACES and 0 <= spot[0] < _PLACES):
-            raise bad_address()
         # Two words for each number, so that no two addresses are spelt alike; spots without and
         # with the eight words of a context differ in length.
         words = (word for each in (ladder, slot, spot[0]) for word in (each >> 32, each & _WORD))
