@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -82,20 +82,14 @@ class ShakyLadder(Mechanism):
     def __post_init__(self) -> None:
         if not isinstance(self.law, str) or self.law not in ("gaussian", "laplace"):
             raise InvalidSetting(f"law must be 'gaussian' or 'laplace'; got {self.law!r}.")
-        if self.continuous:
-            sizes = ("step", "compare_noise", "release_noise")
-            for name in sizes:
-                size = _settings.number(name, getattr(self, name), at_least=0)
-                _settings.settle(self, **{name: size})
-            return
+        read = partial(_settings.number, at_least=0) if self.continuous else _fixed.read_size
+        grid = self.grid
         _settings.settle(
             self,
-            step=_fixed.read_size("step", self.step),
-            compare_noise=_fixed.read_size("compare_noise", self.compare_noise),
-            release_noise=_fixed.read_size("release_noise", self.release_noise),
-            grid=None
-            if self.grid is None
-            else _fixed.read_size("grid", self.grid, above_zero=True),
+            step=read("step", self.step),
+            compare_noise=read("compare_noise", self.compare_noise),
+            release_noise=read("release_noise", self.release_noise),
+            grid=None if grid is None else _fixed.read_size("grid", grid, above_zero=True),
         )
 
     @classmethod
