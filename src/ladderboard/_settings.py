@@ -9,7 +9,7 @@ from typing import Any
 
 from ladderboard.errors import InvalidSetting
 
-__all__ = ["interval", "number", "settle", "whole"]
+__all__ = ["interval", "number", "settle", "shown", "whole"]
 
 _LONGEST = 80
 
@@ -52,7 +52,7 @@ def number(
     ):
         rule = " and ".join(limits)
         raise InvalidSetting(
-            f"{name} must be a number{' ' + rule if rule else ''}; got {_shown(value)}."
+            f"{name} must be a number{' ' + rule if rule else ''}; got {shown(value)}."
         )
     return read
 
@@ -76,7 +76,7 @@ def whole(name: str, value: Any, *, at_least: int, at_most: int | None = None) -
     if read is None or read < at_least or (at_most is not None and read > at_most):
         limit = "" if at_most is None else f" and at most {at_most}"
         raise InvalidSetting(
-            f"{name} must be a whole number of at least {at_least}{limit}; got {_shown(value)}."
+            f"{name} must be a whole number of at least {at_least}{limit}; got {shown(value)}."
         )
     return read
 
@@ -95,7 +95,7 @@ def interval(name: str, value: Any, *, within: float = math.inf) -> tuple[float,
         return low, high
     limit = "" if math.isinf(within) else f" within [{-within:g}, {within:g}]"
     raise InvalidSetting(
-        f"{name} must be a pair of numbers, low < high{limit}; got {_shown(value)}."
+        f"{name} must be a pair of numbers, low < high{limit}; got {shown(value)}."
     )
 
 
@@ -105,12 +105,12 @@ def settle(owner: object, **settings: Any) -> None:
         object.__setattr__(owner, name, value)
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """Return a value as a message may show it: not too long, whatever it is."""
     try:
         text = repr(value)
     except Exception:  # noqa: BLE001 - a number of thousands of digits, or a foreign object
-        return f"a {type(value).__name__} that cannot be printed"
+        return f"something of type {type(value).__name__} that cannot be printed"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 

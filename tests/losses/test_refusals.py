@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +21,8 @@ from ladderboard.errors import (
 from ladderboard.losses import METRICS, REFUSED
 
 NAN, INF = float("nan"), float("inf")
+GAPS = np.dtypes.StringDType
+ENDLESS = 10**5000  # more digits than Python will print
 
 
 class Hostile:
@@ -53,6 +56,11 @@ class Hostile:
         ("zero_one", {}, [Decimal(1)] * 3),
         ("absolute", {"range": (0, 3)}, np.array([1, 2, np.longdouble("1e400")])),
         ("zero_one", {}, Hostile()),
+        ("zero_one", {}, np.array(["a", "b", None], dtype=GAPS(na_object=None))),
+        ("zero_one", {}, np.array(["a", "b", NAN], dtype=GAPS(na_object=NAN))),
+        ("zero_one", {}, pd.Series(["a", "b", None])),
+        ("zero_one", {}, pd.Series([1, 2, None], dtype="Int64")),
+        ("zero_one", {}, pl.Series(["a", "b", None])),
         ("zero_one", {}, pd.Series),
         ("brier", {"classes": [1, 2, 3]}, [0.5, 0.5, 0.5]),
         ("brier", {"classes": [1, 2, 3]}, [[0.5, 0.5, 0.5]] * 3),
@@ -226,10 +234,16 @@ def test_no_name_is_both_taken_and_refused():
         ("pinball", {"range": (0, 5e-324)}, "wide; got"),
         ("log", {"name": "x"}, "unexpected keyword argument 'name'"),
         ({"loss": "log", 1: 2}, {}, "needs its name"),
-        ("top_k", {"k": -(10**5000)}, "k must be a whole number"),
+        ("top_k", {"k": -ENDLESS}, "k must be a whole number"),
+        ("brier", {"classes": [ENDLESS, ENDLESS]}, "type list that cannot be printed"),
         ({"clip": 1}, {}, 'needs its name under "loss"'),
     ],
 )
 def test_settings_are_refused_in_words(name, params, message):
     with pytest.raises(InvalidSetting, match=message):
         lb.loss(name, **params)
+
+
+def test_a_number_too_long_to_print_is_refused_too():
+    with pytest.raises(InvalidSetting, match="type int that cannot be printed"):
+        lb.loss(ENDLESS)

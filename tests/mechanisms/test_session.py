@@ -239,3 +239,8 @@ def test_before_the_first_question():
 def test_settings_are_refused_in_words(name, settings, message):
     with pytest.raises(InvalidSetting, match=message):
         lb.mechanism(name, **settings)
+
+
+def test_a_name_too_long_to_print_is_refused_too():
+    with pytest.raises(InvalidSetting, match="type int that cannot be printed"):
+        lb.mechanism(10**5000)

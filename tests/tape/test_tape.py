@@ -154,6 +154,10 @@ def test_places_that_are_not_on_the_tape_are_refused(make, bad):
             tape.draw(LAWS, ladder=bad, question=1, context=context)
         with pytest.raises(InvalidSetting, match="whole numbers from 0 to"):
             tape.draw(LAWS, ladder=1, question=bad, context=context)
+    for where in ({"ladder": bad, "first": 1}, {"ladder": 1, "first": bad}):
+        if isinstance(bad, int):
+            with pytest.raises(InvalidSetting, match="whole numbers from 0 to"):
+                tape.draw_many(LAWS, **where, count=1)
 
 
 def test_large_addresses_do_not_meet():

@@ -206,7 +206,7 @@ class Lenient(ZeroOne):
 
 
 @dataclass(frozen=True)
-class Named2(ZeroOne):
+class TakenName(ZeroOne):
     """A loss of one's own under a name that is taken."""
 
 
@@ -225,7 +225,7 @@ class Loose(ZeroOne):
         (Loose(), "frozen"),
         (FirstIsFree(), "place among"),
         (Lenient(), "missing row must be refused"),
-        (Named2(), "name of its own"),
+        (TakenName(), "name of its own"),
         (Custom(lambda labels, predictions: np.random.default_rng().random(3)), "twice"),
     ],
 )

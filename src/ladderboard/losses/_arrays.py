@@ -36,6 +36,8 @@ def read_values(values: Any, what: str, refusal: Refusal) -> NDArray[Any]:
     Takes arrays, lists, and pandas or polars objects. The array is the caller's no more.
     """
     array = _as_array(values, what, refusal)
+    if array.dtype.kind == "T":  # may hold gaps, which only the objects behind it show
+        array = array.astype(object)
     if array.dtype.kind == "O":
         array = _plain(array, what, refusal)
     elif array.dtype.kind == "U":
@@ -43,7 +45,7 @@ def read_values(values: Any, what: str, refusal: Refusal) -> NDArray[Any]:
     elif array.dtype.kind == "f" and array.dtype.itemsize > 8:
         with np.errstate(over="ignore"):
             array = array.astype(np.float64)
-    elif array.dtype.kind not in "biufT":
+    elif array.dtype.kind not in "biuf":
         raise refusal(f"{what} must be text, numbers or booleans; got {array.dtype}.")
     refuse_rows(_missing(array), f"{what} must not be None, NaN or infinite", refusal)
     return array

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from ladderboard import _settings
 from ladderboard.errors import InvalidInput, InvalidLabels, InvalidSetting
 from ladderboard.losses._arrays import read_values, refuse_rows
 
@@ -29,14 +30,14 @@ def read_classes(classes: Any, *, optional: bool = False) -> Classes | None:
         return None
     rule = "classes must be a list of at least two different labels"
     if classes is None or isinstance(classes, str | bytes):
-        raise InvalidSetting(f"{rule}; got {classes!r}.")
+        raise InvalidSetting(f"{rule}; got {_settings.shown(classes)}.")
     try:
         read = read_values(classes, "classes", InvalidInput)
     except InvalidInput as error:
         raise InvalidSetting(f"{rule}: {error}") from None
     plain: Classes = tuple(read.tolist())
     if read.ndim != 1 or len(plain) < 2 or len(set(plain)) != len(plain):
-        raise InvalidSetting(f"{rule}; got {classes!r}.")
+        raise InvalidSetting(f"{rule}; got {_settings.shown(classes)}.")
     return plain
 
 

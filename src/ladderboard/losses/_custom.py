@@ -45,7 +45,9 @@ class Custom(Loss):
         if isinstance(self.function, str):
             _settings.settle(self, function=load_function(self.function), path=self.function)
         if not callable(self.function):
-            raise InvalidSetting(f"A custom loss needs a function; got {self.function!r}.")
+            raise InvalidSetting(
+                f"A custom loss needs a function; got {_settings.shown(self.function)}."
+            )
         if self.path is None:
             _settings.settle(self, path=_path_of(self.function))
 
@@ -54,8 +56,8 @@ class Custom(Loss):
         """The function by its name, ``module:function``."""
         if self.path is None:
             raise InvalidSetting(
-                f"The loss {self.function!r} has no name it can be imported by; put the function "
-                "at the top of a module, or name it as module:function."
+                f"The loss {_settings.shown(self.function)} has no name it can be imported by; "
+                "put it at the top of a module, or name it as module:function."
             )
         return {"function": self.path}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any
 
+from ladderboard import _settings
 from ladderboard.errors import InvalidSetting
 from ladderboard.losses._absolute import Absolute
 from ladderboard.losses._brier import Brier
@@ -52,7 +53,7 @@ def metric(name: str | Loss | Mapping[str, Any] | Callable[..., Any], /, **param
     known = sorted({*LOSSES, *METRICS})
     close = difflib.get_close_matches(plain, known, n=1, cutoff=0.75)
     hint = f"did you mean {close[0]!r}?" if close else f"there is {', '.join(known)}."
-    raise InvalidSetting(f"There is no loss named {name!r}; {hint}")
+    raise InvalidSetting(f"There is no loss named {_settings.shown(name)}; {hint}")
 
 
 def loss(name: str | Loss | Mapping[str, Any] | Callable[..., Any], /, **params: Any) -> Loss:
@@ -89,7 +90,7 @@ def loss(name: str | Loss | Mapping[str, Any] | Callable[..., Any], /, **params:
         settings = {**name, **params}
     except TypeError:
         raise InvalidSetting(
-            f"A loss is a name, a function or a description; got {name!r}."
+            f"A loss is a name, a function or a description; got {_settings.shown(name)}."
         ) from None
     key = settings.pop("loss", None)
     if key == "custom":

@@ -66,9 +66,13 @@ class BootstrapLadder(ByExample):
 
     def __post_init__(self) -> None:
         if self.test not in ("paired", "bayes"):
-            raise InvalidSetting(f"test must be 'paired' or 'bayes'; got {self.test!r}.")
+            raise InvalidSetting(
+                f"test must be 'paired' or 'bayes'; got {_settings.shown(self.test)}."
+            )
         if not isinstance(self.resample, bool):
-            raise InvalidSetting(f"resample must be True or False; got {self.resample!r}.")
+            raise InvalidSetting(
+                f"resample must be True or False; got {_settings.shown(self.resample)}."
+            )
         _settings.settle(
             self,
             alpha=_settings.number("alpha", self.alpha, above=0, below=1),

@@ -11,7 +11,7 @@ import numpy as np
 
 from ladderboard.errors import InvalidState
 from ladderboard.mechanisms._session import Session
-from ladderboard.mechanisms._step import Seen, SeenMany, Setup, Step, StepMany
+from ladderboard.mechanisms._step import DAMAGED, Seen, SeenMany, Setup, Step, StepMany
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -132,4 +132,4 @@ def check_field(value: Any, like: Any) -> None:
         return
     kind = float if like is None else type(like)
     if type(value) is not kind or not math.isfinite(value):
-        raise InvalidState("The saved state is damaged; give back what session.state returned.")
+        raise InvalidState(DAMAGED)

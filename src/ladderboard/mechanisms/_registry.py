@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ladderboard import _settings
 from ladderboard.errors import InvalidSetting
 from ladderboard.mechanisms._bootstrap import BootstrapLadder
 from ladderboard.mechanisms._exact import Exact
@@ -52,7 +53,8 @@ def mechanism(name: str | Mechanism | Mapping[str, Any], /, **settings: Any) -> 
         name = settings.pop("mechanism", None)
     if not isinstance(name, str) or name not in MECHANISMS:
         raise InvalidSetting(
-            f"There is no mechanism named {name!r}; there is {', '.join(sorted(MECHANISMS))}."
+            f"There is no mechanism named {_settings.shown(name)}; "
+            f"there is {', '.join(sorted(MECHANISMS))}."
         )
     try:
         return MECHANISMS[name](**settings)

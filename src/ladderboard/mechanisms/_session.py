@@ -12,7 +12,7 @@ from ladderboard import _settings
 from ladderboard.errors import InvalidRisk, InvalidSetting, InvalidState, SessionClosed
 from ladderboard.mechanisms import _fixed
 from ladderboard.mechanisms._release import Release, Releases
-from ladderboard.mechanisms._step import Seen, SeenMany, Setup
+from ladderboard.mechanisms._step import DAMAGED, Seen, SeenMany, Setup
 from ladderboard.mechanisms._vector import read_vector
 from ladderboard.tape import Tape
 
@@ -109,8 +109,8 @@ class Session:
         try:
             if written["format"] != _FORMAT:
                 raise InvalidState(
-                    f"The saved state has format {written['format']!r}; this version reads "
-                    f"format {_FORMAT}."
+                    f"The saved state has format {_settings.shown(written['format'])}; "
+                    f"this version reads format {_FORMAT}."
                 )
             if written["mechanism"] != mechanism.describe():
                 raise InvalidState(
@@ -127,6 +127,8 @@ class Session:
                 *_settings.interval("risk_range", written["risk_range"], within=_fixed.WIDEST),
             )
             ladder = _settings.whole("ladder", written["ladder"], at_least=0, at_most=_LADDERS)
+            if not isinstance(written["closed"], bool):
+                raise InvalidState(DAMAGED)
             fresh = mechanism.begin(setup, tape.draw(mechanism.laws, ladder=ladder, question=0))
             return cls(
                 mechanism,
@@ -137,14 +139,12 @@ class Session:
                 question=_settings.whole(
                     "question", written["question"], at_least=0, at_most=_LADDERS
                 ),
-                closed={True: True, False: False}[written["closed"]],
+                closed=written["closed"],
             )
         except InvalidState:
             raise
         except (KeyError, OverflowError, TypeError, ValueError) as error:
-            raise InvalidState(
-                "The saved state is damaged; give back what session.state returned."
-            ) from error
+            raise InvalidState(DAMAGED) from error
 
     @property
     def state(self) -> dict[str, Any]:
@@ -300,7 +300,7 @@ class Session:
         ):
             raise InvalidRisk(
                 f"{self._mechanism.name} needs training=, the mean loss on the training data, "
-                f"in [{low:g}, {high:g}]; got {training!r}."
+                f"in [{low:g}, {high:g}]; got {_settings.shown(training)}."
             )
         return float(training)
 

@@ -81,7 +81,9 @@ class ShakyLadder(Mechanism):
 
     def __post_init__(self) -> None:
         if not isinstance(self.law, str) or self.law not in ("gaussian", "laplace"):
-            raise InvalidSetting(f"law must be 'gaussian' or 'laplace'; got {self.law!r}.")
+            raise InvalidSetting(
+                f"law must be 'gaussian' or 'laplace'; got {_settings.shown(self.law)}."
+            )
         read = partial(_settings.number, at_least=0) if self.continuous else _fixed.read_size
         grid = self.grid
         _settings.settle(

@@ -8,7 +8,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Seen", "SeenMany", "Setup", "Step", "StepMany"]
+__all__ = ["DAMAGED", "Seen", "SeenMany", "Setup", "Step", "StepMany"]
+
+DAMAGED = "The saved state is damaged; give back what session.state returned."
 
 
 class Setup(NamedTuple):

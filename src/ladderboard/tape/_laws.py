@@ -44,7 +44,8 @@ def _rational(name: str, value: int | Fraction) -> Fraction:
     # Floats are refused: the law must be the same on every machine, so its scale is exact.
     if isinstance(value, bool) or not isinstance(value, int | Fraction) or value < 0:
         raise InvalidSetting(
-            f"{name} must be a whole number or a Fraction, at least 0; got {value!r}."
+            f"{name} must be a whole number or a Fraction, at least 0; "
+            f"got {_settings.shown(value)}."
         )
     return Fraction(value)
 

@@ -68,8 +68,7 @@ class NumpyTape(Tape):
             at = question - last.first
             if 0 <= at < len(last.rows):
                 return last.rows[at]
-        if not all(isinstance(each, int) and 0 <= each < _PLACES for each in (ladder, question)):
-            raise bad_address()
+        _check_place(ladder, question)
         if context:
             words = np.frombuffer(hashlib.sha256(context).digest(), dtype=">u4").tolist()
             spot = (question, *words)
@@ -82,6 +81,7 @@ class NumpyTape(Tape):
 
     def draw_many(self, laws: tuple[Law, ...], *, ladder: int, first: int, count: int) -> DrawsMany:
         """Draw for ``count`` questions from ``first`` on: one array for each law."""
+        _check_place(ladder, first)
         parts: list[DrawsMany] = []
         at, end = first, first + count
         while at < end:
@@ -120,6 +120,11 @@ class NumpyTape(Tape):
         words = (word for each in (ladder, slot, spot[0]) for word in (each >> 32, each & _WORD))
         sequence = np.random.SeedSequence(self._seed, spawn_key=(*words, *spot[1:]))
         return np.random.Generator(np.random.PCG64(sequence))
+
+
+def _check_place(ladder: int, question: int) -> None:
+    if not all(isinstance(each, int) and 0 <= each < _PLACES for each in (ladder, question)):
+        raise bad_address()
 
 
 class _Block(NamedTuple):
