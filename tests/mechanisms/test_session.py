@@ -244,3 +244,11 @@ def test_settings_are_refused_in_words(name, settings, message):
 def test_a_name_too_long_to_print_is_refused_too():
     with pytest.raises(InvalidSetting, match="type int that cannot be printed"):
         lb.mechanism(10**5000)
+
+
+def test_zero_has_one_sign():
+    for ask in (lambda s: s.ask(risk=-0.0), lambda s: s.ask_many([-0.0]),
+                lambda s: s.ask(losses=[-0.0] * 3)):  # fmt: skip
+        session = lb.Exact().start(n=3)
+        ask(session)
+        assert math.copysign(1, session.value) == 1

@@ -78,9 +78,9 @@ class Custom(Loss):
         return read
 
     def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
-        """What the function says; it gets copies, so it cannot change the labels."""
+        """What the function says; it gets a copy of the labels, which are kept for later."""
         try:
-            return np.asarray(self.function(labels.copy(), predictions.copy()))
+            return np.asarray(self.function(labels.copy(), predictions))
         except Exception as error:  # its message may speak of labels, so it is not repeated
             raise BrokenLoss(
                 f"The loss {self.path or self.name} failed with {type(error).__name__}."
