@@ -13,7 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ladderboard import errors, losses, mechanisms, tape, testing
+    from ladderboard import analysts, errors, losses, mechanisms, tape, testing
+    from ladderboard.analysts import Analyst
     from ladderboard.errors import LadderboardError
     from ladderboard.losses import Loss, Metric, loss, metric
     from ladderboard.mechanisms import (
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "Analyst",
     "BootstrapLadder",
     "Exact",
     "Ladder",
@@ -57,6 +59,7 @@ __all__ = [
     "Tape",
     "Thresholdout",
     "__version__",
+    "analysts",
     "errors",
     "leaderboard_error",
     "loss",
@@ -68,9 +71,10 @@ __all__ = [
     "testing",
 ]
 
-_ROOMS = ("errors", "losses", "mechanisms", "tape", "testing")
+_ROOMS = ("analysts", "errors", "losses", "mechanisms", "tape", "testing")
 # Where the public names live; everything else in __all__ is a mechanism or is told by one.
 _HOMES = {
+    "Analyst": "analysts",
     "LadderboardError": "errors",
     **dict.fromkeys(("Loss", "Metric", "loss", "metric"), "losses"),
     **dict.fromkeys(("NumpyTape", "Tape"), "tape"),

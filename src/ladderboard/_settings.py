@@ -9,7 +9,7 @@ from typing import Any
 
 from ladderboard.errors import InvalidSetting
 
-__all__ = ["interval", "number", "settle", "shown", "whole"]
+__all__ = ["interval", "number", "one_of", "settle", "shown", "whole"]
 
 _LONGEST = 80
 
@@ -79,6 +79,21 @@ def whole(name: str, value: Any, *, at_least: int, at_most: int | None = None) -
             f"{name} must be a whole number of at least {at_least}{limit}; got {shown(value)}."
         )
     return read
+
+
+def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    """Return ``value`` if it is one of the choices, or refuse it by ``name``.
+
+    >>> one_of("law", "gauss", ("gaussian", "laplace"))
+    Traceback (most recent call last):
+    ...
+    ladderboard.errors.InvalidSetting: law must be 'gaussian' or 'laplace'; got 'gauss'.
+    """
+    if isinstance(value, str) and value in choices:
+        return value
+    *others, last = map(repr, choices)
+    listed = f"{', '.join(others)} or {last}" if others else last
+    raise InvalidSetting(f"{name} must be {listed}; got {shown(value)}.")
 
 
 def interval(name: str, value: Any, *, within: float = math.inf) -> tuple[float, float]:

@@ -65,10 +65,7 @@ class BootstrapLadder(ByExample):
     replicates: int = 1000
 
     def __post_init__(self) -> None:
-        if self.test not in ("paired", "bayes"):
-            raise InvalidSetting(
-                f"test must be 'paired' or 'bayes'; got {_settings.shown(self.test)}."
-            )
+        _settings.one_of("test", self.test, ("paired", "bayes"))
         if not isinstance(self.resample, bool):
             raise InvalidSetting(
                 f"resample must be True or False; got {_settings.shown(self.resample)}."

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from ladderboard import _settings
-from ladderboard.errors import InvalidSetting
 from ladderboard.mechanisms import _fixed
 from ladderboard.mechanisms._calibrated import Calibrated, calibrated_settings
 from ladderboard.mechanisms._climb import Rung, climb_many, on_grid
@@ -80,10 +79,7 @@ class ShakyLadder(Mechanism):
     origin: PaperSettings | Calibrated | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.law, str) or self.law not in ("gaussian", "laplace"):
-            raise InvalidSetting(
-                f"law must be 'gaussian' or 'laplace'; got {_settings.shown(self.law)}."
-            )
+        _settings.one_of("law", self.law, ("gaussian", "laplace"))
         read = partial(_settings.number, at_least=0) if self.continuous else _fixed.read_size
         grid = self.grid
         _settings.settle(

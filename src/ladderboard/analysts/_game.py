@@ -1,0 +1,135 @@
+"""A game: one analyst, one mechanism, one holdout, and the score-keeper between them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ladderboard import _settings
+from ladderboard.errors import BudgetSpent
+from ladderboard.mechanisms import leaderboard_error
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ladderboard.analysts._world import World
+    from ladderboard.mechanisms import Mechanism, Release, Session
+    from ladderboard.tape import Tape
+
+__all__ = ["Game", "Score"]
+
+
+class Score(NamedTuple):
+    """How a game ended.
+
+    ``leaderboard_error`` is that of Definition 1, ``bias`` how much better the last model looks on
+    the holdout than it is (R_D - R_S), ``changes`` how often the board moved, ``asked`` how many
+    questions were asked.
+    """
+
+    leaderboard_error: float
+    bias: float
+    changes: int
+    asked: int
+
+
+class Game:
+    """What an analyst is given: questions to ask, and what anyone may know.
+
+    The analyst asks and sees the release. The score-keeper notes the risk and the true risk, and
+    tells them to nobody before the end.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        mechanism: Mechanism,
+        *,
+        questions: int,
+        tape: Tape,
+        rng: np.random.Generator,
+    ) -> None:
+        self.n = world.n
+        self.questions = _settings.whole("questions", questions, at_least=1)
+        self.mechanism = mechanism  # settings are public: an attack that needs them secret is none
+        self.known = world.known
+        self.rng = rng
+        self._world = world
+        self._tape = tape
+        self._sessions: dict[int, Session] = {}
+        self._values: dict[int, float] = {}
+        self._true_risks: list[float] = []
+        self._released: list[float | None] = []
+        self._board: float | None = None
+        self._changes = 0
+        self._last_bias = math.nan
+
+    @property
+    def asked(self) -> int:
+        """How many questions were asked."""
+        return len(self._true_risks)
+
+    @property
+    def remaining(self) -> int:
+        """How many questions are left."""
+        return self.questions - self.asked
+
+    def ask(self, model: Any, *, account: int = 0) -> Release:
+        """Ask about a model and return the release.
+
+        Parameters
+        ----------
+        model
+            Whatever the world takes for a model, mostly a vector of predictions.
+        account
+            Who asks. Every account has a ladder of its own.
+        """
+        if not self.remaining:
+            raise BudgetSpent(f"All {self.questions} questions have been asked.")
+        session = self._sessions.get(account)
+        if session is None:
+            session = self.mechanism.start(n=self.n, tape=self._tape, ladder=account)
+            self._sessions[account] = session
+        world = self._world
+        true_risk = world.true_risk(model)
+        # As much training data as one likes: the training loss of a model is its true risk.
+        training = true_risk if self.mechanism.needs_training else None
+        if self.mechanism.needs == "losses":
+            losses = world.losses(model)
+            risk = float(losses.mean())
+            release = session.ask(losses=losses, training=training)
+        else:
+            risk = world.risk(model)
+            release = session.ask(risk=risk, training=training)
+        self._note(account, true_risk, risk, release)
+        return release
+
+    def _note(self, account: int, true_risk: float, risk: float, release: Release) -> None:
+        if release.value is not None:
+            self._board = self._best_of_all(account, release.value)
+        self._true_risks.append(true_risk)
+        self._released.append(self._board)
+        self._changes += release.improved
+        self._last_bias = true_risk - risk
+
+    def _best_of_all(self, account: int, value: float) -> float:
+        """Return what a board over all accounts shows: the best of them."""
+        before = self._values.get(account, math.inf)
+        self._values[account] = value
+        if self._board is None or value <= self._board:
+            return value
+        # Looked for only when the best itself has risen, as the paper's own variant may.
+        return min(self._values.values()) if before == self._board else self._board
+
+    def score(self) -> Score:
+        """End the game and tell how it went."""
+        if not self.asked:
+            return Score(math.nan, math.nan, 0, 0)
+        told = [value for value in self._released if value is not None]
+        if told:
+            error = leaderboard_error(self._true_risks, told)
+        else:
+            # Nothing was told until now, so only the last word can be wrong.
+            last = [session.close() for session in self._sessions.values()]
+            error = abs(min(self._true_risks) - min(value for value in last if value is not None))
+        return Score(error, self._last_bias, self._changes, self.asked)
