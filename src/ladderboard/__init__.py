@@ -12,8 +12,10 @@ A name is loaded from its room when it is first used, so that ``import ladderboa
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ladderboard._version import __version__
+
 if TYPE_CHECKING:
-    from ladderboard import analysts, errors, losses, mechanisms, tape, testing
+    from ladderboard import analysts, arena, errors, losses, mechanisms, tape, testing
     from ladderboard.analysts import Analyst
     from ladderboard.errors import LadderboardError
     from ladderboard.losses import Loss, Metric, loss, metric
@@ -35,8 +37,6 @@ if TYPE_CHECKING:
         mechanism,
     )
     from ladderboard.tape import NumpyTape, Tape
-
-__version__ = "0.1.0.dev0"
 
 __all__ = [
     "Analyst",
@@ -60,6 +60,7 @@ __all__ = [
     "Thresholdout",
     "__version__",
     "analysts",
+    "arena",
     "errors",
     "leaderboard_error",
     "loss",
@@ -71,7 +72,7 @@ __all__ = [
     "testing",
 ]
 
-_ROOMS = ("analysts", "errors", "losses", "mechanisms", "tape", "testing")
+_ROOMS = ("analysts", "arena", "errors", "losses", "mechanisms", "tape", "testing")
 # Where the public names live; everything else in __all__ is a mechanism or is told by one.
 _HOMES = {
     "Analyst": "analysts",

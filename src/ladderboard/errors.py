@@ -14,6 +14,7 @@
     ├── BrokenLoss                     a custom loss returned something that is not a loss
     ├── BudgetSpent                    no question is left
     ├── SessionClosed                  the session was closed; it answers no more
+    ├── WorkersLost                    processes or a cluster that cannot be reached, or died
     └── MissingDependency (ImportError)  an optional part is not installed
 
 Every message is one or two sentences: the rule, what was received, what to type instead.
@@ -36,6 +37,7 @@ __all__ = [
     "NoPerExampleLoss",
     "OutsideTheorem",
     "SessionClosed",
+    "WorkersLost",
 ]
 
 
@@ -104,6 +106,10 @@ class BudgetSpent(LadderboardError):
 
 class SessionClosed(LadderboardError):
     """The session was closed; it answers no more questions."""
+
+
+class WorkersLost(LadderboardError):
+    """The processes or the cluster that should do the work cannot be reached, or died."""
 
 
 class MissingDependency(LadderboardError, ImportError):

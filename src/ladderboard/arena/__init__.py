@@ -1,8 +1,10 @@
 """Mechanisms against analysts.
 
-Kernels, sweeps, calibration and figures, on local processes or a cluster.
-
-This room is still empty.
+``run`` lets every analyst play against every mechanism and returns one row a repetition, the same
+rows on one process, on several or on a cluster.
 """
 
-__all__: list[str] = []
+from ladderboard.arena._row import Row
+from ladderboard.arena._run import run
+
+__all__ = ["Row", "run"]

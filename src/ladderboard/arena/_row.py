@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from ladderboard._version import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ladderboard.analysts import Analyst
     from ladderboard.mechanisms import Mechanism
 
@@ -37,6 +42,18 @@ class Row:
     asked: int
     seconds: float
 
+    def write(self) -> dict[str, Any]:
+        """Return the row as JSON has it, which knows no NaN."""
+        written = asdict(self)
+        return {name: None if value != value else value for name, value in written.items()}  # noqa: PLR0124 - NaN is what differs from itself
+
+    @classmethod
+    def read(cls, written: Mapping[str, Any]) -> Row:
+        """Undo ``write``."""
+        values: dict[str, Any] = {each.name: written[each.name] for each in fields(cls)}
+        values |= {name: math.nan for name, value in values.items() if value is None}
+        return cls(**values)
+
 
 def row_seed(seed: int, analyst: str, n: int, k: int, repetition: int) -> int:
     """Return the seed of one repetition.
@@ -59,8 +76,6 @@ def play(
     seed: int,
 ) -> Row:
     """Play one repetition."""
-    from ladderboard import __version__  # noqa: PLC0415 - the front door imports us
-
     own = row_seed(seed, names[1], n, k, repetition)
     start = time.perf_counter()
     score = analyst.meet(mechanism, n=n, questions=k, seed=own)
@@ -71,9 +86,9 @@ def play(
         repetition=repetition,
         seed=own,
         version=__version__,
-        leaderboard_error=score.leaderboard_error,
-        bias=score.bias,
-        changes=score.changes,
-        asked=score.asked,
+        leaderboard_error=float(score.leaderboard_error),
+        bias=float(score.bias),
+        changes=int(score.changes),
+        asked=int(score.asked),
         seconds=time.perf_counter() - start,
     )

@@ -1,0 +1,192 @@
+"""Entrants: whatever people give for a mechanism or an analyst, read and named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from ladderboard import _settings
+from ladderboard.analysts import Analyst
+from ladderboard.arena._found import find
+from ladderboard.arena._lineup import LINEUP
+from ladderboard.errors import InvalidSetting
+from ladderboard.mechanisms import MECHANISMS, Mechanism
+
+if TYPE_CHECKING:
+    from ladderboard.analysts import Game
+
+__all__ = ["Maker", "Played", "analyst_names", "read_analysts", "read_mechanisms"]
+
+T = TypeVar("T")
+Maker = Callable[[int, int], Mechanism]
+
+_MECHANISM = (
+    "A mechanism here is a Mechanism, a function of (n, k) that returns one, a name, "
+    "'module:name', or a mapping from labels to any of these"
+)
+_ANALYST = (
+    "An analyst here is an Analyst, a function play(game), a name, 'module:name', "
+    "or a mapping from labels to any of these"
+)
+
+
+@dataclass(frozen=True)
+class Played(Analyst):
+    """An analyst made from a function ``play(game)``."""
+
+    name: ClassVar[str] = "function"
+
+    function: Callable[[Game], object]
+
+    def play(self, game: Game) -> None:
+        """Call the function."""
+        self.function(game)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the name of the function; its source is part of the identity."""
+        return {"analyst": self.name, "function": self.function.__qualname__}
+
+
+def read_mechanisms(given: Any) -> dict[str, Maker]:
+    """Return makers by label: functions of (n, k) that return a mechanism."""
+    return _read(given, _maker, "mechanism", _MECHANISM)
+
+
+def read_analysts(given: Any) -> dict[str, Analyst]:
+    """Return analysts by label."""
+    return _read(given, _analyst, "analyst", _ANALYST)
+
+
+def analyst_names() -> list[str]:
+    """Return the names of all registered analysts."""
+    return list(_registered())
+
+
+def _read(given: Any, read: Callable[[Any], tuple[str, T]], kind: str, rule: str) -> dict[str, T]:
+    if isinstance(given, Mapping):
+        pairs = [(str(label), read(each)[1]) for label, each in given.items()]
+    else:
+        alone = isinstance(given, str) or callable(given) or not isinstance(given, Iterable)
+        pairs = []
+        for each in [given] if alone else given:
+            if isinstance(each, Mapping):
+                pairs += _read(each, read, kind, rule).items()
+            else:
+                pairs.append(read(each))
+    if not pairs:
+        raise InvalidSetting(f"There must be at least one {kind}. {rule}.")
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        labels = [label for label, _ in pairs]
+        twice = next(label for label in labels if labels.count(label) > 1)
+        raise InvalidSetting(
+            f"Two {kind}s are called {twice!r}; give a mapping from labels to {kind}s, "
+            f"or LABEL=module:name on the command line."
+        )
+    return found
+
+
+def _labelled(text: str) -> tuple[str, str]:
+    """Split ``LABEL=module:name``; without a label, a short one is made of what is there."""
+    label, equals, rest = text.partition("=")
+    return (label, rest) if equals else (text.rpartition(":")[2], text)
+
+
+def _maker(given: Any) -> tuple[str, Maker]:
+    if isinstance(given, str):
+        label, text = _labelled(given)
+        if ":" in text:
+            return label, _maker(find(text, _may_be_mechanism))[1]
+        if text in LINEUP:
+            return label, LINEUP[text]
+        if text in MECHANISMS:
+            return label, _maker(MECHANISMS[text])[1]
+        raise InvalidSetting(
+            f"There is no mechanism named {_settings.shown(text)}; "
+            f"there is {', '.join(sorted({*LINEUP, *MECHANISMS}))}, and module:name for your own."
+        )
+    if isinstance(given, type) and issubclass(given, Mechanism):
+        given = _made(given)
+    if isinstance(given, Mechanism):
+        made = given
+        return _name(made), lambda *_: made
+    if callable(given) and not isinstance(given, type):
+        return getattr(given, "__name__", type(given).__name__), _checked(given)
+    raise InvalidSetting(f"{_MECHANISM}; got {_settings.shown(given)}.")
+
+
+def _checked(function: Callable[[int, int], Any]) -> Maker:
+    """Let a function of (n, k) return nothing but mechanisms."""
+
+    def make(n: int, k: int) -> Mechanism:
+        name = getattr(function, "__name__", "the function")
+        try:
+            made = function(n, k)
+        except TypeError as error:
+            raise InvalidSetting(
+                f"{name} cannot be called with (n, k), the size of the holdout and the number "
+                f"of questions: {error}."
+            ) from error
+        if not isinstance(made, Mechanism):
+            raise InvalidSetting(
+                f"{name} must return a Mechanism for (n, k) = ({n}, {k}); "
+                f"got {_settings.shown(made)}."
+            )
+        return made
+
+    return make
+
+
+def _analyst(given: Any) -> tuple[str, Analyst]:
+    if isinstance(given, str):
+        label, text = _labelled(given)
+        if ":" in text:
+            return label, _analyst(find(text, _may_be_analyst))[1]
+        names = _registered()
+        if text not in names:
+            raise InvalidSetting(
+                f"There is no analyst named {_settings.shown(text)}; "
+                f"there is {', '.join(sorted(names))}, and module:name for your own."
+            )
+        return label, _made(names[text])
+    if isinstance(given, type) and issubclass(given, Analyst):
+        given = _made(given)
+    if isinstance(given, Analyst):
+        return _name(given), given
+    if callable(given) and not isinstance(given, (type, Mechanism)):
+        return getattr(given, "__name__", type(given).__name__), Played(given)
+    raise InvalidSetting(f"{_ANALYST}; got {_settings.shown(given)}.")
+
+
+def _made(kind: type[T]) -> T:
+    """Call a class without settings."""
+    try:
+        return kind()
+    except TypeError as error:
+        raise InvalidSetting(
+            f"{kind.__name__} cannot be made without settings ({error}); give one that is made, "
+            "or a function that makes it."
+        ) from None
+
+
+def _name(thing: Mechanism | Analyst) -> str:
+    return getattr(thing, "name", type(thing).__name__)
+
+
+def _may_be_mechanism(thing: Any) -> bool:
+    if isinstance(thing, type):
+        return issubclass(thing, Mechanism) and thing is not Mechanism
+    return isinstance(thing, Mechanism) or callable(thing)
+
+
+def _may_be_analyst(thing: Any) -> bool:
+    if isinstance(thing, type):
+        return issubclass(thing, Analyst) and thing is not Analyst
+    return isinstance(thing, Analyst) or callable(thing)
+
+
+def _registered() -> Mapping[str, type[Analyst]]:
+    from ladderboard.analysts import ANALYSTS  # noqa: PLC0415
+
+    return ANALYSTS

@@ -1,0 +1,82 @@
+"""A task: a pure piece of work with a stable key."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ladderboard._version import __version__
+from ladderboard.arena._identity import identity
+from ladderboard.arena._row import play
+
+if TYPE_CHECKING:
+    from ladderboard.analysts import Analyst
+    from ladderboard.mechanisms import Mechanism
+
+__all__ = ["Match", "Task", "key_of"]
+
+
+class Task(Protocol):
+    """A piece of work that depends on nothing but itself."""
+
+    @property
+    def weight(self) -> float:
+        """How much work this is, compared with other tasks of the same kind."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return all that decides the result, JSON-able."""
+
+    def run(self, threads: int | None) -> dict[str, Any]:
+        """Do the work, on so many threads, and return a JSON-able result."""
+
+
+def key_of(task: Task) -> str:
+    """Return the key under which a result is kept: another version has other keys."""
+    # What JSON cannot hold is written as its repr: an address in it only means work done again.
+    written = json.dumps([__version__, task.describe()], sort_keys=True, default=repr)
+    return hashlib.blake2b(written.encode(), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True)
+class Match:
+    """One repetition of an analyst against a mechanism."""
+
+    names: tuple[str, str]
+    mechanism: Mechanism
+    analyst: Analyst
+    n: int
+    k: int
+    repetition: int
+    seed: int
+
+    @property
+    def weight(self) -> float:
+        """Questions times the examples each is about, and what a question costs anyway."""
+        return self.k * (self.n + 2_000)
+
+    def describe(self) -> dict[str, Any]:
+        """Who plays, on what, with which seed."""
+        return {
+            "kind": "match",
+            "names": list(self.names),
+            "mechanism": identity(self.mechanism),
+            "analyst": identity(self.analyst),
+            "n": self.n,
+            "k": self.k,
+            "repetition": self.repetition,
+            "seed": self.seed,
+        }
+
+    def run(self, threads: int | None) -> dict[str, Any]:
+        """Play."""
+        return play(
+            self.mechanism,
+            self.analyst,
+            names=self.names,
+            n=self.n,
+            k=self.k,
+            repetition=self.repetition,
+            seed=self.seed,
+        ).write()

@@ -1,0 +1,123 @@
+"""The same tasks on a real Dask cluster on loopback, one worker of which is killed."""
+
+import dataclasses
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+import ladderboard as lb
+from ladderboard.errors import WorkersLost
+
+OWN = """
+import time
+from dataclasses import dataclass
+import ladderboard as lb
+
+STEP = 0.001
+
+@dataclass(frozen=True)
+class Own(lb.Ladder):
+    step: float = STEP
+    name = "own"
+
+def slow(game):
+    for _ in range(game.questions):
+        game.ask(game.rng.integers(0, 2, game.n))
+        time.sleep(0.002)
+"""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextmanager
+def started(*words, cwd):
+    command = [sys.executable, "-m", "dask", *words, "--no-dashboard"]
+    log = subprocess.DEVNULL
+    with subprocess.Popen(command, cwd=cwd, stdout=log, stderr=log) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """A scheduler and two workers of one thread, none of which knows the user's module."""
+    address = f"tcp://127.0.0.1:{free_port()}"
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    with ExitStack() as stack:
+        where = ["--host", "127.0.0.1", "--port", address.rpartition(":")[2]]
+        stack.enter_context(started("scheduler", *where, cwd=elsewhere))
+        worker = ["worker", address, "--host", "127.0.0.1", "--no-nanny", "--nthreads", "1"]
+        yield address, [stack.enter_context(started(*worker, cwd=elsewhere)) for _ in range(2)]
+
+
+def untimed(rows):
+    return [dataclasses.replace(row, seconds=0) for row in rows]
+
+
+def test_a_cluster_that_loses_a_worker_gives_the_same_rows(cluster, tmp_path, monkeypatch):
+    address, workers = cluster
+    (tmp_path / "own_code.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def play(**where):
+        return lb.arena.run(
+            ["own_code:Own", "exact"],
+            ["majority", "own_code:slow"],
+            n=[500, 1000],
+            k=60,
+            repetitions=10,
+            **where,
+        )
+
+    def kill_half_way():
+        _wait_until_busy(address)
+        os.kill(workers[0].pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_half_way)
+    killer.start()
+    rows = play(cluster=address)
+    killer.join()
+    assert workers[0].poll() == -signal.SIGKILL
+    assert workers[1].poll() is None
+    assert untimed(rows) == untimed(play())
+
+
+def _wait_until_busy(address):
+    """Wait until both workers are there and have results."""
+    from distributed import Client
+
+    with Client(address, timeout=20, set_as_default=False) as client:
+        client.wait_for_workers(2, timeout=20)
+        for _ in range(1000):
+            if len([keys for keys in client.has_what().values() if keys]) == 2:
+                return
+            time.sleep(0.01)
+
+
+def test_a_scheduler_that_is_not_there_is_one_sentence(monkeypatch):
+    monkeypatch.setattr("ladderboard.arena._cluster._CONNECT", 2)
+    begun = time.monotonic()
+    address = f"tcp://127.0.0.1:{free_port()}"
+    with pytest.raises(WorkersLost, match=f"No Dask scheduler answers at {address}"):
+        lb.arena.run("exact", "majority", n=100, k=10, cluster=address)
+    assert time.monotonic() - begun < 20
+
+
+def test_an_address_that_is_none_is_refused():
+    with pytest.raises(lb.errors.InvalidSetting, match="address of a Dask scheduler"):
+        lb.arena.run("exact", "majority", n=100, k=10, cluster="here")
