@@ -4,7 +4,7 @@
 rows on one process, on several or on a cluster.
 """
 
+from ladderboard.arena._arena import run
 from ladderboard.arena._row import Row
-from ladderboard.arena._run import run
 
 __all__ = ["Row", "run"]

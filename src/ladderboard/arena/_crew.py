@@ -27,12 +27,19 @@ if TYPE_CHECKING:
 
     Crew = Callable[[Sequence[Task]], Iterator[tuple[int, dict[str, Any]]]]
 
-__all__ = ["crew_of", "here", "processes"]
+__all__ = ["cores", "crew_of", "here", "processes"]
 
 # One thread for each process: more would fight over the same cores.
 _ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
 )
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def crew_of(workers: int, cluster: str | None) -> Crew:
