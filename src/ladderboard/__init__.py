@@ -13,7 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ladderboard import errors, losses, mechanisms, tape, testing
+    from ladderboard import arena, errors, losses, mechanisms, tape, testing
+    from ladderboard.arena import majority_attack, majority_attack_moments
     from ladderboard.errors import LadderboardError
     from ladderboard.losses import Loss, Metric, loss, metric
     from ladderboard.mechanisms import (
@@ -57,10 +58,13 @@ __all__ = [
     "Tape",
     "Thresholdout",
     "__version__",
+    "arena",
     "errors",
     "leaderboard_error",
     "loss",
     "losses",
+    "majority_attack",
+    "majority_attack_moments",
     "mechanism",
     "mechanisms",
     "metric",
@@ -68,10 +72,11 @@ __all__ = [
     "testing",
 ]
 
-_ROOMS = ("errors", "losses", "mechanisms", "tape", "testing")
+_ROOMS = ("arena", "errors", "losses", "mechanisms", "tape", "testing")
 # Where the public names live; everything else in __all__ is a mechanism or is told by one.
 _HOMES = {
     "LadderboardError": "errors",
+    **dict.fromkeys(("majority_attack", "majority_attack_moments"), "arena"),
     **dict.fromkeys(("Loss", "Metric", "loss", "metric"), "losses"),
     **dict.fromkeys(("NumpyTape", "Tape"), "tape"),
 }
