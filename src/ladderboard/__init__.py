@@ -17,6 +17,7 @@ from ladderboard._version import __version__
 if TYPE_CHECKING:
     from ladderboard import analysts, arena, errors, losses, mechanisms, tape, testing
     from ladderboard.analysts import Analyst
+    from ladderboard.arena import majority_attack, majority_attack_moments
     from ladderboard.errors import LadderboardError
     from ladderboard.losses import Loss, Metric, loss, metric
     from ladderboard.mechanisms import (
@@ -65,6 +66,8 @@ __all__ = [
     "leaderboard_error",
     "loss",
     "losses",
+    "majority_attack",
+    "majority_attack_moments",
     "mechanism",
     "mechanisms",
     "metric",
@@ -77,6 +80,7 @@ _ROOMS = ("analysts", "arena", "errors", "losses", "mechanisms", "tape", "testin
 _HOMES = {
     "Analyst": "analysts",
     "LadderboardError": "errors",
+    **dict.fromkeys(("majority_attack", "majority_attack_moments"), "arena"),
     **dict.fromkeys(("Loss", "Metric", "loss", "metric"), "losses"),
     **dict.fromkeys(("NumpyTape", "Tape"), "tape"),
 }

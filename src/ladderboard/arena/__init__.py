@@ -1,10 +1,26 @@
 """Mechanisms against analysts.
 
 ``run`` lets every analyst play against every mechanism and returns one row a repetition, the same
-rows on one process, on several or on a cluster.
+rows on one process, on several or on a cluster. ``majority_attack`` is the paper's own attack on a
+fast kernel, ``majority_attack_moments`` its exact mean and standard deviation. The experiments
+write tables and figures to a directory and go on where they were interrupted.
 """
 
 from ladderboard.arena._arena import run
+from ladderboard.arena._contest import arena_experiment
+from ladderboard.arena._majority import majority_attack
+from ladderboard.arena._moments import Moments, majority_attack_moments
+from ladderboard.arena._paper import paper_experiment
 from ladderboard.arena._row import Row
+from ladderboard.arena._shifted import shifted_experiment
 
-__all__ = ["Row", "run"]
+__all__ = [
+    "Moments",
+    "Row",
+    "arena_experiment",
+    "majority_attack",
+    "majority_attack_moments",
+    "paper_experiment",
+    "run",
+    "shifted_experiment",
+]

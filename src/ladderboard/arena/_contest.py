@@ -1,0 +1,91 @@
+"""The contest: all mechanisms against all analysts, with a table and figures."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from ladderboard.arena._arena import matches, read_sizes
+from ladderboard.arena._cells import cells_of, markdown
+from ladderboard.arena._entrants import analyst_names, read_analysts, read_mechanisms
+from ladderboard.arena._figure import need_figures
+from ladderboard.arena._lineup import LINEUP
+from ladderboard.arena._panels import draw_against_k, draw_dots
+from ladderboard.arena._row import Row
+from ladderboard.arena._study import Study
+from ladderboard.errors import InvalidSetting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from ladderboard.arena._entrants import Maker
+
+__all__ = ["arena_experiment"]
+
+_SIZES = ((1_000, 1_000), (10_000, 1_000), (10_000, 10_000))
+_QUICK_SIZES = ((200, 100), (1_000, 100))
+_REPETITIONS = 10
+_QUICK_REPETITIONS = 2
+# Mechanisms that look at every loss cost n steps a question; from this many on, few games will do.
+_SLOW = 50_000_000
+_FEW = 2
+
+
+def arena_experiment(
+    out: Path | str,
+    *,
+    mechanisms: Any = None,
+    analysts: Any = None,
+    n: int | Iterable[int] | None = None,
+    k: int | Iterable[int] | None = None,
+    quick: bool = False,
+    repetitions: int | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+    cluster: str | None = None,
+    progress: bool = False,
+) -> list[Path]:
+    """Let analysts play against mechanisms and return the files written.
+
+    Without ``mechanisms`` and ``analysts`` all that are known by name take part. ``rows.csv`` has
+    a row a game, ``table.csv`` and ``table.md`` one a cell. Where a single analyst meets several k
+    the figure shows bias against k, else error and bias of every mechanism. Unless repetitions are
+    asked for, pairs that are known to be slow play fewer, and the table says so.
+    """
+    need_figures()
+    study = Study(out, quick, repetitions, seed, workers, cluster, progress)
+    makers = read_mechanisms(list(LINEUP) if not mechanisms else mechanisms)
+    players = read_analysts(analyst_names() if not analysts else analysts)
+    sizes = _sizes(n, k, quick=quick)
+    usual = study.repetitions or (_QUICK_REPETITIONS if quick else _REPETITIONS)
+
+    def count(label: str, _name: str, n: int, k: int) -> int:
+        return min(usual, _FEW) if not repetitions and _is_slow(makers[label], n, k) else usual
+
+    tasks = matches(makers, players, sizes, count, study.seed)
+    rows = [Row.read(each) for each in study.do(tasks, "arena")]
+    cells = cells_of(rows, usual)
+    study.write_csv("rows.csv", [asdict(row) for row in rows])
+    study.write_csv("table.csv", [asdict(cell) for cell in cells])
+    study.write("table.md", markdown(cells))
+    if len(players) == 1 and len({k for _, k in sizes}) > 1:
+        draw_against_k(study, "arena", cells)
+    else:
+        for n_, k_ in sizes:
+            here = [cell for cell in cells if (cell.n, cell.k) == (n_, k_)]
+            draw_dots(study, f"arena-n{n_}-k{k_}", here)
+    return study.written
+
+
+def _sizes(n: Any, k: Any, *, quick: bool) -> list[tuple[int, int]]:
+    if n is None and k is None:
+        return list(_QUICK_SIZES if quick else _SIZES)
+    if n is None or k is None:
+        raise InvalidSetting("n and k go together: give both, or neither for the usual sizes.")
+    return list(product(read_sizes("n", n), read_sizes("k", k)))
+
+
+def _is_slow(make: Maker, n: int, k: int) -> bool:
+    return n * k >= _SLOW and make(n, k).needs == "losses"
