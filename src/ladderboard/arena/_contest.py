@@ -56,8 +56,8 @@ def arena_experiment(
     """
     need_figures()
     study = Study(out, quick, repetitions, seed, workers, cluster, progress)
-    makers = read_mechanisms(list(LINEUP) if not mechanisms else mechanisms)
-    players = read_analysts(analyst_names() if not analysts else analysts)
+    makers = read_mechanisms(mechanisms or list(LINEUP))
+    players = read_analysts(analysts or analyst_names())
     sizes = _sizes(n, k, quick=quick)
     usual = study.repetitions or (_QUICK_REPETITIONS if quick else _REPETITIONS)
 

@@ -27,11 +27,11 @@ _BATCH = 25  # repetitions in a task: small enough to share out, large enough to
 _REPETITIONS = 100
 _LEVELS = tuple(NOISE_COLOURS)
 # n: the largest k
-_QUERIES = {1_000: 1_000, 10_000: 10_000, 100_000: 10_000, 1_000_000: 10_000}
+_QUERIES = {1_000: 1_000, 10_000: 10_000, 100_000: 10_000, 1_000_000: 3_000}
 _QUICK_QUERIES = {1_000: 1_000, 3_000: 1_000, 10_000: 1_000, 30_000: 300}
 _NOISE = {10_000: (100, 1_000, 10_000), 100_000: (100, 1_000, 10_000)}
 _QUICK_NOISE = {1_000: (10, 100, 1_000), 10_000: (10, 100, 1_000)}
-_NOISE_LEVELS = tuple(step / 2 for step in range(13))
+_NOISE_LEVELS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0)
 _K_SHADES = ("#C994C7", "#DD1C77", "#67001F")
 
 
@@ -105,7 +105,7 @@ def paper_experiment(
         (n, k, level)
         for n, ks in (_QUICK_NOISE if quick else _NOISE).items()
         for k in ks
-        for level in (_NOISE_LEVELS[::3] if quick else _NOISE_LEVELS)
+        for level in (_NOISE_LEVELS[::2] if quick else _NOISE_LEVELS)
     ]
     cells = _measure(study, dict.fromkeys(queries + noise))
     study.write_csv("queries.csv", [cells[each] for each in queries])

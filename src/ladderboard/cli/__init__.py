@@ -1,6 +1,9 @@
-"""Verbs, no logic.
+"""Verbs on the command line, no logic.
 
-This room is still empty.
+``main`` is the program ``ladderboard``, and ``python -m ladderboard`` is the same. What cannot be
+done is one line on stderr and exit code 2.
 """
 
-__all__: list[str] = []
+from ladderboard.cli._main import main
+
+__all__ = ["main"]

@@ -1,0 +1,167 @@
+"""``ladderboard experiment``: tables and figures in a directory."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ladderboard.errors import InvalidSetting
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Run an experiment and write its tables and figures to a directory.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Out = Annotated[
+    Path,
+    typer.Option(
+        help="The directory to write to; results kept there by an interrupted run are used."
+    ),
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option(help="The address of a Dask scheduler, tcp://HOST:PORT, to work there."),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(help="How many processes work here; as many as there are cores if left out."),
+]
+Quick = Annotated[bool, typer.Option("--quick", help="Run a small version, in seconds.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same results.")]
+Repetitions = Annotated[
+    int | None, typer.Option(help="How often each cell is repeated; the usual number if left out.")
+]
+
+
+@app.command()
+def paper(
+    *,
+    out: Out,
+    cluster: Cluster = None,
+    workers: Workers = None,
+    quick: Quick = False,
+    seed: Seed = 0,
+    repetitions: Repetitions = None,
+) -> None:
+    """Make both figures of the paper: the majority attack under noise."""
+    from ladderboard.arena import paper_experiment  # noqa: PLC0415 - the help must not wait
+
+    _do(
+        paper_experiment,
+        out,
+        cluster=cluster,
+        workers=workers,
+        quick=quick,
+        seed=seed,
+        repetitions=repetitions,
+    )
+
+
+@app.command()
+def shifted(
+    *,
+    out: Out,
+    cluster: Cluster = None,
+    workers: Workers = None,
+    quick: Quick = False,
+    seed: Seed = 0,
+    repetitions: Repetitions = None,
+) -> None:
+    """Run the shifted majority attack against the Ladder and the Shaky Ladder."""
+    from ladderboard.arena import shifted_experiment  # noqa: PLC0415 - the help must not wait
+
+    _do(
+        shifted_experiment,
+        out,
+        cluster=cluster,
+        workers=workers,
+        quick=quick,
+        seed=seed,
+        repetitions=repetitions,
+    )
+
+
+@app.command()
+def arena(
+    *,
+    out: Out,
+    mechanism: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A mechanism by name, or module:name for one of your own, or LABEL=module:name; "
+            "may be given several times. All that are known by name if left out."
+        ),
+    ] = None,
+    analyst: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="An analyst by name, or module:name for one of your own, or LABEL=module:name; "
+            "may be given several times. All that are known by name if left out."
+        ),
+    ] = None,
+    n: Annotated[
+        str | None, typer.Option(help="Examples in the holdout; several with commas between.")
+    ] = None,
+    k: Annotated[str | None, typer.Option(help="Questions; several with commas between.")] = None,
+    cluster: Cluster = None,
+    workers: Workers = None,
+    quick: Quick = False,
+    seed: Seed = 0,
+    repetitions: Repetitions = None,
+) -> None:
+    """Let every analyst play against every mechanism, and compare."""
+    from ladderboard.arena import arena_experiment  # noqa: PLC0415 - the help must not wait
+
+    _do(
+        arena_experiment,
+        out,
+        mechanisms=mechanism,
+        analysts=analyst,
+        n=_several("--n", n),
+        k=_several("--k", k),
+        cluster=cluster,
+        workers=workers,
+        quick=quick,
+        seed=seed,
+        repetitions=repetitions,
+    )
+
+
+def _do(experiment: Callable[..., list[Path]], out: Path, **settings: Any) -> None:
+    with _stopping_well(out):
+        for path in experiment(out, progress=True, **settings):
+            typer.echo(str(path))
+
+
+@contextmanager
+def _stopping_well(out: Path) -> Iterator[None]:
+    """Say how to go on after Ctrl-C."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(
+            f"ladderboard: Stopped; what is finished is kept in {out}, "
+            "and the same command goes on from there.",
+            err=True,
+        )
+        raise typer.Exit(130) from None
+
+
+def _several(option: str, text: str | None) -> list[int] | None:
+    """Read whole numbers with commas between, also written as 1e4."""
+    if text is None:
+        return None
+    try:
+        read = [float(each.replace("_", "")) for each in text.split(",")]
+        if all(each.is_integer() for each in read):
+            return [int(each) for each in read]
+    except ValueError:
+        pass
+    raise InvalidSetting(
+        f"{option} takes whole numbers with commas between, as in 1000,10000; got {text!r}."
+    )
