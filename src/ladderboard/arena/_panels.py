@@ -17,6 +17,7 @@ __all__ = ["draw_against_k", "draw_dots"]
 
 _ACROSS = 4
 _MARKERS = "osD^vP*Xphd"
+_TICKS = (-1, 0, 1, 2, 5, 10, 20, 50)
 _ERROR, _BIAS = COLOURS[0], COLOURS[3]
 
 
@@ -50,12 +51,18 @@ def draw_dots(study: Study, name: str, cells: Sequence[Cell]) -> None:
                 )
             axis.axvline(0, color="#444444", linewidth=0.8)
             axis.set_title(analyst, fontsize=9)
+            # Most of it lies within a few units; the paper's own settings lie far out.
             axis.set_xscale("symlog", linthresh=2)
+            axis.set_xticks(_TICKS, [str(tick) for tick in _TICKS])
+            axis.minorticks_off()
             axis.tick_params(labelbottom=True)
+        reach = max(1.0, *(abs(cell.error_units) for cell in cells))
+        reach = max(reach, *(abs(cell.bias_units) for cell in cells))
+        axes.flat[0].set_xlim(-2, reach * 1.4)
         axes.flat[0].set_yticks(range(len(mechanisms)), mechanisms)
         axes.flat[0].set_ylim(len(mechanisms) - 0.5, -0.5)
-        figure.supxlabel("in units of 1/√n", fontsize=9)
-        figure.suptitle(f"n = {cells[0].n:,}, k = {cells[0].k:,}", fontsize=10)
+        where = f"n = {cells[0].n:,}, k = {cells[0].k:,}"
+        figure.supxlabel(f"in units of 1/√n ({where})", fontsize=9)
         handles, labels = axes.flat[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper center", ncols=2)
 

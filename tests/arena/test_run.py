@@ -1,0 +1,198 @@
+"""The arena: who may play, in which order, and the same rows whoever does the work."""
+
+import dataclasses
+import math
+import subprocess
+import sys
+
+import pytest
+
+import ladderboard as lb
+from ladderboard.arena import Row, run
+from ladderboard.errors import InvalidSetting
+
+OWN = """
+from dataclasses import dataclass
+import ladderboard as lb
+
+made = lb.Ladder(step=0.5)
+number = 3
+
+@dataclass(frozen=True)
+class Own(lb.Ladder):
+    step: float = 0.25
+    name = "own"
+
+def by_size(n, k):
+    return lb.Ladder(step=1 / n)
+
+def guess(game):
+    for _ in range(game.questions):
+        game.ask(game.rng.integers(0, 2, game.n))
+"""
+SIZE = {"n": 100, "k": 10, "repetitions": 2}
+
+
+def untimed(rows):
+    return [dataclasses.replace(row, seconds=0) for row in rows]
+
+
+def guess(game):
+    for _ in range(game.questions):
+        game.ask(game.rng.integers(0, 2, game.n))
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    (tmp_path / "own_entrants.py").write_text(OWN)
+    (tmp_path / "broken_entrants.py").write_text("import no_such_thing_anywhere")
+    monkeypatch.chdir(tmp_path)
+    yield
+    for name in ("own_entrants", "broken_entrants"):
+        sys.modules.pop(name, None)
+    sys.path[:] = [each for each in sys.path if each != str(tmp_path)]
+
+
+def test_rows_come_in_a_fixed_order():
+    rows = run(["exact", "ladder"], ["majority", guess], n=[100, 200], k=[5, 10], repetitions=2)
+    order = [(row.n, row.k, row.analyst, row.mechanism, row.repetition) for row in rows]
+    expected = [
+        (n, k, analyst, mechanism, repetition)
+        for n in (100, 200)
+        for k in (5, 10)
+        for analyst in ("majority", "guess")
+        for mechanism in ("exact", "ladder")
+        for repetition in (0, 1)
+    ]
+    assert order == expected
+
+
+def test_mechanisms_meet_the_same_luck():
+    rows = run(["exact", "rounded"], guess, **SIZE)
+    assert [row.bias for row in rows[:2]] == [row.bias for row in rows[2:]]
+    assert [row.seed for row in rows[:2]] == [row.seed for row in rows[2:]]
+    assert rows[0].bias != rows[1].bias
+
+
+def test_processes_give_the_same_rows():
+    def play(workers):
+        return run(
+            {"a": lb.Exact(), "b": "shaky_ladder", "c": lambda n, k: lb.Noisy(sd=1 / k)},
+            ["majority", guess],
+            n=[100, 300],
+            k=20,
+            repetitions=3,
+            workers=workers,
+        )
+
+    assert untimed(play(1)) == untimed(play(2))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "label"),
+    [
+        (lb.Exact(), "exact"),
+        (lb.Exact, "exact"),
+        ("ladder", "ladder"),
+        (lambda n, k: lb.Ladder(step=1 / n), "<lambda>"),
+        ({"mine": "exact"}, "mine"),
+        ([{"mine": lb.Exact}], "mine"),
+        ("own_entrants:Own", "Own"),
+        ("own_entrants:made", "made"),
+        ("own_entrants:by_size", "by_size"),
+        ("short=own_entrants:by_size", "short"),
+    ],
+)
+def test_whatever_may_be_a_mechanism(own, mechanism, label):
+    assert {row.mechanism for row in run(mechanism, "majority", **SIZE)} == {label}
+
+
+@pytest.mark.parametrize(
+    ("analyst", "label"),
+    [
+        (lb.analysts.MajorityAttack(), "majority"),
+        (lb.analysts.MajorityAttack, "majority"),
+        (guess, "guess"),
+        ({"mine": guess}, "mine"),
+        ("own_entrants:guess", "guess"),
+    ],
+)
+def test_whatever_may_be_an_analyst(own, analyst, label):
+    assert {row.analyst for row in run("exact", analyst, **SIZE)} == {label}
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "analyst", "sentence"),
+    [
+        ("laddder", guess, r"no mechanism named 'laddder'; there is bootstrap_ladder, .*ladder"),
+        ("exact", "majorty", r"no analyst named 'majorty'; there is .*majority.*, and module:name"),
+        ("no_such_module:Own", guess, "no module named 'no_such_module', neither installed nor in"),
+        ("own_entrants:Oww", guess, r"has no 'Oww'; there is .*made, Own, by_size, guess"),
+        ("own_entrants:number", guess, "A mechanism here is a Mechanism, a function"),
+        ("broken_entrants:Own", guess, "broken_entrants cannot be imported: No module named"),
+        ("own entrants:Own", guess, "is named module:name"),
+        (lb.Ladder, guess, "Ladder cannot be made without settings"),
+        (lambda n: lb.Exact(), guess, r"cannot be called with \(n, k\)"),
+        (lambda n, k: 7, guess, r"must return a Mechanism for \(n, k\) = \(100, 10\); got 7"),
+        (7, guess, "A mechanism here is a Mechanism, a function"),
+        ([], guess, "at least one mechanism"),
+        ("exact", [], "at least one analyst"),
+        ("exact", 7, "An analyst here is an Analyst, a function"),
+        ("exact", lb.Exact(), "An analyst here is an Analyst, a function"),
+        ([lb.Ladder(step=0.1), lb.Ladder(step=0.2)], guess, "Two mechanisms are called 'ladder'"),
+        ("exact", [guess, guess], "Two analysts are called 'guess'"),
+    ],
+)
+def test_refusals_say_what_there_is(own, mechanism, analyst, sentence):
+    with pytest.raises(InvalidSetting, match=sentence):
+        run(mechanism, analyst, **SIZE)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"n": 0}, {"k": []}, {"repetitions": 0}, {"workers": 0}, {"seed": -1}]
+)
+def test_wrong_numbers_are_refused_by_name(wrong):
+    (name,) = wrong
+    with pytest.raises(InvalidSetting, match=f"^{name} must be"):
+        run("exact", guess, **{**SIZE, **wrong})
+
+
+def test_an_analyst_that_asks_nothing_has_no_score():
+    (row, _) = run("exact", {"silent": lambda game: None}, **SIZE)
+    assert row.asked == 0
+    assert math.isnan(row.bias)
+    assert row.write()["bias"] is None
+    assert math.isnan(Row.read(row.write()).leaderboard_error)
+
+
+def test_a_script_without_a_guard_works_with_several_workers(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import ladderboard as lb\n"
+        "def guess(game):\n"
+        "    game.ask(game.rng.integers(0, 2, game.n))\n"
+        "print(len(lb.arena.run('exact', guess, n=50, k=3, repetitions=4, workers=2)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "4\n", "")
+
+
+def _end_the_process(game):
+    import os
+
+    os._exit(1)
+
+
+def test_a_worker_that_dies_is_one_sentence():
+    with pytest.raises(lb.errors.WorkersLost, match="A worker process died"):
+        run("exact", {"fatal": _end_the_process}, **SIZE, workers=2)
+
+
+def test_what_cannot_be_sent_is_refused():
+    import threading
+
+    lock = threading.Lock()
+    with pytest.raises(InvalidSetting, match="cannot be sent to another process"):
+        run("exact", {"stuck": lambda game: lock.acquire()}, **SIZE, workers=2)

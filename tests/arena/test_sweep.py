@@ -1,0 +1,141 @@
+"""Sweeps: results are kept as they arrive, and only what is missing is done."""
+
+import json
+import math
+from dataclasses import dataclass
+
+import pytest
+
+import ladderboard as lb
+from ladderboard.arena import _task
+from ladderboard.arena._arena import matches
+from ladderboard.arena._crew import here
+from ladderboard.arena._entrants import read_analysts, read_mechanisms
+from ladderboard.arena._store import Store
+from ladderboard.arena._sweep import sweep
+from ladderboard.errors import InvalidSetting
+
+done = []
+
+
+@dataclass(frozen=True)
+class Third:
+    """A task whose result is no round number."""
+
+    at: int
+    weight = 1.0
+
+    def describe(self):
+        return {"kind": "third", "at": self.at}
+
+    def run(self, threads):
+        done.append(self.at)
+        if self.at < 0:
+            raise KeyboardInterrupt
+        return {"value": math.nextafter(self.at / 3, 1)}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_done():
+    done.clear()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "out" / "results.jsonl"
+
+
+def test_results_are_kept_and_not_computed_again(path):
+    first = sweep([Third(1), Third(2)], here, kept_in=path)
+    again = sweep([Third(2), Third(3), Third(1)], here, kept_in=path)
+    assert done == [1, 2, 3]
+    assert again == [first[1], {"value": 1.0}, first[0]]
+    assert again[2]["value"] == math.nextafter(1 / 3, 1)
+    entry = json.loads(path.read_text().splitlines()[0])
+    assert entry["task"] == {"kind": "third", "at": 1}
+
+
+@pytest.mark.parametrize("cut", [1, 5, 60])
+def test_a_torn_last_line_is_done_again(path, cut):
+    sweep([Third(1), Third(2)], here, kept_in=path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-cut])
+    sweep([Third(1), Third(2)], here, kept_in=path)
+    assert done == [1, 2, 2]
+    assert path.read_bytes() == whole
+
+
+def test_a_damaged_line_is_done_again(path):
+    sweep([Third(1), Third(2)], here, kept_in=path)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("no json\n[1]\n" + lines[1])
+    sweep([Third(1), Third(2)], here, kept_in=path)
+    assert done == [1, 2, 1]
+
+
+def test_an_interrupt_leaves_what_is_finished(path):
+    with pytest.raises(KeyboardInterrupt):
+        sweep([Third(1), Third(-1), Third(2)], here, kept_in=path)
+    sweep([Third(1), Third(2)], here, kept_in=path)
+    assert done == [1, -1, 2]
+
+
+def test_another_version_is_another_key(path, monkeypatch):
+    sweep([Third(1)], here, kept_in=path)
+    monkeypatch.setattr(_task, "__version__", "99")
+    sweep([Third(1)], here, kept_in=path)
+    assert done == [1, 1]
+
+
+def _keys(mechanism, analyst="majority", **changes):
+    settings = {"n": 100, "k": 10, "seed": 0, **changes}
+    makers, players = read_mechanisms({"m": mechanism}), read_analysts({"a": analyst})
+    sizes = [(settings["n"], settings["k"])]
+    return [
+        _task.key_of(each)
+        for each in matches(makers, players, sizes, lambda *_: 2, settings["seed"])
+    ]
+
+
+def test_every_setting_is_part_of_the_key():
+    keys = [
+        *_keys(lb.Ladder(step=0.1)),
+        *_keys(lb.Ladder(step=0.2)),
+        *_keys(lb.Ladder(step=0.1), n=200),
+        *_keys(lb.Ladder(step=0.1), k=20),
+        *_keys(lb.Ladder(step=0.1), seed=1),
+        *_keys(lb.Ladder(step=0.1), lb.analysts.MajorityAttack(easy=0.5)),
+    ]
+    assert len(set(keys)) == len(keys) == 12
+    assert _keys(lb.Ladder(step=0.1)) == keys[:2]
+
+
+def test_code_of_others_is_part_of_the_key(tmp_path, monkeypatch):
+    import importlib
+    import linecache
+    import sys
+
+    from ladderboard.arena import _identity
+
+    monkeypatch.syspath_prepend(tmp_path)
+    keys = []
+    for body in ("pass", "game.ask(0)", "pass"):
+        (tmp_path / "own_player.py").write_text(f"def play(game):\n    {body}\n")
+        importlib.invalidate_caches()
+        sys.modules.pop("own_player", None)
+        _identity._source.cache_clear()
+        linecache.clearcache()
+        keys += _keys(lb.Exact(), "own_player:play")[:1]
+    sys.modules.pop("own_player", None)
+    assert keys[0] == keys[2] != keys[1]
+
+
+def test_one_run_at_a_time_writes(path):
+    with Store(path), pytest.raises(InvalidSetting, match="Another run is writing"):
+        Store(path)
+
+
+def test_a_place_that_cannot_be_written_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidSetting, match="cannot be written"):
+        Store(tmp_path / "file" / "results.jsonl")
