@@ -200,7 +200,7 @@ def _draw_queries(study: Study, rows: list[dict[str, Any]]) -> None:
                 fine = sorted({k - k % 2 for k in _ladder_of(ks[0], ks[-1], 60)})
                 exact = [majority_attack_moments(n, k, line[0]["sigma"])[0] for k in fine]
                 axis.plot(fine, exact, color=colour, linewidth=1)
-            axis.set(xscale="log", title=f"n = {n:,}", ylim=(None, 0.51))
+            axis.set(xscale="log", title=f"n = {n:,}")
             axis.axhline(0.5, color="#444444", linewidth=0.8, linestyle=":")
         figure.supxlabel("number of queries k", fontsize=9)
         figure.supylabel("error of the majority vote on the holdout (0.5 is honest)", fontsize=9)

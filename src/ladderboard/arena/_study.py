@@ -47,7 +47,7 @@ class Study:
 
     def do(self, tasks: Sequence[Task], label: str) -> list[dict[str, Any]]:
         """Do the tasks that are not done yet."""
-        crew = crew_of(self.workers or cores(), self.cluster)
+        crew = crew_of(cores() if self.workers is None else self.workers, self.cluster)
         kept_in = Path(self.out) / RESULTS
         return sweep(tasks, crew, label=label, kept_in=kept_in, progress=self.progress)
 

@@ -23,6 +23,7 @@ from ladderboard.mechanisms._rounded import Rounded
 from ladderboard.mechanisms._session import Session
 from ladderboard.mechanisms._shaky_ladder import ShakyLadder
 from ladderboard.mechanisms._step import Seen, SeenMany, Setup, Step, StepMany
+from ladderboard.mechanisms._teller import Teller
 from ladderboard.mechanisms._thresholdout import Thresholdout
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "ShakyLadder",
     "Step",
     "StepMany",
+    "Teller",
     "Thresholdout",
     "leaderboard_error",
     "mechanism",

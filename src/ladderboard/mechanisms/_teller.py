@@ -35,9 +35,11 @@ class Teller(Mechanism):
     def score(self, risk: float, draws: Draws) -> float:
         """Return what is said about a model with this risk."""
 
-    @abstractmethod
     def score_many(self, risks: NDArray[np.float64], draws: DrawsMany) -> NDArray[np.float64]:
         """As ``score``, for many questions."""
+        rows = list(zip(*(column.tolist() for column in draws), strict=True)) or [()] * len(risks)
+        said = [self.score(risk, row) for risk, row in zip(risks.tolist(), rows, strict=True)]
+        return np.array(said, dtype=np.float64)
 
     def begin(self, setup: Setup, draws: Draws) -> Best:
         """Nothing was said yet."""

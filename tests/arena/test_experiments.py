@@ -1,0 +1,129 @@
+"""Experiments: files that say what they should, the same bytes every time."""
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ladderboard as lb
+from ladderboard.arena import _contest, _paper, _shifted
+from ladderboard.arena._cells import cells_of, markdown
+
+
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setattr(_paper, "_QUICK_QUERIES", {100: 100, 200: 100, 300: 100, 400: 100})
+    monkeypatch.setattr(_paper, "_QUICK_NOISE", {100: (5, 10, 20), 200: (5, 10, 20)})
+
+
+def table(path):
+    with Path(path).open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_paper_twice_gives_the_same_bytes(small, tmp_path):
+    settings = {"quick": True, "repetitions": 30, "workers": 1}
+    once = lb.arena.paper_experiment(tmp_path / "once", **settings)
+    again = lb.arena.paper_experiment(tmp_path / "again", **settings)
+    assert [path.name for path in once] == [
+        "queries.csv",
+        "noise.csv",
+        "queries.png",
+        "queries.svg",
+        "noise.png",
+        "noise.svg",
+    ]
+    for one, other in zip(once, again, strict=True):
+        assert one.read_bytes() == other.read_bytes(), one.name
+    assert b"<dc:date>" not in (tmp_path / "once/queries.svg").read_bytes()
+
+
+def test_the_tables_of_the_paper_are_right(small, tmp_path):
+    lb.arena.paper_experiment(tmp_path, quick=True, repetitions=30, workers=1, seed=5)
+    rows = table(tmp_path / "queries.csv") + table(tmp_path / "noise.csv")
+    wanted = "n,k,sigma,repetitions,mean,std,exact_mean,exact_std,seed,version"
+    assert list(rows[0]) == wanted.split(",")
+    for row in rows:
+        n, k, sigma, seed = int(row["n"]), int(row["k"]), float(row["sigma"]), int(row["seed"])
+        errors = lb.majority_attack(n, k, sigma, 30, seed)
+        assert float(row["mean"]) == errors.mean()
+        assert float(row["std"]) == np.std(errors, ddof=1)
+        exact = (float(row["exact_mean"]), float(row["exact_std"]))
+        assert exact == tuple(lb.majority_attack_moments(n, k, sigma))
+        # Five standard errors: one false alarm in ten thousand runs of all cells.
+        assert abs(errors.mean() - exact[0]) < 5 * exact[1] / math.sqrt(30)
+    kept = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
+    raw = {tuple(each["task"][x] for x in ("n", "k", "sigma", "first")): each for each in kept}
+    n, k, sigma = int(rows[0]["n"]), int(rows[0]["k"]), float(rows[0]["sigma"])
+    errors = [*raw[n, k, sigma, 0]["result"]["errors"], *raw[n, k, sigma, 25]["result"]["errors"]]
+    assert float(rows[0]["mean"]) == np.mean(errors)
+
+
+def test_the_contest_writes_rows_tables_and_a_figure_for_every_size(tmp_path):
+    written = lb.arena.arena_experiment(
+        tmp_path,
+        mechanisms=["exact", "shaky_ladder", "bootstrap_ladder"],
+        analysts="majority",
+        n=[100, 200],
+        k=20,
+        repetitions=3,
+        workers=1,
+    )
+    names = [path.name for path in written]
+    assert names[:3] == ["rows.csv", "table.csv", "table.md"]
+    assert set(names[3:]) == {
+        f"arena-n{n}-k20.{kind}" for n in (100, 200) for kind in ("png", "svg")
+    }
+    rows, cells = table(tmp_path / "rows.csv"), table(tmp_path / "table.csv")
+    assert len(rows) == 18
+    assert len(cells) == 6
+    biases = [float(row["bias"]) for row in rows[:3]]
+    assert float(cells[0]["bias_mean"]) == np.mean(biases)
+    assert float(cells[0]["bias_units"]) == pytest.approx(np.mean(biases) * 10)
+    assert "## majority, n = 200, k = 20" in (tmp_path / "table.md").read_text()
+
+
+def test_one_analyst_and_several_k_are_lines(tmp_path):
+    written = lb.arena.arena_experiment(
+        tmp_path,
+        mechanisms=["exact", "ladder"],
+        analysts="majority",
+        n=100,
+        k=[10, 20],
+        repetitions=2,
+        workers=1,
+    )
+    assert [path.name for path in written[3:]] == ["arena.png", "arena.svg"]
+
+
+def test_slow_pairs_play_less_and_the_table_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(_contest, "_SLOW", 2_000)
+    settings = {"mechanisms": ["exact", "bootstrap_ladder"], "analysts": "majority"}
+    settings |= {"n": 100, "k": 20, "workers": 1}
+    lb.arena.arena_experiment(tmp_path / "usual", **settings)
+    exact, bootstrap = table(tmp_path / "usual/table.csv")
+    assert (exact["repetitions"], exact["note"]) == ("10", "")
+    assert (bootstrap["repetitions"], bootstrap["note"]) == ("2", "slow: 2 of 10 repetitions")
+    lb.arena.arena_experiment(tmp_path / "asked", repetitions=3, **settings)
+    assert [row["repetitions"] for row in table(tmp_path / "asked/table.csv")] == ["3", "3"]
+
+
+def test_every_mechanism_of_the_line_up_plays_at_every_size():
+    rows = lb.arena.run(list(_contest.LINEUP), "majority", n=[2, 50], k=[1, 20], repetitions=1)
+    assert {row.mechanism for row in rows} >= set(lb.mechanisms.MECHANISMS)
+    assert all(row.asked == row.k for row in rows)
+
+
+def test_the_exact_curve_of_the_plain_attack():
+    """The table of the theory: -5.9, -7.0 and -18.5 units of 1/sqrt(n)."""
+    sizes = ((1_000, 1_000), (10_000, 1_000), (10_000, 10_000))
+    found = [round(_shifted.exact_bias(n, k) * math.sqrt(n), 1) for n, k in sizes]
+    assert found == [5.9, 7.0, 18.5]
+
+
+def test_cells_of_a_row_that_asked_nothing_can_be_written():
+    rows = lb.arena.run("exact", {"silent": lambda game: None}, n=10, k=2, repetitions=2)
+    assert "nan" in markdown(cells_of(rows, 2))

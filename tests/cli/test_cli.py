@@ -1,0 +1,177 @@
+"""The command line as people meet it: in a process of its own."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import ladderboard as lb
+
+ROOT = Path(__file__).parents[2]
+VERBS = {
+    "": ["attack", "experiment"],
+    "attack": ["majority"],
+    "attack majority": [],
+    "experiment": ["paper", "shifted", "arena"],
+    "experiment paper": [],
+    "experiment shifted": [],
+    "experiment arena": [],
+}
+
+
+def ladderboard(*words, **options):
+    """Run the program; its output has no colours and no wraps."""
+    environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
+    command = [sys.executable, "-m", "ladderboard", *map(str, words)]
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env=environment,
+        **options,
+    )
+
+
+def refused(done):
+    """Return the one line that was said, without a traceback."""
+    assert done.returncode == 2
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("ladderboard: ")
+    return line
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_page_has_every_verb_and_option(verb):
+    page = (ROOT / "docs/reference/cli.md").read_text()
+    done = ladderboard(*verb.split(), "--help")
+    assert done.returncode == 0
+    assert f"## ladderboard {verb}".strip() in page.splitlines() or not verb
+    section = page.split(f"## ladderboard {verb}\n")[-1].split("\n## ")[0] if verb else page
+    options = set(re.findall(r"--[a-z]+", done.stdout)) - {"--help"}
+    assert options <= set(re.findall(r"--[a-z]+", section))
+    if verb:
+        assert set(re.findall(r"`(--[a-z]+)", section)) <= options
+    for below in VERBS[verb]:
+        assert re.search(rf"^  {below} ", done.stdout, re.MULTILINE)
+    unwrapped = re.sub(r"\n {10,}", " ", done.stdout)
+    helps = re.findall(r"^  --[a-z]+(?: <\S+>)?  +(.*?)(?: +\[.*)?$", unwrapped, re.MULTILINE)
+    assert helps
+    assert all(text.endswith(".") and text[0].isupper() for text in helps)
+
+
+def test_the_listed_verbs_are_all_there_are():
+    for verb, below in VERBS.items():
+        done = ladderboard(*verb.split(), "--help")
+        listed = done.stdout.partition("Commands:\n")[2]
+        assert re.findall(r"^  (\w+)", listed, re.MULTILINE) == below
+
+
+def test_the_version():
+    assert ladderboard("--version").stdout == f"ladderboard {lb.__version__}\n"
+
+
+def test_the_door_opens_fast():
+    code = "import sys, ladderboard.cli, ladderboard.cli._app; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"numpy", "scipy", "numba", "matplotlib", "distributed", "ladderboard.arena"}
+    assert not heavy & set(done.stdout.split())
+
+
+def test_the_majority_attack_for_people():
+    done = ladderboard("attack", "majority", "--n", 1000, "--k", 100, "--sigma", 0.1)
+    assert done.returncode == 0
+    mean, std = lb.majority_attack_moments(1000, 100, 0.1)
+    assert re.search(rf"exact +{mean:.5f} +{std:.5f}", done.stdout)
+    assert "sigma = 0.1 (risk: 0.05)" in done.stdout
+
+
+def test_the_majority_attack_for_machines():
+    done = ladderboard("attack", "majority", "--n", 1000, "--k", 10, "--repetitions", 3, "--json")
+    found = json.loads(done.stdout)
+    assert found["errors"] == lb.majority_attack(1000, 10, repetitions=3).tolist()
+    assert (found["exact_mean"], found["exact_std"]) == tuple(lb.majority_attack_moments(1000, 10))
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["attack", "majority", "--n", "0", "--k", "1"], "n must be a whole number"),
+        (["attack", "majority", "--n", "9", "--k", "1", "--sigma", "-1"], "sigma must be"),
+        (["experiment", "arena", "--n", "1.5", "--k", "1"], "--n takes whole numbers"),
+        (["experiment", "arena", "--n", "100"], "n and k go together"),
+        (["experiment", "arena", "--mechanism", "laddder"], "there is bootstrap_ladder"),
+        (["experiment", "arena", "--analyst", "nowhere:play"], "no module named 'nowhere'"),
+        (["experiment", "arena", "--workers", "0"], "workers must be"),
+        (["experiment", "paper", "--cluster", "here"], "address of a Dask scheduler"),
+        (["experiment", "paper", "--repetitions", "0"], "repetitions must be"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(words, sentence, tmp_path):
+    out = ["--out", tmp_path / "out"] if words[0] == "experiment" else []
+    assert sentence in refused(ladderboard(*words, *out))
+
+
+def test_out_must_be_a_directory(tmp_path):
+    (tmp_path / "file").write_text("")
+    done = ladderboard("experiment", "paper", "--out", tmp_path / "file")
+    assert "out must be a directory" in refused(done)
+
+
+@pytest.mark.parametrize("missing", ["typer", "matplotlib"])
+def test_a_missing_extra_is_one_line(missing, tmp_path):
+    code = (
+        "import sys\n"
+        f"sys.modules[{missing!r}] = None\n"
+        f"sys.argv = ['ladderboard', 'experiment', 'paper', '--out', {str(tmp_path)!r}]\n"
+        "from ladderboard.cli import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert missing in refused(done)
+    assert "pip install 'ladderboard[arena]'" in done.stderr
+
+
+PATIENT = """
+import time
+
+def patient(game):
+    time.sleep(0.1)
+    game.ask(game.rng.integers(0, 2, game.n))
+"""
+
+
+def test_an_interrupted_experiment_goes_on_where_it_stopped(tmp_path):
+    (tmp_path / "own_patience.py").write_text(PATIENT)
+    words = ["experiment", "arena", "--out", "out", "--mechanism", "exact", "--analyst"]
+    words += ["own_patience:patient", "--n", "50", "--k", "5", "--repetitions", "30"]
+    command = [sys.executable, "-m", "ladderboard", *words, "--workers", "2"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=tmp_path, start_new_session=True, **pipes) as process:
+        kept = tmp_path / "out/results.jsonl"
+        for _ in range(600):
+            if kept.exists() and kept.read_bytes().count(b"\n") >= 3:
+                break
+            time.sleep(0.05)
+        # As a terminal does: the whole group gets it, workers too.
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    (line,) = said.splitlines()
+    assert "Stopped; what is finished is kept in out" in line
+    before = kept.read_bytes()
+    assert before.endswith(b"\n")
+    assert 3 <= before.count(b"\n") < 30
+    done = ladderboard(*words, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    after = kept.read_bytes()
+    assert after.startswith(before)
+    assert after.count(b"\n") == 30
