@@ -59,7 +59,7 @@ def ratios() -> None:
             one, more = least_times(
                 lambda n=n, k=k: ours(n, k, 1),
                 lambda n=n, k=k, repetitions=repetitions: ours(n, k, repetitions),
-                rounds=5,
+                rounds=10,
             )
             single, several = min(single, one), min(several, more)
         for calls, taken in ((1, single), (repetitions, several / repetitions)):
