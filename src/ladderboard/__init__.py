@@ -13,8 +13,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ladderboard import analysts, errors, losses, mechanisms, tape, testing
+    from ladderboard import analysts, arena, errors, losses, mechanisms, tape, testing
     from ladderboard.analysts import Analyst
+    from ladderboard.arena import majority_attack, majority_attack_moments
     from ladderboard.errors import LadderboardError
     from ladderboard.losses import Loss, Metric, loss, metric
     from ladderboard.mechanisms import (
@@ -60,10 +61,13 @@ __all__ = [
     "Thresholdout",
     "__version__",
     "analysts",
+    "arena",
     "errors",
     "leaderboard_error",
     "loss",
     "losses",
+    "majority_attack",
+    "majority_attack_moments",
     "mechanism",
     "mechanisms",
     "metric",
@@ -71,11 +75,12 @@ __all__ = [
     "testing",
 ]
 
-_ROOMS = ("analysts", "errors", "losses", "mechanisms", "tape", "testing")
+_ROOMS = ("analysts", "arena", "errors", "losses", "mechanisms", "tape", "testing")
 # Where the public names live; everything else in __all__ is a mechanism or is told by one.
 _HOMES = {
     "Analyst": "analysts",
     "LadderboardError": "errors",
+    **dict.fromkeys(("majority_attack", "majority_attack_moments"), "arena"),
     **dict.fromkeys(("Loss", "Metric", "loss", "metric"), "losses"),
     **dict.fromkeys(("NumpyTape", "Tape"), "tape"),
 }

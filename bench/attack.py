@@ -1,0 +1,124 @@
+"""The majority attack: packed words against dense floats.
+
+Yardstick: ``dense_majority_attack``, the paper's procedure as NumPy users write it, one repetition.
+Ours is timed for one repetition in a call and for several, per repetition; both on two threads.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+import ladderboard as lb
+from _dense import dense_majority_attack
+from _yardstick import least_times, say
+
+THREADS = 2
+# n, k, repetitions in a call, rounds of timing, wanted ratio
+CELLS = (
+    (1_000, 1_000, 200, 20, 150),
+    (10_000, 1_000, 50, 10, 300),
+    (10_000, 10_000, 8, 5, 600),
+    (100_000, 1_000, 8, 5, 450),
+)
+GROWTH = """
+from pathlib import Path
+import ladderboard as lb
+def kilobytes(field):
+    status = Path("/proc/self/status").read_text()
+    return int(status.split(field + ":")[1].split()[0])
+lb.majority_attack(1_000, 100, threads=1)
+lb.majority_attack(100, 10**6, repetitions=1, threads=2)  # by now all kernels are compiled
+Path("/proc/self/clear_refs").write_text("5")  # forget the peak of compilation
+before = kilobytes("VmRSS")
+lb.majority_attack({n}, {k}, repetitions=2, threads=2)
+print((kilobytes("VmHWM") - before) / 1024)
+"""
+
+
+def ours(n: int, k: int, repetitions: int) -> None:
+    """Simulate a few repetitions on two threads."""
+    lb.majority_attack(n, k, repetitions=repetitions, threads=THREADS)
+
+
+def ratios() -> None:
+    """Time both forms in turn, in one run; ours a few times over, since it is so much shorter."""
+    rng = np.random.default_rng(0)
+    for n, k, repetitions, rounds, wanted in CELLS:
+        dense = single = several = float("inf")
+        for _ in range(rounds):
+            (taken,) = least_times(
+                lambda n=n, k=k: dense_majority_attack(n, k, 0.0, rng),
+                rounds=1,
+            )
+            dense = min(dense, taken)
+            time.sleep(0.1)  # threads of the BLAS spin for a while after a product
+            one, more = least_times(
+                lambda n=n, k=k: ours(n, k, 1),
+                lambda n=n, k=k, repetitions=repetitions: ours(n, k, repetitions),
+                rounds=10,
+            )
+            single, several = min(single, one), min(several, more)
+        for calls, taken in ((1, single), (repetitions, several / repetitions)):
+            say(
+                f"attack n={n:.0e} k={k:.0e}: dense / ours, {calls} a call",
+                dense / taken,
+                f"at least {wanted}",
+                detail=f"{1e3 * dense:.1f} ms / {1e3 * taken:.3f} ms",
+            )
+
+
+def memory() -> None:
+    """Measure by how much a run raises the peak of a fresh process."""
+    for n, k in ((10_000, 10_000), (1_000_000, 1_000), (1_000, 1_000_000)):
+        done = subprocess.run(
+            [sys.executable, "-c", GROWTH.format(n=n, k=k)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        dense = 27 * n * k / 2**20
+        say(
+            f"attack n={n:.0e} k={k:.0e}: extra memory, MB",
+            float(done.stdout),
+            "at most 64",
+            detail=f"dense needs about {dense:.0f} MB",
+        )
+
+
+def flatness() -> None:
+    """Compare the cost of a query bit over three decades."""
+    for name, cells in (
+        ("n", [(10**power, 1_000) for power in (4, 5, 6, 7)]),
+        ("k", [(10_000, 10**power) for power in (2, 3, 4, 5)]),
+    ):
+        repetitions = [max(1, 10**9 // (n * k)) for n, k in cells]
+        taken = least_times(
+            *(
+                lambda n=n, k=k, many=many: ours(n, k, many)
+                for (n, k), many in zip(cells, repetitions, strict=True)
+            ),
+            rounds=5,
+        )
+        bits = [
+            1e12 * seconds / (n * k * many)
+            for seconds, (n, k), many in zip(taken, cells, repetitions, strict=True)
+        ]
+        span = " to ".join(f"{cells[at][name == 'k']:.0e}" for at in (0, -1))
+        say(
+            f"cost of a query bit, {name} from {span}: most / least",
+            max(bits) / min(bits),
+            "at most 2",
+            detail=", ".join(f"{each:.1f}" for each in bits) + " ps",
+        )
+
+
+if __name__ == "__main__":
+    ours(1_000, 1_000, 1)  # compiled before anything is timed
+    ours(100, 1_000_000, 1)
+    ratios()
+    memory()
+    flatness()
