@@ -78,7 +78,7 @@ def plain(n, k, sigma, seed, repetition):
         (1_024, 16, 1, 2),
         (1_025, 48, 0, 2),
         (9_999, 700, 1, 1),  # two chunks
-        (70_001, 150, 1, 1),  # wide rows, drawn twice
+        (140_001, 150, 1, 1),  # wide rows, drawn twice
     ],
 )
 def test_every_bit_is_accounted_for(n, k, noise, repetitions):

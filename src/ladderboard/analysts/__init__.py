@@ -11,6 +11,8 @@ from ladderboard.analysts._bits import pack, random_bits, unpack
 from ladderboard.analysts._coins import Coins, Easy
 from ladderboard.analysts._game import Game, Score
 from ladderboard.analysts._majority import MajorityAttack
+from ladderboard.analysts._shifted import ShiftedMajority
+from ladderboard.analysts._sybil import SybilAttack
 from ladderboard.analysts._world import World
 
 __all__ = [
@@ -20,6 +22,8 @@ __all__ = [
     "Game",
     "MajorityAttack",
     "Score",
+    "ShiftedMajority",
+    "SybilAttack",
     "World",
     "pack",
     "random_bits",

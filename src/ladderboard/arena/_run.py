@@ -23,6 +23,7 @@ __all__ = ["Run"]
 _CHUNK = 2**17  # words with a stream of their own, about a tenth of a millisecond
 _STEP = 64
 _PIECE = 2**28  # words at most that a thread does before Ctrl-C is heard, part of a second
+_FEW = 512  # rows that a piece should have
 _ALONE = 2**18  # words at most for which a second thread costs more than it brings
 
 
@@ -52,8 +53,9 @@ class Run:
         if work <= _ALONE:
             workers = 1
         if workers > 1:
-            # A few for each thread, so that a slow core does not keep the others waiting.
-            pieces = max(pieces, 4 * workers)
+            # A few for each thread, so that a slow core does not keep the others waiting; but none
+            # of so few rows that fetching and adding its counters is what takes the time.
+            pieces = max(pieces, min(4 * workers, repetitions * self.setting.k // _FEW), workers)
         total = repetitions * self.chunks
         pieces = min(pieces, total)
         cuts = [total * piece // pieces for piece in range(pieces + 1)]

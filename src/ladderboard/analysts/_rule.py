@@ -1,0 +1,69 @@
+"""What anyone may know of a mechanism: how it compares, and what it tells."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from ladderboard.mechanisms import (
+    Ladder,
+    Noisy,
+    OneBit,
+    ParameterFreeLadder,
+    Rounded,
+    ShakyLadder,
+)
+
+if TYPE_CHECKING:
+    from ladderboard.mechanisms import Mechanism
+
+__all__ = ["Rule"]
+
+
+class Rule(NamedTuple):
+    """The public settings of a mechanism, counted in examples: a risk of 1/n is 1.
+
+    ``step`` is what a model must win by, ``compare`` the standard deviation of the noise in one
+    comparison, ``release`` that of what is told, ``grid`` the distance between two things that can
+    be told. ``by_difference``: the step is the root of the number of examples on which the model
+    and the best so far differ, as the parameter-free Ladder has it.
+    """
+
+    step: float = 0.0
+    compare: float = 0.0
+    release: float = 0.0
+    grid: float = 0.0
+    by_difference: bool = False
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, n: int) -> Rule:
+        """Read the rule off a mechanism; one that nobody knows is taken for exact."""
+        if isinstance(mechanism, ShakyLadder):
+            # Two draws meet in a comparison, xi and xi_t; a Laplace scale is 1/sqrt(2) of its sd.
+            draws = math.sqrt(2 if mechanism.law == "gaussian" else 4)
+            compare = draws * mechanism.compare_noise
+            release = draws / math.sqrt(2) * mechanism.release_noise
+            return cls(n * mechanism.step, n * compare, n * release, n * (mechanism.grid or 0))
+        if isinstance(mechanism, Ladder | OneBit):
+            grid = getattr(mechanism, "grid", None) or mechanism.step
+            return cls(n * mechanism.step, grid=n * grid)
+        if isinstance(mechanism, ParameterFreeLadder):
+            return cls(by_difference=True)
+        if isinstance(mechanism, Rounded):
+            return cls(grid=n * 10.0**-mechanism.digits)
+        if isinstance(mechanism, Noisy):
+            return cls(release=n * mechanism.sd)
+        return cls(step=n * float(getattr(mechanism, "step", 0.0)))
+
+    def margin(self, difference: int) -> float:
+        """Return what a model must win by that differs from the best on so many examples."""
+        return math.sqrt(difference) if self.by_difference else self.step
+
+    @property
+    def blur(self) -> float:
+        """The variance of what is told about the truth on the holdout."""
+        return self.release**2 + self.grid**2 / 12
+
+    def drowns(self, hard: int) -> bool:
+        """Whether what is told is so blurred that small sets of so many examples drown in it."""
+        return self.blur > hard / 16

@@ -1,0 +1,152 @@
+"""The shifted majority attack and the sybil attack: how much luck they collect.
+
+Every bound below lies at least ten standard errors from what the attack does on average, so a
+false alarm is out of the question; a bound that fails means that the attack has grown weaker.
+"""
+
+import numpy as np
+import pytest
+
+import ladderboard as lb
+from ladderboard.analysts import MajorityAttack, ShiftedMajority, SybilAttack
+from ladderboard.analysts._beliefs import Beliefs, counts
+from ladderboard.analysts._normal import above, below, beyond, mean_within
+from ladderboard.analysts._odds import Odds
+from ladderboard.analysts._rule import Rule
+
+N = 10_000
+TINY, UNIT = lb.Ladder(step=0.01 / N**0.5), lb.Ladder(step=1 / N**0.5)
+
+
+def bias(analyst, mechanism, questions, *, games=4, n=N):
+    return np.mean(
+        [analyst.meet(mechanism, n=n, questions=questions, seed=seed).bias for seed in range(games)]
+    )
+
+
+@pytest.mark.parametrize(("mechanism", "least"), [(TINY, 0.053), (UNIT, 0.037)])
+def test_the_bias_it_leaves_after_a_thousand_questions(mechanism, least):
+    assert bias(ShiftedMajority(easy=0.5), mechanism, 1_000) >= least
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mechanism", "least"), [(TINY, 0.095), (UNIT, 0.054)])
+def test_the_bias_it_leaves_after_ten_thousand_questions(mechanism, least):
+    assert bias(ShiftedMajority(easy=0.5), mechanism, 10_000) >= least
+
+
+def test_a_tiny_step_lets_every_label_be_read():
+    # With more questions than hard labels each can be asked by itself: half of n, half of it luck.
+    ladder = lb.Ladder(step=0.01 / 1_000**0.5, grid=0.001)
+    score = ShiftedMajority().meet(ladder, n=1_000, questions=1_500, seed=1)
+    assert score.bias > 0.2
+
+
+def test_noise_that_stands_is_learned_from_silence():
+    # A player who takes the noise of a comparison for all fresh leaves about 0.025 here.
+    assert bias(ShiftedMajority(), lb.ShakyLadder.calibrated(n=N, questions=1_000), 1_000) > 0.028
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "least"),
+    [
+        (lb.Exact(), 0.08),
+        (lb.Rounded(digits=2), 0.066),
+        (lb.Noisy(sd=0.5 / N**0.5), 0.045),
+        (lb.ParameterFreeLadder(), 0.075),
+        (lb.OneBit(step=1 / N**0.5), 0.035),
+    ],
+    ids=lambda given: getattr(given, "name", ""),
+)
+def test_it_plays_well_against_all_others(mechanism, least):
+    assert bias(ShiftedMajority(), mechanism, 1_000, games=3) > least
+
+
+def test_it_gains_more_than_random_guesses_alone():
+    # The plain majority attack's exact bias with half of the labels easy is 0.070 against Exact.
+    plain = bias(MajorityAttack(easy=0.5), lb.Exact(), 1_000)
+    assert 0.065 < plain < 0.075
+    assert bias(ShiftedMajority(), lb.Exact(), 1_000) > plain + 0.005
+
+
+def test_many_accounts_undo_a_ladder_each():
+    calibrated = lb.ShakyLadder.calibrated(n=N, questions=1_000)
+    assert bias(SybilAttack(accounts=300), calibrated, 1_000, games=3) > 0.07
+    for_teams = lb.ShakyLadder.calibrated(n=N, questions=1_000, teams=300)
+    assert bias(SybilAttack(accounts=300), for_teams, 1_000, games=3) < 0.055
+
+
+@pytest.mark.parametrize("analyst", [ShiftedMajority(), SybilAttack(accounts=3)], ids=repr)
+@pytest.mark.parametrize("questions", [1, 2, 3, 4, 5, 9])
+def test_few_questions_and_few_examples(analyst, questions):
+    for mechanism in (TINY, lb.Exact(), lb.ShakyLadder(0.1, 0.05, 0.05, grid=0.01), lb.OneBit(0.1)):
+        for n in (1, 2, 5, 65):
+            score = analyst.meet(mechanism, n=n, questions=questions, seed=3)
+            assert 1 <= score.asked <= questions
+
+
+def test_the_rule_is_read_in_examples():
+    assert Rule.of(lb.Ladder(step=0.01), 1_000) == Rule(step=10, grid=10)
+    shaky = lb.ShakyLadder(step=0.1, compare_noise=0.03, release_noise=0.02, grid=0.05)
+    assert Rule.of(shaky, 100) == pytest.approx((10, 3 * 2**0.5, 2, 5, False))
+    laplace = lb.ShakyLadder(step=0.1, compare_noise=0.03, release_noise=0.02, law="laplace")
+    assert Rule.of(laplace, 100) == pytest.approx((10, 6, 2 * 2**0.5, 0, False))
+    assert Rule.of(lb.Noisy(sd=0.1), 50).blur == pytest.approx(25)
+    assert Rule.of(lb.ParameterFreeLadder(), 50).margin(9) == 3
+
+
+def test_the_odds_agree_with_playing():
+    # Frequencies over 200,000 guesses; each is compared at 5 standard errors (false alarms 1e-6).
+    rule = Rule(step=100, compare=57, release=20, grid=50)
+    odds = Odds(rule, 35.0)
+    at = odds.at(-20.0)
+    rng = np.random.default_rng(0)
+    count = 200_000
+    luck = np.clip(rng.standard_normal(count), -5, 5)
+    wrong = odds.shift[at] - 35 * luck
+    fresh, standing = rng.normal(0, 57 / 2**0.5, (2, count))
+    crossed = wrong + fresh < -100 + np.clip(standing, -3 * 57 / 2**0.5, 3 * 57 / 2**0.5)
+    cells = np.round(-(wrong + rng.normal(0, 20, count)) / 50)
+    told = crossed & (cells >= 1)
+    chance = (odds.belief @ odds._told[:, at]).sum()
+    # The standing noise is a grid of 13 values: allow its rounding as well.
+    assert told.mean() == pytest.approx(chance, abs=5 * (chance / count) ** 0.5 + 0.003)
+    for cell in (1, 2, 3):
+        mine = told & (cells == cell)
+        heard = odds.hear(at, 50.0 * cell)
+        assert luck[mine].mean() == pytest.approx(heard, abs=5 / mine.sum() ** 0.5 + 0.03)
+    assert luck[~told].mean() == pytest.approx(odds.hear(at, None), abs=5 / count**0.5 + 0.005)
+
+
+def test_silence_makes_the_standing_noise_look_unkind():
+    odds = Odds(Rule(step=100, compare=57, release=0, grid=50), 35.0)
+    before = odds.belief @ np.linspace(-3, 3, 13)
+    at = odds.at(-100.0)
+    for _ in range(10):
+        odds.hear(at, None)
+    assert odds.belief @ np.linspace(-3, 3, 13) < before - 0.5
+    odds.begin()
+    assert odds.belief @ np.linspace(-3, 3, 13) == pytest.approx(before)
+
+
+def test_normal_law():
+    assert below(-above(0.03)) == pytest.approx(0.03)
+    assert beyond(0.0) == pytest.approx((2 / np.pi) ** 0.5)
+    draws = np.random.default_rng(1).standard_normal(400_000)
+    inside = draws[(draws > 0.3) & (draws < 1.2)]
+    assert mean_within(0.3, 1.2) == pytest.approx(inside.mean(), abs=0.003)
+    assert mean_within(40.0, 50.0) == 40.0
+
+
+def test_beliefs_are_binomial_and_keep_their_sum():
+    assert counts(0.3, 5) == pytest.approx([0.16807, 0.36015, 0.3087, 0.1323, 0.02835, 0.00243])
+    beliefs = Beliefs(np.random.default_rng(0), 100)
+    beliefs.hear(40, 0.0)
+    beliefs.settle()
+    assert beliefs.exact
+    assert beliefs.doubt.sum() == pytest.approx(40)
+    half = beliefs.flip(np.arange(50))
+    # Of 100 examples 40 are wrong; of any 50, 20 with the variance of drawing without replacement.
+    assert half.wrong == pytest.approx(20)
+    assert half.expected == pytest.approx(50)
+    assert half.variance == pytest.approx(4 * 50 * 0.4 * 0.6 * 0.5)
