@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.arena import _contest, _paper, _shifted
+from ladderboard.arena import _contest, _paper, _patience, _shifted
 from ladderboard.arena._cells import cells_of, markdown
 
 
@@ -100,15 +100,26 @@ def test_one_analyst_and_several_k_are_lines(tmp_path):
 
 
 def test_slow_pairs_play_less_and_the_table_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(_contest, "_SLOW", 2_000)
+    monkeypatch.setattr(_patience, "_FAST", 0.0)
+    monkeypatch.setattr(_patience, "_BY_EXAMPLE", 2.5 / 100)
     settings = {"mechanisms": ["exact", "bootstrap_ladder"], "analysts": "majority"}
-    settings |= {"n": 100, "k": 20, "workers": 1}
+    settings |= {"n": 100, "k": [1, 2, 5, 30], "workers": 1}
     lb.arena.arena_experiment(tmp_path / "usual", **settings)
-    exact, bootstrap = table(tmp_path / "usual/table.csv")
-    assert (exact["repetitions"], exact["note"]) == ("10", "")
-    assert (bootstrap["repetitions"], bootstrap["note"]) == ("2", "slow: 2 of 10 repetitions")
-    lb.arena.arena_experiment(tmp_path / "asked", repetitions=3, **settings)
-    assert [row["repetitions"] for row in table(tmp_path / "asked/table.csv")] == ["3", "3"]
+    cells = table(tmp_path / "usual/table.csv")
+    found = [(cell["k"], cell["mechanism"], cell["repetitions"], cell["note"]) for cell in cells]
+    assert found == [
+        ("1", "exact", "10", ""),
+        ("1", "bootstrap_ladder", "3", "slow: 3 of 10 repetitions"),
+        ("2", "exact", "10", ""),
+        ("2", "bootstrap_ladder", "3", "slow: 3 of 10 repetitions"),
+        ("5", "exact", "10", ""),
+        ("5", "bootstrap_ladder", "1", "slow: 1 of 10 repetitions"),
+        ("30", "exact", "10", ""),
+    ]
+    text = (tmp_path / "usual/table.md").read_text()
+    assert "majority against bootstrap_ladder at n = 100, k = 30: about 75 s a game" in text
+    lb.arena.arena_experiment(tmp_path / "asked", repetitions=2, **settings)
+    assert {cell["repetitions"] for cell in table(tmp_path / "asked/table.csv")} == {"2"}
 
 
 def test_every_mechanism_of_the_line_up_plays_at_every_size():

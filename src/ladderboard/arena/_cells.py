@@ -79,8 +79,8 @@ def _std(values: Any) -> float:
 _HEADS = ("mechanism", "error", "worst", "error·√n", "bias", "bias·√n", "changes", "seconds", "")
 
 
-def markdown(cells: Sequence[Cell]) -> str:
-    """Return the cells as tables that can be read."""
+def markdown(cells: Sequence[Cell], left_out: Sequence[str] = ()) -> str:
+    """Return the cells as tables that can be read, and what was left out for being slow."""
     lines = [
         "# Mechanisms against analysts",
         "",
@@ -111,4 +111,7 @@ def markdown(cells: Sequence[Cell]) -> str:
             cell.note,
         )
         lines.append(f"| {' | '.join(values)} |")
+    if left_out:
+        lines += ["", "## Left out", "", "Too slow unless `--repetitions` is given:", ""]
+        lines += [f"- {each}" for each in left_out]
     return "\n".join(lines) + "\n"

@@ -12,6 +12,7 @@ from ladderboard.arena._entrants import analyst_names, read_analysts, read_mecha
 from ladderboard.arena._figure import need_figures
 from ladderboard.arena._lineup import LINEUP
 from ladderboard.arena._panels import draw_against_k, draw_dots
+from ladderboard.arena._patience import FULL, QUICK, seconds_of
 from ladderboard.arena._row import Row
 from ladderboard.arena._study import Study
 from ladderboard.errors import InvalidSetting
@@ -20,17 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from ladderboard.arena._entrants import Maker
-
 __all__ = ["arena_experiment"]
 
 _SIZES = ((1_000, 1_000), (10_000, 1_000), (10_000, 10_000))
-_QUICK_SIZES = ((200, 100), (1_000, 100))
+_QUICK_SIZES = ((200, 50), (1_000, 50))
 _REPETITIONS = 10
 _QUICK_REPETITIONS = 2
-# Mechanisms that look at every loss cost n steps a question; from this many on, few games will do.
-_SLOW = 50_000_000
-_FEW = 2
 
 
 def arena_experiment(
@@ -52,7 +48,7 @@ def arena_experiment(
     Without ``mechanisms`` and ``analysts`` all that are known by name take part. ``rows.csv`` has
     a row a game, ``table.csv`` and ``table.md`` one a cell. Where a single analyst meets several k
     the figure shows bias against k, else error and bias of every mechanism. Unless repetitions are
-    asked for, pairs that are known to be slow play fewer, and the table says so.
+    asked for, pairs that are known to be slow play less or not at all, and the table says so.
     """
     need_figures()
     study = Study(out, quick, repetitions, seed, workers, cluster, progress)
@@ -61,15 +57,25 @@ def arena_experiment(
     sizes = _sizes(n, k, quick=quick)
     usual = study.repetitions or (_QUICK_REPETITIONS if quick else _REPETITIONS)
 
-    def count(label: str, _name: str, n: int, k: int) -> int:
-        return min(usual, _FEW) if not repetitions and _is_slow(makers[label], n, k) else usual
+    patience = QUICK if quick else FULL
+    left_out: list[str] = []
+
+    def count(label: str, name: str, n: int, k: int) -> int:
+        if repetitions is not None:
+            return usual
+        seconds = seconds_of(makers[label](n, k), players[name], n, k)
+        games = patience.games(usual, seconds)
+        if not games:
+            where = f"n = {n:,}, k = {k:,}"
+            left_out.append(f"{name} against {label} at {where}: about {seconds:.0f} s a game")
+        return games
 
     tasks = matches(makers, players, sizes, count, study.seed)
     rows = [Row.read(each) for each in study.do(tasks, "arena")]
     cells = cells_of(rows, usual)
     study.write_csv("rows.csv", [asdict(row) for row in rows])
     study.write_csv("table.csv", [asdict(cell) for cell in cells])
-    study.write("table.md", markdown(cells))
+    study.write("table.md", markdown(cells, left_out))
     if len(players) == 1 and len({k for _, k in sizes}) > 1:
         draw_against_k(study, "arena", cells)
     else:
@@ -85,7 +91,3 @@ def _sizes(n: Any, k: Any, *, quick: bool) -> list[tuple[int, int]]:
     if n is None or k is None:
         raise InvalidSetting("n and k go together: give both, or neither for the usual sizes.")
     return list(product(read_sizes("n", n), read_sizes("k", k)))
-
-
-def _is_slow(make: Maker, n: int, k: int) -> bool:
-    return n * k >= _SLOW and make(n, k).needs == "losses"
