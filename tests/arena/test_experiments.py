@@ -102,8 +102,9 @@ def test_one_analyst_and_several_k_are_lines(tmp_path):
 def test_slow_pairs_play_less_and_the_table_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(_patience, "_FAST", 0.0)
     monkeypatch.setattr(_patience, "_BY_EXAMPLE", 2.5 / 100)
-    settings = {"mechanisms": ["exact", "bootstrap_ladder"], "analysts": "majority"}
-    settings |= {"n": 100, "k": [1, 2, 5, 30], "workers": 1}
+    monkeypatch.setattr(_contest, "analyst_names", lambda: ["majority"])
+    settings = {"mechanisms": ["exact", "bootstrap_ladder"], "n": 100, "k": [1, 2, 5, 30]}
+    settings["workers"] = 1
     lb.arena.arena_experiment(tmp_path / "usual", **settings)
     cells = table(tmp_path / "usual/table.csv")
     found = [(cell["k"], cell["mechanism"], cell["repetitions"], cell["note"]) for cell in cells]
@@ -118,6 +119,8 @@ def test_slow_pairs_play_less_and_the_table_says_so(tmp_path, monkeypatch):
     ]
     text = (tmp_path / "usual/table.md").read_text()
     assert "majority against bootstrap_ladder at n = 100, k = 30: about 75 s a game" in text
+    lb.arena.arena_experiment(tmp_path / "named", analysts="majority", **settings)
+    assert table(tmp_path / "named/table.csv")[-1]["note"] == "slow: 1 of 10 repetitions"
     lb.arena.arena_experiment(tmp_path / "asked", repetitions=2, **settings)
     assert {cell["repetitions"] for cell in table(tmp_path / "asked/table.csv")} == {"2"}
 
@@ -133,6 +136,17 @@ def test_the_exact_curve_of_the_plain_attack():
     sizes = ((1_000, 1_000), (10_000, 1_000), (10_000, 10_000))
     found = [round(_shifted.exact_bias(n, k) * math.sqrt(n), 1) for n, k in sizes]
     assert found == [5.9, 7.0, 18.5]
+
+
+def test_the_shifted_attack_climbs_the_ladder_and_not_the_shaky_one(tmp_path, monkeypatch):
+    """At n = 1,000 and k = 300: 5.1, 2.9 and 1.4 units, standard errors of about 0.1."""
+    monkeypatch.setattr(_shifted, "_QUICK_SIZES", {1_000: (100, 300)})
+    written = lb.arena.shifted_experiment(tmp_path, quick=True, workers=1)
+    names = ["rows.csv", "table.csv", "table.md", "shifted.png", "shifted.svg"]
+    assert [path.name for path in written] == names
+    cells = table(tmp_path / "table.csv")[3:]
+    units = {cell["mechanism"]: float(cell["bias_units"]) for cell in cells}
+    assert units["ladder_tiny"] > 4 > units["ladder"] > 2.2 > units["shaky_ladder"]
 
 
 def test_cells_of_a_row_that_asked_nothing_can_be_written():

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["draw_against_k", "draw_dots"]
 
 _ACROSS = 4
+_FEW_TICKS = 6
 _MARKERS = "osD^vP*Xphd"
 _TICKS = (-1, 0, 1, 2, 5, 10, 20, 50)
 _ERROR, _BIAS = COLOURS[0], COLOURS[3]
@@ -75,6 +76,8 @@ def draw_against_k(
     extra: Callable[[Any, int], None] = lambda _axis, _n: None,
 ) -> None:
     """Draw bias against k, one line a mechanism, one panel each n; ``extra`` adds to a panel."""
+    from matplotlib.ticker import NullFormatter  # noqa: PLC0415 - heavy, and optional
+
     sizes = sorted({cell.n for cell in cells})
     mechanisms = list(dict.fromkeys(cell.mechanism for cell in cells))
     across = min(3, len(sizes))
@@ -102,7 +105,11 @@ def draw_against_k(
                 )
             axis.axhline(0, color="#444444", linewidth=0.8, linestyle=":")
             axis.set(xscale="log", title=f"n = {n:,}", xlabel="number of questions k")
+            ks = sorted({cell.k for cell in cells if cell.n == n})
+            if len(ks) <= _FEW_TICKS:
+                axis.set_xticks(ks, [f"{k:,}" for k in ks], fontsize=8)
+            axis.xaxis.set_minor_formatter(NullFormatter())
         axes.flat[0].set_ylabel("bias of the last model, in units of 1/√n")
         handles, labels = axes.flat[0].get_legend_handles_labels()
-        columns = min(len(labels), 1 + across)
+        columns = max(1, min(len(labels), int(size[0] * 10 / (8 + max(map(len, labels))))))
         figure.legend(handles, labels, loc="outside upper center", ncols=columns)

@@ -69,7 +69,7 @@ def shifted_experiment(
     return study.written
 
 
-_EXACT = "exact scores, plain majority attack"
+_EXACT = "exact (plain majority)"
 
 
 def exact_bias(n: int, k: int) -> float:
