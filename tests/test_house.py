@@ -10,6 +10,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard import errors
+from ladderboard.analysts import ANALYSTS
 from ladderboard.losses import LOSSES, METRICS
 from ladderboard.mechanisms import MECHANISMS
 
@@ -78,8 +79,11 @@ def test_every_page_is_on_the_index():
 def test_the_reference_names_everything():
     mechanisms = (ROOT / "docs/reference/mechanisms.md").read_text()
     losses = (ROOT / "docs/reference/losses.md").read_text()
+    analysts = (ROOT / "docs/reference/analysts.md").read_text()
     errors_page = (ROOT / "docs/reference/errors.md").read_text()
     assert all(each.__name__ in mechanisms for each in MECHANISMS.values())
+    assert all(each.__name__ in analysts for each in ANALYSTS.values())
+    assert all(f"`{name}`" in analysts for name in ANALYSTS)
     assert all(f"`{name}`" in losses for name in (*LOSSES, *METRICS))
     assert all(f"`{name}`" in errors_page for name in errors.__all__ if name != "LadderboardError")
 

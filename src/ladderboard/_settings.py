@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Mapping
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
 
 from ladderboard.errors import InvalidSetting
 
-__all__ = ["interval", "number", "one_of", "settle", "shown", "whole"]
+__all__ = ["by_name", "interval", "number", "one_of", "settle", "shown", "whole"]
+
+T = TypeVar("T")
 
 _LONGEST = 80
 
@@ -112,6 +115,29 @@ def interval(name: str, value: Any, *, within: float = math.inf) -> tuple[float,
     raise InvalidSetting(
         f"{name} must be a pair of numbers, low < high{limit}; got {shown(value)}."
     )
+
+
+def by_name(
+    word: str, kind: Any, known: Mapping[str, type[T]], given: Any, settings: dict[str, Any]
+) -> T:
+    """Return a thing of this kind: made already, by name, or from what ``describe`` returned."""
+    if isinstance(given, kind):
+        if settings:
+            raise InvalidSetting(
+                f"The {word} {type(given).__name__} is made already; it takes no further settings."
+            )
+        return given
+    if isinstance(given, Mapping):
+        settings = {**given, **settings}
+        given = settings.pop(word, None)
+    if not isinstance(given, str) or given not in known:
+        raise InvalidSetting(
+            f"There is no {word} named {shown(given)}; there is {', '.join(sorted(known))}."
+        )
+    try:
+        return known[given](**settings)
+    except TypeError as error:
+        raise InvalidSetting(f"{given} does not take these settings: {error}.") from None
 
 
 def settle(owner: object, **settings: Any) -> None:

@@ -9,22 +9,46 @@ by peeking; honest analysts are the control group. To write one of your own, sub
 from ladderboard.analysts._analyst import Analyst
 from ladderboard.analysts._bits import pack, random_bits, unpack
 from ladderboard.analysts._coins import Coins, Easy
+from ladderboard.analysts._digits import Digits, Fitted, Images
+from ladderboard.analysts._draws import Draws
 from ladderboard.analysts._game import Game, Score
+from ladderboard.analysts._hyperparameters import HyperparameterSearch
+from ladderboard.analysts._labels import EasyLabels, Labels
+from ladderboard.analysts._log_loss import LogLossDecoder
 from ladderboard.analysts._majority import MajorityAttack
+from ladderboard.analysts._multiclass import MulticlassAttack
+from ladderboard.analysts._one_bit import OneBitAttack
+from ladderboard.analysts._plateau import Plateau
+from ladderboard.analysts._registry import ANALYSTS, analyst
 from ladderboard.analysts._shifted import ShiftedMajority
+from ladderboard.analysts._steady import SteadyImprovement
 from ladderboard.analysts._sybil import SybilAttack
 from ladderboard.analysts._world import World
 
 __all__ = [
+    "ANALYSTS",
     "Analyst",
     "Coins",
+    "Digits",
+    "Draws",
     "Easy",
+    "EasyLabels",
+    "Fitted",
     "Game",
+    "HyperparameterSearch",
+    "Images",
+    "Labels",
+    "LogLossDecoder",
     "MajorityAttack",
+    "MulticlassAttack",
+    "OneBitAttack",
+    "Plateau",
     "Score",
     "ShiftedMajority",
+    "SteadyImprovement",
     "SybilAttack",
     "World",
+    "analyst",
     "pack",
     "random_bits",
     "unpack",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from ladderboard import _settings
-from ladderboard.analysts import Analyst
+from ladderboard.analysts import ANALYSTS, Analyst
 from ladderboard.arena._found import find
 from ladderboard.arena._lineup import LINEUP
 from ladderboard.errors import InvalidSetting
@@ -60,7 +60,7 @@ def read_analysts(given: Any) -> dict[str, Analyst]:
 
 def analyst_names() -> list[str]:
     """Return the names of all registered analysts."""
-    return list(_registered())
+    return list(ANALYSTS)
 
 
 def _read(given: Any, read: Callable[[Any], tuple[str, T]], kind: str, rule: str) -> dict[str, T]:
@@ -143,13 +143,12 @@ def _analyst(given: Any) -> tuple[str, Analyst]:
         label, text = _labelled(given)
         if ":" in text:
             return label, _analyst(find(text, _may_be_analyst))[1]
-        names = _registered()
-        if text not in names:
+        if text not in ANALYSTS:
             raise InvalidSetting(
                 f"There is no analyst named {_settings.shown(text)}; "
-                f"there is {', '.join(sorted(names))}, and module:name for your own."
+                f"there is {', '.join(sorted(ANALYSTS))}, and module:name for your own."
             )
-        return label, _made(names[text])
+        return label, _made(ANALYSTS[text])
     if isinstance(given, type) and issubclass(given, Analyst):
         given = _made(given)
     if isinstance(given, Analyst):
@@ -184,9 +183,3 @@ def _may_be_analyst(thing: Any) -> bool:
     if isinstance(thing, type):
         return issubclass(thing, Analyst) and thing is not Analyst
     return isinstance(thing, Analyst) or callable(thing)
-
-
-def _registered() -> Mapping[str, type[Analyst]]:
-    from ladderboard.analysts import ANALYSTS  # noqa: PLC0415
-
-    return ANALYSTS

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ladderboard import _settings
-from ladderboard.errors import InvalidSetting
 from ladderboard.mechanisms._bootstrap import BootstrapLadder
 from ladderboard.mechanisms._exact import Exact
 from ladderboard.mechanisms._ladder import Ladder
@@ -17,6 +15,9 @@ from ladderboard.mechanisms._parameter_free import ParameterFreeLadder
 from ladderboard.mechanisms._rounded import Rounded
 from ladderboard.mechanisms._shaky_ladder import ShakyLadder
 from ladderboard.mechanisms._thresholdout import Thresholdout
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["MECHANISMS", "mechanism"]
 
@@ -44,19 +45,4 @@ def mechanism(name: str | Mechanism | Mapping[str, Any], /, **settings: Any) -> 
     >>> mechanism(mechanism("ladder", step=0.01).describe())
     Ladder(step=0.01, grid=None)
     """
-    if isinstance(name, Mechanism):
-        if settings:
-            raise InvalidSetting("A mechanism that is made already takes no further settings.")
-        return name
-    if isinstance(name, Mapping):
-        settings = {**name, **settings}
-        name = settings.pop("mechanism", None)
-    if not isinstance(name, str) or name not in MECHANISMS:
-        raise InvalidSetting(
-            f"There is no mechanism named {_settings.shown(name)}; "
-            f"there is {', '.join(sorted(MECHANISMS))}."
-        )
-    try:
-        return MECHANISMS[name](**settings)
-    except TypeError as error:
-        raise InvalidSetting(f"{name} does not take these settings: {error}.") from None
+    return _settings.by_name("mechanism", Mechanism, MECHANISMS, name, settings)

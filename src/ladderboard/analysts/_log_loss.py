@@ -1,0 +1,153 @@
+"""The log-loss decoder: labels read off the digits of one score."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+
+from ladderboard import _settings
+from ladderboard.analysts._analyst import Analyst
+from ladderboard.analysts._labels import Labels
+from ladderboard.losses import Log
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ladderboard.analysts._game import Game
+    from ladderboard.mechanisms import Mechanism
+
+__all__ = ["LogLossDecoder"]
+
+# A double carries 53 bits; what is left over covers the rounding of a sum.
+_MOST = 48
+_ROUNDINGS = 64
+_NOISE_WIDTH = 8
+
+
+@dataclass(frozen=True)
+class LogLossDecoder(Analyst):
+    """Predict 1/2 everywhere but on a few examples, whose labels the score then spells out.
+
+    On those few, probabilities are chosen so that every combination of labels has a sum of losses
+    of its own: the costs of a label 1 fall by halves from one example to the next. The last
+    question is the decoded model, sure where a label was read and 1/2 elsewhere.
+
+    Parameters
+    ----------
+    per_question
+        Labels asked for at once. Left out: as many as the digits told can hold, at least one.
+    clip
+        The clip of the log loss it plays on.
+    designed_for
+        The clip that the probabilities are laid out for: the true one, if left out, since it is
+        public. A tiny one, such as 1e-300, is the published attack, which counts on the huge losses
+        of a log loss that is hardly clipped.
+
+    Examples
+    --------
+    >>> import ladderboard as lb
+    >>> decoder = LogLossDecoder()
+    >>> decoder.meet(lb.Exact(), n=1_000, questions=30, seed=1).bias  # all labels
+    0.5
+    >>> decoder.meet(lb.Ladder(step=0.03), n=1_000, questions=300, seed=1).changes
+    1
+
+    References
+    ----------
+    Whitehill, "Climbing the Kaggle leaderboard by exploiting the log-loss oracle", 2017.
+    """
+
+    name: ClassVar[str] = "log_loss"
+
+    per_question: int | None = None
+    clip: float = 0.01
+    designed_for: float | None = None
+
+    def __post_init__(self) -> None:
+        each, design = self.per_question, self.designed_for
+        _settings.settle(
+            self,
+            per_question=each
+            if each is None
+            else _settings.whole("per_question", each, at_least=1, at_most=_MOST),
+            clip=_settings.number("clip", self.clip, above=0, below=1),
+            designed_for=design
+            if design is None
+            else _settings.number("designed_for", design, above=0, below=1),
+        )
+
+    @property
+    def loss(self) -> Log:
+        """The log loss it plays on."""
+        return Log(clip=self.clip)
+
+    def world(self, n: int, rng: np.random.Generator) -> Labels:
+        """Return two classes, unknown, under log loss."""
+        return Labels(n, rng, loss=self.loss)
+
+    def play(self, game: Game) -> None:
+        """Read off labels, a few with each question, and ask the decoded model at last."""
+        n = game.n
+        code = self._code(n, game.mechanism)
+        decoded = np.full(n, 0.5)
+        for first in range(0, n, len(code.predictions)):
+            if game.remaining == 1:
+                break
+            few = slice(first, min(first + len(code.predictions), n))
+            count = few.stop - first
+            model = np.full(n, 0.5)
+            model[few] = code.predictions[:count]
+            score = game.ask(model).score
+            if score is not None:
+                decoded[few] = code.read(score * n - (n - count) * code.indifferent, count)
+        game.ask(decoded)
+
+    def _code(self, n: int, mechanism: Mechanism) -> _Code:
+        """Return the predictions that spell out labels, and what they are believed to cost."""
+        believed = Log(clip=self.designed_for or self.clip)
+        scale = believed.unit / self.loss.unit  # from one loss's unit to the other's
+        indifferent = math.log(2) / self.loss.unit
+        size = self.per_question
+        if size is None:
+            told = _precision(mechanism, indifferent, n)
+            size = 1 + math.floor(math.log2(scale / (n * told)) + 1e-9)
+            size = min(max(size, 1), _MOST)
+        # A cost of 1, 1/2, 1/4 ... more for the label 1 than for 0: logits -unit, -unit/2 ...
+        logits = believed.unit * 0.5 ** np.arange(size)
+        predictions = np.exp(-logits) / (1 + np.exp(-logits))
+        predictions[0] = 0.0  # as dear as the loss can be
+        zeros = believed(np.zeros(size, dtype=int), predictions) * scale
+        ones = believed(np.ones(size, dtype=int), predictions) * scale
+        return _Code(predictions, zeros, ones - zeros, indifferent)
+
+
+class _Code(NamedTuple):
+    """Predictions for a few examples, what a label 0 costs there, and how much more a 1 does."""
+
+    predictions: NDArray[np.float64]
+    zeros: NDArray[np.float64]
+    more: NDArray[np.float64]
+    indifferent: float
+
+    def read(self, total: float, count: int) -> NDArray[np.float64]:
+        """Return the labels of the first ``count`` examples whose losses sum to ``total``."""
+        left = total - float(self.zeros[:count].sum())
+        more = self.more[:count].tolist()
+        labels = np.zeros(count)
+        for at, cost in enumerate(more):
+            if left > cost - more[-1] / 2:
+                labels[at] = 1
+                left -= cost
+        return labels
+
+
+def _precision(mechanism: Mechanism, risk: float, n: int) -> float:
+    """Return how finely a mechanism tells a risk near this one, by its public settings."""
+    grid = getattr(mechanism, "grid", None) or getattr(mechanism, "step", None) or 0.0
+    if mechanism.needs == "losses":
+        grid = 1 / n  # those that compare models example by example round to this, or resample
+    noise = max(getattr(mechanism, name, 0.0) for name in ("sd", "release_noise", "noise"))
+    return float(max(_ROUNDINGS * np.finfo(float).eps * risk, grid, _NOISE_WIDTH * noise))

@@ -1,0 +1,260 @@
+"""The one-bit attack: a search that hears nothing but whether the board moved."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+
+from ladderboard import _settings
+from ladderboard.analysts._analyst import Analyst
+from ladderboard.analysts._bits import pack, random_bits, unpack
+from ladderboard.analysts._coins import Coins
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ladderboard.analysts._game import Game
+    from ladderboard.mechanisms import Mechanism
+
+__all__ = ["OneBitAttack"]
+
+# How far above its expectation the bar is put, in standard deviations: the choices.
+_BARS = np.linspace(-0.5, 4.0, 28)
+_CERTAIN = 0.999  # no belief about a label grows surer than this
+_RARE = 1e-9
+# A normal law in 41 points.
+_POINTS = np.linspace(-4, 4, 41)
+_WEIGHTS = np.exp(-(_POINTS**2) / 2) / np.exp(-(_POINTS**2) / 2).sum()
+
+
+@dataclass(frozen=True)
+class OneBitAttack(Analyst):
+    """Flip blocks of a guess; keep a flip that improved, and remember what silence says.
+
+    It looks at ``release.improved`` only. Wrong answers on the easy examples, given on purpose, put
+    every question exactly where its luck decides: a block of hard labels is flipped, as many easy
+    labels are mended as a step of the ladder costs, less what the flip should win to be worth a
+    step. The board then moves only if the block was bad. For each label it keeps the odds of its
+    being right, raised a little by silence and turned over by a move, and flips the least likely
+    labels next.
+
+    Parameters
+    ----------
+    easy
+        The part of the labels known from the start; it pays for the steps.
+
+    Notes
+    -----
+    Let s_i = 1 where the guess is right and -1 where it is wrong, with means m_i and treated as
+    independent. Flipping a block adds D = sum s_i errors, of mean sum m_i and variance
+    sum (1 - m_i^2). The board moves if D + e + (noise) is below a bar that the easy labels set, e
+    being what rounding took from the risk of the last model that moved it. Given the bit, this sum
+    is a normal variable cut off at the bar, and the means of the s_i and of e follow by regression.
+    The board's values are multiples of the grid, so e is that model's risk up to cells of the grid,
+    and goes on being known from move to move, though no value is told.
+
+    Each question takes the block and the bar that win most, among those that would not spend the
+    easy labels before the questions: a high bar is rarely passed, and pays when it is.
+
+    Examples
+    --------
+    >>> import ladderboard as lb
+    >>> attack = OneBitAttack()
+    >>> attack.meet(lb.OneBit(step=0.03), n=1_000, questions=1_000, seed=1).bias > 0.07
+    True
+    >>> ladder = lb.ShakyLadder.calibrated(n=1_000, questions=1_000)
+    >>> attack.meet(ladder, n=1_000, questions=1_000, seed=1).bias < 0.06
+    True
+
+    References
+    ----------
+    Blum, Hardt, "The Ladder: A reliable leaderboard for machine learning competitions", 2015.
+    Hardt, "Climbing a shaky ladder: Better adaptive risk estimation", 2017.
+    """
+
+    name: ClassVar[str] = "one_bit"
+
+    easy: float = 0.5
+
+    def __post_init__(self) -> None:
+        _settings.settle(self, easy=_settings.number("easy", self.easy, at_least=0, at_most=1))
+
+    def world(self, n: int, rng: np.random.Generator) -> Coins:
+        """Return coin flips, some of them known."""
+        return Coins(n, rng, easy=self.easy)
+
+    def play(self, game: Game) -> None:
+        """Search, and ask the likeliest labels with the last question."""
+        search = _Search(game)
+        while game.remaining > 1 and len(search.guess):
+            if search.started:
+                search.step()
+            else:
+                search.begin()
+        search.ask(search.guess ^ (search.means < 0), mistakes=0)
+
+
+class _Rules(NamedTuple):
+    """A mechanism's public settings, in examples: a risk of 1 is n of them."""
+
+    step: float
+    grid: float
+    release: float  # variance of the noise on the board's value
+    slack: float  # variance of the noise that stays in comparisons until the next move
+    noise: float  # variance of the noise of one question
+    kept: bool  # whether that noise stays in the board's value after a move
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, n: int) -> _Rules:
+        def size(name: str) -> float:
+            return n * float(getattr(mechanism, name, None) or 0.0)
+
+        if mechanism.needs == "losses" or mechanism.needs_training:
+            # Its step depends on the data: about a standard error, found out on the way.
+            return cls(0.0, 0.0, 0.0, float(n), 0.0, kept=False)
+        step, kept = size("step"), hasattr(mechanism, "sd")
+        grid = size("grid") or (0.0 if kept else step)
+        compare = size("compare_noise") ** 2
+        noise = size("sd") ** 2 + compare
+        return cls(step, grid, size("release_noise") ** 2, compare, noise, kept)
+
+
+class _Search:
+    """The state of the search: a guess, how likely its labels are, and what is left to spend."""
+
+    def __init__(self, game: Game) -> None:
+        n, easy = game.n, game.known.until
+        bits = unpack(random_bits(game.rng, n), n)
+        self.game = game
+        self.easy = unpack(game.known.labels, n)[:easy]
+        self.guess: NDArray[np.bool_] = bits[easy:]
+        self.means = np.zeros(n - easy)
+        self.rules = _Rules.of(game.mechanism, n)
+        self.started = False
+        # Mean and variance of e, and of the noise that stays until the next move.
+        self.offset = self.doubt = self.slack = self.slack_doubt = 0.0
+        self.wrong = min(easy, self._affordable(n))  # easy labels missed by the last that moved
+        self.sizes = np.unique(np.geomspace(1, max(len(self.guess) / 2, 1), 24).astype(int))
+
+    def _affordable(self, n: int) -> int:
+        """Return how many easy labels the first model may miss and still beat R_0 = 1."""
+        hard = len(self.guess)
+        slack = n - self.rules.step - 3 * math.sqrt(self.rules.noise + self.rules.slack)
+        return max(int(slack - hard / 2 - 1.5 * math.sqrt(hard)) - 1, 0)
+
+    def ask(self, guess: NDArray[np.bool_], mistakes: int) -> bool:
+        """Ask a guess with so many mistakes on the easy labels."""
+        easy = self.easy.copy()
+        easy[:mistakes] ^= True
+        return self.game.ask(pack(np.concatenate((easy, guess)))).improved
+
+    def begin(self) -> None:
+        """Ask until the board has moved once."""
+        self.started = self.ask(self.guess, self.wrong)
+        if self.started:
+            hard = len(self.guess)
+            self._stand(self.wrong + hard / 2, hard / 4)
+        else:
+            self.wrong //= 2
+
+    def _stand(self, mean: float, variance: float) -> None:
+        """Start from a move by a model whose errors, up to cells of the grid, are known so well."""
+        grid = self.rules.grid
+        self.offset = self.doubt = self.slack = 0.0
+        self.slack_doubt = self.rules.slack
+        if grid:
+            left = mean + math.sqrt(variance + self.rules.release) * _POINTS
+            left -= grid * np.round(left / grid)
+            self.offset = float(_WEIGHTS @ left)
+            self.doubt = float(_WEIGHTS @ (left - self.offset) ** 2)
+
+    def step(self) -> None:
+        """Flip the block that is least likely right, and learn from the answer."""
+        order = np.argsort(self.means + 1e-6 * self.game.rng.random(len(self.means)))
+        size, bar = self._plan(self.means[order])
+        block = order[:size]
+        proposal = self.guess.copy()
+        proposal[block] ^= True
+        # The board moves if (mistakes now) + D + e is below (mistakes then) - step.
+        mistakes = math.ceil(self.wrong - self.rules.step - bar)
+        mistakes = min(max(mistakes, 0), len(self.easy))
+        bar = self.wrong - self.rules.step - mistakes
+        moved = self.ask(proposal, mistakes)
+        self._learn(block, bar, moved, mended=self.wrong - mistakes)
+        if moved:
+            self.guess = proposal
+            self.wrong = mistakes
+
+    def _plan(self, means: NDArray[np.float64]) -> tuple[int, float]:
+        """Return how many labels to flip, and below which sum the board should move."""
+        size = self.sizes[:, None]
+        mean = np.cumsum(means)[self.sizes - 1][:, None]
+        own = np.cumsum(1 - means**2)[self.sizes - 1][:, None]
+        deviation = np.sqrt(own + self.doubt + self.slack_doubt + self.rules.noise + 0.25)
+        centre = mean + self.offset + self.slack
+        bar = centre - _BARS * deviation
+        # No fewer easy mistakes than none.
+        bar = np.minimum(bar, self.wrong - self.rules.step)
+        z = (centre - bar) / deviation
+        chance = _tail(z)
+        win = -(mean - own / deviation * _density(z) / np.maximum(chance, _RARE))
+        win = np.minimum(win, size)
+        cost = chance * np.maximum(self.rules.step + bar, 0)
+        left = max(self.game.remaining - 1, 1)
+        worth = chance * win
+        # Spending faster than the questions go is worth no more than what it ends with.
+        worth = worth * np.minimum(1, self.wrong / np.maximum(cost * left, _RARE))
+        best = np.unravel_index(np.argmax(worth), worth.shape)
+        return int(self.sizes[best[0]]), float(bar[best])
+
+    def _learn(self, block: NDArray[np.intp], bar: float, moved: bool, mended: int) -> None:
+        """Update the odds: the sum was below the bar if the board moved, above it if not."""
+        own = 1 - self.means[block] ** 2
+        total, noise = float(own.sum()), self.rules.noise
+        variance = total + self.doubt + self.slack_doubt + noise
+        if variance <= 0:
+            return
+        deviation = math.sqrt(variance)
+        mean = float(self.means[block].sum())
+        z = (mean + self.offset + self.slack - bar) / deviation
+        shift = -_hazard(z) if moved else _hazard(-z)
+        narrowing = min(max(shift * (shift + z), 0.0), 1.0)
+        self.means[block] += own * shift / deviation
+        self.offset += self.doubt * shift / deviation
+        self.slack += self.slack_doubt * shift / deviation
+        if moved:
+            self.means[block] *= -1
+            both = total + self.doubt
+            self._stand(
+                mean + total * shift / deviation + self.offset - mended,
+                both - both**2 / variance * narrowing,
+            )
+            if self.rules.kept:  # the noise that helped to move the board stays in its value
+                self.slack = -noise * shift / deviation
+                self.slack_doubt = noise * (1 - noise / variance * narrowing)
+        else:
+            self.doubt -= self.doubt**2 / variance * narrowing
+            self.slack_doubt -= self.slack_doubt**2 / variance * narrowing
+        self.means[block] = np.clip(self.means[block], -_CERTAIN, _CERTAIN)
+
+
+def _hazard(z: float) -> float:
+    """Return the mean of a normal variable above z."""
+    at = np.array(z)
+    return float(_density(at) / _tail(at)) if z < 6 else z
+
+
+def _density(z: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+
+
+_KNOTS = np.linspace(-8, 8, 4_001)
+_TAILS = np.array([math.erfc(each / math.sqrt(2)) / 2 for each in _KNOTS.tolist()])
+
+
+def _tail(z: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the normal probability above z, from a table: it is asked for often."""
+    return np.interp(z, _KNOTS, _TAILS)

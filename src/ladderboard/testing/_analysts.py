@@ -1,0 +1,229 @@
+"""What every analyst promises."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+import random
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ladderboard.analysts import ANALYSTS, Analyst, Game, analyst
+from ladderboard.errors import BudgetSpent
+from ladderboard.mechanisms import Exact, Ladder, Mechanism, OneBit, Release, Seen, Setup, Step
+from ladderboard.tape import NumpyTape
+from ladderboard.testing._promise import promise, refuses
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ladderboard.tape import Draws
+
+__all__ = ["check_analyst"]
+
+_DEVIATIONS = 5
+
+
+def check_analyst(
+    subject: Analyst, *, n: int = 60, questions: int = 12, games: int = 20, seed: int = 0
+) -> None:
+    """Check that ``subject`` keeps the promises of an analyst.
+
+    A seed repeats a game bit for bit; at least one question is asked, also where only one is
+    allowed and the holdout is tiny; nothing is drawn but from the generators given; settings
+    survive JSON and pickling. And without information there is no bias: against mechanisms whose
+    word does not depend on the risk, its models are no better on the holdout than in truth. One
+    that peeks at labels is caught there.
+
+    Parameters
+    ----------
+    subject
+        The analyst to check.
+    n, questions, games
+        Examples, questions and games against each of two mechanisms that tell nothing.
+    seed
+        Where all of it starts.
+
+    Notes
+    -----
+    For models that know nothing of the labels, R_D - R_S is a mean of n independent terms, each
+    within an interval of length 1, so by Hoeffding's lemma its mean over the games exceeds 5 times
+    ``1/(2 sqrt(n games))`` with probability at most exp(-12.5) < 4e-6. It is looked at for each
+    question and for their mean: an honest analyst fails with probability below
+    ``8e-6 (questions + 1)``, about 1e-4 with the numbers given, and for a fixed seed always or
+    never.
+
+    Examples
+    --------
+    >>> import ladderboard as lb
+    >>> check_analyst(lb.analysts.MajorityAttack())
+    """
+    _check_identity(subject)
+    silent, babbling = _Mute(babble=False), _Mute(babble=True)
+    with _global_states(0):  # a library loaded for the first time may stir them; that is forgiven
+        _play(subject, Exact(), n, questions, seed)
+    for mechanism in (Exact(), Ladder(step=0.05), OneBit(step=0.05), silent, babbling):
+        _check_repeats(subject, mechanism, n, questions, seed)
+    for few, short in ((1, 1), (1, 3), (2, 2), (3, questions), (n, 1), (n, 2)):
+        for mechanism in (Exact(), silent, babbling):
+            _play(subject, mechanism, few, short, seed)
+    for mechanism in (silent, babbling):
+        _check_no_bias(subject, mechanism, n=n, questions=questions, games=games, seed=seed)
+
+
+class _Told(NamedTuple):
+    """What the score-keeper noted of one question."""
+
+    true_risk: float
+    risk: float
+    release: Release
+
+
+class _Watched(Game):
+    """A game of which every question is noted."""
+
+    def __init__(self, *given: Any, **settings: Any) -> None:
+        super().__init__(*given, **settings)
+        self.noted: list[_Told] = []
+
+    def _note(self, account: int, true_risk: float, risk: float, release: Release) -> None:
+        super()._note(account, true_risk, risk, release)
+        self.noted.append(_Told(true_risk, risk, release))
+
+
+@dataclass(frozen=True)
+class _Mute(Mechanism):
+    """Whatever the risk, it says the same: nothing, or the same chatter about every question."""
+
+    name: ClassVar[str] = "mute"
+    state_type: ClassVar[Any] = None
+
+    babble: bool
+
+    def begin(self, setup: Setup, draws: Draws) -> int:
+        """Count the questions."""
+        return 0
+
+    def advance(self, setup: Setup, state: int, seen: Seen, draws: Draws) -> Step:
+        """Say what does not depend on the risk."""
+        if not self.babble:
+            return Step(state + 1, 0.5, None, False)
+        chatter = (state * 0.6180339887) % 1  # spread over the whole range, in no order
+        return Step(state + 1, 1 / (state + 2), chatter, state % 3 == 0)
+
+    def value(self, state: int) -> float:
+        """Return the same in any state."""
+        return 0.5
+
+
+def _play(subject: Analyst, mechanism: Mechanism, n: int, questions: int, seed: int) -> list[_Told]:
+    hidden, own = np.random.SeedSequence(seed).spawn(2)
+    game = _Watched(
+        subject.world(n, np.random.default_rng(hidden)),
+        mechanism,
+        questions=questions,
+        tape=NumpyTape(seed=seed),
+        rng=np.random.default_rng(own),
+    )
+    try:
+        with suppress(BudgetSpent):
+            subject.play(game)
+    except Exception as error:
+        raise AssertionError(
+            f"An analyst must cope with n={n} and questions={questions}. "
+            f"Got {type(error).__name__}: {error}"
+        ) from error
+    promise(
+        1 <= len(game.noted) <= questions,
+        f"An analyst must ask at least one question, and no more than {questions}; "
+        f"it asked {len(game.noted)}.",
+    )
+    return game.noted
+
+
+def _check_repeats(
+    subject: Analyst, mechanism: Mechanism, n: int, questions: int, seed: int
+) -> None:
+    with _global_states(1) as untouched:
+        first = _play(subject, mechanism, n, questions, seed)
+        promise(untouched(), "An analyst must not touch the global random states.")
+    with _global_states(1):
+        again = _play(subject, mechanism, n, questions, seed)
+        promise(first == again, "A seed must repeat a game bit for bit.")
+    with _global_states(2):
+        again = _play(subject, mechanism, n, questions, seed)
+        promise(first == again, "An analyst must not look at the global random states.")
+
+
+@contextmanager
+def _global_states(seed: int) -> Iterator[Any]:
+    """Set the global random states, tell whether they were touched, and put them back."""
+    kept = random.getstate(), np.random.get_state(legacy=False)  # noqa: NPY002
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
+
+    def states() -> str:
+        return repr((random.getstate(), np.random.get_state(legacy=False)))  # noqa: NPY002
+
+    before = states()
+    try:
+        yield lambda: states() == before
+    finally:
+        random.setstate(kept[0])
+        np.random.set_state(kept[1])  # noqa: NPY002
+
+
+def _check_no_bias(
+    subject: Analyst, mechanism: Mechanism, *, n: int, questions: int, games: int, seed: int
+) -> None:
+    bias = np.full((games, questions), np.nan)
+    for at in range(games):
+        noted = _play(subject, mechanism, n, questions, seed + 1 + at)
+        bias[at, : len(noted)] = [told.true_risk - told.risk for told in noted]
+    sentence = (
+        "Without information there must be no bias: its models are better on the holdout than in "
+        "truth, by {:.3f} in the mean of {}; {:.3f} would be bad luck. Does it peek at labels?"
+    )
+    means = [("all questions", np.nanmean(bias, axis=1))]
+    means += [(f"question {at + 1}", column) for at, column in enumerate(bias.T)]
+    for of, values in means:
+        found = values[~np.isnan(values)]
+        if len(found):
+            luck = _DEVIATIONS / (2 * math.sqrt(n * len(found)))
+            excess = float(found.mean())
+            promise(excess < luck, sentence.format(excess, of, luck))
+
+
+def _check_identity(subject: Analyst) -> None:
+    promise(hash(subject) == hash(subject), "An analyst must be hashable.")
+    with refuses(AttributeError, "An analyst must be frozen."):
+        subject.name = "another"  # type: ignore[misc]
+    try:
+        written = json.dumps(subject.describe(), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise AssertionError(f"A description must be JSON-able: {error}.") from error
+    description = json.loads(written)
+    promise(description == subject.describe(), "A description must survive JSON.")
+    promise(description.pop("analyst", None) == subject.name, "A description must hold the name.")
+    try:
+        again = type(subject)(**description)
+    except Exception as error:
+        raise AssertionError(
+            f"An analyst must come back from its settings. Got {type(error).__name__}: {error}"
+        ) from error
+    promise(again == subject, "An analyst must come back from its settings.")
+    if subject.name in ANALYSTS:
+        promise(
+            type(subject) is ANALYSTS[subject.name],
+            f"An analyst of your own needs a name of its own; {subject.name!r} is taken.",
+        )
+        promise(analyst(subject.describe()) == subject, "An analyst must come back by its name.")
+    try:
+        copied = pickle.loads(pickle.dumps(subject))  # noqa: S301
+    except Exception as error:
+        raise AssertionError(f"An analyst must survive pickling: {error}.") from error
+    promise(copied == subject, "An analyst must survive pickling.")

@@ -1,0 +1,107 @@
+"""The log-loss decoder: what it reads off which board."""
+
+import math
+
+import numpy as np
+import pytest
+
+import ladderboard as lb
+from ladderboard.analysts import Game, LogLossDecoder
+
+N, QUESTIONS = 1_000, 300
+
+
+class Kept(Game):
+    """Keeps the last model asked."""
+
+    def ask(self, model, *, account=0):
+        self.last = np.asarray(model)
+        return super().ask(model, account=account)
+
+
+def decode(decoder, mechanism, *, n=N, questions=QUESTIONS, seeds=4):
+    """Return how many labels were read in all games, how many rightly, and the questions asked."""
+    read = right = asked = 0
+    for seed in range(seeds):
+        world = decoder.world(n, np.random.default_rng(seed))
+        rng = np.random.default_rng(seed + 1_000)
+        tape = lb.NumpyTape(seed=seed)
+        game = Kept(world, mechanism, questions=questions, tape=tape, rng=rng)
+        decoder.play(game)
+        sure = game.last != 0.5
+        read += int(sure.sum())
+        right += int((game.last == world._labels)[sure].sum())
+        asked += game.asked
+    return read, right, asked
+
+
+def no_better_than_chance(read, right):
+    """4 standard deviations of a fair coin: a false alarm in 30,000."""
+    return right <= read / 2 + 2 * math.sqrt(read)
+
+
+@pytest.mark.parametrize("clip", [1e-300, 1e-12, 0.01, 0.3])
+def test_an_exact_score_gives_all_labels_away_whatever_the_clip(clip):
+    read, right, asked = decode(LogLossDecoder(clip=clip), lb.Exact())
+    assert read == right == 4 * N
+    assert asked < 4 * 40
+
+
+def test_digits_told_are_what_it_can_read():
+    for digits, labels in ((3, QUESTIONS - 1), (5, N)):
+        read, right, _ = decode(LogLossDecoder(), lb.Rounded(digits=digits))
+        assert read == right == 4 * labels
+    read, right, _ = decode(LogLossDecoder(), lb.Rounded(digits=2))
+    assert right < 0.6 * read  # a single label is a tenth of the last digit
+    read, right, _ = decode(LogLossDecoder(), lb.Noisy(sd=1e-5))
+    assert right > 0.999 * read > 0.99 * N * 4
+
+
+def test_the_published_codes_fail_against_the_shipped_clip():
+    published = LogLossDecoder(clip=1e-300, designed_for=1e-300)
+    read, right, _ = decode(published, lb.Exact())
+    assert read == right == 4 * N
+    against_shipped = LogLossDecoder(designed_for=1e-300)
+    assert against_shipped.loss == lb.loss("log")
+    read, right, _ = decode(against_shipped, lb.Exact())
+    assert read == 4 * N
+    assert no_better_than_chance(read, right)
+
+
+@pytest.mark.parametrize("clip", [1e-12, 0.01])
+@pytest.mark.parametrize("designed_for", [None, 1e-12, 1e-300])
+@pytest.mark.parametrize("per_question", [None, 5, 30])
+def test_it_fails_against_any_ladder(clip, designed_for, per_question):
+    decoder = LogLossDecoder(per_question=per_question, clip=clip, designed_for=designed_for)
+    unit = 1 / math.sqrt(N)
+    read = right = 0
+    for mechanism in (
+        lb.Ladder(step=unit),
+        lb.Ladder(step=unit, grid=unit / 2),
+        lb.OneBit(step=unit),
+        lb.ShakyLadder.calibrated(n=N, questions=QUESTIONS),
+    ):
+        each, well, _ = decode(decoder, mechanism, questions=60, seeds=3)
+        read, right = read + each, right + well
+    assert read <= 0.05 * 12 * N  # hardly anything was told of
+    assert no_better_than_chance(read, right)
+
+
+def test_a_ladder_without_a_coarse_grid_tells_one_question_worth():
+    # The step keeps all but the first question silent; the digits of that one are told.
+    read, right, _ = decode(LogLossDecoder(), lb.Ladder(step=1 / math.sqrt(N), grid=1e-9), seeds=3)
+    assert read == right
+    assert read < 3 * 48
+
+
+def test_the_parameter_free_ladder_tells_a_label_of_its_first_answer():
+    # It rounds to 1/n, which is what one label costs; then its own step keeps it silent.
+    read, right, _ = decode(LogLossDecoder(), lb.ParameterFreeLadder(), seeds=3)
+    assert read == right == 3
+
+
+def test_the_score_shows_it():
+    score = LogLossDecoder().meet(lb.Exact(), n=N, questions=QUESTIONS, seed=5)
+    assert score.bias == pytest.approx(0.5)
+    short = LogLossDecoder(per_question=10).meet(lb.Exact(), n=N, questions=11, seed=5)
+    assert short.bias == pytest.approx(100 / N / 2)
