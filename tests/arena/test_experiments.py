@@ -125,6 +125,15 @@ def test_slow_pairs_play_less_and_the_table_says_so(tmp_path, monkeypatch):
     assert {cell["repetitions"] for cell in table(tmp_path / "asked/table.csv")} == {"2"}
 
 
+def test_an_analyst_whose_library_is_missing_is_left_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(_contest, "_NEEDS", {"plateau": ("no_such_library", "no-such-library")})
+    monkeypatch.setattr(_contest, "analyst_names", lambda: ["majority", "plateau"])
+    settings = {"mechanisms": "exact", "n": 50, "k": 5, "repetitions": 1, "workers": 1}
+    lb.arena.arena_experiment(tmp_path, **settings)
+    assert {row["analyst"] for row in table(tmp_path / "rows.csv")} == {"majority"}
+    assert "- plateau: needs no-such-library" in (tmp_path / "table.md").read_text()
+
+
 def test_every_mechanism_of_the_line_up_plays_at_every_size():
     rows = lb.arena.run(list(_contest.LINEUP), "majority", n=[2, 50], k=[1, 20], repetitions=1)
     assert {row.mechanism for row in rows} >= set(lb.mechanisms.MECHANISMS)

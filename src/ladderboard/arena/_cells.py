@@ -80,7 +80,7 @@ _HEADS = ("mechanism", "error", "worst", "error·√n", "bias", "bias·√n", "c
 
 
 def markdown(cells: Sequence[Cell], left_out: Sequence[str] = ()) -> str:
-    """Return the cells as tables that can be read, and what was left out for being slow."""
+    """Return the cells as tables that can be read, and what was left out."""
     lines = [
         "# Mechanisms against analysts",
         "",
@@ -112,6 +112,6 @@ def markdown(cells: Sequence[Cell], left_out: Sequence[str] = ()) -> str:
         )
         lines.append(f"| {' | '.join(values)} |")
     if left_out:
-        lines += ["", "## Left out", "", "Too slow unless `--repetitions` is given:", ""]
+        lines += ["", "## Left out", "", "What is too slow plays if `--repetitions` is given.", ""]
         lines += [f"- {each}" for each in left_out]
     return "\n".join(lines) + "\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from importlib.util import find_spec
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ __all__ = ["arena_experiment"]
 _SIZES = ((1_000, 1_000), (10_000, 1_000), (10_000, 10_000))
 _QUICK_SIZES = ((200, 50), (1_000, 50))
 _REPETITIONS = 10
+_NEEDS = {"hyperparameter_search": ("sklearn", "scikit-learn")}
 _QUICK_REPETITIONS = 2
 
 
@@ -53,12 +55,12 @@ def arena_experiment(
     need_figures()
     study = Study(out, quick, repetitions, seed, workers, cluster, progress)
     makers = read_mechanisms(mechanisms or list(LINEUP))
-    players = read_analysts(analysts or analyst_names())
+    left_out: list[str] = []
+    players = read_analysts(analysts or _installed(left_out))
     sizes = _sizes(n, k, quick=quick)
     usual = study.repetitions or (_QUICK_REPETITIONS if quick else _REPETITIONS)
 
     patience = QUICK if quick else FULL
-    left_out: list[str] = []
 
     def count(label: str, name: str, n: int, k: int) -> int:
         if repetitions is not None:
@@ -86,6 +88,16 @@ def arena_experiment(
             if here:
                 draw_dots(study, f"arena-n{n_}-k{k_}", here)
     return study.written
+
+
+def _installed(left_out: list[str]) -> list[str]:
+    """Return the analysts by name, without those whose libraries are not installed."""
+    names = analyst_names()
+    for name, (module, package) in _NEEDS.items():
+        if name in names and find_spec(module) is None:
+            names.remove(name)
+            left_out.append(f"{name}: needs {package}")
+    return names
 
 
 def _sizes(n: Any, k: Any, *, quick: bool) -> list[tuple[int, int]]:
