@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.arena import _contest, _paper, _patience, _shifted
+from ladderboard.arena import _contest, _panels, _paper, _patience, _shifted
 from ladderboard.arena._cells import cells_of, markdown
 
 
@@ -156,6 +156,12 @@ def test_the_shifted_attack_climbs_the_ladder_and_not_the_shaky_one(tmp_path, mo
     cells = table(tmp_path / "table.csv")[3:]
     units = {cell["mechanism"]: float(cell["bias_units"]) for cell in cells}
     assert units["ladder_tiny"] > 4 > units["ladder"] > 2.2 > units["shaky_ladder"]
+
+
+def test_a_mechanism_looks_the_same_in_every_figure():
+    looks = _panels._looks(["ladder", "own", "other", "exact"])
+    assert looks["ladder"] == _panels._looks(["ladder"])["ladder"]
+    assert len(set(looks.values())) == 4
 
 
 def test_cells_of_a_row_that_asked_nothing_can_be_written():

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["COLOURS", "NOISE_COLOURS", "drawn", "need_figures"]
 
-# Okabe and Ito's colours, which colour-blind people can tell apart too.
+# Okabe and Ito's colours, which colour-blind people can tell apart too, and some more; markers
+# differ as well.
 COLOURS = (
     "#0072B2",
     "#E69F00",
@@ -24,11 +25,11 @@ COLOURS = (
     "#D55E00",
     "#56B4E9",
     "#CC79A7",
-    "#000000",
+    "#B8A800",
     "#7F7F7F",
     "#A6761D",
     "#5E3C99",
-    "#1B9E77",
+    "#000000",
 )
 # Noise in units of 1/sqrt(n), on the correlation.
 NOISE_COLOURS = {0.0: COLOURS[0], 1.0: COLOURS[1], 3.0: COLOURS[2]}

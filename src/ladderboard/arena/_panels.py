@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from ladderboard.arena._figure import COLOURS, drawn
+from ladderboard.arena._lineup import LINEUP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -80,16 +82,17 @@ def draw_against_k(
 
     sizes = sorted({cell.n for cell in cells})
     mechanisms = list(dict.fromkeys(cell.mechanism for cell in cells))
+    looks = _looks(mechanisms)
     across = min(3, len(sizes))
     down = -(-len(sizes) // across)
-    size = (1.2 + 2.8 * across if across > 1 else 5.5, 0.9 + 3.0 * down)
+    size = (1.2 + 2.8 * across if across > 1 else 6.8, 0.9 + 3.0 * down)
     with drawn(study, name, down, across, size, sharey=True) as (figure, axes):
         for axis in axes.flat[len(sizes) :]:
             axis.set_visible(False)
         for axis, n in zip(axes.flat, sizes, strict=False):
             unit = math.sqrt(n)
             extra(axis, n)
-            for at, mechanism in enumerate(mechanisms):
+            for mechanism, at in looks.items():
                 line = [cell for cell in cells if (cell.n, cell.mechanism) == (n, mechanism)]
                 axis.errorbar(
                     [cell.k for cell in line],
@@ -111,5 +114,16 @@ def draw_against_k(
             axis.xaxis.set_minor_formatter(NullFormatter())
         axes.flat[0].set_ylabel("bias of the last model, in units of 1/√n")
         handles, labels = axes.flat[0].get_legend_handles_labels()
-        columns = max(1, min(len(labels), int(size[0] * 10 / (8 + max(map(len, labels))))))
-        figure.legend(handles, labels, loc="outside upper center", ncols=columns)
+        if across == 1:
+            figure.legend(handles, labels, loc="outside right upper")
+        else:
+            columns = max(1, min(len(labels), int(size[0] * 10 / (8 + max(map(len, labels))))))
+            figure.legend(handles, labels, loc="outside upper center", ncols=columns)
+
+
+def _looks(mechanisms: Sequence[str]) -> dict[str, int]:
+    """Return which colour and marker each has: the same in all figures for those we know."""
+    order = list(LINEUP)
+    known = {name: at for at, name in enumerate(order)}
+    free = (at for at in count() if at >= len(known) or order[at] not in mechanisms)
+    return {name: known[name] if name in known else next(free) for name in mechanisms}
