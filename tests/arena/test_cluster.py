@@ -59,9 +59,10 @@ def cluster(tmp_path):
     elsewhere.mkdir()
     with ExitStack() as stack:
         where = ["--host", "127.0.0.1", "--port", address.rpartition(":")[2]]
-        stack.enter_context(started("scheduler", *where, cwd=elsewhere))
+        scheduler = stack.enter_context(started("scheduler", *where, cwd=elsewhere))
         worker = ["worker", address, "--host", "127.0.0.1", "--no-nanny", "--nthreads", "1"]
-        yield address, [stack.enter_context(started(*worker, cwd=elsewhere)) for _ in range(2)]
+        workers = [stack.enter_context(started(*worker, cwd=elsewhere)) for _ in range(2)]
+        yield address, scheduler, workers
 
 
 def untimed(rows):
@@ -69,7 +70,7 @@ def untimed(rows):
 
 
 def test_a_cluster_that_loses_a_worker_gives_the_same_rows(cluster, tmp_path, monkeypatch):
-    address, workers = cluster
+    address, _, workers = cluster
     (tmp_path / "own_code.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
@@ -95,6 +96,23 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_rows(cluster, tmp_path, mo
     assert workers[0].poll() == -signal.SIGKILL
     assert workers[1].poll() is None
     assert untimed(rows) == untimed(play())
+
+
+def test_a_scheduler_that_dies_is_one_sentence(cluster):
+    address, scheduler, _ = cluster
+
+    def slow(game):
+        time.sleep(0.5)
+
+    def kill_half_way():
+        _wait_until_busy(address)
+        scheduler.kill()
+
+    killer = threading.Thread(target=kill_half_way)
+    killer.start()
+    with pytest.raises(WorkersLost, match=f"The Dask scheduler at {address} is gone"):
+        lb.arena.run("exact", slow, n=100, k=1, repetitions=200, cluster=address)
+    killer.join()
 
 
 def _wait_until_busy(address):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import time
 from concurrent.futures import CancelledError
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["dask"]
 
+# What Dask says of its futures when the scheduler is lost.
+_CANCELLED = (CancelledError, asyncio.CancelledError)
 _CONNECT = 10  # seconds to find the scheduler, and again to find a worker
 _ALONE = 60  # seconds without a single worker until we give up
 _LOOK = 2  # seconds between two looks at the cluster while nothing arrives
@@ -57,6 +60,8 @@ def dask(tasks: Sequence[Task], address: str) -> Iterator[tuple[int, dict[str, A
             except TimeoutError:
                 seen = _still_there(client, address, seen)
                 continue
+            except _CANCELLED as error:
+                raise _gone(address) from error
             seen = time.monotonic()
             waiting -= finished
             for future, result in zip(finished, _results(client, finished, address), strict=True):
@@ -108,7 +113,7 @@ def _results(client: Any, finished: set[Any], address: str) -> list[dict[str, An
         results: list[dict[str, Any]] = client.gather(list(finished))
     except LadderboardError:
         raise
-    except (CancelledError, OSError) as error:
+    except (*_CANCELLED, OSError) as error:
         raise _gone(address) from error
     except ModuleNotFoundError as error:
         raise WorkersLost(f"A Dask worker lacks a module: {error}; install it there.") from error
