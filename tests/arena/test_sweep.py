@@ -80,9 +80,9 @@ def test_an_interrupt_leaves_what_is_finished(path):
     assert done == [1, -1, 2]
 
 
-def test_another_version_is_another_key(path, monkeypatch):
+def test_other_code_is_another_key(path, monkeypatch):
     sweep([Third(1)], here, kept_in=path)
-    monkeypatch.setattr(_task, "__version__", "99")
+    monkeypatch.setattr(_task, "build", lambda: "99")
     sweep([Third(1)], here, kept_in=path)
     assert done == [1, 1]
 

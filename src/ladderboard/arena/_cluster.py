@@ -8,7 +8,7 @@ import time
 from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any
 
-from ladderboard._version import __version__
+from ladderboard.arena._build import build
 from ladderboard.arena._parcel import open_and_run, pack
 from ladderboard.errors import LadderboardError, MissingDependency, WorkersLost
 
@@ -44,7 +44,7 @@ def dask(tasks: Sequence[Task], address: str) -> Iterator[tuple[int, dict[str, A
         futures = client.map(
             open_and_run,
             parcels,
-            version=__version__,
+            wanted=build(),
             pure=False,
             key="ladderboard",
             batch_size=500,

@@ -8,7 +8,7 @@ import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from ladderboard._version import __version__
+from ladderboard.arena._build import build
 from ladderboard.arena._identity import foreign_module
 from ladderboard.errors import InvalidSetting, MissingDependency, WorkersLost
 
@@ -43,12 +43,12 @@ def pack(tasks: Iterable[Task], *, with_code: bool) -> list[bytes]:
             ) from error
 
 
-def open_and_run(parcel: bytes, version: str) -> dict[str, Any]:
+def open_and_run(parcel: bytes, wanted: str) -> dict[str, Any]:
     """Run a task in a worker, on one thread."""
-    if version != __version__:
+    if wanted != build():
         raise WorkersLost(
-            f"A worker has Ladderboard {__version__}, and this is {version}; "
-            "install the same version everywhere."
+            f"A worker has Ladderboard {build()}, and this is {wanted}; "
+            "install the same everywhere, and restart workers after a change."
         )
     task: Task = pickle.loads(parcel)  # noqa: S301 - from the process that started us
     return task.run(threads=1)

@@ -15,7 +15,7 @@ from multiprocessing.context import SpawnContext, SpawnProcess
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ladderboard._version import __version__
+from ladderboard.arena._build import build
 from ladderboard.arena._parcel import open_and_run, pack
 from ladderboard.errors import WorkersLost
 
@@ -40,8 +40,7 @@ def processes(tasks: Sequence[Task], workers: int) -> Iterator[tuple[int, dict[s
     )
     try:
         places = {
-            executor.submit(open_and_run, parcel, __version__): at
-            for at, parcel in enumerate(parcels)
+            executor.submit(open_and_run, parcel, build()): at for at, parcel in enumerate(parcels)
         }
         for done in as_completed(places):
             yield places[done], done.result()

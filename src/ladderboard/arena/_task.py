@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ladderboard._version import __version__
+from ladderboard.arena._build import build
 from ladderboard.arena._identity import identity
 from ladderboard.arena._row import play
 
@@ -33,9 +33,9 @@ class Task(Protocol):
 
 
 def key_of(task: Task) -> str:
-    """Return the key under which a result is kept: another version has other keys."""
+    """Return the key under which a result is kept: other code has other keys."""
     # What JSON cannot hold is written as its repr: an address in it only means work done again.
-    written = json.dumps([__version__, task.describe()], sort_keys=True, default=repr)
+    written = json.dumps([build(), task.describe()], sort_keys=True, default=repr)
     return hashlib.blake2b(written.encode(), digest_size=16).hexdigest()
 
 
