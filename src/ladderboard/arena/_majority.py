@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from ladderboard._settings import number, whole
+from ladderboard.arena._crew import cores
 from ladderboard.arena._moments import LARGEST
 
 if TYPE_CHECKING:
@@ -77,15 +77,8 @@ def majority_attack(
     repetitions = whole("repetitions", repetitions, at_least=1)
     seed = whole("seed", seed, at_least=0, at_most=2**64 - 1)
     first = whole("first", first, at_least=0, at_most=2**62)
-    workers = _cores() if threads is None else whole("threads", threads, at_least=1)
+    workers = cores() if threads is None else whole("threads", threads, at_least=1)
     # numba is loaded when an attack is run, not when its name is.
     from ladderboard.arena._run import Run  # noqa: PLC0415
 
     return Run(n, k, sigma, seed).errors(first, repetitions, workers)
-
-
-def _cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

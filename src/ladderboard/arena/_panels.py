@@ -117,7 +117,7 @@ def draw_against_k(
         if across == 1:
             figure.legend(handles, labels, loc="outside right upper")
         else:
-            columns = max(1, min(len(labels), int(size[0] * 10 / (8 + max(map(len, labels))))))
+            columns = max(1, min(len(labels), int(size[0] * 13 / (8 + max(map(len, labels))))))
             figure.legend(handles, labels, loc="outside upper center", ncols=columns)
 
 
