@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ladderboard.analysts._game import Game
+    from ladderboard.mechanisms import Release
 
-__all__ = ["FEW", "ShiftedMajority"]
+__all__ = ["FEW", "ShiftedMajority", "ask_again", "listen"]
 
 FEW = 4  # too few to learn anything from
 
@@ -75,16 +76,29 @@ class ShiftedMajority(Analyst):
             easy.ask(game, walking.vote(), 0)
             return
         value = walking.open()
-        again = easy.ask(game, walking.beliefs.base, easy.size)
-        while again.improved and game.remaining > 1:
-            again = easy.ask(game, walking.beliefs.base, easy.size)  # luck in the noise
+        again = ask_again(game, easy, walking)
         tactic: Walking | Guessing = walking
         if again.score is not None:
-            if rule.drowns(walking.beliefs.hard):
-                tactic = Guessing(game, easy, rule)
-            tactic.listen()
+            tactic = listen(game, easy, walking)
         else:
             if rule.compare:
                 tactic = Guessing(game, easy, rule)
             tactic.climb(value if again.value is None else game.n * again.value)
         easy.ask(game, tactic.vote(), 0)
+
+
+def ask_again(game: Game, easy: EasySet, walking: Walking) -> Release:
+    """Ask the first model again: only a mechanism that speaks of every model has a score for it."""
+    again = easy.ask(game, walking.beliefs.base, easy.size)
+    while again.improved and game.remaining > 1:  # luck in the noise
+        again = easy.ask(game, walking.beliefs.base, easy.size)
+    return again
+
+
+def listen(game: Game, easy: EasySet, walking: Walking) -> Walking | Guessing:
+    """Spend all questions but one on a mechanism that speaks of every model."""
+    tactic: Walking | Guessing = walking
+    if walking.rule.drowns(walking.beliefs.hard):
+        tactic = Guessing(game, easy, walking.rule)
+    tactic.listen()
+    return tactic

@@ -11,6 +11,7 @@ from ladderboard.analysts._coins import Coins
 from ladderboard.analysts._easy_set import EasySet
 from ladderboard.analysts._guessing import Guessing
 from ladderboard.analysts._rule import Rule
+from ladderboard.analysts._shifted import FEW, ask_again, listen
 from ladderboard.analysts._walking import Walking
 
 if TYPE_CHECKING:
@@ -67,11 +68,20 @@ class SybilAttack(Analyst):
         """Open every account, climb every ladder, and ask the vote last."""
         easy = EasySet(game.known, game.n)
         rule = Rule.of(game.mechanism, game.n)
-        tactic: Walking | Guessing = Walking(game, easy, rule)
-        count = min(self.accounts, game.questions - 1)
+        walking = Walking(game, easy, rule)
+        tactic: Walking | Guessing = walking
+        if game.questions < FEW:
+            easy.ask(game, tactic.vote(), 0)
+            return
+        values = [walking.open()]
+        if ask_again(game, easy, walking).score is not None:
+            # Told of every model, one account hears as much as many.
+            easy.ask(game, listen(game, easy, walking).vote(), 0)
+            return
+        count = min(self.accounts, game.remaining)
         if rule.compare or rule.drowns(game.n - easy.size):
             tactic = Guessing(game, easy, rule)
-        values = [tactic.open(account) for account in range(count)]
+        values += [tactic.open(account) for account in range(1, count)]
         if not rule.compare and isinstance(tactic, Guessing):
             tactic = Walking(game, easy, rule, votes=tactic.votes)
         spare = game.remaining - 1
