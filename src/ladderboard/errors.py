@@ -14,6 +14,7 @@
     ├── BrokenLoss                     a custom loss returned something that is not a loss
     ├── BudgetSpent                    no question is left
     ├── SessionClosed                  the session was closed; it answers no more
+    ├── GameFailed                     a mechanism or an analyst broke down in a game
     ├── WorkersLost                    processes or a cluster that cannot be reached, or died
     └── MissingDependency (ImportError)  an optional part is not installed
 
@@ -26,6 +27,7 @@ from __future__ import annotations
 __all__ = [
     "BrokenLoss",
     "BudgetSpent",
+    "GameFailed",
     "InvalidInput",
     "InvalidLabels",
     "InvalidPredictions",
@@ -106,6 +108,10 @@ class BudgetSpent(LadderboardError):
 
 class SessionClosed(LadderboardError):
     """The session was closed; it answers no more questions."""
+
+
+class GameFailed(LadderboardError):
+    """A mechanism or an analyst broke down in a game; the message says which, and where."""
 
 
 class WorkersLost(LadderboardError):

@@ -1,15 +1,15 @@
 """The arena: who may play, in which order, and the same rows whoever does the work."""
 
 import dataclasses
-import math
 import subprocess
 import sys
 
 import pytest
 
 import ladderboard as lb
-from ladderboard.arena import Row, run
-from ladderboard.errors import InvalidSetting
+from ladderboard.arena import run
+from ladderboard.errors import GameFailed, InvalidSetting
+from ladderboard.mechanisms import Teller
 
 OWN = """
 from dataclasses import dataclass
@@ -97,7 +97,7 @@ def test_processes_give_the_same_rows():
         (lambda n, k: lb.Ladder(step=1 / n), "<lambda>"),
         ({"mine": "exact"}, "mine"),
         ([{"mine": lb.Exact}], "mine"),
-        ("own_entrants:Own", "Own"),
+        ("own_entrants:Own", "own"),
         ("own_entrants:made", "made"),
         ("own_entrants:by_size", "by_size"),
         ("short=own_entrants:by_size", "short"),
@@ -127,12 +127,12 @@ def test_whatever_may_be_an_analyst(own, analyst, label):
         ("laddder", guess, r"no mechanism named 'laddder'; there is bootstrap_ladder, .*ladder"),
         ("exact", "majorty", r"no analyst named 'majorty'; there is .*majority.*, and module:name"),
         ("no_such_module:Own", guess, "no module named 'no_such_module', neither installed nor in"),
-        ("own_entrants:Oww", guess, r"has no 'Oww'; there is .*made, Own, by_size, guess"),
+        ("own_entrants:Oww", guess, r"has no 'Oww'; there is made, Own, by_size, guess"),
         ("own_entrants:number", guess, "A mechanism here is a Mechanism, a function"),
         ("broken_entrants:Own", guess, "broken_entrants cannot be imported: No module named"),
         ("own entrants:Own", guess, "is named module:name"),
         (lb.Ladder, guess, "Ladder cannot be made without settings"),
-        (lambda n: lb.Exact(), guess, r"cannot be called with \(n, k\)"),
+        (lambda n: lb.Exact(), guess, r"fails when it is called with \(n, k\)"),
         (lambda n, k: 7, guess, r"must return a Mechanism for \(n, k\) = \(100, 10\); got 7"),
         (7, guess, "A mechanism here is a Mechanism, a function"),
         ([], guess, "at least one mechanism"),
@@ -157,12 +157,39 @@ def test_wrong_numbers_are_refused_by_name(wrong):
         run("exact", guess, **{**SIZE, **wrong})
 
 
-def test_an_analyst_that_asks_nothing_has_no_score():
-    (row, _) = run("exact", {"silent": lambda game: None}, **SIZE)
-    assert row.asked == 0
-    assert math.isnan(row.bias)
-    assert row.write()["bias"] is None
-    assert math.isnan(Row.read(row.write()).leaderboard_error)
+def broken(game):
+    game.ask(game.rng.integers(0, 2, game.n))
+    return 1 / 0
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "analyst", "sentence"),
+    [
+        ("exact", {"silent": lambda game: None}, "silent against exact.*asked no question"),
+        (
+            "exact",
+            broken,
+            r"broken against exact, n=100, k=10, repetition .: .*\(test_run.py, line",
+        ),
+        ("exact", {"quits": lambda game: sys.exit(3)}, "quits against exact.*SystemExit: 3"),
+    ],
+)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_game_that_fails_says_which(mechanism, analyst, sentence, workers):
+    with pytest.raises(GameFailed, match=sentence):
+        run(mechanism, analyst, **SIZE, workers=workers)
+
+
+@pytest.mark.parametrize("said", [float("nan"), float("inf"), "hello"])
+def test_a_mechanism_that_talks_nonsense_is_named(said):
+    class Odd(Teller):
+        name = "odd"
+
+        def score(self, risk, draws):
+            return said
+
+    with pytest.raises(GameFailed, match="majority against odd"):
+        run(Odd, "majority", **SIZE)
 
 
 def test_a_script_without_a_guard_works_with_several_workers(tmp_path):

@@ -106,7 +106,7 @@ def test_the_majority_attack_for_machines():
     [
         (["attack", "majority", "--n", "0", "--k", "1"], "n must be a whole number"),
         (["attack", "majority", "--n", "9", "--k", "1", "--sigma", "-1"], "sigma must be"),
-        (["experiment", "arena", "--n", "1.5", "--k", "1"], "--n takes whole numbers"),
+        (["experiment", "arena", "--mechanism", "=exact"], "A label goes before the ="),
         (["experiment", "arena", "--n", "100"], "n and k go together"),
         (["experiment", "arena", "--mechanism", "laddder"], "there is bootstrap_ladder"),
         (["experiment", "arena", "--analyst", "nowhere:play"], "no module named 'nowhere'"),
@@ -118,6 +118,15 @@ def test_the_majority_attack_for_machines():
 def test_what_cannot_be_done_is_one_line(words, sentence, tmp_path):
     out = ["--out", tmp_path / "out"] if words[0] == "experiment" else []
     assert sentence in refused(ladderboard(*words, *out))
+
+
+def test_numbers_are_read_as_people_type_them():
+    done = ladderboard("attack", "majority", "--n", "1e3", "--k", "1_0", "--repetitions", "1")
+    assert "n = 1,000, k = 10" in done.stdout
+    assert "1 repetition\n" in done.stdout
+    done = ladderboard("attack", "majority", "--n", "1.5", "--k", "10")
+    assert done.returncode == 2
+    assert "A whole number is wanted, as in 1000 or 1e3; got '1.5'" in done.stderr
 
 
 def test_out_must_be_a_directory(tmp_path):

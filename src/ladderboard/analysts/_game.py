@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard import _settings
-from ladderboard.errors import BudgetSpent
+from ladderboard.errors import BudgetSpent, InvalidRisk
 from ladderboard.mechanisms import leaderboard_error
 
 if TYPE_CHECKING:
@@ -101,6 +101,12 @@ class Game:
         else:
             risk = world.risk(model)
             release = session.ask(risk=risk, training=training)
+        for said in (release.value, release.score):
+            if said is not None and not math.isfinite(said):
+                raise InvalidRisk(
+                    f"{self.mechanism.name} said {said} about question {self.asked + 1}; "
+                    "what is said is a finite number, or None."
+                )
         self._note(account, true_risk, risk, release)
         return release
 

@@ -76,7 +76,23 @@ def _std(values: Any) -> float:
     return float(values.std(ddof=1)) if len(values) > 1 else 0.0
 
 
-_HEADS = ("mechanism", "error", "worst", "error·√n", "bias", "bias·√n", "changes", "seconds", "")
+def _with_spread(mean: float, std: float, games: int) -> str:
+    """Write a mean and its standard deviation, of which a single game has none."""
+    return f"{mean:.4f} ± {std:.4f}" if games > 1 else f"{mean:.4f}"
+
+
+_HEADS = (
+    "mechanism",
+    "games",
+    "error",
+    "worst",
+    "error·√n",
+    "bias",
+    "bias·√n",
+    "changes",
+    "seconds",
+    "",
+)
 
 
 def markdown(cells: Sequence[Cell], left_out: Sequence[str] = ()) -> str:
@@ -87,6 +103,8 @@ def markdown(cells: Sequence[Cell], left_out: Sequence[str] = ()) -> str:
         "*error* is the leaderboard error (Definition 1 of the paper), mean ± standard deviation",
         "over the repetitions; *bias* is how much better the analyst's last model looks on the",
         "holdout than it is; *changes* is how often the board moved; *seconds* is for one game.",
+        "The error compares the board with the best true risk so far, the bias is about the last",
+        "model alone: an attack may end with a model that looks far better than the board says.",
     ]
     before = None
     for cell in cells:
@@ -100,11 +118,12 @@ def markdown(cells: Sequence[Cell], left_out: Sequence[str] = ()) -> str:
                 f"|---{'|---:' * (len(_HEADS) - 2)}|---|",
             ]
         values = (
-            cell.mechanism,
-            f"{cell.error_mean:.4f} ± {cell.error_std:.4f}",
+            cell.mechanism.replace("|", "\\|"),
+            f"{cell.repetitions}",
+            _with_spread(cell.error_mean, cell.error_std, cell.repetitions),
             f"{cell.error_worst:.4f}",
             f"{cell.error_units:.2f}",
-            f"{cell.bias_mean:.4f} ± {cell.bias_std:.4f}",
+            _with_spread(cell.bias_mean, cell.bias_std, cell.repetitions),
             f"{cell.bias_units:.2f}",
             f"{cell.changes_mean:.1f}",
             f"{cell.seconds_mean:.2g}",
@@ -112,6 +131,5 @@ def markdown(cells: Sequence[Cell], left_out: Sequence[str] = ()) -> str:
         )
         lines.append(f"| {' | '.join(values)} |")
     if left_out:
-        lines += ["", "## Left out", "", "What is too slow plays if `--repetitions` is given.", ""]
-        lines += [f"- {each}" for each in left_out]
+        lines += ["", "## Left out", "", *(f"- {each}" for each in left_out)]
     return "\n".join(lines) + "\n"

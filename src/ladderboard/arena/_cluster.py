@@ -22,7 +22,7 @@ __all__ = ["dask"]
 # What Dask says of its futures when the scheduler is lost.
 _CANCELLED = (CancelledError, asyncio.CancelledError)
 _CONNECT = 10  # seconds to find the scheduler, and again to find a worker
-_ALONE = 60  # seconds without a single worker until we give up
+_ALONE = 30  # seconds without a single worker until we give up
 _LOOK = 2  # seconds between two looks at the cluster while nothing arrives
 
 

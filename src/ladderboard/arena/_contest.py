@@ -71,7 +71,10 @@ def arena_experiment(
             return 1  # asked for by name
         if not games:
             where = f"n = {n:,}, k = {k:,}"
-            left_out.append(f"{name} against {label} at {where}: about {seconds:.0f} s a game")
+            left_out.append(
+                f"{name} against {label} at {where}: about {seconds:.0f} s a game; "
+                "it plays if `--repetitions` is given"
+            )
         return games
 
     tasks = matches(makers, players, sizes, count, study.seed)
@@ -96,7 +99,7 @@ def _installed(left_out: list[str]) -> list[str]:
     for name, (module, package) in _NEEDS.items():
         if name in names and find_spec(module) is None:
             names.remove(name)
-            left_out.append(f"{name}: needs {package}")
+            left_out.append(f"{name}: needs `pip install {package}`")
     return names
 
 

@@ -10,7 +10,7 @@ from ladderboard import _settings
 from ladderboard.analysts import ANALYSTS, Analyst
 from ladderboard.arena._found import find
 from ladderboard.arena._lineup import LINEUP
-from ladderboard.errors import InvalidSetting
+from ladderboard.errors import InvalidSetting, LadderboardError
 from ladderboard.mechanisms import MECHANISMS, Mechanism
 
 if TYPE_CHECKING:
@@ -88,20 +88,24 @@ def _read(given: Any, read: Callable[[Any], tuple[str, T]], kind: str, rule: str
 
 
 def _labelled(text: str) -> tuple[str, str]:
-    """Split ``LABEL=module:name``; without a label, a short one is made of what is there."""
+    """Split ``LABEL=module:name``; without a label it is empty."""
     label, equals, rest = text.partition("=")
-    return (label, rest) if equals else (text.rpartition(":")[2], text)
+    if equals and not label.strip():
+        raise InvalidSetting(f"A label goes before the =, as in mine=exact; got {text!r}.")
+    return (label, rest) if equals else ("", text)
 
 
 def _maker(given: Any) -> tuple[str, Maker]:
     if isinstance(given, str):
         label, text = _labelled(given)
         if ":" in text:
-            return label, _maker(find(text, _may_be_mechanism))[1]
+            thing = find(text, _may_be_mechanism)
+            own, maker = _maker(thing)
+            return label or _found_name(thing, own, text), maker
         if text in LINEUP:
-            return label, LINEUP[text]
+            return label or text, LINEUP[text]
         if text in MECHANISMS:
-            return label, _maker(MECHANISMS[text])[1]
+            return label or text, _maker(MECHANISMS[text])[1]
         raise InvalidSetting(
             f"There is no mechanism named {_settings.shown(text)}; "
             f"there is {', '.join(sorted({*LINEUP, *MECHANISMS}))}, and module:name for your own."
@@ -123,10 +127,12 @@ def _checked(function: Callable[[int, int], Any]) -> Maker:
         name = getattr(function, "__name__", "the function")
         try:
             made = function(n, k)
-        except TypeError as error:
+        except LadderboardError:
+            raise
+        except Exception as error:
             raise InvalidSetting(
-                f"{name} cannot be called with (n, k), the size of the holdout and the number "
-                f"of questions: {error}."
+                f"{name} fails when it is called with (n, k), the size of the holdout and the "
+                f"number of questions: {type(error).__name__}: {error}."
             ) from error
         if not isinstance(made, Mechanism):
             raise InvalidSetting(
@@ -142,13 +148,15 @@ def _analyst(given: Any) -> tuple[str, Analyst]:
     if isinstance(given, str):
         label, text = _labelled(given)
         if ":" in text:
-            return label, _analyst(find(text, _may_be_analyst))[1]
+            thing = find(text, _may_be_analyst)
+            own, found = _analyst(thing)
+            return label or _found_name(thing, own, text), found
         if text not in ANALYSTS:
             raise InvalidSetting(
                 f"There is no analyst named {_settings.shown(text)}; "
                 f"there is {', '.join(sorted(ANALYSTS))}, and module:name for your own."
             )
-        return label, _made(ANALYSTS[text])
+        return label or text, _made(ANALYSTS[text])
     if isinstance(given, type) and issubclass(given, Analyst):
         given = _made(given)
     if isinstance(given, Analyst):
@@ -167,6 +175,11 @@ def _made(kind: type[T]) -> T:
             f"{kind.__name__} cannot be made without settings ({error}); give one that is made, "
             "or a function that makes it."
         ) from None
+
+
+def _found_name(thing: Any, own: str, text: str) -> str:
+    """Return the label of a found thing: of a class its own name, of others what was typed."""
+    return own if isinstance(thing, type) else text.rpartition(":")[2]
 
 
 def _name(thing: Mechanism | Analyst) -> str:

@@ -36,7 +36,17 @@ def find(text: str, fits: Callable[[Any], bool]) -> Any:
     found: Any = _module(module_name)
     for part in name.split("."):
         if not hasattr(found, part):
-            names = [each for each in vars(found) if each[0] != "_" and fits(vars(found)[each])]
+            names = [
+                each
+                for each, thing in vars(found).items()
+                if each[0] != "_"
+                and fits(thing)
+                # Not what the module itself has imported.
+                and (
+                    not hasattr(thing, "__qualname__")
+                    or getattr(thing, "__module__", module_name) == module_name
+                )
+            ]
             there_is = f"there is {', '.join(names)}" if names else "nothing in it would do"
             raise InvalidSetting(f"Module {module_name} has no {name!r}; {there_is}.")
         found = getattr(found, part)

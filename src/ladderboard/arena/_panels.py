@@ -65,7 +65,10 @@ def draw_dots(study: Study, name: str, cells: Sequence[Cell]) -> None:
         axes.flat[0].set_yticks(range(len(mechanisms)), mechanisms)
         axes.flat[0].set_ylim(len(mechanisms) - 0.5, -0.5)
         where = f"n = {cells[0].n:,}, k = {cells[0].k:,}"
-        figure.supxlabel(f"in units of 1/√n ({where})", fontsize=9)
+        figure.supxlabel(
+            f"in units of 1/√n, compressed beyond 2 ({where}); bars: one standard deviation",
+            fontsize=9,
+        )
         handles, labels = axes.flat[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper center", ncols=2)
 
@@ -112,7 +115,9 @@ def draw_against_k(
             if len(ks) <= _FEW_TICKS:
                 axis.set_xticks(ks, [f"{k:,}" for k in ks], fontsize=8)
             axis.xaxis.set_minor_formatter(NullFormatter())
-        axes.flat[0].set_ylabel("bias of the last model, in units of 1/√n")
+        axes.flat[0].set_ylabel(
+            "bias of the last model, in units of 1/√n\n(bars: one standard deviation)"
+        )
         handles, labels = axes.flat[0].get_legend_handles_labels()
         if across == 1:
             figure.legend(handles, labels, loc="outside right upper")

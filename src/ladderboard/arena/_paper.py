@@ -132,6 +132,9 @@ def _measure(
         for n, k, level in cells
         for first, last in pairwise([*starts, count])
     ]
+    if study.cluster is None:
+        # Compiled here, where workers find it in the cache, and not by each of them at once.
+        majority_attack(1, 1, repetitions=1)
     found = study.do(tasks, "majority attack")
     table = {}
     for at, cell in enumerate(cells):
@@ -187,6 +190,9 @@ def _key(figure: Any, lines: list[tuple[str, str]], columns: int) -> None:
     figure.legend(handles=handles, loc="outside upper center", ncols=columns)
 
 
+_BARS = "bars: one standard deviation of the repetitions"
+
+
 def _draw_queries(study: Study, rows: list[dict[str, Any]]) -> None:
     sizes = sorted({row["n"] for row in rows})
     with drawn(study, "queries", 2, 2, (7.5, 6.2)) as (figure, axes):
@@ -202,7 +208,7 @@ def _draw_queries(study: Study, rows: list[dict[str, Any]]) -> None:
                 axis.plot(fine, exact, color=colour, linewidth=1)
             axis.set(xscale="log", title=f"n = {n:,}")
             axis.axhline(0.5, color="#444444", linewidth=0.8, linestyle=":")
-        figure.supxlabel("number of queries k", fontsize=9)
+        figure.supxlabel(f"number of queries k ({_BARS})", fontsize=9)
         figure.supylabel("error of the majority vote on the holdout (0.5 is honest)", fontsize=9)
         labels = {0.0: "no noise", 1.0: "σ = 1/√n", 3.0: "σ = 3/√n"}
         _key(figure, [(colour, labels[level]) for level, colour in NOISE_COLOURS.items()], 5)
@@ -219,8 +225,8 @@ def _draw_noise(study: Study, rows: list[dict[str, Any]]) -> None:
                 fine = np.linspace(0, _level(line[-1]), 60).tolist()
                 exact = [majority_attack_moments(n, k, x / math.sqrt(n))[0] for x in fine]
                 axis.plot(fine, exact, color=colour, linewidth=1)
-            axis.set(title=f"n = {n:,}", ylim=(None, 0.51))
+            axis.set(title=f"n = {n:,}", ylim=(None, 0.515))
             axis.axhline(0.5, color="#444444", linewidth=0.8, linestyle=":")
-        figure.supxlabel("noise σ on the correlation, in units of 1/√n", fontsize=9)
+        figure.supxlabel(f"noise σ on the correlation, in units of 1/√n ({_BARS})", fontsize=9)
         figure.supylabel("error of the majority vote", fontsize=9)
         _key(figure, [(c, f"k = {k:,}") for k, c in zip(ks, _K_SHADES, strict=True)], 5)

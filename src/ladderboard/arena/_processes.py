@@ -46,7 +46,8 @@ def processes(tasks: Sequence[Task], workers: int) -> Iterator[tuple[int, dict[s
             yield places[done], done.result()
     except BrokenProcessPool:
         raise WorkersLost(
-            "A worker process died, perhaps for lack of memory; run again with fewer workers."
+            "A worker process died: for lack of memory, or ended by code in a game. Run again with "
+            "fewer workers; what is finished is not done again."
         ) from None
     except BaseException:
         # An interrupt or a failure: what they are at would only be thrown away.

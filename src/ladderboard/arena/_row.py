@@ -6,10 +6,13 @@ import hashlib
 import json
 import math
 import time
+import traceback
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ladderboard._version import __version__
+from ladderboard.errors import GameFailed, MissingDependency
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,6 +58,17 @@ class Row:
         return cls(**values)
 
 
+def _place(error: BaseException) -> str:
+    """Return the last line of somebody else's code on the way to an error, or else of ours."""
+    import sysconfig  # noqa: PLC0415 - slow to load, and seldom needed
+
+    not_theirs = (str(Path(__file__).parents[1]), *set(sysconfig.get_paths().values()))
+    frames = traceback.extract_tb(error.__traceback__)
+    theirs = [frame for frame in frames if not frame.filename.startswith(not_theirs)]
+    last = (theirs or frames)[-1]
+    return f"{Path(last.filename).name}, line {last.lineno}"
+
+
 def row_seed(seed: int, analyst: str, n: int, k: int, repetition: int) -> int:
     """Return the seed of one repetition.
 
@@ -78,7 +92,16 @@ def play(
     """Play one repetition."""
     own = row_seed(seed, names[1], n, k, repetition)
     start = time.perf_counter()
-    score = analyst.meet(mechanism, n=n, questions=k, seed=own)
+    game = f"{names[1]} against {names[0]}, n={n}, k={k}, repetition {repetition}"
+    try:
+        score = analyst.meet(mechanism, n=n, questions=k, seed=own)
+    except MissingDependency:
+        raise
+    except (Exception, SystemExit) as error:
+        # In a worker the traceback stays behind, so the sentence says where it happened.
+        raise GameFailed(f"{game}: {type(error).__name__}: {error} ({_place(error)})") from error
+    if not score.asked:
+        raise GameFailed(f"{game}: the analyst asked no question.")
     return Row(
         *names,
         n=n,

@@ -34,9 +34,7 @@ class Store:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = path.open("a+b")
         except OSError as error:
-            raise InvalidSetting(
-                f"Results cannot be written to {path}: {error.strerror}."
-            ) from None
+            raise _cannot_write(path, error) from None
         try:
             _lock(self._file.fileno(), path)
             self._read()
@@ -53,7 +51,8 @@ class Store:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._file.close()
+        with suppress(OSError):  # every result was flushed, or its failure was told of
+            self._file.close()
 
     def _read(self) -> None:
         self._file.seek(0)
@@ -71,9 +70,16 @@ class Store:
         """Append one result; it is with the operating system when this returns."""
         key = key_of(task)
         entry = {"key": key, "task": task.describe(), "result": result}
-        self._file.write(json.dumps(entry, allow_nan=False, default=repr).encode() + b"\n")
-        self._file.flush()
+        try:
+            self._file.write(json.dumps(entry, allow_nan=False, default=repr).encode() + b"\n")
+            self._file.flush()
+        except OSError as error:
+            raise _cannot_write(self.path, error) from None
         self.results[key] = result
+
+
+def _cannot_write(path: Path, error: OSError) -> InvalidSetting:
+    return InvalidSetting(f"Results cannot be written to {path}: {error.strerror}.")
 
 
 def _lock(descriptor: int, path: Path) -> None:

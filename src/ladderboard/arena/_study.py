@@ -54,10 +54,13 @@ class Study:
     def write(self, name: str, content: bytes | str) -> None:
         """Write a file whole or not at all."""
         path = Path(self.out) / name
-        path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_name(f".{path.name}.unfinished")
-        unfinished.write_bytes(content.encode() if isinstance(content, str) else content)
-        os.replace(unfinished, path)  # noqa: PTH105 - the same, and it says what it does
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            unfinished.write_bytes(content.encode() if isinstance(content, str) else content)
+            os.replace(unfinished, path)  # noqa: PTH105 - the same, and it says what it does
+        except OSError as error:
+            raise InvalidSetting(f"{path} cannot be written: {error.strerror}.") from None
         self.written.append(path)
 
     def write_csv(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:

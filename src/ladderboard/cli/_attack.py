@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from ladderboard.cli._numbers import whole
+
 __all__ = ["app"]
 
 app = typer.Typer(
@@ -22,8 +24,10 @@ def _attack() -> None:
 @app.command()
 def majority(
     *,
-    n: Annotated[int, typer.Option(help="How many examples the holdout has.")],
-    k: Annotated[int, typer.Option(help="How many random models the attack asks about.")],
+    n: Annotated[int, typer.Option(parser=whole, help="How many examples the holdout has.")],
+    k: Annotated[
+        int, typer.Option(parser=whole, help="How many random models the attack asks about.")
+    ],
     sigma: Annotated[
         float,
         typer.Option(
@@ -31,7 +35,9 @@ def majority(
             "1 - 2 risk as in the paper; on the risk it is half as much."
         ),
     ] = 0.0,
-    repetitions: Annotated[int, typer.Option(help="How many attacks to simulate.")] = 100,
+    repetitions: Annotated[
+        int, typer.Option(parser=whole, help="How many attacks to simulate.")
+    ] = 100,
     seed: Annotated[int, typer.Option(help="The same seed gives the same errors.")] = 0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON, with every error, for machines.")
@@ -65,9 +71,10 @@ def majority(
         }
         typer.echo(json.dumps(found))
         return
+    times = "repetition" if repetitions == 1 else "repetitions"
     spread = "-" if std is None else f"{std:.5f}"
     typer.echo(f"Majority attack: n = {n:,}, k = {k:,}, sigma = {sigma:g} (risk: {sigma / 2:g})")
     typer.echo(f"{'':<12}{'mean error':>12}{'std':>12}")
-    typer.echo(f"{'simulated':<12}{mean:>12.5f}{spread:>12}   {repetitions} repetitions")
+    typer.echo(f"{'simulated':<12}{mean:>12.5f}{spread:>12}   {repetitions} {times}")
     typer.echo(f"{'exact':<12}{exact_mean:>12.5f}{exact_std:>12.5f}")
     typer.echo(f"The holdout flatters the vote by {0.5 - exact_mean:.5f}; its true error is 0.5.")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ladderboard.errors import InvalidSetting
+from ladderboard.cli._numbers import several
 
 __all__ = ["app"]
 
@@ -93,21 +93,30 @@ def arena(
     mechanism: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="NAME",
             help="A mechanism by name, or module:name for one of your own, or LABEL=module:name; "
-            "may be given several times. All that are known by name if left out."
+            "may be given several times. All that are known by name if left out.",
         ),
     ] = None,
     analyst: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="NAME",
             help="An analyst by name, or module:name for one of your own, or LABEL=module:name; "
-            "may be given several times. All that are known by name if left out."
+            "may be given several times. All that are known by name if left out.",
         ),
     ] = None,
     n: Annotated[
-        str | None, typer.Option(help="Examples in the holdout; several with commas between.")
+        str | None,
+        typer.Option(
+            metavar="N[,N...]",
+            help="Examples in the holdout, several with commas between; goes with --k.",
+        ),
     ] = None,
-    k: Annotated[str | None, typer.Option(help="Questions; several with commas between.")] = None,
+    k: Annotated[
+        str | None,
+        typer.Option(metavar="K[,K...]", help="Questions, several with commas between."),
+    ] = None,
     cluster: Cluster = None,
     workers: Workers = None,
     quick: Quick = False,
@@ -122,8 +131,8 @@ def arena(
         out,
         mechanisms=mechanism,
         analysts=analyst,
-        n=_several("--n", n),
-        k=_several("--k", k),
+        n=several(n),
+        k=several(k),
         cluster=cluster,
         workers=workers,
         quick=quick,
@@ -150,18 +159,3 @@ def _stopping_well(out: Path) -> Iterator[None]:
             err=True,
         )
         raise typer.Exit(130) from None
-
-
-def _several(option: str, text: str | None) -> list[int] | None:
-    """Read whole numbers with commas between, also written as 1e4."""
-    if text is None:
-        return None
-    try:
-        read = [float(each.replace("_", "")) for each in text.split(",")]
-        if all(each.is_integer() for each in read):
-            return [int(each) for each in read]
-    except ValueError:
-        pass
-    raise InvalidSetting(
-        f"{option} takes whole numbers with commas between, as in 1000,10000; got {text!r}."
-    )
