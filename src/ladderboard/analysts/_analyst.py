@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ladderboard import _settings
 from ladderboard.analysts._coins import Coins
 from ladderboard.analysts._game import Game, Score
-from ladderboard.errors import BudgetSpent
+from ladderboard.errors import BudgetSpent, InvalidSetting
+from ladderboard.mechanisms import Mechanism
 from ladderboard.tape import NumpyTape
 
 if TYPE_CHECKING:
     from ladderboard.analysts._world import World
-    from ladderboard.mechanisms import Mechanism
 
 __all__ = ["Analyst"]
 
@@ -54,6 +55,11 @@ class Analyst(ABC):
 
     def meet(self, mechanism: Mechanism, *, n: int, questions: int, seed: int = 0) -> Score:
         """Play one game against a mechanism and return the score."""
+        seed = _settings.whole("seed", seed, at_least=0)
+        if not isinstance(mechanism, Mechanism):
+            raise InvalidSetting(
+                f"An analyst meets a Mechanism, as in lb.Exact(); got {_settings.shown(mechanism)}."
+            )
         hidden, own = np.random.SeedSequence(seed).spawn(2)
         game = Game(
             self.world(n, np.random.default_rng(hidden)),

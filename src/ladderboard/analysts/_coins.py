@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from ladderboard.errors import InvalidPredictions
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Coins", "Easy"]
+__all__ = ["Coins", "Easy", "part_of"]
 
 
 class Easy(NamedTuple):
@@ -22,6 +23,12 @@ class Easy(NamedTuple):
 
     until: int
     labels: NDArray[np.uint64]
+
+
+def part_of(easy: float, n: int) -> int:
+    """Return how many of n labels are easy; 0.29 of 100 are 29, whatever the product rounds to."""
+    part = _settings.number("easy", easy, at_least=0, at_most=1)
+    return min(math.floor(part * n + 1e-9), n)
 
 
 class Coins(World):
@@ -43,7 +50,7 @@ class Coins(World):
 
     def __init__(self, n: int, rng: np.random.Generator, *, easy: float = 0.0) -> None:
         self.n = _settings.whole("n", n, at_least=1)
-        self.easy = int(_settings.number("easy", easy, at_least=0, at_most=1) * self.n)
+        self.easy = part_of(easy, self.n)
         flips = rng.integers(0, 2**64, words_for(self.n), dtype=np.uint64)
         self._labels = flips & ones_until(self.n, self.n)
         self._easy = ones_until(self.easy, self.n)

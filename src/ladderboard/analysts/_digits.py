@@ -103,7 +103,7 @@ def _make(
     pixels = padded[chosen[:, None, None], rows[:, :, None], columns[:, None, :]]
     pixels = pixels + np.float32(noise) * rng.standard_normal(pixels.shape, dtype=np.float32)
     pixels = np.clip(pixels, 0, _DARKEST).reshape(len(chosen), -1)
-    return Images(pixels, images.digits[chosen])
+    return _kept(Images(pixels, images.digits[chosen]))
 
 
 def _wrong(model: Any, images: Images) -> NDArray[np.bool_]:
@@ -127,7 +127,15 @@ def _halves() -> tuple[Images, Images]:
     order = np.random.default_rng(0).permutation(len(digits))
     training, other = np.array_split(order, 2)
     pixels = pixels.astype(np.float32)
-    return Images(pixels[training], digits[training]), Images(pixels[other], digits[other])
+    halves = [Images(pixels[half], digits[half]) for half in (training, other)]
+    return _kept(halves[0]), _kept(halves[1])
+
+
+def _kept(images: Images) -> Images:
+    """Return images that nobody can write to: some are shared by all games."""
+    for array in images:
+        array.flags.writeable = False
+    return images
 
 
 # The same for every game: only the holdout is drawn anew.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard import _settings
@@ -50,8 +51,9 @@ class Game:
         rng: np.random.Generator,
     ) -> None:
         self.n = world.n
-        self.questions = _settings.whole("questions", questions, at_least=1)
         self.mechanism = mechanism  # settings are public: an attack that needs them secret is none
+        self._questions = _settings.whole("questions", questions, at_least=1)
+        self._over = False
         self.known = world.known
         self.rng = rng
         self._world = world
@@ -63,6 +65,11 @@ class Game:
         self._board: float | None = None
         self._changes = 0
         self._last_bias = math.nan
+
+    @property
+    def questions(self) -> int:
+        """How many questions there are in all."""
+        return self._questions
 
     @property
     def asked(self) -> int:
@@ -84,6 +91,8 @@ class Game:
         account
             Who asks. Every account has a ladder of its own.
         """
+        if self._over:
+            raise BudgetSpent("The game is over; the score was told.")
         if not self.remaining:
             raise BudgetSpent(f"All {self.questions} questions have been asked.")
         session = self._sessions.get(account)
@@ -91,6 +100,8 @@ class Game:
             session = self.mechanism.start(n=self.n, tape=self._tape, ladder=account)
             self._sessions[account] = session
         world = self._world
+        # Read once: what is judged in truth and on the holdout is one and the same model.
+        model = world.read(model)
         true_risk = world.true_risk(model)
         # As much training data as one likes: the training loss of a model is its true risk.
         training = true_risk if self.mechanism.needs_training else None
@@ -128,14 +139,18 @@ class Game:
         return min(self._values.values()) if before == self._board else self._board
 
     def score(self) -> Score:
-        """End the game and tell how it went."""
-        if not self.asked:
-            return Score(math.nan, math.nan, 0, 0)
-        told = [value for value in self._released if value is not None]
-        if told:
-            error = leaderboard_error(self._true_risks, told)
-        else:
-            # Nothing was told until now, so only the last word can be wrong.
-            last = [session.close() for session in self._sessions.values()]
-            error = abs(min(self._true_risks) - min(value for value in last if value is not None))
-        return Score(error, self._last_bias, self._changes, self.asked)
+        """End the game and tell how it went; no question is answered afterwards."""
+        self._over = True
+        return Score(self._error(), self._last_bias, self._changes, self.asked)
+
+    def _error(self) -> float:
+        """Return Definition 1 over what was told; NaN if nothing ever was."""
+        said = [at for at, value in enumerate(self._released) if value is not None]
+        if said:
+            best = list(accumulate(self._true_risks, min))
+            told = [value for value in self._released if value is not None]
+            return leaderboard_error([best[at] for at in said], told)
+        # Nothing was told until now, so only the last word can be wrong.
+        last = [session.close() for session in self._sessions.values()]
+        words = [value for value in last if value is not None]
+        return abs(min(self._true_risks) - min(words)) if words else math.nan

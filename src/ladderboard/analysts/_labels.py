@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ladderboard import _settings
+from ladderboard.analysts._coins import part_of
 from ladderboard.analysts._world import World
 from ladderboard.losses import Loss, ZeroOne
 
@@ -64,7 +65,7 @@ class Labels(World):
         self.n = _settings.whole("n", n, at_least=1)
         self.classes = _settings.whole("classes", classes, at_least=2)
         self.loss = ZeroOne() if loss is None else loss
-        self.easy = int(_settings.number("easy", easy, at_least=0, at_most=1) * self.n)
+        self.easy = part_of(easy, self.n)
         self._labels = rng.integers(0, self.classes, self.n)
         self._read_labels = self.loss.read_labels(self._labels)
         # Every label that a hard example could have, in the loss's own form.
@@ -78,6 +79,10 @@ class Labels(World):
         shown = self._labels.copy()
         shown[self.easy :] = 0
         return EasyLabels(self.easy, shown)
+
+    def read(self, model: Any) -> Any:
+        """Return a copy that stays as it is."""
+        return np.array(model)
 
     def losses(self, model: Any) -> NDArray[np.float64]:
         """Return the model's loss on every label of the holdout."""

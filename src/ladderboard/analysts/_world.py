@@ -27,6 +27,10 @@ class World(ABC):
         """What the analyst may know of the holdout from the start."""
         return None
 
+    def read(self, model: Any) -> Any:
+        """Return the model as this world looks at it; done once a question, then kept."""
+        return model
+
     @abstractmethod
     def losses(self, model: Any) -> NDArray[np.float64]:
         """Return the model's loss on every example of the holdout."""
