@@ -103,6 +103,7 @@ def test_a_scheduler_that_dies_is_one_sentence(cluster):
 
     def slow(game):
         time.sleep(0.5)
+        game.ask([0] * game.n)
 
     def kill_half_way():
         _wait_until_busy(address)

@@ -3,16 +3,20 @@
 import json
 import math
 from dataclasses import dataclass
+from functools import partial
 
+import numpy as np
 import pytest
 
 import ladderboard as lb
+from ladderboard.analysts import Plateau
 from ladderboard.arena import _task
 from ladderboard.arena._arena import matches
 from ladderboard.arena._crew import here
 from ladderboard.arena._entrants import read_analysts, read_mechanisms
 from ladderboard.arena._store import Store
 from ladderboard.arena._sweep import sweep
+from ladderboard.arena._task import Match, key_of
 from ladderboard.errors import InvalidSetting
 
 done = []
@@ -27,6 +31,9 @@ class Third:
 
     def describe(self):
         return {"kind": "third", "at": self.at}
+
+    def accepts(self, result):
+        return isinstance(result, dict) and isinstance(result.get("value"), float)
 
     def run(self, threads):
         done.append(self.at)
@@ -139,3 +146,67 @@ def test_a_place_that_cannot_be_written_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidSetting, match="cannot be written"):
         Store(tmp_path / "file" / "results.jsonl")
+
+
+def test_a_kept_result_that_is_not_this_tasks_is_done_again(path):
+    tasks = [Third(1), Third(2)]
+    first = sweep(tasks, here, kept_in=path)
+    entries = [json.loads(line) for line in path.read_text().splitlines()]
+    for damage in ([], "text", {}, {"value": "abc"}, None):
+        entries[0]["result"] = damage
+        path.write_text("".join(json.dumps(each) + "\n" for each in entries))
+        assert sweep(tasks, here, kept_in=path) == first
+
+
+def test_a_match_takes_only_its_own_rows():
+    match = Match(("exact", "plateau"), lb.Exact(), Plateau(), 50, 5, 0, 7)
+    row = match.run(None)
+    assert match.accepts(row)
+    for change in (
+        {"n": 51},
+        {"repetition": 1},
+        {"bias": "abc"},
+        {"bias": math.inf},
+        {"asked": True},
+    ):
+        assert not match.accepts({**row, **change})
+    assert not match.accepts({})
+    assert not match.accepts("row")
+
+
+def test_the_notes_of_others_are_not_cut_off(path):
+    path.write_text("my precious notes")
+    with pytest.raises(InvalidSetting, match="something else than results"):
+        sweep([Third(1)], here, kept_in=path)
+    assert path.read_text() == "my precious notes"
+
+
+def closing_over(value):
+    return lambda game: game.ask(np.full(game.n, value))
+
+
+class Bound:
+    def __init__(self, value):
+        self.value = value
+
+    def play(self, game):
+        game.ask(np.full(game.n, self.value))
+
+
+def test_functions_are_told_apart_by_what_they_carry():
+    def key(play):
+        analyst = read_analysts({"a": play})["a"]
+        return key_of(Match(("exact", "a"), lb.Exact(), analyst, 50, 5, 0, 7))
+
+    assert key(closing_over(0)) == key(closing_over(0))
+    assert key(closing_over(0)) != key(closing_over(1))
+    assert key(Bound(0).play) == key(Bound(0).play)
+    assert key(Bound(0).play) != key(Bound(1).play)
+    assert key(partial(print, 1)) != key(partial(print, 2))
+    long = np.zeros(5_000)
+    other = long.copy()
+    other[2_500] = 1
+    assert key(closing_over(long)) == key(closing_over(long.copy()))
+    assert key(closing_over(long)) != key(closing_over(other))
+    # What cannot be told for certain is never taken for the same.
+    assert key(closing_over(object())) != key(closing_over(object()))

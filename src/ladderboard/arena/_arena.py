@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +87,7 @@ def run(
 
 def read_sizes(name: str, given: Any) -> list[int]:
     """Return one size or several as a list without repeats."""
-    several = isinstance(given, Iterable) and not isinstance(given, str)
+    several = isinstance(given, Iterable) and not isinstance(given, (str, bytes, Mapping))
     sizes = [_settings.whole(name, each, at_least=1) for each in (given if several else [given])]
     if not sizes:
         raise InvalidSetting(f"{name} must be a whole number or several; got none.")

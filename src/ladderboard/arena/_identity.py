@@ -6,14 +6,17 @@ import hashlib
 import inspect
 import sys
 import uuid
-from functools import lru_cache
+from functools import lru_cache, partial
+from types import FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 if TYPE_CHECKING:
     from ladderboard.analysts import Analyst
     from ladderboard.mechanisms import Mechanism
 
-__all__ = ["foreign_module", "identity"]
+__all__ = ["content", "foreign_module", "identity"]
 
 
 def foreign_module(thing: Any) -> str | None:
@@ -31,15 +34,61 @@ def identity(thing: Mechanism | Analyst) -> dict[str, Any]:
     """
     module = foreign_module(thing)
     found = {"class": f"{type(thing).__module__}:{type(thing).__qualname__}", **_settings(thing)}
+    if hasattr(thing, "function"):
+        found["function"] = thing.function  # written down to what it closes over
     return found if module is None else {**found, "source": _source(module)}
+
+
+def content(value: Any) -> Any:  # noqa: PLR0911 - a line for each kind
+    """Return what JSON cannot hold as something it can, down to the content.
+
+    Whatever cannot be told apart for certain gets a name that never comes back: then work is done
+    again, which costs time, and a result of something else is never taken.
+    """
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufcSU":
+        found = hashlib.blake2b(np.ascontiguousarray(value).tobytes(), digest_size=16).hexdigest()
+        return {"array": [str(value.dtype), list(value.shape), found]}
+    if isinstance(value, bytes):
+        return {"bytes": value.hex()}
+    if isinstance(value, (set, frozenset)):
+        return {"set": sorted(map(repr, value))}
+    if isinstance(value, (type, ModuleType)):
+        return f"{getattr(value, '__module__', '')}:{value.__name__}"
+    if isinstance(value, (FunctionType, MethodType, partial)):
+        return _function(value)
+    return uuid.uuid4().hex
+
+
+def _function(value: Any) -> Any:
+    """Return a function's name and all that it carries: what it is bound to, closes over, defaults.
+
+    Its code is told by the source of its module.
+    """
+    if isinstance(value, partial):
+        return {"partial": [value.func, list(value.args), value.keywords]}
+    if isinstance(value, MethodType):
+        return {"method": value.__qualname__, "of": _carried(value.__self__)}
+    return {
+        "function": f"{value.__module__}:{value.__qualname__}",
+        "line": value.__code__.co_firstlineno,
+        "closes over": [cell.cell_contents for cell in value.__closure__ or ()],
+        "defaults": [value.__defaults__, value.__kwdefaults__],
+    }
 
 
 def _settings(thing: Any) -> dict[str, Any]:
     try:
         described: dict[str, Any] = thing.describe()
     except (AttributeError, TypeError):  # a class without a name, or no dataclass
-        return {"settings": repr(thing)}
+        return {"settings": _carried(thing)}
     return described
+
+
+def _carried(thing: Any) -> Any:
+    """Return all attributes of an object, or what can be said of one that has none."""
+    return dict(vars(thing)) if hasattr(thing, "__dict__") else content(thing)
 
 
 @lru_cache

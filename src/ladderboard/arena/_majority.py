@@ -74,7 +74,7 @@ def majority_attack(
     n = whole("n", n, at_least=1, at_most=LARGEST)
     k = whole("k", k, at_least=1, at_most=LARGEST)
     sigma = number("sigma", sigma, at_least=0)
-    repetitions = whole("repetitions", repetitions, at_least=1)
+    repetitions = whole("repetitions", repetitions, at_least=1, at_most=LARGEST)
     seed = whole("seed", seed, at_least=0, at_most=2**64 - 1)
     first = whole("first", first, at_least=0, at_most=2**62)
     workers = cores() if threads is None else whole("threads", threads, at_least=1)

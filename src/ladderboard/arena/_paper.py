@@ -55,6 +55,15 @@ class MajorityBatch:
         """The arguments of ``majority_attack``."""
         return {"kind": "majority", **vars(self)}
 
+    def accepts(self, result: Any) -> bool:
+        """Tell whether there is one error a repetition."""
+        errors = result.get("errors") if isinstance(result, dict) else None
+        return (
+            isinstance(errors, list)
+            and len(errors) == self.repetitions
+            and all(isinstance(each, float) and 0 <= each <= 1 for each in errors)
+        )
+
     def run(self, threads: int | None) -> dict[str, Any]:
         """Simulate."""
         errors = majority_attack(

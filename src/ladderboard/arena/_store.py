@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Store"]
 
+_BEGINS = b'{"key": '
+
 
 class Store:
     """Results by key, in a file that survives being killed.
@@ -59,9 +61,14 @@ class Store:
         whole = 0
         for line in self._file:
             if not line.endswith(b"\n"):
+                # Cut off by a kill, unless it never was ours.
+                if not (line.startswith(_BEGINS) or _BEGINS.startswith(line)):
+                    raise InvalidSetting(
+                        f"{self.path} holds something else than results; choose another directory."
+                    )
                 break
             whole += len(line)
-            with suppress(ValueError, KeyError, TypeError):
+            with suppress(ValueError, KeyError, TypeError, RecursionError):
                 found = json.loads(line)
                 self.results[found["key"]] = found["result"]
         self._file.truncate(whole)
@@ -69,9 +76,10 @@ class Store:
     def add(self, task: Task, result: dict[str, Any]) -> None:
         """Append one result; it is with the operating system when this returns."""
         key = key_of(task)
+        # The task is for people who read the file; the key is what counts.
         entry = {"key": key, "task": task.describe(), "result": result}
         try:
-            self._file.write(json.dumps(entry, allow_nan=False, default=repr).encode() + b"\n")
+            self._file.write(json.dumps(entry, default=str).encode() + b"\n")
             self._file.flush()
         except OSError as error:
             raise _cannot_write(self.path, error) from None

@@ -35,7 +35,11 @@ def sweep(
     results: list[dict[str, Any] | None] = [None] * len(tasks)
     with nullcontext() if kept_in is None else Store(kept_in) as store:
         if store is not None:
-            results = [store.results.get(key_of(task)) for task in tasks]
+            kept = [store.results.get(key_of(task)) for task in tasks]
+            results = [
+                result if result is not None and task.accepts(result) else None
+                for task, result in zip(tasks, kept, strict=True)
+            ]
         # The longest first, so that none of them is alone at the end.
         missing = [at for at, result in enumerate(results) if result is None]
         missing.sort(key=lambda at: -tasks[at].weight)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ladderboard.arena._build import build
-from ladderboard.arena._identity import identity
-from ladderboard.arena._row import play
+from ladderboard.arena._identity import content, identity
+from ladderboard.arena._row import Row, play
 
 if TYPE_CHECKING:
     from ladderboard.analysts import Analyst
@@ -31,11 +33,16 @@ class Task(Protocol):
     def run(self, threads: int | None) -> dict[str, Any]:
         """Do the work, on so many threads, and return a JSON-able result."""
 
+    def accepts(self, result: Any) -> bool:
+        """Tell whether a result that was kept is one of this task, whole and undamaged."""
+
 
 def key_of(task: Task) -> str:
     """Return the key under which a result is kept: other code has other keys."""
-    # What JSON cannot hold is written as its repr: an address in it only means work done again.
-    written = json.dumps([build(), task.describe()], sort_keys=True, default=repr)
+    try:
+        written = json.dumps([build(), task.describe()], sort_keys=True, default=content)
+    except (RecursionError, TypeError, ValueError):  # settings that hold themselves, or the like
+        return uuid.uuid4().hex
     return hashlib.blake2b(written.encode(), digest_size=16).hexdigest()
 
 
@@ -68,6 +75,18 @@ class Match:
             "repetition": self.repetition,
             "seed": self.seed,
         }
+
+    def accepts(self, result: Any) -> bool:
+        """Tell whether a kept row belongs to this game and holds numbers."""
+        try:
+            row = Row.read(result)
+            mine = (*self.names, self.n, self.k, self.repetition)
+            numbers = (row.leaderboard_error, row.bias, row.changes, row.asked, row.seconds)
+            return (row.mechanism, row.analyst, row.n, row.k, row.repetition) == mine and not any(
+                isinstance(each, bool) or math.isinf(each) for each in numbers
+            )
+        except (KeyError, TypeError, ValueError):
+            return False
 
     def run(self, threads: int | None) -> dict[str, Any]:
         """Play."""
