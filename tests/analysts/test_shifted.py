@@ -55,6 +55,7 @@ def test_noise_that_stands_is_learned_from_silence():
         (lb.Noisy(sd=0.5 / N**0.5), 0.045),
         (lb.ParameterFreeLadder(), 0.075),
         (lb.OneBit(step=1 / N**0.5), 0.035),
+        (lb.BootstrapLadder(), 0.04),
     ],
     ids=lambda given: getattr(given, "name", ""),
 )
@@ -88,9 +89,9 @@ def test_few_questions_and_few_examples(analyst, questions):
 def test_the_rule_is_read_in_examples():
     assert Rule.of(lb.Ladder(step=0.01), 1_000) == Rule(step=10, grid=10)
     shaky = lb.ShakyLadder(step=0.1, compare_noise=0.03, release_noise=0.02, grid=0.05)
-    assert Rule.of(shaky, 100) == pytest.approx((10, 3 * 2**0.5, 2, 5, False))
+    assert Rule.of(shaky, 100) == pytest.approx((10, 3 * 2**0.5, 2, 5, 0))
     laplace = lb.ShakyLadder(step=0.1, compare_noise=0.03, release_noise=0.02, law="laplace")
-    assert Rule.of(laplace, 100) == pytest.approx((10, 6, 2 * 2**0.5, 0, False))
+    assert Rule.of(laplace, 100) == pytest.approx((10, 6, 2 * 2**0.5, 0, 0))
     assert Rule.of(lb.Noisy(sd=0.1), 50).blur == pytest.approx(25)
     assert Rule.of(lb.ParameterFreeLadder(), 50).margin(9) == 3
 

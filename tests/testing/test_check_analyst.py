@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.analysts import Analyst, Coins, MajorityAttack, random_bits
+from ladderboard.analysts import Analyst, Coins, MajorityAttack, random_bits, unpack
+from ladderboard.errors import InvalidSetting
 from ladderboard.testing import check_analyst
 
 
@@ -218,3 +219,76 @@ def test_one_of_ones_own_passes_and_leaves_the_global_states_alone():
     before = random.getstate(), repr(np.random.get_state(legacy=False))  # noqa: NPY002
     check_analyst(Guesser())
     assert (random.getstate(), repr(np.random.get_state(legacy=False))) == before  # noqa: NPY002
+
+
+@dataclass(frozen=True)
+class PeeksWhenTold(Guesser):
+    """Peeks only where something was said: a silent board sees nothing of it."""
+
+    name: ClassVar[str] = "peeks_when_told"
+
+    def play(self, game):
+        told = False
+        while game.remaining:
+            model = game._world._labels if told else random_bits(game.rng, game.n)
+            told = game.ask(model).score is not None
+
+
+@dataclass(frozen=True)
+class PeeksALittle(Guesser):
+    """Peeks at a sixth of the labels every time: no single question gives it away."""
+
+    name: ClassVar[str] = "peeks_a_little"
+
+    def play(self, game):
+        while game.remaining:
+            model = unpack(random_bits(game.rng, game.n), game.n).copy()
+            seen = game.rng.random(game.n) < 1 / 6
+            model[seen] = unpack(game._world._labels, game.n)[seen]
+            game.ask(model)
+
+
+@dataclass(frozen=True)
+class PeeksLate(Guesser):
+    """Honest as long as the holdout is small and the game young."""
+
+    name: ClassVar[str] = "peeks_late"
+
+    def play(self, game):
+        while game.remaining:
+            late = game.n > 100 and game.asked > 12
+            game.ask(game._world._labels if late else random_bits(game.rng, game.n))
+
+
+@pytest.mark.parametrize("subject", [PeeksWhenTold(), PeeksALittle(), PeeksLate()], ids=repr)
+def test_careful_peeking_is_caught_too(subject):
+    with pytest.raises(AssertionError, match="there must be no bias"):
+        check_analyst(subject)
+
+
+class Plain(Analyst):
+    """A subclass without settings needs no decorator."""
+
+    name = "plain"
+
+    def play(self, game):
+        game.ask(random_bits(game.rng, game.n))
+
+
+def test_a_plain_subclass_without_settings_passes():
+    check_analyst(Plain())
+
+
+@pytest.mark.parametrize("subject", [Plain, "plain", None])
+def test_what_is_no_analyst_is_refused_and_left_as_it_was(subject):
+    with pytest.raises(AssertionError, match="must be an Analyst that is made"):
+        check_analyst(subject)
+    assert Plain.name == "plain"
+
+
+@pytest.mark.parametrize(
+    "weak", [{"games": 0}, {"n": 1}, {"n": 20, "games": 2}, {"games": 2.5}, {"seed": -1}]
+)
+def test_numbers_that_would_catch_nobody_are_refused(weak):
+    with pytest.raises(InvalidSetting):
+        check_analyst(Guesser(), **weak)

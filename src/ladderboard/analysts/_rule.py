@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+from ladderboard.analysts._normal import above
 from ladderboard.mechanisms import (
+    BootstrapLadder,
     Ladder,
     Noisy,
     OneBit,
@@ -25,18 +27,19 @@ class Rule(NamedTuple):
 
     ``step`` is what a model must win by, ``compare`` the standard deviation of the noise in one
     comparison, ``release`` that of what is told, ``grid`` the distance between two things that can
-    be told. ``by_difference``: the step is the root of the number of examples on which the model
-    and the best so far differ, as the parameter-free Ladder has it.
+    be told. ``by_difference``: the step is so many times the root of the number of examples on
+    which the model and the leader differ, as the parameter-free Ladder has it, and the leader is
+    compared with as it is, whatever was told of it.
     """
 
     step: float = 0.0
     compare: float = 0.0
     release: float = 0.0
     grid: float = 0.0
-    by_difference: bool = False
+    by_difference: float = 0.0
 
     @classmethod
-    def of(cls, mechanism: Mechanism, n: int) -> Rule:
+    def of(cls, mechanism: Mechanism, n: int) -> Rule:  # noqa: PLR0911 - a line for each
         """Read the rule off a mechanism; one that nobody knows is taken for exact."""
         if isinstance(mechanism, ShakyLadder):
             # Two draws meet in a comparison, xi and xi_t; a Laplace scale is 1/sqrt(2) of its sd.
@@ -48,7 +51,11 @@ class Rule(NamedTuple):
             grid = getattr(mechanism, "grid", None) or mechanism.step
             return cls(n * mechanism.step, grid=n * grid)
         if isinstance(mechanism, ParameterFreeLadder):
-            return cls(by_difference=True)
+            return cls(by_difference=1.0)
+        if isinstance(mechanism, BootstrapLadder):
+            sure = 1.0 if mechanism.test == "paired" else above(mechanism.alpha)
+            # A resample of the losses has the standard error of the risk: at most half a root of n.
+            return cls(release=math.sqrt(n) / 2 * mechanism.resample, by_difference=sure)
         if isinstance(mechanism, Rounded):
             return cls(grid=n * 10.0**-mechanism.digits)
         if isinstance(mechanism, Noisy):
@@ -57,7 +64,7 @@ class Rule(NamedTuple):
 
     def margin(self, difference: int) -> float:
         """Return what a model must win by that differs from the best on so many examples."""
-        return math.sqrt(difference) if self.by_difference else self.step
+        return self.by_difference * math.sqrt(difference) if self.by_difference else self.step
 
     @property
     def blur(self) -> float:

@@ -78,7 +78,11 @@ class Walking:
 
     def climb(self, value: float, *, account: int = 0, keep: int = 1) -> None:
         """Play a ladder that stands at ``value`` wrong, until ``keep`` questions are left."""
+        if self.rule.by_difference:
+            self.beliefs.variance = 0.0  # what both have wrong cancels in the comparison
         while (left := self.game.remaining - keep) > 0:
+            if self.rule.by_difference:
+                value = self.wrong + self.beliefs.mean
             patience = self.patience(value, left)
             flip = self.beliefs.flip(self.next_set(patience, patience.chance * left))
             spread = math.sqrt(flip.variance)
@@ -91,7 +95,7 @@ class Walking:
                 wrong = self.easy.clip(line + patience.least * spread - flip.expected)
             release = self.easy.ask(self.game, self.flipped(flip), wrong, account=account)
             mean, variance = self.learn(flip, wrong, line, release)
-            if release.improved:
+            if crossed(release):
                 # Told because easy examples paid for it, it may still be the worse model.
                 if mean < self.beliefs.mean or self.rule.by_difference:
                     self.beliefs.accept(flip, mean, variance)
@@ -181,15 +185,18 @@ class Walking:
     def learn(self, flip: Flip, wrong: int, line: float, release: Release) -> tuple[float, float]:
         """Take in a release or silence; return the mean and variance of the model's hard errors."""
         told = None if release.score is None else release.score * self.game.n - wrong
+        if self.rule.by_difference and self.rule.blur >= 1:
+            told = None  # a blurred word about the whole says little about the difference
+        moved = crossed(release)
         line -= wrong
         if self.beliefs.exact and len(flip.examples) <= _COUNTED:
-            counted = self.count(flip, line, told, improved=release.improved)
+            counted = self.count(flip, line, told, moved=moved)
             if counted:
                 return counted
         spread = math.sqrt(flip.variance)
         mean, variance = flip.expected, flip.variance
         if spread and (told is None or self.rule.blur >= 1):
-            sign = 1 if release.improved else -1
+            sign = 1 if moved else -1
             lead = (line - mean) / spread
             tilt = density(lead) / max(below(sign * lead), 1e-12)
             mean -= sign * spread * tilt
@@ -203,14 +210,14 @@ class Walking:
         return mean, variance
 
     def count(
-        self, flip: Flip, line: float, told: float | None, *, improved: bool
+        self, flip: Flip, line: float, told: float | None, *, moved: bool
     ) -> tuple[float, float] | None:
         """Learn exactly, where the base is known, from the numbers that fit the release."""
         size = len(flip.examples)
         wrong = np.arange(size + 1)
-        errors = round(self.beliefs.mean) + size - 2 * wrong
+        errors = self.beliefs.mean + size - 2 * wrong
         chances = counts(flip.wrong / size, size)
-        chances *= (errors < line - 1e-6) == improved
+        chances *= (errors < line - 1e-6) == moved
         if told is not None:
             chances *= np.abs(errors - told) <= self.rule.grid / 2 + 0.6
         total = float(chances.sum())
@@ -226,3 +233,8 @@ class Walking:
 
     def _jitter(self) -> NDArray[np.float64]:
         return self.game.rng.random(self.beliefs.hard)
+
+
+def crossed(release: Release) -> bool:
+    """Tell whether a ladder took the model: some say so without the value going down."""
+    return release.improved or release.score is not None

@@ -7,13 +7,14 @@ import math
 import pickle
 import random
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from ladderboard import _settings
 from ladderboard.analysts import ANALYSTS, Analyst, Game, analyst
-from ladderboard.errors import BudgetSpent
+from ladderboard.errors import BudgetSpent, InvalidSetting
 from ladderboard.mechanisms import Exact, Ladder, Mechanism, OneBit, Release, Seen, Setup, Step
 from ladderboard.tape import NumpyTape
 from ladderboard.testing._promise import promise, refuses
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["check_analyst"]
 
 _DEVIATIONS = 5
+_BLIND = 0.2  # a bound that would let a good part of all peeking pass
 
 
 def check_analyst(
@@ -37,14 +39,15 @@ def check_analyst(
     allowed and the holdout is tiny; nothing is drawn but from the generators given; settings
     survive JSON and pickling. And without information there is no bias: against mechanisms whose
     word does not depend on the risk, its models are no better on the holdout than in truth. One
-    that peeks at labels is caught there.
+    that peeks at labels is caught there, unless it takes care to do so only where nobody looks.
 
     Parameters
     ----------
     subject
         The analyst to check.
     n, questions, games
-        Examples, questions and games against each of two mechanisms that tell nothing.
+        Examples, questions and games against each of two mechanisms that tell nothing; half as
+        many games are also played with three times the examples and twice the questions.
     seed
         Where all of it starts.
 
@@ -54,14 +57,24 @@ def check_analyst(
     within an interval of length 1, so by Hoeffding's lemma its mean over the games exceeds 5 times
     ``1/(2 sqrt(n games))`` with probability at most exp(-12.5) < 4e-6. It is looked at for each
     question and for their mean: an honest analyst fails with probability below
-    ``8e-6 (questions + 1)``, about 1e-4 with the numbers given, and for a fixed seed always or
-    never.
+    ``8e-6 (3 questions + 2)``, about 3e-4 with the numbers given, and for a fixed seed always or
+    never. In a world whose examples depend on each other the bound does not hold.
 
     Examples
     --------
     >>> import ladderboard as lb
     >>> check_analyst(lb.analysts.MajorityAttack())
     """
+    n = _settings.whole("n", n, at_least=1)
+    questions = _settings.whole("questions", questions, at_least=1)
+    games = _settings.whole("games", games, at_least=2)
+    seed = _settings.whole("seed", seed, at_least=0)
+    if _luck(n, games) > _BLIND:
+        raise InvalidSetting(
+            f"n={n} and games={games} are too few to tell a peeking analyst from a lucky one; "
+            f"n times games must be at least {math.ceil((_DEVIATIONS / 2 / _BLIND) ** 2)}."
+        )
+    promise(isinstance(subject, Analyst), "An analyst must be an Analyst that is made already.")
     _check_identity(subject)
     silent, babbling = _Mute(babble=False), _Mute(babble=True)
     with _global_states(0):  # a library loaded for the first time may stir them; that is forgiven
@@ -73,6 +86,9 @@ def check_analyst(
             _play(subject, mechanism, few, short, seed)
     for mechanism in (silent, babbling):
         _check_no_bias(subject, mechanism, n=n, questions=questions, games=games, seed=seed)
+        _check_no_bias(
+            subject, mechanism, n=3 * n, questions=2 * questions, games=games // 2, seed=seed
+        )
 
 
 class _Told(NamedTuple):
@@ -132,7 +148,7 @@ def _play(subject: Analyst, mechanism: Mechanism, n: int, questions: int, seed: 
     try:
         with suppress(BudgetSpent):
             subject.play(game)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise AssertionError(
             f"An analyst must cope with n={n} and questions={questions}. "
             f"Got {type(error).__name__}: {error}"
@@ -186,22 +202,29 @@ def _check_no_bias(
         bias[at, : len(noted)] = [told.true_risk - told.risk for told in noted]
     sentence = (
         "Without information there must be no bias: its models are better on the holdout than in "
-        "truth, by {:.3f} in the mean of {}; {:.3f} would be bad luck. Does it peek at labels?"
+        "truth, by {:.3f} in the mean of {}; {:.3f} would be bad luck. Does it peek at labels, or "
+        "do the examples of its world depend on each other?"
     )
     means = [("all questions", np.nanmean(bias, axis=1))]
     means += [(f"question {at + 1}", column) for at, column in enumerate(bias.T)]
     for of, values in means:
         found = values[~np.isnan(values)]
         if len(found):
-            luck = _DEVIATIONS / (2 * math.sqrt(n * len(found)))
+            luck = _luck(n, len(found))
             excess = float(found.mean())
             promise(excess < luck, sentence.format(excess, of, luck))
 
 
+def _luck(n: int, games: int) -> float:
+    """Return the bias that an honest analyst stays below, but for very bad luck."""
+    return _DEVIATIONS / (2 * math.sqrt(n * games))
+
+
 def _check_identity(subject: Analyst) -> None:
     promise(hash(subject) == hash(subject), "An analyst must be hashable.")
-    with refuses(AttributeError, "An analyst must be frozen."):
-        subject.name = "another"  # type: ignore[misc]
+    for each in fields(subject):
+        with refuses(AttributeError, "An analyst must be frozen."):
+            setattr(subject, each.name, getattr(subject, each.name))
     try:
         written = json.dumps(subject.describe(), allow_nan=False)
     except (TypeError, ValueError) as error:
