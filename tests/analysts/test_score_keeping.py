@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.analysts import Coins, Game, unpack
+from ladderboard.analysts import Coins, Game, MajorityAttack, unpack
 from ladderboard.analysts._world import World
 
 
@@ -99,3 +99,10 @@ def test_a_game_has_nothing_else_to_look_at():
     seen = {name for name in dir(game) if not name.startswith("_")}
     allowed = {"n", "questions", "mechanism", "known", "rng", "asked", "remaining", "ask", "score"}
     assert seen == allowed
+
+
+def test_the_majority_attack_is_right_on_all_that_is_known_to_the_last_question():
+    for seed in range(20):
+        game = game_of(lb.Exact(), Coins(40, np.random.default_rng(seed), easy=0.5), seed=seed)
+        MajorityAttack(easy=0.5).play(game)
+        assert game._true_risks == [0.25] * 10

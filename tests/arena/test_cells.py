@@ -64,7 +64,7 @@ def test_the_exact_curve_counts_the_guesses_and_not_the_vote(n, k, hard):
     ],
 )
 def test_the_majority_attack_on_exact_scores_has_the_exact_mean(easy, n, questions):
-    games = 2_000
+    games = 1_500
     attack = MajorityAttack(easy=easy)
     hard = n - int(easy * n)
     mean, std = lb.majority_attack_moments(hard, questions - 1)
