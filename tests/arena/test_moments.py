@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 import ladderboard as lb
 from ladderboard.errors import InvalidSetting
@@ -132,3 +132,15 @@ def test_the_mean_falls_with_questions_and_rises_with_noise():
 def test_refusals(settings, word):
     with pytest.raises(InvalidSetting, match=word):
         lb.majority_attack_moments(**settings)
+
+
+@pytest.mark.parametrize(("n", "k", "noise"), [(100_000, 10_000, 1), (100_001, 10_001, 5)])
+def test_the_mean_is_exact_where_many_terms_count(n, k, noise):
+    sigma = noise / math.sqrt(n)
+    c = np.arange(n + 1)
+    tilt = special.erf((2 * c - n) / (n * sigma * math.sqrt(2)))
+    delta = math.fsum(stats.binom.pmf(c, n, 0.5) * (2 * c - n) * tilt) / (2 * n)
+    below = stats.binom.cdf((k - 1) // 2, k, 0.5 + delta)
+    tie = 0.0 if k % 2 else stats.binom.pmf(k // 2, k, 0.5 + delta)
+    mean = lb.majority_attack_moments(n, k, sigma).mean
+    assert mean == pytest.approx(below + tie / 2, rel=1e-12)
