@@ -175,6 +175,7 @@ def test_a_match_takes_only_its_own_rows():
 
 
 def test_the_notes_of_others_are_not_cut_off(path):
+    path.parent.mkdir()
     path.write_text("my precious notes")
     with pytest.raises(InvalidSetting, match="something else than results"):
         sweep([Third(1)], here, kept_in=path)
