@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Rule"]
 
+_BLURRED = 0.5  # examples, squared
+
 
 class Rule(NamedTuple):
     """The public settings of a mechanism, counted in examples: a risk of 1/n is 1.
@@ -68,9 +70,10 @@ class Rule(NamedTuple):
 
     @property
     def blur(self) -> float:
-        """The variance of what is told about the truth on the holdout."""
-        return self.release**2 + self.grid**2 / 12
+        """The variance of what is told about the risk; a grid of one example hides nothing."""
+        return self.release**2 + (self.grid**2 / 12 if self.grid > 1.001 else 0.0)
 
-    def drowns(self, hard: int) -> bool:
-        """Whether what is told is so blurred that small sets of so many examples drown in it."""
-        return self.blur > hard / 16
+    @property
+    def drowns(self) -> bool:
+        """Whether what is told is so blurred that a few examples drown in it."""
+        return self.blur > _BLURRED

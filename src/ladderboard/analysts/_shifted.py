@@ -98,7 +98,7 @@ def ask_again(game: Game, easy: EasySet, walking: Walking) -> Release:
 def listen(game: Game, easy: EasySet, walking: Walking) -> Walking | Guessing:
     """Spend all questions but one on a mechanism that speaks of every model."""
     tactic: Walking | Guessing = walking
-    if walking.rule.drowns(walking.beliefs.hard):
+    if walking.rule.drowns:
         tactic = Guessing(game, easy, walking.rule)
     tactic.listen()
     return tactic

@@ -79,7 +79,7 @@ class SybilAttack(Analyst):
             easy.ask(game, listen(game, easy, walking).vote(), 0)
             return
         count = min(self.accounts, game.remaining)
-        if rule.compare or rule.drowns(game.n - easy.size):
+        if rule.compare or rule.drowns:
             tactic = Guessing(game, easy, rule)
         values += [tactic.open(account) for account in range(1, count)]
         if not rule.compare and isinstance(tactic, Guessing):
