@@ -29,7 +29,7 @@ def foreign_module(thing: Any) -> str | None:
 def identity(thing: Mechanism | Analyst) -> dict[str, Any]:
     """Return class and settings; for code outside of this package also a hash of its source.
 
-    Our own code is told by the version. A module's source is read whole, so that a change in a
+    Our own code is told by the build. A module's source is read whole, so that a change in a
     helper beside the class counts too; what it imports from elsewhere does not.
     """
     module = foreign_module(thing)
@@ -52,7 +52,7 @@ def content(value: Any) -> Any:  # noqa: PLR0911 - a line for each kind
         return {"array": [str(value.dtype), list(value.shape), found]}
     if isinstance(value, bytes):
         return {"bytes": value.hex()}
-    if isinstance(value, (set, frozenset)):
+    if isinstance(value, (set, frozenset)) and all(isinstance(x, (str, int, float)) for x in value):
         return {"set": sorted(map(repr, value))}
     if isinstance(value, (type, ModuleType)):
         return f"{getattr(value, '__module__', '')}:{value.__name__}"
