@@ -4,6 +4,8 @@ Every bound below lies at least ten standard errors from what the attack does on
 false alarm is out of the question; a bound that fails means that the attack has grown weaker.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -89,27 +91,31 @@ def test_few_questions_and_few_examples(analyst, questions):
 def test_the_rule_is_read_in_examples():
     assert Rule.of(lb.Ladder(step=0.01), 1_000) == Rule(step=10, grid=10)
     shaky = lb.ShakyLadder(step=0.1, compare_noise=0.03, release_noise=0.02, grid=0.05)
-    assert Rule.of(shaky, 100) == pytest.approx((10, 3 * 2**0.5, 2, 5, 0))
+    assert Rule.of(shaky, 100) == pytest.approx((10, 3, 3, 2, 5, 0))
+    fresh = replace(shaky, standing_noise=0)
+    assert Rule.of(fresh, 100) == pytest.approx((10, 3, 0, 2, 5, 0))
     laplace = lb.ShakyLadder(step=0.1, compare_noise=0.03, release_noise=0.02, law="laplace")
-    assert Rule.of(laplace, 100) == pytest.approx((10, 6, 2 * 2**0.5, 0, 0))
+    root = 2**0.5
+    assert Rule.of(laplace, 100) == pytest.approx((10, 3 * root, 3 * root, 2 * root, 0, 0))
+    assert Rule.of(laplace, 100).compare == pytest.approx(6)
     assert Rule.of(lb.Noisy(sd=0.1), 50).blur == pytest.approx(25)
     assert Rule.of(lb.ParameterFreeLadder(), 50).margin(9) == 3
 
 
 def test_the_odds_agree_with_playing():
     # Frequencies over 200,000 guesses; each is compared at 5 standard errors (false alarms 1e-6).
-    rule = Rule(step=100, compare=57, release=20, grid=50)
+    rule = Rule(step=100, fresh=40, standing=40, release=20, grid=50)
     odds = Odds(rule, 35.0)
     at = odds.at(-20.0)
     rng = np.random.default_rng(0)
     count = 200_000
     luck = np.clip(rng.standard_normal(count), -5, 5)
     wrong = odds.shift[at] - 35 * luck
-    fresh, standing = rng.normal(0, 57 / 2**0.5, (2, count))
-    crossed = wrong + fresh < -100 + np.clip(standing, -3 * 57 / 2**0.5, 3 * 57 / 2**0.5)
+    fresh, standing = rng.normal(0, 40, (2, count))
+    crossed = wrong + fresh < -100 + np.clip(standing, -120, 120)
     cells = np.round(-(wrong + rng.normal(0, 20, count)) / 50)
     told = crossed & (cells >= 1)
-    chance = (odds.belief @ odds._told[:, at]).sum()
+    chance = (odds.belief @ odds.told[:, at]).sum()
     # The standing noise is a grid of 13 values: allow its rounding as well.
     assert told.mean() == pytest.approx(chance, abs=5 * (chance / count) ** 0.5 + 0.003)
     for cell in (1, 2, 3):
@@ -120,7 +126,7 @@ def test_the_odds_agree_with_playing():
 
 
 def test_silence_makes_the_standing_noise_look_unkind():
-    odds = Odds(Rule(step=100, compare=57, release=0, grid=50), 35.0)
+    odds = Odds(Rule(step=100, fresh=40, standing=40, release=0, grid=50), 35.0)
     before = odds.belief @ np.linspace(-3, 3, 13)
     at = odds.at(-100.0)
     for _ in range(10):

@@ -19,6 +19,7 @@ from ladderboard.analysts._majority import MajorityAttack
 from ladderboard.analysts._multiclass import MulticlassAttack
 from ladderboard.analysts._one_bit import OneBitAttack
 from ladderboard.analysts._plateau import Plateau
+from ladderboard.analysts._random_search import RandomSearch
 from ladderboard.analysts._registry import ANALYSTS, analyst
 from ladderboard.analysts._shifted import ShiftedMajority
 from ladderboard.analysts._steady import SteadyImprovement
@@ -43,6 +44,7 @@ __all__ = [
     "MulticlassAttack",
     "OneBitAttack",
     "Plateau",
+    "RandomSearch",
     "Score",
     "ShiftedMajority",
     "SteadyImprovement",

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Guessing"]
 
+_OFTENER = 1.25  # a silence this much longer calls for another choice
+
 
 class Guessing:
     """Ask whole random guesses, weigh each by the luck that the release lets expect, and vote.
@@ -55,13 +57,18 @@ class Guessing:
     def climb(self, value: float, *, account: int = 0, keep: int = 1) -> None:
         """Play a ladder that stands at ``value`` wrong examples, until ``keep`` questions are left.
 
-        The shift is the one that teaches most at a pace that the room left allows.
+        The shift is the one that teaches most at a pace that the room left allows. It is chosen
+        anew after a release, and now and then in a long silence.
         """
         odds = self._odds
         odds.begin()
+        shift, quiet, patience = 0.0, 0, 0
         while (left := self.game.remaining - keep) > 0:
-            room = max(value - self.hard / 2, 0) + self.spread
-            shift = odds.shift[odds.best(room / left)]
+            if quiet >= patience:
+                room = max(value - self.hard / 2, 0) + self.spread
+                shift = odds.shift[odds.best(room / left)]
+                patience = max(quiet + 1, int(quiet * _OFTENER))
+            quiet += 1
             wrong = self.easy.clip(value + shift - self.hard / 2)
             at = odds.at(wrong + self.hard / 2 - value)
             guess = self._guess()
@@ -70,6 +77,7 @@ class Guessing:
             if release.score is not None and release.value is not None:
                 fallen = value - release.value * self.game.n
                 value -= fallen
+                quiet = patience = 0
             self._weigh(guess, odds.hear(at, fallen))
 
     def listen(self) -> None:

@@ -117,9 +117,8 @@ class _Rules(NamedTuple):
             return cls(0.0, 0.0, 0.0, float(n), 0.0, kept=False)
         step, kept = size("step"), hasattr(mechanism, "sd")
         grid = size("grid") or (0.0 if kept else step)
-        compare = size("compare_noise") ** 2
-        noise = size("sd") ** 2 + compare
-        return cls(step, grid, size("release_noise") ** 2, compare, noise, kept)
+        noise = size("sd") ** 2 + size("compare_noise") ** 2
+        return cls(step, grid, size("release_noise") ** 2, size("standing") ** 2, noise, kept)
 
 
 class _Search:

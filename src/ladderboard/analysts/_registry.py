@@ -12,6 +12,7 @@ from ladderboard.analysts._majority import MajorityAttack
 from ladderboard.analysts._multiclass import MulticlassAttack
 from ladderboard.analysts._one_bit import OneBitAttack
 from ladderboard.analysts._plateau import Plateau
+from ladderboard.analysts._random_search import RandomSearch
 from ladderboard.analysts._shifted import ShiftedMajority
 from ladderboard.analysts._steady import SteadyImprovement
 from ladderboard.analysts._sybil import SybilAttack
@@ -32,6 +33,7 @@ ANALYSTS: dict[str, type[Analyst]] = {
         OneBitAttack,
         SteadyImprovement,
         Plateau,
+        RandomSearch,
         HyperparameterSearch,
     )
 }

@@ -27,15 +27,17 @@ _BLURRED = 0.5  # examples, squared
 class Rule(NamedTuple):
     """The public settings of a mechanism, counted in examples: a risk of 1/n is 1.
 
-    ``step`` is what a model must win by, ``compare`` the standard deviation of the noise in one
-    comparison, ``release`` that of what is told, ``grid`` the distance between two things that can
-    be told. ``by_difference``: the step is so many times the root of the number of examples on
-    which the model and the leader differ, as the parameter-free Ladder has it, and the leader is
-    compared with as it is, whatever was told of it.
+    ``step`` is what a model must win by, ``fresh`` the standard deviation of the noise drawn for
+    one comparison, ``standing`` that of the noise which stays until the next crossing, ``release``
+    that of what is told, ``grid`` the distance between two things that can be told.
+    ``by_difference``: the step is so many times the root of the number of examples on which the
+    model and the leader differ, as the parameter-free Ladder has it, and the leader is compared
+    with as it is, whatever was told of it.
     """
 
     step: float = 0.0
-    compare: float = 0.0
+    fresh: float = 0.0
+    standing: float = 0.0
     release: float = 0.0
     grid: float = 0.0
     by_difference: float = 0.0
@@ -44,14 +46,18 @@ class Rule(NamedTuple):
     def of(cls, mechanism: Mechanism, n: int) -> Rule:  # noqa: PLR0911 - a line for each
         """Read the rule off a mechanism; one that nobody knows is taken for exact."""
         if isinstance(mechanism, ShakyLadder):
-            # Two draws meet in a comparison, xi and xi_t; a Laplace scale is 1/sqrt(2) of its sd.
-            draws = math.sqrt(2 if mechanism.law == "gaussian" else 4)
-            compare = draws * mechanism.compare_noise
-            release = draws / math.sqrt(2) * mechanism.release_noise
-            return cls(n * mechanism.step, n * compare, n * release, n * (mechanism.grid or 0))
+            # A Laplace scale is 1/sqrt(2) of its standard deviation.
+            sd = n * (1 if mechanism.law == "gaussian" else math.sqrt(2))
+            return cls(
+                step=n * mechanism.step,
+                fresh=sd * mechanism.compare_noise,
+                standing=sd * mechanism.standing,
+                release=sd * mechanism.release_noise,
+                grid=n * (mechanism.grid or 0),
+            )
         if isinstance(mechanism, Ladder | OneBit):
             grid = getattr(mechanism, "grid", None) or mechanism.step
-            return cls(n * mechanism.step, grid=n * grid)
+            return cls(step=n * mechanism.step, grid=n * grid)
         if isinstance(mechanism, ParameterFreeLadder):
             return cls(by_difference=1.0)
         if isinstance(mechanism, BootstrapLadder):
@@ -67,6 +73,11 @@ class Rule(NamedTuple):
     def margin(self, difference: int) -> float:
         """Return what a model must win by that differs from the best on so many examples."""
         return self.by_difference * math.sqrt(difference) if self.by_difference else self.step
+
+    @property
+    def compare(self) -> float:
+        """The standard deviation of all noise in one comparison."""
+        return math.hypot(self.fresh, self.standing)
 
     @property
     def blur(self) -> float:

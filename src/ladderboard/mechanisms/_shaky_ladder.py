@@ -34,9 +34,9 @@ class ShakyLadder(Mechanism):
     step
         How much lower a risk must be to be told (the paper's lambda).
     compare_noise
-        Noise on the comparison (xi and xi_t): the standard deviation of a Gaussian law, the scale
-        of a Laplace law. This is what stops a patient attacker: a crossing may be luck in the
-        noise.
+        Noise on the comparison (xi_t, fresh for each question): the standard deviation of a
+        Gaussian law, the scale of a Laplace law. This is what stops a patient attacker: a crossing
+        may be luck in the noise.
     release_noise
         Noise on what is told (xi'_t). This is what stops many accounts with one ladder each.
     grid
@@ -45,6 +45,10 @@ class ShakyLadder(Mechanism):
         Fig. 1 as printed: unrounded, and a release may be higher than the last.
     law
         ``"gaussian"`` or ``"laplace"``.
+    standing_noise
+        Noise on the threshold (xi), which stands until the next crossing. ``None`` is the paper's:
+        as large as ``compare_noise``. An attacker learns it from silence, so the settings to use
+        have none (docs/explanation/calibration.md).
     origin
         Where the settings come from; no part of the mechanism's identity, and not described.
 
@@ -76,18 +80,20 @@ class ShakyLadder(Mechanism):
     release_noise: float
     grid: float | None = None
     law: Literal["gaussian", "laplace"] = "gaussian"
+    standing_noise: float | None = None
     origin: PaperSettings | Calibrated | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         _settings.one_of("law", self.law, ("gaussian", "laplace"))
         read = partial(_settings.number, at_least=0) if self.continuous else _fixed.read_size
-        grid = self.grid
+        grid, standing = self.grid, self.standing_noise
         _settings.settle(
             self,
             step=read("step", self.step),
             compare_noise=read("compare_noise", self.compare_noise),
             release_noise=read("release_noise", self.release_noise),
             grid=None if grid is None else _fixed.read_size("grid", grid, above_zero=True),
+            standing_noise=None if standing is None else read("standing_noise", standing),
         )
 
     @classmethod
@@ -123,6 +129,7 @@ class ShakyLadder(Mechanism):
             compare_noise=found.compare_noise,
             release_noise=found.release_noise,
             grid=found.grid,
+            standing_noise=0,
             origin=found,
         )
 
@@ -138,8 +145,14 @@ class ShakyLadder(Mechanism):
 
     @property
     def noise_scale(self) -> float | None:
-        """The one scale of all noise (the paper's sigma), or None where there are two."""
-        return self.compare_noise if self.compare_noise == self.release_noise else None
+        """The one scale of all noise (the paper's sigma), or None where there are several."""
+        scales = {self.compare_noise, self.release_noise, self.standing}
+        return self.compare_noise if len(scales) == 1 else None
+
+    @property
+    def standing(self) -> float:
+        """The noise on the threshold, as a number."""
+        return self.compare_noise if self.standing_noise is None else self.standing_noise
 
     @property
     def continuous(self) -> bool:
@@ -149,12 +162,11 @@ class ShakyLadder(Mechanism):
     @cached_property
     def laws(self) -> tuple[Law, ...]:
         """Slots of Fig. 1, step 2: xi_t on the risk, xi'_t on the release, xi''_t for later."""
+        sizes = self.compare_noise, self.release_noise, self.standing
         if self.continuous:
-            compare: Law = Laplace(self.compare_noise)
-            return compare, Laplace(self.release_noise), compare
+            return tuple(map(Laplace, sizes))
         kind = DiscreteGaussian if self.law == "gaussian" else DiscreteLaplace
-        compare = kind(_fixed.to_units(self.compare_noise))
-        return compare, kind(_fixed.to_units(self.release_noise)), compare
+        return tuple(kind(_fixed.to_units(size)) for size in sizes)
 
     @cached_property
     def _units(self) -> tuple[int, int]:
