@@ -1,9 +1,11 @@
 """What can be promised.
 
-The paper's theorem with its constants, certificates by counting transcripts, and the planner that
-inverts them.
-
-This room is still empty.
+A *certificate* is an interval for the best true risk so far, with its confidence and assumptions:
+everything that a mechanism could ever be seen to say is counted, and what was seen is paid for in
+nats. The proofs are in docs/explanation/certificates.md.
 """
 
-__all__: list[str] = []
+from ladderboard.bounds._certificate import Certificate
+from ladderboard.bounds._certify import certificate
+
+__all__ = ["Certificate", "certificate"]
