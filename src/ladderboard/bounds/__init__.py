@@ -2,10 +2,21 @@
 
 A *certificate* is an interval for the best true risk so far, with its confidence and assumptions:
 everything that a mechanism could ever be seen to say is counted, and what was seen is paid for in
-nats. The proofs are in docs/explanation/certificates.md.
+nats. The proofs are in docs/explanation/certificates.md. The paper's own theorem is here too, with
+its constants.
 """
 
+from ladderboard.bounds._best_ladder import best_ladder, floor
 from ladderboard.bounds._certificate import Certificate
 from ladderboard.bounds._certify import certificate
+from ladderboard.bounds._paper import PaperBound, Privacy, paper
 
-__all__ = ["Certificate", "certificate"]
+__all__ = [
+    "Certificate",
+    "PaperBound",
+    "Privacy",
+    "best_ladder",
+    "certificate",
+    "floor",
+    "paper",
+]

@@ -14,7 +14,8 @@ from ladderboard.bounds._history import History
 from ladderboard.bounds._kl import kl_lower, kl_upper
 from ladderboard.bounds._nats import Weights
 from ladderboard.bounds._transcript import Transcript, transcript_of
-from ladderboard.bounds._words import UNPROMISED, sentences
+from ladderboard.bounds._uncounted import uncounted
+from ladderboard.bounds._words import sentences
 from ladderboard.errors import InvalidSetting
 from ladderboard.mechanisms import Mechanism, Setup
 from ladderboard.mechanisms._fixed import WIDEST
@@ -92,10 +93,15 @@ def certificate(  # noqa: PLR0917 - the public contract
     mechanism.check(setup)
     history = History.read(changes, asked)
     transcript = transcript_of(mechanism, setup)
-    released = _read_risk("released", released, setup, slack=0 if transcript is None else None)
-    risk = _read_risk("risk", risk, setup)
+    # A release may lie outside the range of risks: half a cell on a grid, further with noise.
+    if released is not None:
+        released = _settings.number("released", released)
+    if risk is not None:
+        risk = _settings.number("risk", risk, at_least=setup.low, at_most=setup.high)
     if transcript is None:
-        return _nothing(mechanism, setup, beta, differences=released is None and risk is None)
+        return uncounted(
+            mechanism, setup, questions, beta, ladders=ladders, released=released, risk=risk
+        )
     seen_by_all = 1 if private else ladders
     _check(transcript, history, setup, seen_by_all, released)
     # Where teams are private each has a certificate of its own, and beta is shared among them.
@@ -160,15 +166,6 @@ def _read_asked(questions: Any, asked: Any) -> tuple[int | None, int]:
     return questions, _settings.whole("asked", asked, at_least=1, at_most=questions)
 
 
-def _read_risk(name: str, given: Any, setup: Setup, *, slack: float | None = 0) -> float | None:
-    """Return a risk; a release on a grid may lie up to half a cell outside the range."""
-    if given is None:
-        return None
-    if slack is None:
-        return _settings.number(name, given)
-    return _settings.number(name, given, at_least=setup.low, at_most=setup.high)
-
-
 def _check(
     transcript: Transcript,
     history: History,
@@ -193,7 +190,9 @@ def _check(
                 f"This mechanism can change at most {most} times on a ladder; "
                 f"got {history.count} changes on {ladders}."
             )
-    if released is not None and not transcript.tells(released, setup.high, changes):
+    # On several ladders the changes of the one that stands lowest are not known.
+    told = changes if ladders == 1 or not changes else min(changes, 1)
+    if released is not None and not transcript.tells(released, setup.high, told):
         raise InvalidSetting(
             "released must be a value this mechanism can have said after so many changes: "
             f"a multiple of {transcript.cell:g}"
@@ -238,21 +237,3 @@ def _theorem(transcript: Transcript, history: History, questions: int | None, *,
         prior = "uniform weights"
     time = ", any number of questions" if questions is None else ""
     return f"counting transcripts ({prior}{time}; {'kl' if kl else 'Hoeffding'} form)"
-
-
-def _nothing(mechanism: Mechanism, setup: Setup, beta: float, *, differences: bool) -> Certificate:
-    """Return the honest answer where nothing can be promised."""
-    width = setup.high - setup.low
-    why = UNPROMISED.get(mechanism.name, "Nothing is known about what this mechanism can say.")
-    return Certificate(
-        low=-width if differences else setup.low,
-        high=width if differences else setup.high,
-        generalisation=(width, width),
-        sample=(-width, width),
-        beta=beta,
-        nats=None,
-        differences=differences,
-        span=(setup.low, setup.high),
-        theorem="none",
-        assumptions=(why,),
-    )

@@ -60,14 +60,18 @@ class Transcript:
     assumptions: tuple[str, ...] = ()
 
     def tells(self, value: float, high: float, changes: int | None) -> bool:
-        """Return whether a value can stand after so many changes (None: any number)."""
-        at_start = value == high
-        if not self.every_question and changes == 0:
-            return at_start
+        """Return whether a ladder can stand at a value after so many changes (None: any number)."""
+        ladder = not self.every_question
+        if ladder and value == high and not changes:
+            return True
+        if ladder and changes == 0:
+            return False
         cells = value / self.cell
-        on_grid = abs(cells - round(cells)) < _NEAR * max(1.0, abs(cells) * _NEAR)
-        inside = self.lowest <= round(cells) <= self.highest
-        return (on_grid and inside) or (at_start and changes is None and not self.every_question)
+        near = abs(cells - round(cells)) < _NEAR * max(1.0, abs(cells) * _NEAR)
+        highest = self.highest
+        if ladder and changes:
+            highest -= (changes - 1) * self.values.drop
+        return near and self.lowest <= round(cells) <= highest
 
 
 def _ladder(mechanism: Any, setup: Setup) -> Transcript:
@@ -89,7 +93,7 @@ def _ladder(mechanism: Any, setup: Setup) -> Transcript:
 
 def _one_bit(mechanism: Any, setup: Setup) -> Transcript:
     told = _ladder(mechanism, setup)
-    silent = Nothing(told.values.points, told.values.most)
+    silent = Nothing(told.values.points, told.values.most, told.values.drop)
     return Transcript(
         silent,
         told.sample,
@@ -126,9 +130,13 @@ def _shaky(mechanism: Any, setup: Setup) -> Transcript | None:
 def _parameter_free(_mechanism: Any, setup: Setup) -> Transcript | None:
     if (setup.low, setup.high) != (0, 1):
         return None
-    values = AnyOrder(setup.n + 1, setup.n + 1)
     return Transcript(
-        values, Sample(1 / math.sqrt(setup.n)), 0, setup.n, 1 / setup.n, assumptions=(ZERO_ONE,)
+        AnyOrder(setup.n + 1, setup.n),
+        Sample(1 / math.sqrt(setup.n)),
+        0,
+        setup.n - 1,
+        1 / setup.n,
+        assumptions=(ZERO_ONE,),
     )
 
 

@@ -50,10 +50,13 @@ class Values:
         How many values the first change may take.
     most
         The largest number of changes one ladder can make.
+    drop
+        How many cells a change lowers the value by, at least.
     """
 
     points: int
     most: int
+    drop: int = 1
 
     def log_count(self, changes: int) -> float:
         """Return (a bound on) the logarithm of the number of sequences one ladder can say."""
@@ -76,8 +79,6 @@ class Values:
 @dataclass(frozen=True)
 class Cells(Values):
     """Values on a grid, each lower than the last by at least ``drop`` cells."""
-
-    drop: int
 
     @classmethod
     def of(cls, points: int, drop: int) -> Cells:
