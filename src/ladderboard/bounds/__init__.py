@@ -6,17 +6,22 @@ nats. The proofs are in docs/explanation/certificates.md. The paper's own theore
 its constants.
 """
 
+from ladderboard.bounds._asked import PlanRow
 from ladderboard.bounds._best_ladder import best_ladder, floor
 from ladderboard.bounds._certificate import Certificate
 from ladderboard.bounds._certify import certificate
 from ladderboard.bounds._paper import PaperBound, Privacy, paper
+from ladderboard.bounds._plan import Plan, plan
 
 __all__ = [
     "Certificate",
     "PaperBound",
+    "Plan",
+    "PlanRow",
     "Privacy",
     "best_ladder",
     "certificate",
     "floor",
     "paper",
+    "plan",
 ]

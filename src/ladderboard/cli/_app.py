@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from ladderboard._version import __version__
-from ladderboard.cli import _attack, _experiment
+from ladderboard.cli import _attack, _experiment, _plan
 
 __all__ = ["app"]
 
@@ -19,6 +19,7 @@ app = typer.Typer(
 )
 app.add_typer(_attack.app, name="attack")
 app.add_typer(_experiment.app, name="experiment")
+app.command()(_plan.plan)
 
 
 def _tell_version(wanted: bool) -> None:
