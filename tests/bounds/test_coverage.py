@@ -21,6 +21,7 @@ from ladderboard.analysts import (
     SteadyImprovement,
     World,
 )
+from ladderboard.bounds._kl import kl_upper
 from ladderboard.mechanisms import Seen, Setup, Step
 from ladderboard.mechanisms._ladder import Standing
 
@@ -63,6 +64,16 @@ def test_certificates_hold(play, misses, mechanism, analyst):
 def test_certificates_hold_over_many_games(play, misses, mechanism, analyst, beta):
     """20,000 games in all, and longer ones."""
     check(play, misses, mechanism, analyst, 500, beta, questions=80)
+
+
+def test_paying_for_the_questions_alone_is_caught(play, misses):
+    """A union bound over the questions is right for models chosen beforehand, and only for them."""
+    mechanism, k, games = lb.ParameterFreeLadder(), 400, 20
+    records = [play(ShiftedMajority(), mechanism, N, k, seed) for seed in range(games)]
+    naive = math.log(2 * k / BETA) / N
+    failed = sum(min(record.true_risks) > kl_upper(record.last, naive) for record in records)
+    assert failed > allowed(games, BETA)
+    assert sum(misses(record, mechanism, BETA, "kl") for record in records) == 0
 
 
 # A mechanism that does not round, and an analyst who reads labels off the digits.
