@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["best_ladder", "floor"]
 
+_ENOUGH = 1000  # half a cell is then below a part in a thousand of the other part
+
 
 def floor(n: int, questions: int, beta: float = 0.05) -> float:
     """Return the error of a holdout asked about models that were all chosen beforehand.
@@ -40,13 +42,14 @@ def best_ladder(n: int, questions: int, beta: float = 0.05) -> tuple[Ladder, Cer
     n, questions, beta = read_count("n", n), read_count("questions", questions), read_beta(beta)
     best: tuple[Ladder, Certificate] | None = None
     points = 1
-    while True:
+    while True:  # ends: the first part of the sum falls below any part of the second
         cell = -(-UNITS // points)  # rounded up, so that there are no more points than this
         ladder = Ladder(step=(cell // 2) / UNITS, grid=cell / UNITS)
         found = certificate(n, questions, None, ladder, beta)
         if best is None or found.half_width < best[1].half_width:
             best = ladder, found
         # More points cost more nats, so this part alone only grows from here on.
-        if found.generalisation[0] >= best[1].half_width or points > questions:
+        reach = found.generalisation[0]
+        if reach >= best[1].half_width or points * reach > _ENOUGH:
             return best
-        points += 1
+        points += max(1, points // 100)
