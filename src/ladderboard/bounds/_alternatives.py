@@ -85,7 +85,7 @@ def after(changes: int, ladder: Ladder | None = None) -> Alternative:
     return Alternative(
         f"Ladder, after {changes} changes",
         IF,
-        f"the same board, if it is seen to change {changes} times at most",
+        f"the same board, if it changes at most {changes} times",
         error,
     )
 
@@ -127,7 +127,7 @@ OTHERS = (
     _chosen(
         f"Ladder made for {FEW} changes",
         IF,
-        f"another grid, chosen for this, if the board is seen to change {FEW} times at most",
+        f"another grid, chosen for this, if the board changes at most {FEW} times",
         FEW,
     ),
     Alternative(
@@ -140,7 +140,7 @@ OTHERS = (
     Alternative(
         f"Shaky Ladder, after {FEW} changes",
         IF,
-        f"the same, if it is seen to change {FEW} times at most",
+        f"the same, if the board changes at most {FEW} times",
         _shaky_after_few,
         settled=False,
     ),

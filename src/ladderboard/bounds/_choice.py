@@ -1,9 +1,9 @@
 """Choosing a Ladder before the data: the grid whose certificate is narrowest.
 
 Finer cells miss less and say more. All grids 1/J, with a step of half a cell, up to J = 999, and
-beyond that J of three digits and zeros, which is never worse than the best of all by more than a
-millionth part. The set is the same for every n and every number of questions, so what is promised
-grows with n and falls with questions as certificates do.
+beyond that J of three digits and zeros, which costs less than a part in a hundred thousand. The set
+is the same for every n and every number of questions, so the error falls with n and grows with
+questions as that of one Ladder does; and it is searched fast enough for plans.
 """
 
 from __future__ import annotations
