@@ -21,6 +21,7 @@ class Record(NamedTuple):
     values: list
     improved: list
     last: float
+    accounts: list = ()
 
 
 class Recorder(Game):
@@ -28,13 +29,14 @@ class Recorder(Game):
 
     def __init__(self, *given, **named):
         super().__init__(*given, **named)
-        self.true_risks, self.values, self.improved = [], [], []
+        self.true_risks, self.values, self.improved, self.accounts = [], [], [], []
 
     def _note(self, account, true_risk, risk, release):
         super()._note(account, true_risk, risk, release)
         self.true_risks.append(true_risk)
-        self.values.append(release.value)
+        self.values.append(self._board)  # with several accounts, the least
         self.improved.append(release.improved)
+        self.accounts.append(account)
 
 
 def play(analyst, mechanism, n, questions, seed):
@@ -49,15 +51,16 @@ def play(analyst, mechanism, n, questions, seed):
     )
     with suppress(BudgetSpent):
         analyst.play(game)
-    last = game._sessions[0].close()
-    return Record(n, questions, game.true_risks, game.values, game.improved, last)
+    last = min(session.close() for session in game._sessions.values())
+    return Record(n, questions, game.true_risks, game.values, game.improved, last, game.accounts)
 
 
-def misses(record, certified, beta, form):
+def misses(record, certified, beta, form, **several):
     """Return whether a certificate, issued after each question, was ever false.
 
     ``form`` is what it is given: the number of changes, the rounds, or the number and the released
-    value. A mechanism that tells nothing before the end is certified at the end.
+    value; ``several`` are the ladders. A mechanism that tells nothing before the end is certified
+    at the end.
     """
     rounds, best = [], np.inf
     silent = record.values[0] is None
@@ -80,6 +83,7 @@ def misses(record, certified, beta, form):
                 beta,
                 released=value if form == "kl" else None,
                 asked=t,
+                **several,
             )
         found = kept[at]
         told = best - value if found.differences else best

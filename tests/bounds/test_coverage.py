@@ -19,8 +19,10 @@ from ladderboard.analysts import (
     Plateau,
     ShiftedMajority,
     SteadyImprovement,
+    SybilAttack,
     World,
 )
+from ladderboard.bounds import certificate
 from ladderboard.bounds._kl import kl_upper
 from ladderboard.mechanisms import Seen, Setup, Step
 from ladderboard.mechanisms._ladder import Standing
@@ -57,6 +59,16 @@ def test_certificates_hold(play, misses, mechanism, analyst):
     check(play, misses, mechanism, analyst, 100, BETA)
 
 
+@pytest.mark.parametrize("mechanism", MECHANISMS[:2], ids=lambda each: each.name)
+def test_certificates_of_several_ladders_hold(play, misses, mechanism):
+    """80 games; failures would have to be in more than a fifth of them."""
+    attack, games = SybilAttack(accounts=6), 40
+    records = [play(attack, mechanism, N, QUESTIONS, seed) for seed in range(games)]
+    for form in ("count", "rounds"):
+        failed = sum(misses(each, mechanism, BETA, form, ladders=6) for each in records)
+        assert failed <= allowed(games, BETA), form
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("beta", [0.05, 0.5])
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda each: each.name)
@@ -74,6 +86,22 @@ def test_paying_for_the_questions_alone_is_caught(play, misses):
     failed = sum(min(record.true_risks) > kl_upper(record.last, naive) for record in records)
     assert failed > allowed(games, BETA)
     assert sum(misses(record, mechanism, BETA, "kl") for record in records) == 0
+
+
+def test_colluders_are_caught_where_their_changes_are_not_counted_together(play, misses):
+    """Many accounts are no private teams: counting one ladder alone is false, and all is true."""
+    mechanism, n, k, accounts, games = lb.Ladder(step=0.1, grid=0.05), 200, 400, 300, 20
+    attack = SybilAttack(accounts=accounts, easy=0.0)
+    records = [play(attack, mechanism, n, k, seed) for seed in range(games)]
+    failed = 0
+    for record in records:
+        voter = record.accounts[-1]
+        whose = zip(record.accounts, record.improved, strict=True)
+        own = sum(improved for account, improved in whose if account == voter)
+        alone = certificate(n, k, own, mechanism, BETA, ladders=accounts, private=True)
+        failed += min(record.true_risks) - record.last > alone.high
+    assert failed > allowed(games, BETA)
+    assert sum(misses(each, mechanism, BETA, "count", ladders=accounts) for each in records) == 0
 
 
 # A mechanism that does not round, and an analyst who reads labels off the digits.
