@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ladderboard._version import __version__
 
 if TYPE_CHECKING:
-    from ladderboard import analysts, arena, errors, losses, mechanisms, tape, testing
+    from ladderboard import analysts, arena, bounds, errors, losses, mechanisms, tape, testing
     from ladderboard.analysts import Analyst
     from ladderboard.arena import majority_attack, majority_attack_moments
     from ladderboard.errors import LadderboardError
@@ -62,6 +62,7 @@ __all__ = [
     "__version__",
     "analysts",
     "arena",
+    "bounds",
     "errors",
     "leaderboard_error",
     "loss",
@@ -75,7 +76,7 @@ __all__ = [
     "testing",
 ]
 
-_ROOMS = ("analysts", "arena", "errors", "losses", "mechanisms", "tape", "testing")
+_ROOMS = ("analysts", "arena", "bounds", "errors", "losses", "mechanisms", "tape", "testing")
 # Where the public names live; everything else in __all__ is a mechanism or is told by one.
 _HOMES = {
     "Analyst": "analysts",

@@ -15,13 +15,14 @@ import ladderboard as lb
 
 ROOT = Path(__file__).parents[2]
 VERBS = {
-    "": ["attack", "experiment"],
+    "": ["plan", "attack", "experiment"],
     "attack": ["majority"],
     "attack majority": [],
     "experiment": ["paper", "shifted", "arena"],
     "experiment paper": [],
     "experiment shifted": [],
     "experiment arena": [],
+    "plan": [],
 }
 
 
@@ -101,11 +102,46 @@ def test_the_majority_attack_for_machines():
     assert (found["exact_mean"], found["exact_std"]) == tuple(lb.majority_attack_moments(1000, 10))
 
 
+def test_a_plan_for_people_and_for_machines():
+    plan = lb.bounds.plan(questions=1_000, error=0.05, beta=0.1)
+    words = ["plan", "--questions", "1e3", "--error", "0.05", "--beta", "0.1"]
+    assert ladderboard(*words).stdout == f"{plan}\n"
+    assert json.loads(ladderboard(*words, "--json").stdout) == plan.describe()
+
+
+def test_a_plan_on_a_terminal_keeps_its_columns():
+    """The longest column wraps within itself; the numbers stay whole."""
+    code = (
+        "import sys; sys.stdout.isatty = lambda: True\n"
+        "sys.argv = 'ladderboard plan --questions 1e3 --error 0.05'.split()\n"
+        "from ladderboard.cli import main\n"
+        "main()\n"
+    )
+    environment = {**os.environ, "COLUMNS": "80", "TERM": "dumb"}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    for row in lb.bounds.plan(questions=1_000, error=0.05).rows:
+        pattern = rf"^ *{re.escape(row.name)} +{row.found:,} +{row.status} "
+        assert any(re.search(pattern, line) for line in lines), row.name
+
+
+def test_a_plan_is_drawn_beside_what_is_printed(tmp_path):
+    words = ["plan", "--n", "1000", "--questions", "10", "--plot", "plan.svg", "--json"]
+    done = ladderboard(*words, cwd=tmp_path)
+    assert json.loads(done.stdout)["n"] == 1000
+    assert (tmp_path / "plan.svg").read_text().startswith("<?xml")
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (["attack", "majority", "--n", "0", "--k", "1"], "n must be a whole number"),
         (["attack", "majority", "--n", "9", "--k", "1", "--sigma", "-1"], "sigma must be"),
+        (["plan", "--n", "1e4"], "A plan needs two of n, questions and error"),
+        (["plan", "--n", "1e4", "--error", "0.7"], "error must be a number above 0 and below 0.5"),
+        (["plan", "--n", "9", "--questions", "9", "--plot", "plan.txt"], "ending in .png, .svg"),
         (["experiment", "arena", "--mechanism", "=exact"], "A label goes before the ="),
         (["experiment", "arena", "--n", "100"], "n and k go together"),
         (["experiment", "arena", "--mechanism", "laddder"], "there is bootstrap_ladder"),
@@ -135,18 +171,27 @@ def test_out_must_be_a_directory(tmp_path):
     assert "out must be a directory" in refused(done)
 
 
-@pytest.mark.parametrize("missing", ["typer", "matplotlib"])
-def test_a_missing_extra_is_one_line(missing, tmp_path):
+@pytest.mark.parametrize(
+    ("missing", "words"),
+    [
+        ("typer", ["experiment", "paper", "--out", "out"]),
+        ("matplotlib", ["experiment", "paper", "--out", "out"]),
+        ("matplotlib", ["plan", "--n", "1000", "--questions", "10", "--plot", "plan.png"]),
+    ],
+)
+def test_a_missing_extra_is_one_line(missing, words, tmp_path):
     code = (
         "import sys\n"
         f"sys.modules[{missing!r}] = None\n"
-        f"sys.argv = ['ladderboard', 'experiment', 'paper', '--out', {str(tmp_path)!r}]\n"
+        f"sys.argv = {['ladderboard', *words]}\n"
         "from ladderboard.cli import main\n"
         "main()\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert missing in refused(done)
     assert "pip install 'ladderboard[arena]'" in done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 PATIENT = """

@@ -4,7 +4,8 @@
 rows on one process, on several or on a cluster. ``majority_attack`` is the paper's own attack on a
 fast kernel, ``majority_attack_moments`` its exact mean and standard deviation. The experiments
 write tables and figures to a directory and go on where they were interrupted. ``calibrate`` finds
-settings of the Shaky Ladder for a size.
+settings of the Shaky Ladder for a size; ``plan_figure`` draws a plan made by
+``ladderboard.bounds.plan``.
 """
 
 from ladderboard.arena._arena import run
@@ -15,6 +16,7 @@ from ladderboard.arena._contest import arena_experiment
 from ladderboard.arena._majority import majority_attack
 from ladderboard.arena._moments import Moments, majority_attack_moments
 from ladderboard.arena._paper import paper_experiment
+from ladderboard.arena._plan_figure import plan_figure
 from ladderboard.arena._row import Row
 from ladderboard.arena._shifted import shifted_experiment
 
@@ -31,6 +33,7 @@ __all__ = [
     "majority_attack",
     "majority_attack_moments",
     "paper_experiment",
+    "plan_figure",
     "run",
     "shifted_experiment",
 ]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ladderboard.arena._study import Study
 
-__all__ = ["COLOURS", "NOISE_COLOURS", "drawn", "need_figures"]
+__all__ = ["COLOURS", "NOISE_COLOURS", "drawn", "figure_of", "need_figures", "saved"]
 
 # Okabe and Ito's colours, which colour-blind people can tell apart too, and some more; markers
 # differ as well.
@@ -46,6 +46,8 @@ _STYLE: dict[Any, Any] = {
     "svg.hashsalt": "ladderboard",  # else ids are random
     "svg.fonttype": "path",
 }
+# What each format would otherwise say about when or by what it was made.
+_DATES = {"png": "Software", "svg": "Date", "pdf": "CreationDate"}
 
 
 def need_figures() -> None:
@@ -59,10 +61,8 @@ def need_figures() -> None:
 
 
 @contextmanager
-def drawn(
-    study: Study, name: str, rows: int, columns: int, size: tuple[float, float], **options: Any
-) -> Iterator[tuple[Any, Any]]:
-    """Yield a figure and its axes; write PNG and SVG, without a date, at the end."""
+def figure_of(size: tuple[float, float]) -> Iterator[Any]:
+    """Yield an empty figure in our look; what is drawn and saved inside has it."""
     need_figures()
     import matplotlib as mpl  # noqa: PLC0415 - heavy, and optional
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
@@ -72,8 +72,23 @@ def drawn(
         # A figure without pyplot: no window, no global state of the reader's notebook touched.
         figure = Figure(figsize=size)
         FigureCanvasAgg(figure)
+        yield figure
+
+
+def saved(figure: Any, kind: str) -> bytes:
+    """Return a figure as a file, without a date."""
+    metadata = {_DATES[kind]: None}
+    picture = io.BytesIO()
+    figure.savefig(picture, format=kind, dpi=200, metadata=metadata)
+    return picture.getvalue()
+
+
+@contextmanager
+def drawn(
+    study: Study, name: str, rows: int, columns: int, size: tuple[float, float], **options: Any
+) -> Iterator[tuple[Any, Any]]:
+    """Yield a figure and its axes; write PNG and SVG at the end."""
+    with figure_of(size) as figure:
         yield figure, figure.subplots(rows, columns, squeeze=False, **options)
-        for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
-            picture = io.BytesIO()
-            figure.savefig(picture, format=kind, dpi=200, metadata=metadata)
-            study.write(f"{name}.{kind}", picture.getvalue())
+        for kind in ("png", "svg"):
+            study.write(f"{name}.{kind}", saved(figure, kind))

@@ -1,9 +1,27 @@
 """What can be promised.
 
-The paper's theorem with its constants, certificates by counting transcripts, and the planner that
-inverts them.
-
-This room is still empty.
+A *certificate* is an interval for the best true risk so far, with its confidence and assumptions:
+everything that a mechanism could ever be seen to say is counted, and what was seen is paid for in
+nats. The proofs are in docs/explanation/certificates.md. The paper's own theorem is here too, with
+its constants.
 """
 
-__all__: list[str] = []
+from ladderboard.bounds._asked import PlanRow
+from ladderboard.bounds._best_ladder import best_ladder, floor
+from ladderboard.bounds._certificate import Certificate
+from ladderboard.bounds._certify import certificate
+from ladderboard.bounds._paper import PaperBound, Privacy, paper
+from ladderboard.bounds._plan import Plan, plan
+
+__all__ = [
+    "Certificate",
+    "PaperBound",
+    "Plan",
+    "PlanRow",
+    "Privacy",
+    "best_ladder",
+    "certificate",
+    "floor",
+    "paper",
+    "plan",
+]

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from ladderboard._version import __version__
-from ladderboard.cli import _attack, _calibrate, _experiment
+from ladderboard.cli import _attack, _calibrate, _experiment, _plan
 
 __all__ = ["app"]
 
@@ -17,9 +17,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command()(_calibrate.calibrate)
 app.add_typer(_attack.app, name="attack")
 app.add_typer(_experiment.app, name="experiment")
+app.command()(_plan.plan)
+app.command()(_calibrate.calibrate)
 
 
 def _tell_version(wanted: bool) -> None:

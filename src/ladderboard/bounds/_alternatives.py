@@ -1,0 +1,180 @@
+"""Alternatives: ways to answer the same questions, and the error each of them has."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ladderboard.bounds._best_ladder import floor
+from ladderboard.bounds._certify import certificate
+from ladderboard.bounds._choice import Job, choose, half_width
+from ladderboard.bounds._paper import paper
+from ladderboard.bounds._transcript import transcript_of
+from ladderboard.mechanisms import Exact, Setup, ShakyLadder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ladderboard.mechanisms import Ladder
+
+__all__ = ["FEW", "MEASURED", "OTHERS", "UNSURE", "WORST_CASE", "Alternative", "after"]
+
+SURE, IF, MEASURED, UNSURE = "promised", "promised if", "measured", "not promised"
+# So many visible changes are few.
+FEW = 5
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One way to answer, and what can be said of it.
+
+    Parameters
+    ----------
+    name
+        What it is called in tables and figures.
+    status
+        "promised", "promised if" what the sentence says, or "measured".
+    sentence
+        What it is.
+    error
+        Its error for n examples, so many questions and beta; infinite where there is none.
+    reaches
+        Whether that error is at most the last number, where this is known sooner than the error.
+    missing
+        Why there is no error, where there is none.
+    settled
+        Whether more examples are never worse and more questions never better; otherwise a search
+        finds one border among several.
+    """
+
+    name: str
+    status: str
+    sentence: str
+    error: Callable[[int, int, float], float]
+    reaches: Callable[[int, int, float, float], bool] | None = None
+    missing: Callable[[int, int, float], str] = lambda *_: "nothing is promised"
+    settled: bool = True
+
+    def will_do(self, n: int, questions: int, beta: float, error: float) -> bool:
+        """Return whether it reaches an error."""
+        if self.reaches is not None:
+            return self.reaches(n, questions, beta, error)
+        return self.error(n, questions, beta) <= error
+
+
+def _chosen(name: str, status: str, sentence: str, changes: int | None) -> Alternative:
+    """Return the Ladder that is best for this very job."""
+
+    def error(n: int, questions: int, beta: float) -> float:
+        return choose(n, Job(questions, beta, changes))[0]
+
+    def reaches(n: int, questions: int, beta: float, wanted: float) -> bool:
+        return choose(n, Job(questions, beta, changes), enough=wanted)[0] <= wanted
+
+    return Alternative(name, status, sentence, error, reaches)
+
+
+def after(changes: int, ladder: Ladder | None = None) -> Alternative:
+    """Return one Ladder after so many changes; if none is named, the best for the worst case."""
+
+    def error(n: int, questions: int, beta: float) -> float:
+        one = ladder or choose(n, Job(questions, beta))[1]
+        return half_width(n, one, Job(questions, beta, changes))
+
+    return Alternative(
+        f"Ladder, after {changes} changes",
+        IF,
+        f"the same board, if it changes at most {changes} times",
+        error,
+    )
+
+
+def _shaky(n: int, questions: int, beta: float) -> float:
+    mechanism = ShakyLadder.calibrated(n, questions)
+    return certificate(n, questions, None, mechanism, beta).half_width
+
+
+def _shaky_after_few(n: int, questions: int, beta: float) -> float:
+    mechanism = ShakyLadder.calibrated(n, questions)
+    transcript = transcript_of(mechanism, Setup(n, 0.0, 1.0))
+    most = FEW if transcript is None else transcript.values.most
+    return certificate(n, questions, min(FEW, questions, most), mechanism, beta).half_width
+
+
+def _shaky_measured(n: int, questions: int, _beta: float) -> float:
+    # A table may be without measured errors, or without one for this size.
+    found = getattr(ShakyLadder.calibrated(n, questions).origin, "error", None)
+    return math.inf if found is None else float(found)
+
+
+def _exact(n: int, questions: int, beta: float) -> float:
+    return certificate(n, questions, None, Exact(), beta).half_width
+
+
+def _paper(n: int, questions: int, beta: float) -> float:
+    found = paper(n, questions, beta)
+    return found.bound if found.holds else math.inf
+
+
+def _split(n: int, questions: int, beta: float) -> float:
+    part = n // questions
+    return floor(part, questions, beta) if part else math.inf
+
+
+WORST_CASE = _chosen("Ladder", SURE, "worst case before the data, whatever is asked", None)
+OTHERS = (
+    _chosen(
+        f"Ladder made for {FEW} changes",
+        IF,
+        f"another grid, chosen for this, if the board changes at most {FEW} times",
+        FEW,
+    ),
+    Alternative(
+        "Shaky Ladder",
+        SURE,
+        "calibrated, the default; worst case before the data",
+        _shaky,
+        settled=False,
+    ),
+    Alternative(
+        f"Shaky Ladder, after {FEW} changes",
+        IF,
+        f"the same, if the board changes at most {FEW} times",
+        _shaky_after_few,
+        settled=False,
+    ),
+    Alternative(
+        "Shaky Ladder, measured",
+        MEASURED,
+        "mean error against the worst analyst of the arena, not a bound",
+        _shaky_measured,
+        settled=False,
+    ),
+    Alternative(
+        "exact scores",
+        IF,
+        "every score told, about k ln(n + 1) nats, if the loss is zero-one",
+        _exact,
+    ),
+    Alternative(
+        "the paper's settings",
+        IF,
+        "its theorem with the constants of its proof, if it holds as printed",
+        _paper,
+        missing=lambda *size: f"conditions fail: {'; '.join(paper(*size).conditions)}",
+    ),
+    Alternative(
+        "splitting the data",
+        SURE,
+        "a fresh part of n/k examples for every question",
+        _split,
+        missing=lambda *_: "there are fewer examples than questions",
+    ),
+    Alternative(
+        "no peeking",
+        IF,
+        "the floor, if all models are chosen before the first answer",
+        floor,
+    ),
+)

@@ -1,0 +1,239 @@
+"""Certify: from what is public about a board to a certificate.
+
+Proofs: docs/explanation/certificates.md.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ladderboard import _settings
+from ladderboard.bounds._certificate import Certificate
+from ladderboard.bounds._history import History
+from ladderboard.bounds._kl import kl_lower, kl_upper
+from ladderboard.bounds._nats import Weights
+from ladderboard.bounds._transcript import Transcript, transcript_of
+from ladderboard.bounds._uncounted import uncounted
+from ladderboard.bounds._words import sentences
+from ladderboard.errors import InvalidSetting
+from ladderboard.mechanisms import Mechanism, Setup
+from ladderboard.mechanisms._fixed import WIDEST
+
+__all__ = ["certificate", "read_beta", "read_count"]
+
+_LARGEST = 10**15
+_LEAST_BETA = 1e-100
+
+
+def certificate(  # noqa: PLR0917 - the public contract
+    n: int,
+    questions: int | None,
+    changes: Any,
+    mechanism: Mechanism,
+    beta: float = 0.05,
+    released: float | None = None,
+    *,
+    asked: int | None = None,
+    ladders: int = 1,
+    private: bool = False,
+    risk: float | None = None,
+    risk_range: tuple[float, float] = (0, 1),
+) -> Certificate:
+    """Return an interval for the best true risk so far, from what is public.
+
+    Parameters
+    ----------
+    n
+        Examples in the holdout.
+    questions
+        How many questions are allowed; None if that is not known beforehand (then give ``asked``).
+    changes
+        How often the board was seen to change; or the numbers of the questions at which it did; or
+        None, for the worst case before the data. With several ladders also a mapping from each
+        ladder to either, with questions numbered over all ladders.
+    mechanism
+        What answered.
+    beta
+        The probability with which the certificate may be false.
+    released
+        The value that stands: the tighter kl form, and an interval of risks.
+    asked
+        How many questions were asked so far; all of them if left out.
+    ladders
+        How many ladders (teams) there are.
+    private
+        Whether teams see nothing of each other's releases. Then everything else given is about one
+        of them.
+    risk
+        The exact least risk on the holdout. It depends on the labels: only at close.
+    risk_range
+        The interval in which losses and risks lie.
+
+    Examples
+    --------
+    >>> import ladderboard as lb
+    >>> ladder = lb.Ladder(step=0.01, grid=0.005)
+    >>> found = certificate(n=10_000, questions=1_000, changes=5, mechanism=ladder)
+    >>> round(found.half_width, 4)
+    0.0627
+    >>> found = certificate(10_000, 1_000, [1, 3, 10, 30, 100], ladder, released=0.05)
+    >>> print(f"[{found.low:.3f}, {found.high:.3f}]")
+    [0.023, 0.078]
+    """
+    setup = Setup(read_count("n", n), *_settings.interval("risk_range", risk_range, within=WIDEST))
+    beta = read_beta(beta)
+    questions, asked = _read_asked(questions, asked)
+    ladders = read_count("ladders", ladders)
+    if not isinstance(mechanism, Mechanism):
+        raise InvalidSetting(
+            "mechanism must be a Mechanism, as in lb.Ladder(step=0.01); "
+            f"got {_settings.shown(mechanism)}."
+        )
+    mechanism.check(setup)
+    history = History.read(changes, asked)
+    transcript = transcript_of(mechanism, setup)
+    # A release may lie outside the range of risks: half a cell on a grid, further with noise.
+    if released is not None:
+        released = _settings.number("released", released)
+    if risk is not None:
+        risk = _settings.number("risk", risk, at_least=setup.low, at_most=setup.high)
+    if transcript is None:
+        return uncounted(
+            mechanism, setup, questions, beta, ladders=ladders, released=released, risk=risk
+        )
+    seen_by_all = 1 if private else ladders
+    _check(transcript, history, setup, seen_by_all, released)
+    # Where teams are private each has a certificate of its own, and beta is shared among them.
+    share = beta / ladders if private else beta
+    noisy = transcript.sample.noisy
+    if noisy:
+        share /= 2  # half to the noise, half to the counting
+    nats = Weights(questions, share, seen_by_all).nats(transcript, history)
+    sample = transcript.sample.ends(
+        asked if questions is None else questions,
+        share,
+        ladders=seen_by_all,
+        anytime=questions is None,
+    )
+    low, high, parts = _interval(setup, nats, sample, released, risk)
+    return Certificate(
+        low=low,
+        high=high,
+        generalisation=parts,
+        sample=sample,
+        beta=beta,
+        nats=nats,
+        differences=released is None and risk is None,
+        span=(setup.low, setup.high),
+        theorem=_theorem(
+            transcript, history, questions, kl=not (released is None and risk is None)
+        ),
+        assumptions=(
+            *sentences(
+                beta,
+                ladders=ladders,
+                private=private,
+                noisy=noisy,
+                closed=risk is not None,
+                rounds=history.rounds is not None and not transcript.every_question,
+            ),
+            *transcript.assumptions,
+        ),
+    )
+
+
+def read_count(name: str, given: Any) -> int:
+    """Return a number of examples, questions or ladders."""
+    return _settings.whole(name, given, at_least=1, at_most=_LARGEST)
+
+
+def read_beta(given: Any) -> float:
+    """Return a failure probability."""
+    return _settings.number("beta", given, at_least=_LEAST_BETA, below=1)
+
+
+def _read_asked(questions: Any, asked: Any) -> tuple[int | None, int]:
+    if questions is None:
+        if asked is None:
+            raise InvalidSetting(
+                "Where questions is None, asked must say how many were asked; try asked=100."
+            )
+        return None, read_count("asked", asked)
+    questions = read_count("questions", questions)
+    if asked is None:
+        return questions, questions
+    return questions, _settings.whole("asked", asked, at_least=1, at_most=questions)
+
+
+def _check(
+    transcript: Transcript,
+    history: History,
+    setup: Setup,
+    ladders: int,
+    released: float | None,
+) -> None:
+    """Refuse what this mechanism cannot have said."""
+    given = history.counts is not None and len(history.counts)
+    if given and given > ladders:
+        raise InvalidSetting(
+            f"changes names {given} ladders and there are {ladders}; give ladders={given}."
+        )
+    if transcript.every_question:
+        changes = None
+    else:
+        changes = history.count
+        most = transcript.values.most
+        parts = history.counts or ((history.count or 0,) if ladders == 1 else ())
+        if any(part > most for part in parts) or (history.count or 0) > ladders * most:
+            raise InvalidSetting(
+                f"This mechanism can change at most {most} times on a ladder; "
+                f"got {history.count} changes on {ladders}."
+            )
+    # On several ladders the changes of the one that stands lowest are not known.
+    told = changes if ladders == 1 or not changes else min(changes, 1)
+    if released is not None and not transcript.tells(released, setup.high, told):
+        raise InvalidSetting(
+            "released must be a value this mechanism can have said after so many changes: "
+            f"a multiple of {transcript.cell:g}"
+            + ("" if transcript.every_question else f", or {setup.high:g} before the first change")
+            + f"; got {_settings.shown(released)}."
+        )
+
+
+def _interval(
+    setup: Setup,
+    nats: float,
+    sample: tuple[float, float],
+    released: float | None,
+    risk: float | None,
+) -> tuple[float, float, tuple[float, float]]:
+    """Return the interval and its generalisation part, in the form that what is given allows."""
+    width = setup.high - setup.low
+    rate = nats / setup.n
+    if released is None and risk is None:
+        reach = width * math.sqrt(rate / 2)  # Hoeffding, by Pinsker from the kl form
+        low, high = -sample[1] - reach, -sample[0] + reach
+        return max(low, -width), min(high, width), (reach, reach)
+    if risk is not None:
+        ends = (risk, risk)
+    else:
+        assert released is not None  # noqa: S101 - one of the two was given
+        ends = (released - sample[1], released - sample[0])
+    least, most = (min(max((end - setup.low) / width, 0.0), 1.0) for end in ends)
+    low, high = kl_lower(least, rate), kl_upper(most, rate)
+    parts = (width * (least - low), width * (high - most))
+    return setup.low + width * low, setup.low + width * high, parts
+
+
+def _theorem(transcript: Transcript, history: History, questions: int | None, *, kl: bool) -> str:
+    if transcript.every_question:
+        prior = "every score counted"
+    elif history.count is None:
+        prior = "worst case over all numbers of changes"
+    elif history.rounds is not None:
+        prior = "uniform and record weights, mixed"
+    else:
+        prior = "uniform weights"
+    time = ", any number of questions" if questions is None else ""
+    return f"counting transcripts ({prior}{time}; {'kl' if kl else 'Hoeffding'} form)"

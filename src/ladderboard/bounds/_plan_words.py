@@ -1,0 +1,89 @@
+"""A plan in words."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from ladderboard.bounds._choice import Job, choose
+from ladderboard.bounds._search import least
+
+if TYPE_CHECKING:
+    from ladderboard.bounds._plan import Plan
+
+__all__ = ["answer", "cells"]
+
+_HEADS = {"n": "examples", "questions": "questions", "error": "error"}
+
+
+def answer(plan: Plan) -> str:
+    """Return the answer in a sentence or two."""
+    questions = _count(plan.questions, "question")
+    if plan.n is None:
+        return f"{questions} with an error of {plan.error:g} would need more than 10^15 examples."
+    examples = _count(plan.n, "example")
+    if plan.mechanism is None:
+        return (
+            f"An error of {plan.error:g} cannot be promised with {examples} for even one "
+            f"question{_enough_for_one(plan)}."
+        )
+    if plan.asked_for == "error":
+        error = up(plan.error, _decimals(plan.error))
+        if not plan.promised:
+            return (
+                f"Nothing can be promised beforehand about {questions} on {examples}: "
+                f"an error of {error} says no more than 0.5, which is known without data."
+            )
+    else:
+        error = f"{plan.error:g}"
+    if plan.asked_for == "n":
+        said = f"{questions} with an error of at most {error} need {examples}."
+    else:
+        more = " or more" if plan.beyond else ""
+        said = f"{examples} answer {questions}{more} with an error of at most {error}."
+    return (
+        f"{said} Promised beforehand with probability {1 - plan.beta:g}, whatever is asked, "
+        f"by {plan.mechanism}."
+    )
+
+
+def cells(plan: Plan) -> list[tuple[str, ...]]:
+    """Return the table, heads first: name, what was found, status, sentence."""
+    errors = plan.asked_for == "error"
+    decimals = max(_decimals(row.found) for row in plan.rows if row.found) if errors else 0
+
+    def shown(found: float | None, beyond: bool) -> str:
+        if errors:
+            return "-" if found is None else up(found, decimals)
+        if found is None:
+            return "> 10^15"
+        return "10^15 or more" if beyond else f"{found:,}"
+
+    rows = [(row.name, shown(row.found, row.beyond), row.status, row.sentence) for row in plan.rows]
+    return [("", _HEADS[plan.asked_for], "", ""), *rows]
+
+
+def up(value: float, decimals: int) -> str:
+    """Write a bound, rounded up so that it stays one.
+
+    >>> up(0.12301, 3)
+    '0.124'
+    """
+    scale = 10**decimals
+    # A hair, so that 0.1 is not written as 0.1001 because it is not quite a tenth.
+    return f"{math.ceil(value * scale * (1 - 1e-12)) / scale:.{decimals}f}"
+
+
+def _decimals(value: float) -> int:
+    """Return how many decimals show three digits, and at least four."""
+    return max(4, 2 - math.floor(math.log10(value)))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _enough_for_one(plan: Plan) -> str:
+    job = Job(1, plan.beta)
+    needed = least(lambda n: choose(n, job, enough=plan.error)[0] <= plan.error)
+    return "" if needed is None else f"; that needs {_count(needed, 'example')}"

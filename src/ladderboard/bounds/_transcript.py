@@ -1,0 +1,191 @@
+"""Transcripts: everything a mechanism could ever be seen to say, and how to count it.
+
+Proofs: docs/explanation/certificates.md, "Counting" and "The sample part".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ladderboard.bounds._sample import Sample
+from ladderboard.bounds._values import AnyOrder, Cells, Nothing, Values
+from ladderboard.mechanisms import (
+    Exact,
+    Ladder,
+    Mechanism,
+    OneBit,
+    ParameterFreeLadder,
+    Rounded,
+    Setup,
+    ShakyLadder,
+)
+from ladderboard.mechanisms._climb import ends
+from ladderboard.mechanisms._fixed import UNITS, nearest, to_units
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Transcript", "transcript_of"]
+
+ZERO_ONE = "The loss is zero-one: every risk is a multiple of 1/n."
+_NEAR = 1e-6  # how far, in cells, a value may be from a multiple of 1/n and still be meant
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """What a mechanism can be seen to say.
+
+    Parameters
+    ----------
+    values
+        What changes may say, or all scores if ``every_question``.
+    sample
+        What decides how far the released value lies from the least risk on the holdout.
+    lowest, highest, cell
+        Releases, in cells: from ``lowest`` cells to ``highest``; R_0 besides, for a ladder.
+    every_question
+        Whether something is told about every model; then changes do not count, questions do.
+    assumptions
+        What must hold besides.
+    """
+
+    values: Values
+    sample: Sample
+    lowest: int
+    highest: int
+    cell: float
+    every_question: bool = False
+    assumptions: tuple[str, ...] = ()
+
+    def tells(self, value: float, high: float, changes: int | None) -> bool:
+        """Return whether a ladder can stand at a value after so many changes (None: any number)."""
+        ladder = not self.every_question
+        if ladder and value == high and not changes:
+            return True
+        if ladder and changes == 0:
+            return False
+        cells = value / self.cell
+        near = abs(cells - round(cells)) < _NEAR * max(1.0, abs(cells) * _NEAR)
+        highest = self.highest
+        if ladder and changes:
+            highest -= (changes - 1) * self.values.drop
+        return near and self.lowest <= round(cells) <= highest
+
+
+def _ladder(mechanism: Any, setup: Setup) -> Transcript:
+    step, grid = mechanism._units  # noqa: SLF001 - the settings as they are used
+    bottom, top = ends(setup.low, setup.high, grid)
+    start = to_units(setup.high)
+    # A crossing has risk <= R - step - 1 in units, and lands within half a cell of it.
+    drop = max(1, -(-(2 * step + 2 - grid) // (2 * grid)))
+    first = min(nearest(start - step - 1, grid), _below(start, grid), top)
+    cells = Cells.of((first - bottom) // grid + 1, drop)
+    return Transcript(
+        cells,
+        Sample(step / UNITS, grid / UNITS),
+        bottom // grid,
+        first // grid,
+        grid / UNITS,
+    )
+
+
+def _one_bit(mechanism: Any, setup: Setup) -> Transcript:
+    told = _ladder(mechanism, setup)
+    silent = Nothing(told.values.points, told.values.most, told.values.drop)
+    return Transcript(
+        silent,
+        told.sample,
+        told.lowest,
+        told.highest,
+        told.cell,
+        assumptions=("The value is told only after the last question.",),
+    )
+
+
+def _shaky(mechanism: Any, setup: Setup) -> Transcript | None:
+    if mechanism.grid is None:
+        return None
+    if not (mechanism.compare_noise or mechanism.release_noise or mechanism.standing):
+        return _ladder(mechanism, setup)
+    step, grid = mechanism._units  # noqa: SLF001 - the settings as they are used
+    bottom, top = ends(setup.low, setup.high, grid)
+    first = min(_below(to_units(setup.high), grid), top)
+    return Transcript(
+        Cells.of((first - bottom) // grid + 1, 1),
+        Sample(
+            step / UNITS,
+            grid / UNITS,
+            compare=mechanism.compare_noise,
+            standing=mechanism.standing,
+            release=mechanism.release_noise,
+            law=mechanism.law,
+        ),
+        bottom // grid,
+        first // grid,
+        grid / UNITS,
+    )
+
+
+def _parameter_free(_mechanism: Any, setup: Setup) -> Transcript | None:
+    if (setup.low, setup.high) != (0, 1):
+        return None
+    return Transcript(
+        AnyOrder(setup.n + 1, setup.n),
+        Sample(1 / math.sqrt(setup.n)),
+        0,
+        setup.n - 1,
+        1 / setup.n,
+        assumptions=(ZERO_ONE,),
+    )
+
+
+def _exact(_mechanism: Any, setup: Setup) -> Transcript | None:
+    if (setup.low, setup.high) != (0, 1):
+        return None
+    return Transcript(
+        Values(setup.n + 1, setup.n + 1),
+        Sample(0.0),
+        0,
+        setup.n,
+        1 / setup.n,
+        every_question=True,
+        assumptions=(ZERO_ONE,),
+    )
+
+
+def _rounded(mechanism: Any, setup: Setup) -> Transcript:
+    grid = to_units(mechanism.grid)
+    bottom, top = ends(setup.low, setup.high, grid)
+    points = (top - bottom) // grid + 1
+    return Transcript(
+        Values(points, points),
+        Sample(0.0, grid / UNITS),
+        bottom // grid,
+        top // grid,
+        grid / UNITS,
+        every_question=True,
+    )
+
+
+def _below(units: int, grid: int) -> int:
+    """Return the largest multiple of the grid strictly below."""
+    return (units - 1) // grid * grid
+
+
+# By exact type: a subclass may say more than its parent.
+_KNOWN: dict[type[Mechanism], Callable[[Any, Setup], Transcript | None]] = {
+    Ladder: _ladder,
+    OneBit: _one_bit,
+    ShakyLadder: _shaky,
+    ParameterFreeLadder: _parameter_free,
+    Exact: _exact,
+    Rounded: _rounded,
+}
+
+
+def transcript_of(mechanism: Mechanism, setup: Setup) -> Transcript | None:
+    """Return what a mechanism can be seen to say; None where that is not a finite list."""
+    known = _KNOWN.get(type(mechanism))
+    return None if known is None else known(mechanism, setup)

@@ -1,0 +1,79 @@
+"""The picture of a plan: what is on it, and what cannot be drawn."""
+
+import re
+
+import pytest
+
+from ladderboard.arena import _plan_figure, plan_figure
+from ladderboard.bounds import plan
+from ladderboard.errors import InvalidSetting
+
+
+@pytest.fixture
+def axes(monkeypatch):
+    """Collect the axes that are drawn on."""
+    seen = []
+    draw = _plan_figure._draw
+
+    def looked_at(axis, *rest):
+        seen.append(axis)
+        draw(axis, *rest)
+
+    monkeypatch.setattr(_plan_figure, "_draw", looked_at)
+    return seen
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"n": 10_000, "questions": 1_000},
+        {"n": 500, "questions": 20},
+        {"n": 10_000, "questions": 1},
+        {"questions": 10**4, "error": 0.01},
+        {"n": 10**9, "error": 0.003},
+        {"n": 10**12, "error": 0.4},
+    ],
+)
+def test_every_line_has_its_name_and_no_two_names_touch(given, axes, tmp_path):
+    plan_figure(plan(**given), tmp_path / "plan.png")
+    (axis,) = axes
+    axis.figure.set_dpi(200)  # as it is saved
+    drawn = axis.figure.canvas.get_renderer()
+    lines = [line for line in axis.lines if line.get_marker() != "o"]
+    assert {line.get_color() for line in lines} == {name.get_color() for name in axis.texts}
+    assert len(lines) == len(axis.texts)
+    boxes = [name.get_window_extent(drawn) for name in axis.texts]
+    for at, box in enumerate(boxes):
+        assert box.x1 <= axis.figure.bbox.x1
+        assert not any(box.overlaps(other) for other in boxes[at + 1 :])
+
+
+def test_the_plan_lies_on_its_line(axes, tmp_path):
+    found = plan(n=10_000, questions=1_000)
+    plan_figure(found, tmp_path / "plan.pdf")
+    (axis,) = axes
+    first, *_, dot = axis.lines
+    assert tuple(dot.get_xydata()[0]) == (found.questions, found.error)
+    assert (found.questions, found.error) in map(tuple, first.get_xydata())
+
+
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
+def test_the_same_bytes_every_time(kind, tmp_path):
+    found = plan(n=1_000, questions=10)
+    one = plan_figure(found, tmp_path / f"one.{kind}").read_bytes()
+    assert plan_figure(found, tmp_path / f"other.{kind}").read_bytes() == one
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "sentence"),
+    [
+        ({"n": 10, "questions": 10}, "plan.gif", "ending in .png, .svg or .pdf; got 'plan.gif'"),
+        ({"questions": 10, "error": 1e-9}, "plan.png", "There is no n to draw"),
+        ({"n": 1, "questions": 10}, "plan.png", "on 1 examples no error is below 0.5"),
+        ({"n": 1000, "questions": 10}, "nowhere/plan.png", "cannot be written: No such file"),
+    ],
+)
+def test_what_cannot_be_drawn(given, name, sentence, tmp_path):
+    with pytest.raises(InvalidSetting, match=re.escape(sentence)):
+        plan_figure(plan(**given), tmp_path / name)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,107 @@
+"""Games played to the end and kept whole, and the one question asked of them all."""
+
+from contextlib import suppress
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import ladderboard as lb
+from ladderboard.analysts import Game
+from ladderboard.bounds import certificate
+from ladderboard.errors import BudgetSpent
+
+
+class Record(NamedTuple):
+    """A game as the score-keeper saw it: the true risks, what was said, and the last word."""
+
+    n: int
+    questions: int
+    true_risks: list
+    values: list
+    improved: list
+    last: float
+    accounts: list = ()
+
+
+class Recorder(Game):
+    """A game that keeps what the score-keeper notes."""
+
+    def __init__(self, *given, **named):
+        super().__init__(*given, **named)
+        self.true_risks, self.values, self.improved, self.accounts = [], [], [], []
+
+    def _note(self, account, true_risk, risk, release):
+        super()._note(account, true_risk, risk, release)
+        self.true_risks.append(true_risk)
+        self.values.append(self._board)  # with several accounts, the least
+        self.improved.append(release.improved)
+        self.accounts.append(account)
+
+
+def play(analyst, mechanism, n, questions, seed):
+    """Play one game, as ``Analyst.meet`` does, and return its record."""
+    hidden, own = np.random.SeedSequence(seed).spawn(2)
+    game = Recorder(
+        analyst.world(n, np.random.default_rng(hidden)),
+        mechanism,
+        questions=questions,
+        tape=lb.NumpyTape(seed=seed),
+        rng=np.random.default_rng(own),
+    )
+    with suppress(BudgetSpent):
+        analyst.play(game)
+    last = min(session.close() for session in game._sessions.values())
+    return Record(n, questions, game.true_risks, game.values, game.improved, last, game.accounts)
+
+
+def misses(record, certified, beta, form, **several):
+    """Return whether a certificate, issued after each question, was ever false.
+
+    ``form`` is what it is given: the number of changes, the rounds, or the number and the released
+    value; ``several`` are the ladders. A mechanism that tells nothing before the end is certified
+    at the end.
+    """
+    rounds, best = [], np.inf
+    silent = record.values[0] is None
+    kept = {}
+    for t, true_risk in enumerate(record.true_risks, 1):
+        best = min(best, true_risk)
+        if record.improved[t - 1]:
+            rounds.append(t)
+        if silent and t < len(record.true_risks):
+            continue
+        value = record.last if silent else record.values[t - 1]
+        # Only the rounds form depends on how many were asked; others are the same until a change.
+        at = (len(rounds), t if form == "rounds" else min(t, len(rounds) + 1))
+        if at not in kept:
+            kept[at] = certificate(
+                record.n,
+                record.questions,
+                list(rounds) if form == "rounds" else len(rounds),
+                certified,
+                beta,
+                released=value if form == "kl" else None,
+                asked=t,
+                **several,
+            )
+        found = kept[at]
+        told = best - value if found.differences else best
+        if not found.low <= told <= found.high:
+            return True
+    return False
+
+
+@pytest.fixture(name="play")
+def _play():
+    return play
+
+
+@pytest.fixture(name="misses")
+def _misses():
+    return misses
+
+
+@pytest.fixture(name="Record")
+def _record():
+    return Record

@@ -1,0 +1,77 @@
+"""Choosing a Ladder: the bounds that let whole stretches of grids be passed over are right."""
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from ladderboard import bounds
+from ladderboard.bounds._choice import CELLS, Job, choose, half_width, ladder_with
+from ladderboard.bounds._search import LARGEST, least, most
+
+sizes = st.floats(0, 8).map(lambda power: round(10**power))
+betas = st.sampled_from([0.01, 0.05, 0.3])
+changes = st.sampled_from([None, 0, 3, 5])
+
+
+@settings(max_examples=40)
+@given(sizes, sizes, betas, changes)
+@example(1, 1, 0.05, None)
+@example(10**8, 3, 0.05, None)
+def test_no_grid_is_better_than_the_chosen_one(n, questions, beta, seen):
+    job = Job(questions, beta, seen)
+    width, ladder = choose(n, job)
+    assert width == half_width(n, ladder, job)
+    tried = [*CELLS[:999:7], *CELLS[999::97]]
+    assert width <= min(half_width(n, ladder_with(cells), job) for cells in tried)
+
+
+@settings(max_examples=60)
+@given(sizes, sizes, betas, changes)
+def test_widths_are_those_of_certificates(n, questions, beta, seen):
+    width, ladder = choose(n, Job(questions, beta))
+    assert bounds.certificate(n, questions, None, ladder, beta).half_width == width
+    few = None if seen is None else min(seen, questions, ladder_cells(ladder))
+    found = bounds.certificate(n, questions, few, ladder, beta)
+    assert found.half_width == half_width(n, ladder, Job(questions, beta, seen))
+
+
+def ladder_cells(ladder):
+    return round(1 / ladder.grid)
+
+
+@settings(max_examples=40)
+@given(sizes, sizes)
+def test_it_is_the_best_ladder_up_to_its_grids(n, questions):
+    """``best_ladder`` tries other large numbers of cells; neither misses more than this."""
+    mine, _ = choose(n, Job(questions, 0.05))
+    other = bounds.best_ladder(n, questions)[1].half_width
+    assert mine <= other * (1 + 1e-4)
+    assert other <= mine * (1 + 2e-3)
+
+
+def test_three_digits_are_fine_enough():
+    n, job = 10**11, Job(10**6, 0.05)
+    width, ladder = choose(n, job)
+    best = round(1 / ladder.grid)
+    assert best > 1000
+    near = range(round(0.98 * best), round(1.02 * best))
+    assert width <= min(half_width(n, ladder_with(cells), job) for cells in near) * (1 + 1e-5)
+
+
+@given(sizes, sizes, st.floats(1e-5, 0.5), changes)
+@settings(max_examples=60)
+def test_asking_whether_it_is_enough_agrees_with_the_least(n, questions, enough, seen):
+    job = Job(questions, 0.05, seen)
+    assert (choose(n, job, enough)[0] <= enough) == (choose(n, job)[0] <= enough)
+
+
+@given(st.integers(1, LARGEST))
+def test_searches_find_every_border(border):
+    assert least(lambda x: x >= border) == border
+    assert most(lambda x: x <= border) == border
+
+
+def test_searches_end():
+    assert least(lambda _: False) is None
+    assert least(lambda _: True) == 1
+    assert most(lambda _: False) == 0
+    assert most(lambda _: True) == LARGEST

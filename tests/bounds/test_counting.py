@@ -1,0 +1,188 @@
+"""The combinatorics, against every transcript that a real mechanism can make."""
+
+import math
+from itertools import pairwise
+
+import pytest
+
+import ladderboard as lb
+from ladderboard.bounds import certificate
+from ladderboard.bounds._transcript import transcript_of
+from ladderboard.bounds._values import Cells, log_binomial
+from ladderboard.mechanisms import Seen, Setup
+
+BETA = 0.05
+LADDERS = [
+    (lb.Ladder(step=0.3, grid=0.25), (0, 1)),
+    (lb.Ladder(step=0.25), (0, 1)),
+    (lb.Ladder(step=0.3, grid=0.2), (0, 1)),
+    (lb.Ladder(step=0.05, grid=0.25), (0, 1)),
+    (lb.Ladder(step=0.0, grid=0.3), (0, 1)),
+    (lb.Ladder(step=0.15, grid=0.1), (0, 0.55)),
+    (lb.Ladder(step=0.3, grid=0.2), (-0.5, 1)),
+    (lb.ShakyLadder(step=0.3, compare_noise=0, release_noise=0, grid=0.2), (0, 1)),
+]
+
+
+def spots(low, high):
+    """Return risks that make everything happen: a fine lattice, and a unit beside it."""
+    count = round((high - low) * 200)
+    lattice = [low + (high - low) * at / count for at in range(count + 1)]
+    beside = [each + shift for each in lattice for shift in (-2e-12, 2e-12)]
+    return [each for each in (*lattice, *beside) if low <= each <= high]
+
+
+def next_values(mechanism, setup, state):
+    """Return every state, other than this one, that one question can lead to."""
+    found = set()
+    for risk in spots(setup.low, setup.high):
+        step = mechanism.advance(setup, state, Seen(risk, None, None), (0, 0, 0))
+        if step.state != state:
+            found.add(step.state)
+    return found
+
+
+def sequences(mechanism, setup):
+    """Return the number of value sequences by their length."""
+    counts = []
+    layer = {mechanism.begin(setup, (0, 0, 0)): 1}
+    moves = {}
+    while layer:
+        counts.append(sum(layer.values()))
+        following = {}
+        for state, ways in layer.items():
+            if state not in moves:
+                moves[state] = next_values(mechanism, setup, state)
+            for after in moves[state]:
+                following[after] = following.get(after, 0) + ways
+        layer = following
+    return counts
+
+
+@pytest.mark.parametrize(("mechanism", "span"), LADDERS, ids=str)
+def test_a_ladder_says_no_more_sequences_than_are_counted(mechanism, span):
+    """And as many, but where the last rung is too close to the bottom to be left."""
+    setup = Setup(10, *map(float, span))
+    values = transcript_of(mechanism, setup).values
+    counts = sequences(mechanism, setup)
+    counted = [round(math.exp(values.log_count(b))) for b in range(values.most + 1)]
+    assert len(counts) <= len(counted)
+    assert all(said <= paid for said, paid in zip(counts, counted, strict=False))
+    step, grid = mechanism._units
+    if step < values.drop * grid:
+        assert counts == counted
+
+
+@pytest.mark.parametrize("release", [0.0, 0.1])
+def test_a_shaky_ladder_says_no_more_than_is_counted(release):
+    mechanism = lb.ShakyLadder(step=0.1, compare_noise=0.1, release_noise=release, grid=0.2)
+    setup = Setup(10, 0.0, 1.0)
+    values = transcript_of(mechanism, setup).values
+    said = [0] * 7
+    stack = [(mechanism.begin(setup, (0, 0, 0)), 0)]
+    while stack:
+        state, depth = stack.pop()
+        said[depth] += 1
+        seen = set()
+        for risk in (0.0, 0.1, 0.25, 0.3, 0.45, 0.5, 0.65, 0.7, 0.85, 0.9, 1.0):
+            for noise in (-0.5, 0.0, 0.5):
+                units = round(noise * 1e12) if release else 0
+                draws = (-(10**12), units, 0)  # a comparison that always crosses
+                step = mechanism.advance(setup, state, Seen(risk, None, None), draws)
+                if step.improved and step.state.best not in seen:
+                    seen.add(step.state.best)
+                    stack.append((step.state, depth + 1))
+    assert [round(math.exp(values.log_count(b))) for b in range(values.most + 1)] == said[:6]
+    assert said[6] == 0
+
+
+def prefixes(points, drop, k, start=None):
+    """Yield (question, rounds of the changes before it) for every transcript of a ladder."""
+
+    def grow(t, rounds, last):
+        yield t, rounds
+        if t == k:
+            return
+        yield from grow(t + 1, rounds, last)
+        tops = range(points) if last is None else range(last - drop + 1)
+        for value in tops:
+            yield from grow(t + 1, (*rounds, t), value)
+
+    return grow(1, (), None)
+
+
+@pytest.mark.parametrize("form", ["count", "rounds", "anytime", "anytime rounds"])
+@pytest.mark.parametrize("mechanism", [lb.Ladder(0.3, 0.25), lb.Ladder(0.25), lb.OneBit(0.3, 0.2)])
+def test_the_weights_of_all_transcripts_sum_to_at_most_one(mechanism, form):
+    """Kraft's inequality, on what certificates say: the whole proof stands on it."""
+    k = 7
+    told = transcript_of(mechanism, Setup(100, 0.0, 1.0)).values
+    points, drop = (told.points, told.drop) if isinstance(told, Cells) else (1, 0)
+    total = 0.0
+    for t, rounds in prefixes(points, drop, k):
+        if len(rounds) > told.most:
+            continue
+        found = certificate(
+            100,
+            None if form.startswith("anytime") else k,
+            list(rounds) if "rounds" in form else len(rounds),
+            mechanism,
+            BETA,
+            asked=t,
+        )
+        total += 2 / BETA * math.exp(-found.nats)
+    assert 0.02 < total <= 1
+
+
+@pytest.mark.parametrize("form", ["count", "rounds", "split counts", "split rounds"])
+def test_the_weights_of_several_ladders_sum_to_at_most_one(form):
+    """Whose turn it is may depend on everything seen, as it would among colluders."""
+    k, mechanism = 6, lb.Ladder(0.3, 0.25)
+    values = transcript_of(mechanism, Setup(100, 0.0, 1.0)).values
+
+    def grow(t, seen, last):
+        yield t, seen
+        if t == k:
+            return
+        yield from grow(t + 1, seen, last)
+        ladder = (t * 7 + sum(at * (value + 1) for at, value, _ in seen)) % 2
+        top = values.points if last[ladder] is None else last[ladder] - values.drop + 1
+        for value in range(top):
+            after = tuple(value if at == ladder else old for at, old in enumerate(last))
+            yield from grow(t + 1, (*seen, (t, value, ladder)), after)
+
+    total = 0.0
+    for t, seen in grow(1, (), (None, None)):
+        by_ladder = [[at for at, _, owner in seen if owner == ladder] for ladder in (0, 1)]
+        changes = {
+            "count": len(seen),
+            "rounds": [at for at, _, _ in seen],
+            "split counts": dict(enumerate(map(len, by_ladder))),
+            "split rounds": dict(enumerate(by_ladder)),
+        }[form]
+        found = certificate(100, k, changes, mechanism, BETA, asked=t, ladders=2)
+        total += 2 / BETA * math.exp(-found.nats)
+    assert 0.02 < total <= 1
+
+
+@pytest.mark.parametrize(("whole", "part"), [(10, 3), (5, 0), (5, 5), (5_000, 2_100), (10**6, 2)])
+def test_binomial_coefficients(whole, part):
+    exact = math.log(math.comb(whole, part))
+    assert exact - 1e-9 <= log_binomial(whole, part) <= exact + 1e-6
+
+
+def test_prices_are_concave_in_the_number_of_changes():
+    """The largest is looked for by halving; this is why that finds it."""
+    for points, drop in ((30, 1), (50, 2), (90, 4)):
+        cells = Cells.of(points, drop)
+        logs = [cells.log_count(b) for b in range(cells.most + 1)]
+        steps = [after - before for before, after in pairwise(logs)]
+        assert all(after <= before + 1e-9 for before, after in pairwise(steps))
+
+
+def test_the_price_is_the_largest_so_far():
+    """C(k, b+1) V(b) falls again: b = 5 costs more than b = 9, and its models are among those."""
+    ladder = lb.Ladder(step=0.05, grid=0.1)
+    prices = [certificate(100, 10, b, ladder).nats for b in range(10)]
+    assert prices == sorted(prices)
+    assert prices[9] == max(prices) == certificate(100, 10, None, ladder).nats

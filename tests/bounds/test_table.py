@@ -1,0 +1,99 @@
+"""Numbers that people will look up: every figure of the table, or better."""
+
+import json
+import math
+
+import pytest
+
+import ladderboard as lb
+from ladderboard import bounds
+from ladderboard.bounds._kl import kl_lower, kl_upper
+
+#       n, questions, paper, worst case, after 3, 5, 10, kl at 5% after 5, floor
+TABLE = [
+    (10**3, 10**3, 6.6, 0.243, 0.164, 0.190, 0.233, 0.129, 0.073),
+    (10**4, 10**3, 2.7, 0.104, 0.054, 0.063, 0.078, 0.035, 0.023),
+    (10**5, 10**4, 1.2, 0.052, 0.019, 0.022, 0.029, 0.0114, 0.0080),
+    (10**6, 10**5, 0.54, 0.025, 0.0066, 0.0078, 0.0101, 0.0038, 0.0028),
+]
+
+
+def shown(value, like):
+    """Return a value rounded as the table's figure is printed."""
+    return round(value, len(str(like).split(".")[1]))
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row[0]}-{row[1]}")
+def test_the_table(row):
+    n, k, paper, worst, *after, at_five, least = row
+    eta = 1 / math.sqrt(n)
+    ladder = lb.Ladder(step=eta, grid=eta / 2)
+    assert shown(bounds.paper(n, k).bound, paper) == paper
+    assert shown(bounds.best_ladder(n, k)[1].half_width, worst) <= worst
+    assert shown(bounds.floor(n, k), least) == least
+    for changes, figure in zip((3, 5, 10), after, strict=True):
+        found = bounds.certificate(n, k, changes, ladder)
+        assert shown(found.half_width, figure) <= figure
+    found = bounds.certificate(n, k, 5, ladder)
+    # 0.05 is a multiple of the grid in one row only; the table speaks of 5% all the same.
+    low = kl_lower(0.05 - found.sample[1], found.nats / n)
+    high = kl_upper(0.05 - found.sample[0], found.nats / n)
+    assert max(high - 0.05, (high - low) / 2) <= at_five
+
+
+def test_what_was_promised():
+    ladder = lb.Ladder(step=0.01, grid=0.005)
+    found = bounds.certificate(n=10_000, questions=1_000, changes=5, mechanism=ladder)
+    assert found.half_width <= 0.063
+    found = bounds.certificate(10_000, 1_000, 5, ladder, released=0.05)
+    assert found.half_width <= 0.037
+    assert max(found.high - 0.05, 0.05 - found.low) <= 0.037
+    assert bounds.best_ladder(10_000, 1_000)[1].half_width <= 0.104
+
+
+def test_the_best_ladder_is_no_worse_than_its_neighbours():
+    ladder, found = bounds.best_ladder(1_000, 100)
+    for factor in (0.8, 0.9, 1.1, 1.25):
+        other = lb.Ladder(step=ladder.step * factor, grid=ladder.grid * factor)
+        assert bounds.certificate(1_000, 100, None, other).half_width >= found.half_width
+    for finer in (2, 3, 5):
+        other = lb.Ladder(step=(finer - 0.5) * ladder.grid / finer, grid=ladder.grid / finer)
+        assert bounds.certificate(1_000, 100, None, other).half_width >= found.half_width
+
+
+def test_a_sharper_ladder_says_more_and_a_duller_one_misses_more():
+    """The worst case has a best step: the two parts pull against each other."""
+    widths = [
+        bounds.certificate(10_000, 1_000, None, lb.Ladder(step=step)).half_width
+        for step in (0.002, 0.05, 0.5)
+    ]
+    assert widths[1] < min(widths[0], widths[2])
+
+
+def test_the_papers_bound_and_its_privacy():
+    found = bounds.paper(n=10_000, questions=1_000, beta=0.05)
+    assert found.holds
+    assert found.vacuous
+    assert found.claimed.epsilon == pytest.approx(0.1062, abs=5e-5)
+    assert found.per_epoch == pytest.approx(4 / (10_000 * found.settings.noise_scale))
+    assert found.epochs == 7
+    assert found.accounted.epsilon == pytest.approx(7 * found.per_epoch)
+    assert "basic composition, stopped after 7 updates" in found.accounted.source
+    assert found.bound == pytest.approx(18 * 0.10623 + 1.5 * 0.5171, abs=1e-3)
+    assert found.accounted_bound > found.bound
+    assert json.loads(json.dumps(found.describe(), allow_nan=False))["vacuous"] is True
+    assert "(vacuous)" in str(found)
+
+
+def test_many_small_epochs_compose_the_advanced_way():
+    found = bounds.paper(n=10**12, questions=10, beta=0.05)
+    assert "advanced" in found.accounted.source
+    assert found.accounted.delta == found.settings.delta
+    assert found.accounted.epsilon < found.epochs * found.per_epoch
+
+
+def test_where_the_conditions_fail_the_paper_promises_nothing():
+    found = bounds.paper(n=100, questions=1_000)
+    assert not found.holds
+    assert found.vacuous
+    assert "must be below 1/3" in str(found)
