@@ -2,7 +2,6 @@
 
 import json
 import math
-from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given, settings
@@ -118,34 +117,17 @@ def test_a_row_says_what_it_is_worth():
     assert (few.found, few.sentence) == (None, "there are fewer examples than questions")
 
 
-@dataclass(frozen=True)
-class Measured:
-    """Settings that carry a measured error, as a larger table of them may."""
-
-    error: float | None
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ({"n": 10_000, "questions": 100}, 0.016),
-        ({"questions": 100, "error": 0.05}, 1024),
-        ({"n": 10_000, "error": 0.05}, 10**15),
-    ],
-)
-def test_a_measured_error_is_shown_where_there_is_one(monkeypatch, given, expected):
+def test_the_measured_error_is_that_of_the_table():
     name = "Shaky Ladder, measured"
-    assert name not in [each.name for each in plan(**given).rows]
-    calibrated = lb.ShakyLadder.calibrated
-
-    def measured(n, questions, teams=1):
-        return replace(calibrated(n, questions, teams), origin=Measured(1.6 / math.sqrt(n)))
-
-    monkeypatch.setattr(lb.ShakyLadder, "calibrated", measured)
-    found = row(plan(**given), name)
-    assert found.found == expected
-    assert found.status == "measured"
-    assert found.beyond == (expected == 10**15)
+    settings = lb.ShakyLadder.calibrated
+    found = row(plan(n=10_000, questions=1_000), name)
+    assert (found.found, found.status) == (settings(10_000, 1_000).origin.error, "measured")
+    n = row(plan(questions=100, error=0.05), name).found
+    assert settings(n, 100).origin.error <= 0.05 < settings(n - 1, 100).origin.error
+    k = row(plan(n=10_000, error=0.02), name).found
+    assert settings(10_000, k).origin.error <= 0.02 < settings(10_000, k + 1).origin.error
+    # Nothing was measured on fewer examples than a hundred.
+    assert name not in [each.name for each in plan(n=50, questions=10).rows]
 
 
 def test_not_even_one_question():

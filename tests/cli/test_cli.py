@@ -15,12 +15,14 @@ import ladderboard as lb
 
 ROOT = Path(__file__).parents[2]
 VERBS = {
-    "": ["plan", "attack", "experiment"],
+    "": ["plan", "calibrate", "attack", "experiment"],
     "attack": ["majority"],
     "attack majority": [],
-    "experiment": ["paper", "shifted", "arena"],
+    "experiment": ["paper", "shifted", "calibrated", "arena"],
     "experiment paper": [],
     "experiment shifted": [],
+    "experiment calibrated": [],
+    "calibrate": [],
     "experiment arena": [],
     "plan": [],
 }
@@ -201,6 +203,44 @@ def patient(game):
     time.sleep(0.1)
     game.ask(game.rng.integers(0, 2, game.n))
 """
+
+
+def test_calibrate_prints_the_settings_and_the_runners_up():
+    words = ["calibrate", "--n", "400", "--questions", "50", "--quick", "--seed", "4"]
+    done = ladderboard(*words)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Shaky Ladder for n = 400, 50 questions, one ladder for all:")
+    found = json.loads(ladderboard(*words, "--json").stdout)
+    grids = [f"{each['grid']:g}" for each in found["finalists"]]
+    rows = done.stdout.splitlines()[-len(grids) :]
+    assert [row.split()[3] for row in rows] == grids
+    assert found["finalists"][0]["error"] <= 1.2 * found["least_error"]
+
+
+def test_calibrate_makes_a_table_of_several_sizes(tmp_path):
+    out = tmp_path / "table"
+    words = ["calibrate", "--n", "100,200", "--questions", "20", "--quick", "--out", out]
+    done = ladderboard(*words, "--workers", "1")
+    assert done.returncode == 0, done.stderr
+    assert str(out / "calibrated.json") in done.stdout.splitlines()
+    assert len(json.loads((out / "calibrated.json").read_text())["cells"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--n", "100,200", "--questions", "20"], "go with --out"),
+        (["--n", "100", "--questions", "20", "--workers", "2"], "go with --out"),
+        (["--n", "100", "--questions", "20", "--out", "o", "--json"], "for one size"),
+        (["--n", "5", "--questions", "20"], "n must be"),
+        (["--n", "ten", "--questions", "20"], "A whole number is wanted"),
+    ],
+)
+def test_calibrate_refuses_what_does_not_go_together(words, said, tmp_path):
+    done = ladderboard("calibrate", *words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_an_interrupted_experiment_goes_on_where_it_stopped(tmp_path):

@@ -157,27 +157,3 @@ def test_the_release_carries_its_own_noise():
         for ladder in range(4_000)
     ]
     assert stats.kstest(released, stats.laplace(scale=mechanism.noise_scale).cdf).pvalue > 1e-6
-
-
-def test_calibrated_settings_scale_with_the_root_of_n():
-    small = lb.ShakyLadder.calibrated(n=1_000, questions=1_000)
-    assert small.step == pytest.approx(1 / math.sqrt(1_000))
-    assert small.compare_noise == pytest.approx(0.5 / math.sqrt(1_000))
-    assert (small.release_noise, small.grid) == (0, 0.01)
-    large = lb.ShakyLadder.calibrated(n=10_000, questions=10_000)
-    assert (large.step, large.compare_noise, large.release_noise) == (0.015, 0.006, 0.0025)
-    assert large.grid == 0.005
-    teams = lb.ShakyLadder.calibrated(n=10_000, questions=1_000, teams=50)
-    assert teams.release_noise == 0.015
-    assert "50 teams" in teams.origin.note
-    assert (
-        "n=10000, questions=1000" in lb.ShakyLadder.calibrated(n=50_000, questions=700).origin.note
-    )
-    assert lb.ShakyLadder.calibrated(n=10_000, questions=1_000, teams=2).release_noise == 0.015
-    # Nearest in ratio: 3,300 is nearer to 10,000 than to 1,000.
-    assert "n=10000" in lb.ShakyLadder.calibrated(n=3_300, questions=1_000).origin.note
-    with pytest.raises(InvalidSetting, match="n must be"):
-        lb.ShakyLadder.calibrated(n=10**400, questions=10)
-    for n in (1, 10, 10**7):
-        found = lb.ShakyLadder.calibrated(n=n, questions=10)
-        assert 0 < found.grid <= found.step / 2

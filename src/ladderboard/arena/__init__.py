@@ -12,6 +12,7 @@ from ladderboard.arena._arena import run
 from ladderboard.arena._calibrate import Calibration, calibrate
 from ladderboard.arena._calibrated_table import calibration_table
 from ladderboard.arena._candidate import Candidate, Size, Trial
+from ladderboard.arena._comparison import calibrated_experiment
 from ladderboard.arena._contest import arena_experiment
 from ladderboard.arena._majority import majority_attack
 from ladderboard.arena._moments import Moments, majority_attack_moments
@@ -29,6 +30,7 @@ __all__ = [
     "Trial",
     "arena_experiment",
     "calibrate",
+    "calibrated_experiment",
     "calibration_table",
     "majority_attack",
     "majority_attack_moments",

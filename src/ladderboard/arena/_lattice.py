@@ -53,8 +53,8 @@ def effort_for(size: Size, *, quick: bool = False) -> Effort:
     if questions <= 30_000:
         return Effort(8, 24, 200, 160)
     if questions <= 300_000:
-        return Effort(4, 10, 80, 120)
-    return Effort(2, 6, 32, 80, 8)
+        return Effort(2, 8, 60, 80)
+    return Effort(1, 4, 24, 40, 6)
 
 
 def search(

@@ -11,7 +11,7 @@ from ladderboard.bounds._certify import certificate
 from ladderboard.bounds._choice import Job, choose, half_width
 from ladderboard.bounds._paper import paper
 from ladderboard.bounds._transcript import transcript_of
-from ladderboard.mechanisms import Exact, Setup, ShakyLadder
+from ladderboard.mechanisms import Exact, Setup, ShakyLadder, calibrated_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,9 +103,8 @@ def _shaky_after_few(n: int, questions: int, beta: float) -> float:
 
 
 def _shaky_measured(n: int, questions: int, _beta: float) -> float:
-    # A table may be without measured errors, or without one for this size.
-    found = getattr(ShakyLadder.calibrated(n, questions).origin, "error", None)
-    return math.inf if found is None else float(found)
+    found = calibrated_settings(n, questions)
+    return math.inf if found.beyond else found.error
 
 
 def _exact(n: int, questions: int, beta: float) -> float:

@@ -87,6 +87,30 @@ def shifted(
 
 
 @app.command()
+def calibrated(
+    *,
+    out: Out,
+    cluster: Cluster = None,
+    workers: Workers = None,
+    quick: Quick = False,
+    seed: Seed = 0,
+    repetitions: Repetitions = None,
+) -> None:
+    """Compare the calibrated Shaky Ladder with its peers, each at its worst."""
+    from ladderboard.arena import calibrated_experiment  # noqa: PLC0415 - the help must not wait
+
+    _do(
+        calibrated_experiment,
+        out,
+        cluster=cluster,
+        workers=workers,
+        quick=quick,
+        seed=seed,
+        repetitions=repetitions,
+    )
+
+
+@app.command()
 def arena(
     *,
     out: Out,

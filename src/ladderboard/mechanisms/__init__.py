@@ -8,7 +8,7 @@ questions. To write one of your own, subclass :class:`Mechanism` and run
 """
 
 from ladderboard.mechanisms._bootstrap import BootstrapLadder
-from ladderboard.mechanisms._calibrated import Calibrated
+from ladderboard.mechanisms._calibrated import Calibrated, calibrated_settings
 from ladderboard.mechanisms._error import leaderboard_error
 from ladderboard.mechanisms._exact import Exact
 from ladderboard.mechanisms._ladder import Ladder
@@ -49,6 +49,7 @@ __all__ = [
     "StepMany",
     "Teller",
     "Thresholdout",
+    "calibrated_settings",
     "leaderboard_error",
     "mechanism",
     "paper_settings",

@@ -1,35 +1,41 @@
-"""Practical settings of the Shaky Ladder: a first table, measured against attacks.
+"""Practical settings of the Shaky Ladder, read from a table that ``ladderboard calibrate`` made.
 
-Three cells were measured (step, compare noise and release noise in units of 1/sqrt(n)) against
-steady improvement, a plateau of equal models and a patient shifted majority attack; other sizes
-take the nearest cell. See docs/explanation/mechanisms.md.
+Cells lie at powers of ten. Between them settings are interpolated, in the logarithms of n, of the
+questions and of the teams; outside, the edge of the table is scaled to n. docs/explanation/
+calibration.md says how the table was made.
 """
 
 from __future__ import annotations
 
+import json
 import math
+from bisect import bisect_right
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from itertools import product
+from typing import Any
 
 from ladderboard import _settings
 
 __all__ = ["Calibrated", "calibrated_settings"]
 
-# (n, questions): step, compare noise, release noise, each times sqrt(n)
-_CELLS: dict[tuple[int, int], tuple[float, float, float]] = {
-    (1_000, 1_000): (1.0, 0.5, 0.0),
-    (10_000, 1_000): (1.0, 0.4, 0.0),
-    (10_000, 10_000): (1.5, 0.6, 0.25),
-}
-# With one ladder a team every account's first question is answered, and only noise on the release
-# blurs it. The paper finds 3/sqrt(n) on the correlation enough, which is half as much on the risk.
-_TEAM_RELEASE = 1.5
-_DIGITS = 12
+_TABLES = "calibrated.json", "calibrated-teams.json"
+_DIGITS = 4  # of a setting; more would be neither measured nor read
 _LARGEST = 10**15
+_LINEAR = ("step", "compare", "release", "error", "error_se", "bias", "bias_se", "repetitions")
 
 
 @dataclass(frozen=True)
 class Calibrated:
-    """Settings for so many examples, questions and teams, and where they come from."""
+    """Settings for so many examples, questions and teams, and where they come from.
+
+    ``error`` is the worst mean leaderboard error over the analysts they were calibrated against,
+    ``bias`` what the attacker's last model keeps, each with its standard error, as risks; between
+    measured cells they are interpolated like the settings. ``repetitions`` is how many games were
+    played, 0 where nothing was measured at this very size. ``beyond`` says that the size is harder
+    than any that was measured: fewer examples, more questions or more teams.
+    """
 
     n: int
     questions: int
@@ -38,34 +44,123 @@ class Calibrated:
     compare_noise: float
     release_noise: float
     grid: float
+    error: float
+    error_se: float
+    bias: float
+    bias_se: float
+    repetitions: int
     note: str
+    beyond: bool = False
 
 
+@lru_cache(maxsize=4096)
 def calibrated_settings(n: int, questions: int, teams: int = 1) -> Calibrated:
-    """Return the settings of the nearest measured cell, scaled to this n.
+    """Return the settings for a size, and how they were come by.
 
+    >>> calibrated_settings(10_000, 1_000).note
+    'measured at n=10000, questions=1000'
     >>> print(calibrated_settings(20_000, 900).note)
-    nearest measured cell: n=10000, questions=1000
+    interpolated between n=10000..100000, questions=100..1000
+    >>> print(calibrated_settings(50, 900).note)
+    outside the table: taken at n=100, questions=900, and scaled by 1/sqrt(n); interpolated
+    between questions=100..1000
     """
     n = _settings.whole("n", n, at_least=1, at_most=_LARGEST)
     questions = _settings.whole("questions", questions, at_least=1, at_most=_LARGEST)
     teams = _settings.whole("teams", teams, at_least=1, at_most=_LARGEST)
-    cell = min(
-        _CELLS,
-        key=lambda at: math.hypot(math.log(n / at[0]), math.log(questions / at[1])),
-    )
-    note = f"nearest measured cell: n={cell[0]}, questions={cell[1]}"
-    step, compare, release = _CELLS[cell]
-    if teams > 1:
-        release = max(release, _TEAM_RELEASE)
-        note += f"; release noise raised to {_TEAM_RELEASE:g}/sqrt(n) for {teams} teams"
+    wanted = {"n": n, "questions": questions, "teams": min(teams, questions)}
+    found, taken, note = _look_up(wanted)
     unit = 1 / math.sqrt(n)
-    step, compare, release = (round(x * unit, _DIGITS) for x in (step, compare, release))
-    return Calibrated(n, questions, teams, step, compare, release, _round_grid(step / 2), note)
+    step, compare, release, error, error_se, bias, bias_se = (
+        float(f"{found[name] * unit:.{_DIGITS}g}") for name in _LINEAR[:-1]
+    )
+    measured = note.startswith("measured")
+    return Calibrated(
+        n,
+        questions,
+        teams,
+        step,
+        compare,
+        release,
+        _round_grid(found["cells"] * unit),
+        error,
+        error_se,
+        bias,
+        bias_se,
+        round(found["repetitions"]) if measured else 0,
+        note,
+        beyond=any(_harder(name, wanted[name], taken[name]) for name in wanted),
+    )
 
 
-def _round_grid(most: float) -> float:
-    """Return the largest of 1, 2, 5 times a power of ten that is at most ``most``."""
-    decade = 10.0 ** math.floor(math.log10(most))
-    leading = next(x for x in (5, 2, 1) if x * decade <= most * (1 + 1e-9))
-    return round(leading * decade, _DIGITS)
+def _harder(name: str, wanted: int, taken: int) -> bool:
+    return wanted < taken if name == "n" else wanted > taken
+
+
+class _Table:
+    """Cells on a lattice of n, questions and teams."""
+
+    def __init__(self, cells: list[dict[str, Any]]) -> None:
+        self.cells = {(each["n"], each["questions"], each["teams"]): each for each in cells}
+        self.axes = [sorted({at[axis] for at in self.cells}) for axis in range(3)]
+
+    def at(self, size: tuple[int, int, int]) -> dict[str, float]:
+        """Return a cell; where teams outnumber questions there is one for fewer teams."""
+        n, questions, teams = size
+        cell = self.cells[n, questions, min(teams, questions)]
+        return {**cell, "cells": cell["grid"] * math.sqrt(n)}
+
+
+@lru_cache(maxsize=2)
+def _table(*, several: bool) -> _Table:
+    """Return the table for one ladder, or the coarser one for several, which starts from it."""
+    room = files("ladderboard.mechanisms")
+    one = json.loads((room / _TABLES[0]).read_text())["cells"]
+    if not several:
+        return _Table(one)
+    more = json.loads((room / _TABLES[1]).read_text())["cells"]
+    sizes = {(each["n"], each["questions"]) for each in more}
+    return _Table([each for each in one if (each["n"], each["questions"]) in sizes] + more)
+
+
+def _look_up(wanted: dict[str, int]) -> tuple[dict[str, float], dict[str, int], str]:
+    """Return the settings in units of 1/sqrt(n), the size they are taken at, and a note."""
+    table = _table(several=wanted["teams"] > 1)
+    taken, corners, between = {}, [], []
+    for axis, (name, value) in zip(table.axes, wanted.items(), strict=True):
+        taken[name] = inside = min(max(value, axis[0]), axis[-1])
+        low = axis[max(bisect_right(axis, inside) - 1, 0)]
+        if low == inside:
+            corners.append([(low, 1.0)])
+            continue
+        high = axis[bisect_right(axis, inside)]
+        part = math.log(inside / low) / math.log(high / low)
+        corners.append([(low, 1 - part), (high, part)])
+        between.append(f"{name}={low}..{high}")
+    found = dict.fromkeys(_LINEAR, 0.0)
+    logs = 0.0
+    for corner in product(*corners):
+        cell = table.at((corner[0][0], corner[1][0], corner[2][0]))
+        weight = math.prod(part for _, part in corner)
+        for name in _LINEAR:
+            found[name] += weight * cell[name]
+        logs += weight * math.log(cell["cells"])
+    found["cells"] = math.exp(logs)
+    return found, taken, _note(wanted, taken, between)
+
+
+def _note(wanted: dict[str, int], taken: dict[str, int], between: list[str]) -> str:
+    shown = [name for name in wanted if name != "teams" or wanted["teams"] > 1]
+    where = ", ".join(f"{name}={taken[name]}" for name in shown)
+    if taken != wanted:
+        note = f"outside the table: taken at {where}, and scaled by 1/sqrt(n)"
+        return f"{note}; interpolated between {', '.join(between)}" if between else note
+    return f"interpolated between {', '.join(between)}" if between else f"measured at {where}"
+
+
+def _round_grid(wanted: float) -> float:
+    """Return the nearest, in ratio, of 1, 2, 5 times a power of ten; at most 1/2."""
+    decade = 10.0 ** math.floor(math.log10(wanted))
+    leads = (1, 2, 5, 10)
+    nearest = min(leads, key=lambda lead: abs(math.log(lead * decade / wanted)))
+    return min(float(f"{nearest * decade:.1g}"), 0.5)

@@ -120,8 +120,9 @@ class ShakyLadder(Mechanism):
 
         ``origin`` tells where they come from.
 
-        >>> ShakyLadder.calibrated(n=10_000, questions=1_000)
-        ShakyLadder(step=0.01, compare_noise=0.004, release_noise=0.0, grid=0.005, law='gaussian')
+        >>> mechanism = ShakyLadder.calibrated(n=10_000, questions=1_000)
+        >>> mechanism.step, mechanism.compare_noise, mechanism.release_noise, mechanism.grid
+        (0.025, 0.0085, 0.002, 0.01)
         """
         found = calibrated_settings(n, questions, teams)
         return cls(

@@ -1,0 +1,107 @@
+"""Sparring against the real thing: games played by counting have the law of games with vectors.
+
+Means over independent games are compared at 5 standard errors of their difference; with 14
+comparisons a false alarm has a probability below 1e-5.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+from ladderboard.analysts import (
+    MajorityAttack,
+    Plateau,
+    RandomSearch,
+    ShiftedMajority,
+    SteadyImprovement,
+    SybilAttack,
+)
+from ladderboard.arena import Candidate, Size
+from ladderboard.arena._calibrate import mechanism_of
+from ladderboard.arena._trial import trial
+
+GAMES = 80
+# Settings with which an attack learns much, little from silence, and mostly from the grid.
+CANDIDATES = [
+    Candidate(1.0, 0.4, 0.0, 0.005),
+    Candidate(2.5, 1.0, 0.3, 0.01),
+    Candidate(2.0, 0.7, 0.1, 0.05),
+]
+
+
+def played(analyst, candidate, size):
+    mechanism = mechanism_of(candidate, size.n)
+    scores = [
+        analyst.meet(mechanism, n=size.n, questions=size.questions, seed=seed)
+        for seed in range(GAMES)
+    ]
+    both = np.array([(score.leaderboard_error, score.bias) for score in scores])
+    return both * math.sqrt(size.n)
+
+
+def assert_agree(values, mean, se):
+    own = values.std(ddof=1) / math.sqrt(len(values))
+    assert values.mean() == pytest.approx(mean, abs=5 * math.hypot(own, se))
+
+
+@pytest.mark.parametrize("candidate", CANDIDATES, ids=str)
+def test_the_shifted_attack_does_as_well_by_counting(candidate):
+    size = Size(1_000, 300)
+    counted = trial(candidate, size, 400, seed=1)
+    errors, biases = played(ShiftedMajority(), candidate, size).T
+    assert_agree(errors, counted.errors["shifted_majority"], counted.errors_se["shifted_majority"])
+    assert_agree(biases, counted.bias, counted.bias_se)
+
+
+def test_the_sybil_attack_does_as_well_by_counting():
+    candidate, size = Candidate(1.0, 0.5, 0.7, 0.005), Size(1_000, 300, 40)
+    counted = trial(candidate, size, 400, seed=1)
+    errors, biases = played(SybilAttack(accounts=40), candidate, size).T
+    assert_agree(errors, counted.errors["sybil"], counted.errors_se["sybil"])
+    assert_agree(biases, counted.bias, counted.bias_se)
+
+
+@pytest.mark.parametrize(
+    ("analyst", "name"),
+    [
+        (SteadyImprovement(), "steady_improvement"),
+        (RandomSearch(), "random_search"),
+        (Plateau(), "plateau"),
+        (MajorityAttack(), "guesses"),
+    ],
+    ids=lambda each: getattr(each, "name", ""),
+)
+def test_honest_analysts_fare_alike(analyst, name):
+    # A fine grid, so that it does not matter where on it the true risks lie.
+    candidate, size = Candidate(1.5, 0.7, 0.2, 0.001), Size(1_000, 300)
+    counted = trial(candidate, size, 400, seed=1)
+    errors, _ = played(analyst, candidate, size).T
+    assert_agree(errors, counted.errors[name], counted.errors_se[name])
+
+
+def test_games_do_not_depend_on_threads_and_share_their_luck():
+    size = Size(500, 50)
+    one, two = (trial(CANDIDATES[1], size, 20, seed=3, threads=many) for many in (1, 3))
+    assert one == two
+    assert trial(CANDIDATES[1], size, 20, seed=4) != one
+
+
+def test_candidates_are_compared_on_the_same_games():
+    # On the same games the difference of two means is far surer than either mean.
+    size, games = Size(500, 50), 30
+    near, far = (
+        [trial(Candidate(step, 0.7, 0.2, 0.01), size, games, seed) for step in (1.0, 1.25)]
+        for seed in (1, 2)
+    )
+    plateau = [(a.errors["plateau"], b.errors["plateau"]) for a, b in (near, far)]
+    (a, b), (c, d) = plateau
+    assert abs((a - b) - (c - d)) < 3 * near[0].errors_se["plateau"]
+    assert near[0].errors["plateau"] != far[0].errors["plateau"]
+
+
+@pytest.mark.parametrize("size", [Size(10, 1), Size(10, 2), Size(11, 5, 5), Size(100, 7, 100)])
+def test_tiny_games(size):
+    found = trial(Candidate(0.0, 0.1, 0.0, 0.05), size, 3, seed=0)
+    assert all(0 <= error < 10 for error in found.errors.values())
+    assert math.isfinite(found.bias)
