@@ -11,6 +11,7 @@ from ladderboard.analysts import (
     MulticlassAttack,
     OneBitAttack,
     Plateau,
+    RandomSearch,
     ShiftedMajority,
     SteadyImprovement,
     SybilAttack,
@@ -38,6 +39,8 @@ OURS = [
     SteadyImprovement(first=0.3, last=0.3),
     Plateau(),
     Plateau(risk=1),
+    RandomSearch(),
+    RandomSearch(worst=0, best=0),
 ]
 
 
@@ -101,6 +104,8 @@ def test_by_name():
         (OneBitAttack, {"easy": -0.1}),
         (SteadyImprovement, {"first": "high"}),
         (Plateau, {"risk": 2}),
+        (RandomSearch, {"best": -0.1}),
+        (RandomSearch, {"worst": 1.1}),
         (HyperparameterSearch, {"restart": 2}),
         (HyperparameterSearch, {"noise": -1}),
     ],

@@ -46,7 +46,8 @@ def test_a_tiny_step_lets_every_label_be_read():
 
 def test_noise_that_stands_is_learned_from_silence():
     # A player who takes the noise of a comparison for all fresh leaves about 0.025 here.
-    assert bias(ShiftedMajority(), lb.ShakyLadder.calibrated(n=N, questions=1_000), 1_000) > 0.028
+    standing = lb.ShakyLadder(step=0.01, compare_noise=0.004, release_noise=0, grid=0.005)
+    assert bias(ShiftedMajority(), standing, 1_000) > 0.028
 
 
 @pytest.mark.parametrize(
@@ -74,9 +75,9 @@ def test_it_gains_more_than_random_guesses_alone():
 
 def test_many_accounts_undo_a_ladder_each():
     calibrated = lb.ShakyLadder.calibrated(n=N, questions=1_000)
-    assert bias(SybilAttack(accounts=300), calibrated, 1_000, games=3) > 0.07
+    assert bias(SybilAttack(accounts=300), calibrated, 1_000, games=3) > 0.06
     for_teams = lb.ShakyLadder.calibrated(n=N, questions=1_000, teams=300)
-    assert bias(SybilAttack(accounts=300), for_teams, 1_000, games=3) < 0.055
+    assert bias(SybilAttack(accounts=300), for_teams, 1_000, games=3) < 0.04
 
 
 @pytest.mark.parametrize("analyst", [ShiftedMajority(), SybilAttack(accounts=3)], ids=repr)

@@ -33,9 +33,9 @@ _OURS = "shaky_ladder"
 _LADDER = "ladder, best step"
 _ATTACKS = ("shifted_majority", "majority", "one_bit")
 _HONEST = ("steady_improvement", "plateau", "random_search")
-_REPETITIONS = 20
+_REPETITIONS = 12
 _SLOWEST = 30.0  # seconds a game; what takes longer is left out
-_BUDGET = 10.0  # seconds a pair, but three games at least
+_BUDGET = 6.0  # seconds a pair, but three games at least
 
 
 @dataclass(frozen=True)

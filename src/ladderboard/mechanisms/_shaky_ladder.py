@@ -47,8 +47,8 @@ class ShakyLadder(Mechanism):
         ``"gaussian"`` or ``"laplace"``.
     standing_noise
         Noise on the threshold (xi), which stands until the next crossing. ``None`` is the paper's:
-        as large as ``compare_noise``. An attacker learns it from silence, so the settings to use
-        have none (docs/explanation/calibration.md).
+        as large as ``compare_noise``. The settings to use have none
+        (docs/explanation/calibration.md).
     origin
         Where the settings come from; no part of the mechanism's identity, and not described.
 
