@@ -38,76 +38,35 @@ Repetitions = Annotated[
 ]
 
 
-@app.command()
-def paper(
-    *,
-    out: Out,
-    cluster: Cluster = None,
-    workers: Workers = None,
-    quick: Quick = False,
-    seed: Seed = 0,
-    repetitions: Repetitions = None,
-) -> None:
-    """Make both figures of the paper: the majority attack under noise."""
-    from ladderboard.arena import paper_experiment  # noqa: PLC0415 - the help must not wait
+def _add(name: str, sentence: str) -> None:
+    """Add an experiment that has the common options and no others."""
 
-    _do(
-        paper_experiment,
-        out,
-        cluster=cluster,
-        workers=workers,
-        quick=quick,
-        seed=seed,
-        repetitions=repetitions,
-    )
+    @app.command(name, help=sentence)
+    def _run(
+        *,
+        out: Out,
+        cluster: Cluster = None,
+        workers: Workers = None,
+        quick: Quick = False,
+        seed: Seed = 0,
+        repetitions: Repetitions = None,
+    ) -> None:
+        from ladderboard import arena  # noqa: PLC0415 - the help must not wait
 
-
-@app.command()
-def shifted(
-    *,
-    out: Out,
-    cluster: Cluster = None,
-    workers: Workers = None,
-    quick: Quick = False,
-    seed: Seed = 0,
-    repetitions: Repetitions = None,
-) -> None:
-    """Run the shifted majority attack against the Ladder and the Shaky Ladder."""
-    from ladderboard.arena import shifted_experiment  # noqa: PLC0415 - the help must not wait
-
-    _do(
-        shifted_experiment,
-        out,
-        cluster=cluster,
-        workers=workers,
-        quick=quick,
-        seed=seed,
-        repetitions=repetitions,
-    )
+        _do(
+            getattr(arena, f"{name}_experiment"),
+            out,
+            cluster=cluster,
+            workers=workers,
+            quick=quick,
+            seed=seed,
+            repetitions=repetitions,
+        )
 
 
-@app.command()
-def calibrated(
-    *,
-    out: Out,
-    cluster: Cluster = None,
-    workers: Workers = None,
-    quick: Quick = False,
-    seed: Seed = 0,
-    repetitions: Repetitions = None,
-) -> None:
-    """Compare the calibrated Shaky Ladder with its peers, each at its worst."""
-    from ladderboard.arena import calibrated_experiment  # noqa: PLC0415 - the help must not wait
-
-    _do(
-        calibrated_experiment,
-        out,
-        cluster=cluster,
-        workers=workers,
-        quick=quick,
-        seed=seed,
-        repetitions=repetitions,
-    )
+_add("paper", "Make both figures of the paper: the majority attack under noise.")
+_add("shifted", "Run the shifted majority attack against the Ladder and the Shaky Ladder.")
+_add("calibrated", "Compare the calibrated Shaky Ladder with its peers, each at its worst.")
 
 
 @app.command()
