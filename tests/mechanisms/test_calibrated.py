@@ -106,7 +106,8 @@ def test_halfway_is_halfway_in_the_logarithm():
 def test_notes_say_what_was_done():
     assert "teams=10..100" in calibrated_settings(10_000, 1_000, 30).note
     assert "teams=10" in calibrated_settings(10_000, 1_000, 10).note
-    assert "outside" in calibrated_settings(10_000, 1_000, 10**6).note
+    assert "outside" in calibrated_settings(10_000, 10_000, 5_000).note
+    assert calibrated_settings(10_000, 10_000, 5_000).beyond
     # Where teams outnumber questions, no more of them can ask.
     crowd, hundred = (calibrated_settings(10_000, 100, teams) for teams in (5_000, 100))
     assert crowd.step == hundred.step
