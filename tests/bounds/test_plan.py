@@ -89,7 +89,7 @@ def test_the_plan_that_is_promised():
     names = [each.name for each in found.rows]
     assert len(set(names)) == len(names)
     for changes in (3, 5, 10):
-        after = bounds.certificate(10_000, 1_000, changes, found.mechanism).half_width
+        after = bounds.certificate(10_000, 1_000, changes, found.mechanism).error
         assert row(found, f"Ladder, after {changes} changes").found == after
     # The table of docs/explanation/certificates.md has 0.063 for a grid that was not chosen.
     assert row(found, "Ladder made for 5 changes").found <= 0.063
@@ -100,8 +100,11 @@ def test_the_plan_that_is_promised():
     split = math.sqrt(math.log(2 * 1_000 / 0.05) / (2 * 10))
     assert row(found, "splitting the data").found == pytest.approx(split)
     shaky = lb.ShakyLadder.calibrated(10_000, 1_000)
-    worst = bounds.certificate(10_000, 1_000, None, shaky).half_width
-    assert row(found, "Shaky Ladder").found == worst
+    worst = bounds.certificate(10_000, 1_000, None, shaky)
+    assert row(found, "Shaky Ladder").found == worst.error == max(-worst.low, worst.high)
+    assert worst.error > worst.half_width
+    after = bounds.certificate(10_000, 1_000, 5, shaky)
+    assert row(found, "Shaky Ladder, after 5 changes").found == after.error > after.half_width
 
 
 def test_a_row_says_what_it_is_worth():

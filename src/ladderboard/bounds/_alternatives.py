@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ladderboard.bounds._best_ladder import floor
 from ladderboard.bounds._certify import certificate
-from ladderboard.bounds._choice import Job, choose, half_width
+from ladderboard.bounds._choice import Job, choose, error_of
 from ladderboard.bounds._paper import paper
 from ladderboard.bounds._transcript import transcript_of
 from ladderboard.mechanisms import Exact, Setup, ShakyLadder, calibrated_settings
@@ -16,7 +16,7 @@ from ladderboard.mechanisms import Exact, Setup, ShakyLadder, calibrated_setting
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ladderboard.mechanisms import Ladder
+    from ladderboard.mechanisms import Ladder, Mechanism
 
 __all__ = ["FEW", "MEASURED", "OTHERS", "UNSURE", "WORST_CASE", "Alternative", "after"]
 
@@ -80,7 +80,7 @@ def after(changes: int, ladder: Ladder | None = None) -> Alternative:
 
     def error(n: int, questions: int, beta: float) -> float:
         one = ladder or choose(n, Job(questions, beta))[1]
-        return half_width(n, one, Job(questions, beta, changes))
+        return error_of(n, one, Job(questions, beta, changes))
 
     return Alternative(
         f"Ladder, after {changes} changes",
@@ -90,16 +90,23 @@ def after(changes: int, ladder: Ladder | None = None) -> Alternative:
     )
 
 
+def _error(n: int, questions: int, changes: int | None, mechanism: Mechanism, beta: float) -> float:
+    """Return how far at most the released value lies from the best true risk so far."""
+    error = certificate(n, questions, changes, mechanism, beta).error
+    assert error is not None  # noqa: S101 - nothing released was given
+    return error
+
+
 def _shaky(n: int, questions: int, beta: float) -> float:
     mechanism = ShakyLadder.calibrated(n, questions)
-    return certificate(n, questions, None, mechanism, beta).half_width
+    return _error(n, questions, None, mechanism, beta)
 
 
 def _shaky_after_few(n: int, questions: int, beta: float) -> float:
     mechanism = ShakyLadder.calibrated(n, questions)
     transcript = transcript_of(mechanism, Setup(n, 0.0, 1.0))
     most = FEW if transcript is None else transcript.values.most
-    return certificate(n, questions, min(FEW, questions, most), mechanism, beta).half_width
+    return _error(n, questions, min(FEW, questions, most), mechanism, beta)
 
 
 def _shaky_measured(n: int, questions: int, _beta: float) -> float:
@@ -108,7 +115,7 @@ def _shaky_measured(n: int, questions: int, _beta: float) -> float:
 
 
 def _exact(n: int, questions: int, beta: float) -> float:
-    return certificate(n, questions, None, Exact(), beta).half_width
+    return _error(n, questions, None, Exact(), beta)
 
 
 def _paper(n: int, questions: int, beta: float) -> float:
