@@ -10,7 +10,6 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.bounds import Certificate, certificate, paper
-from ladderboard.bounds._kl import kl, kl_lower, kl_upper
 from ladderboard.errors import InvalidSetting
 
 LADDER = lb.Ladder(step=0.01, grid=0.005)
@@ -334,14 +333,3 @@ def test_everything_a_ladder_says_is_taken():
             changes += release.improved
             certificate(50, 50, changes, ladder, released=release.value, asked=at, risk_range=span)
         assert changes > 3
-
-
-@pytest.mark.parametrize("q", [0.0, 1e-9, 0.05, 0.5, 0.999, 1.0])
-@pytest.mark.parametrize("nats", [1e-6, 0.01, 1.0, 50.0])
-def test_the_inverses_of_kl(q, nats):
-    low, high = kl_lower(q, nats), kl_upper(q, nats)
-    assert 0 <= low <= q <= high <= 1
-    for end in (low, high):
-        assert kl(q, end) >= nats - 1e-9 or end in {0.0, 1.0}
-    assert high <= q + math.sqrt(nats / 2) + 1e-12
-    assert low >= q - math.sqrt(nats / 2) - 1e-12

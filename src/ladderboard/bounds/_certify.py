@@ -27,6 +27,7 @@ __all__ = ["certificate", "read_beta", "read_count"]
 
 _LARGEST = 10**15
 _LEAST_BETA = 1e-100
+_LAST = 2.0**-50  # a few last bits of a double
 _NEAR = 1e-6  # how far, in cells, a value may be from the one that is meant
 
 
@@ -252,10 +253,14 @@ def _interval(
     else:
         assert released is not None  # noqa: S101 - one of the two was given
         ends = (released - sample[1], released - sample[0])
-    least, most = (min(max((end - setup.low) / width, 0.0), 1.0) for end in ends)
+    # Scaling to [0, 1] and back rounds, so ends are moved outwards; [0, 1] itself is not scaled.
+    spare = 0.0 if (setup.low, width) == (0, 1) else _LAST * max(abs(setup.low), abs(setup.high))
+    least, most = (
+        min(max((end - setup.low) / width, 0.0), 1.0) for end in (ends[0] - spare, ends[1] + spare)
+    )
     low, high = kl_lower(least, rate), kl_upper(most, rate)
     parts = (width * (least - low), width * (high - most))
-    return setup.low + width * low, setup.low + width * high, parts
+    return setup.low + width * low - spare, setup.low + width * high + spare, parts
 
 
 def _theorem(transcript: Transcript, history: History, questions: int | None, *, kl: bool) -> str:
