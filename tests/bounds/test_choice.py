@@ -76,3 +76,6 @@ def test_searches_end():
     assert least(lambda _: True) == 1
     assert most(lambda _: False) == 0
     assert most(lambda _: True) == LARGEST
+    assert most(lambda x: 3 <= x <= 50, first=3) == 50
+    assert most(lambda x: x == 3, first=3) == 3
+    assert most(lambda x: x == 3, first=4) == 0

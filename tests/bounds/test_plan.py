@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -192,6 +194,43 @@ def test_what_is_printed_is_never_less_than_what_is_promised():
     found = plan(n=10_000, questions=1_000)
     for each, (_, shown, *_) in zip(found.rows, found.table()[1:], strict=True):
         assert each.found <= float(shown) < each.found + 1.001e-4
+
+
+def test_a_promise_is_not_printed_as_what_is_known_without_data():
+    found = plan(n=99, questions=100, beta=0.2)
+    for error in (0.49996, 0.4999999999):
+        near = replace(found, error=error, rows=(replace(found.rows[0], found=error),))
+        shown = re.search(r"at most (\S+)\.", near.sentence)[1]
+        assert error <= float(shown) < 0.5
+        assert error <= float(near.table()[1][1]) < 0.5
+    assert "at most 0.4999999 need" in plan(questions=10, error=0.4999999).sentence
+
+
+def test_a_probability_is_not_printed_as_certainty():
+    assert "with probability 1 - 1e-07, whatever" in plan(n=10_000, error=0.1, beta=1e-7).sentence
+    assert "with probability 0.95, whatever" in plan(n=10_000, error=0.1).sentence
+
+
+def test_the_papers_conditions_may_fail_for_one_question_alone():
+    n, beta = 10**6, 0.99
+    assert not bounds.paper(n, 1, beta).holds
+    found = row(plan(n=n, error=0.3, beta=beta), "the paper's settings")
+    assert found.status == "promised if"
+    assert bounds.paper(n, found.found, beta).bound <= 0.3
+    assert bounds.paper(n, found.found + 1, beta).bound > 0.3
+    assert "for fewer than 2 questions its conditions fail" in found.sentence
+    found = row(plan(n=n, error=0.1, beta=beta), "the paper's settings")
+    assert (found.found, found.status) == (0, "not promised")
+    assert found.sentence.endswith("; 2 questions have an error of 0.167")
+
+
+def test_what_is_not_found_says_why():
+    for each in plan(questions=10, error=1e-9).rows:
+        assert each.status == "not promised"
+        assert each.sentence.endswith("; no n up to 10^15 has this error")
+    found = plan(n=100, error=0.01)
+    assert row(found, "no peeking").sentence.endswith("; one question has an error of 0.136")
+    assert "conditions fail: e =" in row(plan(n=10, error=0.01), "the paper's settings").sentence
 
 
 @pytest.mark.parametrize(

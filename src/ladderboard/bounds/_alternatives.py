@@ -23,6 +23,8 @@ __all__ = ["FEW", "MEASURED", "OTHERS", "UNSURE", "WORST_CASE", "Alternative", "
 SURE, IF, MEASURED, UNSURE = "promised", "promised if", "measured", "not promised"
 # So many visible changes are few.
 FEW = 5
+# The paper's theorem speaks of fewer questions than these, if of any.
+_FEWEST = 65
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,10 @@ class Alternative:
     missing
         Why there is no error, where there is none.
     settled
-        Whether more examples are never worse and more questions never better; otherwise a search
-        finds one border among several.
+        Whether more examples are never worse, and more questions, from the first on, never better;
+        otherwise a search finds one border among several.
+    first
+        The least number of questions it can be asked for, given n and beta.
     """
 
     name: str
@@ -55,6 +59,7 @@ class Alternative:
     reaches: Callable[[int, int, float, float], bool] | None = None
     missing: Callable[[int, int, float], str] = lambda *_: "nothing is promised"
     settled: bool = True
+    first: Callable[[int, float], int] = lambda *_: 1
 
     def will_do(self, n: int, questions: int, beta: float, error: float) -> bool:
         """Return whether it reaches an error."""
@@ -123,6 +128,14 @@ def _paper(n: int, questions: int, beta: float) -> float:
     return found.bound if found.holds else math.inf
 
 
+def _first_of_paper(n: int, beta: float) -> int:
+    """Return the least number of questions that the theorem covers; 1 if it covers no few.
+
+    Its condition on n asks for more where ln(k / beta) is small: one question may be too few.
+    """
+    return next((k for k in range(1, _FEWEST) if paper(n, k, beta).holds), 1)
+
+
 def _split(n: int, questions: int, beta: float) -> float:
     part = n // questions
     return floor(part, questions, beta) if part else math.inf
@@ -169,6 +182,7 @@ OTHERS = (
         "its theorem with the constants of its proof, if it holds as printed",
         _paper,
         missing=lambda *size: f"conditions fail: {'; '.join(paper(*size).conditions)}",
+        first=_first_of_paper,
     ),
     Alternative(
         "splitting the data",
@@ -180,7 +194,7 @@ OTHERS = (
     Alternative(
         "no peeking",
         IF,
-        "the floor, if all models are chosen before the first answer",
+        "the floor in the Hoeffding form, if all models are chosen before the first answer",
         floor,
     ),
 )
