@@ -180,7 +180,7 @@ def test_binomial_coefficients(whole, part):
 
 
 def test_prices_are_concave_in_the_number_of_changes():
-    """The largest is looked for by halving; this is why that finds it."""
+    """The largest is looked for by thirds; this is why that finds it."""
     for points, drop in ((30, 1), (50, 2), (90, 4)):
         cells = Cells.of(points, drop)
         logs = [cells.log_count(b) for b in range(cells.most + 1)]
