@@ -2,13 +2,14 @@
 
 import json
 import math
+import re
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pytest
 
 import ladderboard as lb
 from ladderboard.bounds import Certificate, certificate, paper
-from ladderboard.bounds._kl import kl, kl_lower, kl_upper
 from ladderboard.errors import InvalidSetting
 
 LADDER = lb.Ladder(step=0.01, grid=0.005)
@@ -142,12 +143,21 @@ def test_where_nothing_can_be_promised_it_says_so(mechanism):
     found = certificate(10_000, 1_000, 5, mechanism)
     assert isinstance(found, Certificate)
     assert found.vacuous
-    assert (found.low, found.high, found.theorem, found.nats) == (-1, 1, "none", None)
+    assert (found.theorem, found.nats, found.centre) == ("none", None, None)
+    # A release may be any number: nothing follows about its difference from a risk.
+    assert (found.low, found.high) == found.sample == found.known == (-math.inf, math.inf)
+    assert found.half_width == found.error == math.inf
     assert len(found.assumptions) == 1
-    json.dumps(found.describe(), allow_nan=False)
-    assert "vacuous" in str(found)
+    written = json.loads(json.dumps(found.describe(), allow_nan=False))
+    assert written["low"] is written["high"] is written["half_width"] is written["error"] is None
+    assert written["sample"] == [None, None]
     told = certificate(10_000, 1_000, 5, mechanism, released=0.3)
-    assert (told.low, told.high) == (0, 1)
+    assert (told.low, told.high, told.centre, told.error) == (0, 1, 0.5, None)
+    assert told.vacuous
+    for each in (found, told):
+        assert "nothing is promised" in str(each)
+        assert "vacuous" in str(each)
+        assert "probability" not in str(each)
 
 
 def test_the_papers_own_ladder_gets_the_papers_bound():
@@ -159,18 +169,98 @@ def test_the_papers_own_ladder_gets_the_papers_bound():
     assert "does not follow" in found.assumptions[0]
     assert certificate(n, k, 3, mechanism, released=0.5).half_width <= paper(n, k).bound
     assert certificate(n, k - 1, 3, mechanism, 0.06).high == found.high
-    for other in (
-        certificate(n, k + 1, 3, mechanism),
-        certificate(n + 1, k, 3, mechanism),
-        certificate(n, k, 3, mechanism, 0.04),
-        certificate(n, k, 3, mechanism, ladders=2),
-        certificate(n, None, 3, mechanism, asked=k),
-        certificate(n, k, 3, replace(mechanism, step=0.001)),
+    # Its failure probability is kept only up to a constant: the first line does not say 0.95.
+    assert "but for a probability of a constant times 0.05" in str(found)
+    assert "at least 0.95" not in str(found)
+    for other, why in (
+        (certificate(n, k + 1, 3, mechanism), "100001 questions are more than 100000"),
+        (certificate(n + 1, k, 3, mechanism), "n is 1000001 and not 1000000"),
+        (certificate(n, k, 3, mechanism, 0.04), "beta is 0.04, below 0.05"),
+        (certificate(n, k, 3, mechanism, ladders=2), "there are 2 ladders"),
+        (certificate(n, None, 3, mechanism, asked=k), "an unknown number of questions"),
+        (certificate(n, k, 3, mechanism, risk_range=(0, 2)), "risks do not lie in"),
+        (certificate(n, k, 3, replace(mechanism, step=0.001)), "give it a grid"),
     ):
         assert other.theorem == "none"
-    small = certificate(10_000, 1_000, 3, lb.ShakyLadder.from_paper(10_000, 1_000))
+        assert why in other.assumptions[0]
+
+
+def test_the_papers_bound_is_not_cut_where_it_says_nothing():
+    """Its releases are unbounded, so a bound of 2.7 is 2.7: the value may lie so far away."""
+    mechanism = lb.ShakyLadder.from_paper(10_000, 1_000)
+    small = certificate(10_000, 1_000, 3, mechanism)
     assert small.vacuous
     assert small.theorem == "the paper's, as printed"
+    assert small.error == small.high == -small.low == paper(10_000, 1_000).bound > 2
+    told = certificate(10_000, 1_000, 3, mechanism, released=0.5)
+    assert (told.low, told.high, told.vacuous) == (0, 1, True)
+
+
+def test_releases_outside_the_range_of_risks_are_not_cut_off():
+    """Risks are in [0.4, 1], and 0.45 rounds to 0: the true risk may be 1 more than that."""
+    rounded = lb.Rounded(digits=0)
+    found = certificate(1, 1, None, rounded, risk_range=(0.4, 1))
+    assert rounded.start(n=1, risk_range=(0.4, 1)).ask(risk=0.45).value == 0
+    assert (found.low, found.high, found.vacuous) == (-0.6, 1, True)
+    # The other end: 0.5 rounds to 0 and 0.55 to 1, and a true risk may be 0 all the same.
+    found = certificate(1, 1, None, rounded, risk_range=(0, 0.55))
+    assert (found.low, found.high, found.vacuous) == (-1, 0.55, True)
+    # A ladder never stands above R_0.
+    found = certificate(1, 1, None, lb.Ladder(0.5, 0.5), risk_range=(0.2, 0.8))
+    assert (found.low, found.high, found.vacuous) == pytest.approx((-0.6, 0.8, True))
+
+
+def test_the_error_is_that_of_the_released_value():
+    """An interval need not be symmetric; half its length is the error of its centre."""
+    found = certificate(10_000, 1_000, 5, LADDER)
+    assert found.error == max(-found.low, found.high) == -found.low
+    assert found.error > found.half_width
+    assert found.centre == pytest.approx(found.half_width - found.error)
+    told = certificate(10_000, 1_000, 5, LADDER, released=0.05)
+    assert told.error is None
+    assert told.centre - told.half_width == pytest.approx(told.low)
+
+
+def test_the_upper_end_may_lie_between_units():
+    high = math.log(1_000)
+    ladder = lb.Ladder(step=0.1, grid=0.05)
+    value = ladder.start(n=100, risk_range=(0, high)).ask(risk=high).value
+    assert value != high
+    for stands in (value, high):
+        certificate(100, 50, 0, ladder, released=stands, risk_range=(0, high))
+
+
+def test_changes_are_read_once_and_as_numbers():
+    assert certificate(100, 50, np.array(3), LADDER) == certificate(100, 50, 3, LADDER)
+    lists = {"a": [2, 30], "b": [4]}
+    once = {name: iter(each) for name, each in lists.items()}
+    found = certificate(100, 50, once, LADDER, ladders=2)
+    assert found == certificate(100, 50, lists, LADDER, ladders=2)
+    yes = np.bool_(True)
+    private = certificate(100, 50, 3, LADDER, ladders=2, private=yes)
+    assert private == certificate(100, 50, 3, LADDER, ladders=2, private=True)
+
+
+class Shy:
+    """Somebody's team, that cannot be printed."""
+
+    def __repr__(self):
+        raise ValueError
+
+
+def test_probabilities_and_ends_are_printed_so_that_they_stay_true():
+    rare = certificate(10_000, 1_000, 5, LADDER, 1e-7)
+    assert "with probability at least 1 - 1e-07\n" in str(rare)
+    assert "With probability at least 1 - 1e-07 over" in str(rare)
+    for changes in range(20):
+        for value in (None, 0.1):
+            found = certificate(10_000, 1_000, changes or None, LADDER, 0.0123456789, value)
+            line = str(found).splitlines()[0]
+            low, high, half, sure = map(float, re.findall(r"-?\d\.\d+", line))
+            assert low <= found.low < low + 1e-4
+            assert high - 1e-4 < found.high <= high
+            assert half - 1e-4 < found.half_width <= half
+            assert sure == 0.987654
 
 
 BASE = {"n": 100, "questions": 50, "changes": 3, "mechanism": LADDER}
@@ -205,6 +295,12 @@ BASE = {"n": 100, "questions": 50, "changes": 3, "mechanism": LADDER}
         ({"released": 0.5, "changes": 0}, "released must be a value"),
         ({"released": math.nan}, "released must be a number"),
         ({"risk": 1.5}, "risk must be a number"),
+        ({"released": 0.5, "risk": 0.503}, "released - risk must lie in"),
+        ({"released": 0.5, "risk": 0.489}, "released - risk must lie in"),
+        ({"private": "no"}, "private must be True or False; got 'no'"),
+        ({"changes": {"a": 2, "b": 1}, "ladders": 9, "private": True}, "about one team"),
+        ({"changes": {Shy(): -1, "b": 1}, "ladders": 2}, "type Shy that cannot be printed"),
+        ({"changes": np.array(3.5)}, "changes must be a whole number"),
         ({"mechanism": lb.Ladder(step=0.9, grid=0.5), "changes": 2}, "at most 1 times on a ladder"),
         ({"mechanism": lb.ParameterFreeLadder(), "n": 1}, "needs n of at least 2"),
     ],
@@ -219,6 +315,11 @@ def test_what_can_stand_is_taken():
     certificate(100, 50, 3, LADDER, released=0.97)
     certificate(100, 50, 1, LADDER, released=0.99)
     certificate(100, 50, 9, lb.Exact(), released=1 / 3 + 1 / 150)
+    certificate(100, 50, 9, lb.Exact(), released=0.34, risk=1 / 3 + 1 / 150)
+    for risk in (0.4901, 0.5024):
+        certificate(100, 50, 3, LADDER, released=0.5, risk=risk)
+    # With noise a release may be as far from the risk as it likes.
+    certificate(100, 50, 3, lb.ShakyLadder(0.01, 0.1, 0.1, grid=0.1), released=0.5, risk=0.1)
     certificate(100, 50, {"a": [2, 30], "b": []}, LADDER, ladders=3, released=0.5)
 
 
@@ -232,14 +333,3 @@ def test_everything_a_ladder_says_is_taken():
             changes += release.improved
             certificate(50, 50, changes, ladder, released=release.value, asked=at, risk_range=span)
         assert changes > 3
-
-
-@pytest.mark.parametrize("q", [0.0, 1e-9, 0.05, 0.5, 0.999, 1.0])
-@pytest.mark.parametrize("nats", [1e-6, 0.01, 1.0, 50.0])
-def test_the_inverses_of_kl(q, nats):
-    low, high = kl_lower(q, nats), kl_upper(q, nats)
-    assert 0 <= low <= q <= high <= 1
-    for end in (low, high):
-        assert kl(q, end) >= nats - 1e-9 or end in {0.0, 1.0}
-    assert high <= q + math.sqrt(nats / 2) + 1e-12
-    assert low >= q - math.sqrt(nats / 2) - 1e-12

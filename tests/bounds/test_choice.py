@@ -4,7 +4,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ladderboard import bounds
-from ladderboard.bounds._choice import CELLS, Job, choose, half_width, ladder_with
+from ladderboard.bounds._choice import CELLS, Job, choose, error_of, ladder_with
 from ladderboard.bounds._search import LARGEST, least, most
 
 sizes = st.floats(0, 8).map(lambda power: round(10**power))
@@ -19,19 +19,20 @@ changes = st.sampled_from([None, 0, 3, 5])
 def test_no_grid_is_better_than_the_chosen_one(n, questions, beta, seen):
     job = Job(questions, beta, seen)
     width, ladder = choose(n, job)
-    assert width == half_width(n, ladder, job)
+    assert width == error_of(n, ladder, job)
     tried = [*CELLS[:999:7], *CELLS[999::97]]
-    assert width <= min(half_width(n, ladder_with(cells), job) for cells in tried)
+    assert width <= min(error_of(n, ladder_with(cells), job) for cells in tried)
 
 
 @settings(max_examples=60)
 @given(sizes, sizes, betas, changes)
 def test_widths_are_those_of_certificates(n, questions, beta, seen):
     width, ladder = choose(n, Job(questions, beta))
-    assert bounds.certificate(n, questions, None, ladder, beta).half_width == width
+    found = bounds.certificate(n, questions, None, ladder, beta)
+    assert found.half_width == found.error == width
     few = None if seen is None else min(seen, questions, ladder_cells(ladder))
     found = bounds.certificate(n, questions, few, ladder, beta)
-    assert found.half_width == half_width(n, ladder, Job(questions, beta, seen))
+    assert found.half_width == found.error == error_of(n, ladder, Job(questions, beta, seen))
 
 
 def ladder_cells(ladder):
@@ -54,7 +55,7 @@ def test_three_digits_are_fine_enough():
     best = round(1 / ladder.grid)
     assert best > 1000
     near = range(round(0.98 * best), round(1.02 * best))
-    assert width <= min(half_width(n, ladder_with(cells), job) for cells in near) * (1 + 1e-5)
+    assert width <= min(error_of(n, ladder_with(cells), job) for cells in near) * (1 + 1e-5)
 
 
 @given(sizes, sizes, st.floats(1e-5, 0.5), changes)
@@ -75,3 +76,6 @@ def test_searches_end():
     assert least(lambda _: True) == 1
     assert most(lambda _: False) == 0
     assert most(lambda _: True) == LARGEST
+    assert most(lambda x: 3 <= x <= 50, first=3) == 50
+    assert most(lambda x: x == 3, first=3) == 3
+    assert most(lambda x: x == 3, first=4) == 0

@@ -1,12 +1,14 @@
 """The combinatorics, against every transcript that a real mechanism can make."""
 
 import math
+from decimal import Decimal, localcontext
 from itertools import pairwise
 
 import pytest
 
 import ladderboard as lb
 from ladderboard.bounds import certificate
+from ladderboard.bounds._nats import _largest
 from ladderboard.bounds._transcript import transcript_of
 from ladderboard.bounds._values import Cells, log_binomial
 from ladderboard.mechanisms import Seen, Setup
@@ -165,14 +167,20 @@ def test_the_weights_of_several_ladders_sum_to_at_most_one(form):
     assert 0.02 < total <= 1
 
 
-@pytest.mark.parametrize(("whole", "part"), [(10, 3), (5, 0), (5, 5), (5_000, 2_100), (10**6, 2)])
+SIZES = [(10, 3), (5, 0), (5, 5), (5_000, 2_100), (10**6, 2), (2_002, 1_001), (10**5, 1_001)]
+
+
+@pytest.mark.parametrize(("whole", "part"), SIZES)
 def test_binomial_coefficients(whole, part):
-    exact = math.log(math.comb(whole, part))
-    assert exact - 1e-9 <= log_binomial(whole, part) <= exact + 1e-6
+    """Against whole numbers: never too small, but for the last bits of a double."""
+    with localcontext(prec=40):
+        exact = Decimal(math.comb(whole, part)).ln()
+        above = float(Decimal(log_binomial(whole, part)) - exact)
+    assert -2e-15 * float(exact) <= above + 1e-18 <= 1e-11 + 2e-15 * float(exact)
 
 
 def test_prices_are_concave_in_the_number_of_changes():
-    """The largest is looked for by halving; this is why that finds it."""
+    """The largest is looked for by thirds; this is why that finds it."""
     for points, drop in ((30, 1), (50, 2), (90, 4)):
         cells = Cells.of(points, drop)
         logs = [cells.log_count(b) for b in range(cells.most + 1)]
@@ -186,3 +194,30 @@ def test_the_price_is_the_largest_so_far():
     prices = [certificate(100, 10, b, ladder).nats for b in range(10)]
     assert prices == sorted(prices)
     assert prices[9] == max(prices) == certificate(100, 10, None, ladder).nats
+
+
+def test_the_largest_price_is_found_where_neighbours_cannot_be_told_apart():
+    """A concave price of 10^16, whose neighbours differ by less than a double can hold."""
+    top, scale = 3 * 10**14 + 7, 10**15
+
+    def price(b):
+        return 1e16 - (b - top) ** 2 / scale
+
+    assert price(top) == price(top + 1000)
+    for most in (scale, top, top + 10**6):
+        assert _largest(price, most) >= 1e16 - 180 * 2
+    for most in range(30):
+        for peak in range(30):
+            assert _largest(lambda b, peak=peak: -abs(b - peak), most) == min(most - peak, 0)
+
+
+def test_huge_prices_are_not_underpaid():
+    """A thousand numbers of changes, spread over all: none costs more than what is charged."""
+    k = 10**15
+    for mechanism, ladders in ((lb.Ladder(0, 1e-12), 10**6), (lb.ParameterFreeLadder(), 10**6)):
+        values = transcript_of(mechanism, Setup(k, 0.0, 1.0)).values
+        charged = certificate(k, k, None, mechanism, ladders=ladders).nats
+        for part in range(1, 1000):
+            b = k // 1000 * part
+            price = log_binomial(k, b + 1) + values.log_shared(b, ladders)
+            assert price + math.log((b + 1) * (b + 2)) + math.log(2 / 0.05) <= charged

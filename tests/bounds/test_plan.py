@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -89,7 +91,7 @@ def test_the_plan_that_is_promised():
     names = [each.name for each in found.rows]
     assert len(set(names)) == len(names)
     for changes in (3, 5, 10):
-        after = bounds.certificate(10_000, 1_000, changes, found.mechanism).half_width
+        after = bounds.certificate(10_000, 1_000, changes, found.mechanism).error
         assert row(found, f"Ladder, after {changes} changes").found == after
     # The table of docs/explanation/certificates.md has 0.063 for a grid that was not chosen.
     assert row(found, "Ladder made for 5 changes").found <= 0.063
@@ -100,8 +102,11 @@ def test_the_plan_that_is_promised():
     split = math.sqrt(math.log(2 * 1_000 / 0.05) / (2 * 10))
     assert row(found, "splitting the data").found == pytest.approx(split)
     shaky = lb.ShakyLadder.calibrated(10_000, 1_000)
-    worst = bounds.certificate(10_000, 1_000, None, shaky).half_width
-    assert row(found, "Shaky Ladder").found == worst
+    worst = bounds.certificate(10_000, 1_000, None, shaky)
+    assert row(found, "Shaky Ladder").found == worst.error == max(-worst.low, worst.high)
+    assert worst.error > worst.half_width
+    after = bounds.certificate(10_000, 1_000, 5, shaky)
+    assert row(found, "Shaky Ladder, after 5 changes").found == after.error > after.half_width
 
 
 def test_a_row_says_what_it_is_worth():
@@ -189,6 +194,43 @@ def test_what_is_printed_is_never_less_than_what_is_promised():
     found = plan(n=10_000, questions=1_000)
     for each, (_, shown, *_) in zip(found.rows, found.table()[1:], strict=True):
         assert each.found <= float(shown) < each.found + 1.001e-4
+
+
+def test_a_promise_is_not_printed_as_what_is_known_without_data():
+    found = plan(n=99, questions=100, beta=0.2)
+    for error in (0.49996, 0.4999999999):
+        near = replace(found, error=error, rows=(replace(found.rows[0], found=error),))
+        shown = re.search(r"at most (\S+)\.", near.sentence)[1]
+        assert error <= float(shown) < 0.5
+        assert error <= float(near.table()[1][1]) < 0.5
+    assert "at most 0.4999999 need" in plan(questions=10, error=0.4999999).sentence
+
+
+def test_a_probability_is_not_printed_as_certainty():
+    assert "with probability 1 - 1e-07, whatever" in plan(n=10_000, error=0.1, beta=1e-7).sentence
+    assert "with probability 0.95, whatever" in plan(n=10_000, error=0.1).sentence
+
+
+def test_the_papers_conditions_may_fail_for_one_question_alone():
+    n, beta = 10**6, 0.99
+    assert not bounds.paper(n, 1, beta).holds
+    found = row(plan(n=n, error=0.3, beta=beta), "the paper's settings")
+    assert found.status == "promised if"
+    assert bounds.paper(n, found.found, beta).bound <= 0.3
+    assert bounds.paper(n, found.found + 1, beta).bound > 0.3
+    assert "for fewer than 2 questions its conditions fail" in found.sentence
+    found = row(plan(n=n, error=0.1, beta=beta), "the paper's settings")
+    assert (found.found, found.status) == (0, "not promised")
+    assert found.sentence.endswith("; 2 questions have an error of 0.167")
+
+
+def test_what_is_not_found_says_why():
+    for each in plan(questions=10, error=1e-9).rows:
+        assert each.status == "not promised"
+        assert each.sentence.endswith("; no n up to 10^15 has this error")
+    found = plan(n=100, error=0.01)
+    assert row(found, "no peeking").sentence.endswith("; one question has an error of 0.136")
+    assert "conditions fail: e =" in row(plan(n=10, error=0.01), "the paper's settings").sentence
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def test_a_plan_on_a_terminal_keeps_its_columns():
 
 
 def test_a_plan_is_drawn_beside_what_is_printed(tmp_path):
-    words = ["plan", "--n", "1000", "--questions", "10", "--plot", "plan.svg", "--json"]
+    words = ["plan", "--n", "1,000", "--questions", "10", "--plot", "plan.svg", "--json"]
     done = ladderboard(*words, cwd=tmp_path)
     assert json.loads(done.stdout)["n"] == 1000
     assert (tmp_path / "plan.svg").read_text().startswith("<?xml")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ladderboard.bounds._best_ladder import floor
 from ladderboard.bounds._certify import certificate
-from ladderboard.bounds._choice import Job, choose, half_width
+from ladderboard.bounds._choice import Job, choose, error_of
 from ladderboard.bounds._paper import paper
 from ladderboard.bounds._transcript import transcript_of
 from ladderboard.mechanisms import Exact, Setup, ShakyLadder, calibrated_settings
@@ -16,13 +16,15 @@ from ladderboard.mechanisms import Exact, Setup, ShakyLadder, calibrated_setting
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ladderboard.mechanisms import Ladder
+    from ladderboard.mechanisms import Ladder, Mechanism
 
 __all__ = ["FEW", "MEASURED", "OTHERS", "UNSURE", "WORST_CASE", "Alternative", "after"]
 
 SURE, IF, MEASURED, UNSURE = "promised", "promised if", "measured", "not promised"
 # So many visible changes are few.
 FEW = 5
+# The paper's theorem speaks of fewer questions than these, if of any.
+_FEWEST = 65
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,10 @@ class Alternative:
     missing
         Why there is no error, where there is none.
     settled
-        Whether more examples are never worse and more questions never better; otherwise a search
-        finds one border among several.
+        Whether more examples are never worse, and more questions, from the first on, never better;
+        otherwise a search finds one border among several.
+    first
+        The least number of questions it can be asked for, given n and beta.
     """
 
     name: str
@@ -55,6 +59,7 @@ class Alternative:
     reaches: Callable[[int, int, float, float], bool] | None = None
     missing: Callable[[int, int, float], str] = lambda *_: "nothing is promised"
     settled: bool = True
+    first: Callable[[int, float], int] = lambda *_: 1
 
     def will_do(self, n: int, questions: int, beta: float, error: float) -> bool:
         """Return whether it reaches an error."""
@@ -80,7 +85,7 @@ def after(changes: int, ladder: Ladder | None = None) -> Alternative:
 
     def error(n: int, questions: int, beta: float) -> float:
         one = ladder or choose(n, Job(questions, beta))[1]
-        return half_width(n, one, Job(questions, beta, changes))
+        return error_of(n, one, Job(questions, beta, changes))
 
     return Alternative(
         f"Ladder, after {changes} changes",
@@ -90,16 +95,23 @@ def after(changes: int, ladder: Ladder | None = None) -> Alternative:
     )
 
 
+def _error(n: int, questions: int, changes: int | None, mechanism: Mechanism, beta: float) -> float:
+    """Return how far at most the released value lies from the best true risk so far."""
+    error = certificate(n, questions, changes, mechanism, beta).error
+    assert error is not None  # noqa: S101 - nothing released was given
+    return error
+
+
 def _shaky(n: int, questions: int, beta: float) -> float:
     mechanism = ShakyLadder.calibrated(n, questions)
-    return certificate(n, questions, None, mechanism, beta).half_width
+    return _error(n, questions, None, mechanism, beta)
 
 
 def _shaky_after_few(n: int, questions: int, beta: float) -> float:
     mechanism = ShakyLadder.calibrated(n, questions)
     transcript = transcript_of(mechanism, Setup(n, 0.0, 1.0))
     most = FEW if transcript is None else transcript.values.most
-    return certificate(n, questions, min(FEW, questions, most), mechanism, beta).half_width
+    return _error(n, questions, min(FEW, questions, most), mechanism, beta)
 
 
 def _shaky_measured(n: int, questions: int, _beta: float) -> float:
@@ -108,12 +120,20 @@ def _shaky_measured(n: int, questions: int, _beta: float) -> float:
 
 
 def _exact(n: int, questions: int, beta: float) -> float:
-    return certificate(n, questions, None, Exact(), beta).half_width
+    return _error(n, questions, None, Exact(), beta)
 
 
 def _paper(n: int, questions: int, beta: float) -> float:
     found = paper(n, questions, beta)
     return found.bound if found.holds else math.inf
+
+
+def _first_of_paper(n: int, beta: float) -> int:
+    """Return the least number of questions that the theorem covers; 1 if it covers no few.
+
+    Its condition on n asks for more where ln(k / beta) is small: one question may be too few.
+    """
+    return next((k for k in range(1, _FEWEST) if paper(n, k, beta).holds), 1)
 
 
 def _split(n: int, questions: int, beta: float) -> float:
@@ -162,6 +182,7 @@ OTHERS = (
         "its theorem with the constants of its proof, if it holds as printed",
         _paper,
         missing=lambda *size: f"conditions fail: {'; '.join(paper(*size).conditions)}",
+        first=_first_of_paper,
     ),
     Alternative(
         "splitting the data",
@@ -173,7 +194,7 @@ OTHERS = (
     Alternative(
         "no peeking",
         IF,
-        "the floor, if all models are chosen before the first answer",
+        "the floor in the Hoeffding form, if all models are chosen before the first answer",
         floor,
     ),
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ladderboard import _settings
 from ladderboard.bounds._alternatives import MEASURED, UNSURE
 from ladderboard.bounds._certify import read_beta, read_count
+from ladderboard.bounds._digits import up
 from ladderboard.bounds._search import LARGEST, least, most
 from ladderboard.errors import InvalidSetting
 
@@ -82,7 +83,7 @@ class Asked:
         if n is None and k is not None and error is not None:
             return least(lambda n: way.will_do(n, k, beta, error))
         if n is not None and k is None and error is not None:
-            return most(lambda k: way.will_do(n, k, beta, error))
+            return most(lambda k: way.will_do(n, k, beta, error), way.first(n, beta))
         assert n is not None  # noqa: S101 - two are given, and error is not
         assert k is not None  # noqa: S101 - same
         found = way.error(n, k, beta)
@@ -97,11 +98,25 @@ class Asked:
         if self.what != "error":
             beyond = found == (None if self.what == "n" else LARGEST)
             if not found:
-                status = UNSURE
+                status, sentence = UNSURE, f"{sentence}; {self._why_not(way)}"
             elif not way.settled:
                 sentence = f"{sentence}; about, as its settings go by n and questions"
+            elif self.n is not None and way.first(self.n, self.beta) > 1:
+                first = way.first(self.n, self.beta)
+                sentence = f"{sentence}; for fewer than {first} questions its conditions fail"
         elif found is None:
             status, sentence = UNSURE, way.missing(self.n or 0, self.questions or 0, self.beta)
         elif found >= KNOWN and status != MEASURED:
             status, sentence = UNSURE, f"{sentence}; {KNOWN:g} is known without data"
         return PlanRow(way.name, found, status, sentence, beyond)
+
+    def _why_not(self, way: Alternative) -> str:
+        """Return why no number was found."""
+        if self.n is None:
+            return "no n up to 10^15 has this error"
+        first = way.first(self.n, self.beta)
+        error = way.error(self.n, first, self.beta)
+        if not math.isfinite(error):
+            return way.missing(self.n, first, self.beta)
+        asked = "one question has" if first == 1 else f"{first} questions have"
+        return f"{asked} an error of {up(error, 3)}"

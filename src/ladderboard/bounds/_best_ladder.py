@@ -20,7 +20,8 @@ _ENOUGH = 1000  # half a cell is then below a part in a thousand of the other pa
 def floor(n: int, questions: int, beta: float = 0.05) -> float:
     """Return the error of a holdout asked about models that were all chosen beforehand.
 
-    sqrt(ln(2k/beta) / (2n)), Hoeffding's inequality and a union bound. Peeking can only add to it.
+    sqrt(ln(2k/beta) / (2n)), Hoeffding's inequality and a union bound: the floor in that form,
+    which certificates have that are not given the released value: peeking can only add to it.
 
     >>> round(floor(n=10_000, questions=1_000), 3)
     0.023

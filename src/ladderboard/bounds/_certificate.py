@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-__all__ = ["Certificate"]
+from ladderboard.bounds._digits import confidence, down, up
+
+__all__ = ["AS_PRINTED", "NONE", "Certificate"]
+
+NONE, AS_PRINTED = "none", "the paper's, as printed"
 
 _TRIVIAL = 1e-9
+_KNOWN, _NO_MORE = "this was known beforehand", "this says no more than the range of risks does"
 
 
 @dataclass(frozen=True)
@@ -16,6 +22,7 @@ class Certificate:
 
     ``low`` and ``high`` are the ends for min_i R_D(f_i) itself if the released value (or, at close,
     the risk) was given; otherwise for its difference from the released value, min_i R_D(f_i) - R_t.
+    Where a release may be any number and nothing is promised they are infinite, written None.
 
     Parameters
     ----------
@@ -35,6 +42,8 @@ class Certificate:
         Whether the interval is one of differences.
     span
         The range in which risks lie.
+    known
+        The interval that was known beforehand: ends of what can be said and of where risks lie.
     theorem
         What was used.
     assumptions
@@ -49,46 +58,80 @@ class Certificate:
     nats: float | None
     differences: bool
     span: tuple[float, float]
+    known: tuple[float, float]
     theorem: str
     assumptions: tuple[str, ...]
 
     @property
     def half_width(self) -> float:
-        """Half the length of the interval: what is quoted as the leaderboard error."""
+        """Half the length of the interval: the error of its centre, quoted as leaderboard error."""
         return (self.high - self.low) / 2
+
+    @property
+    def centre(self) -> float | None:
+        """The middle of the interval, a difference or a risk; None where it has no ends."""
+        middle = (self.low + self.high) / 2
+        return middle if math.isfinite(middle) else None
+
+    @property
+    def error(self) -> float | None:
+        """The bound on how far the released value lies from min_i R_D(f_i).
+
+        At least ``half_width``, as the interval need not be symmetric. None for an interval of
+        risks.
+        """
+        return max(-self.low, self.high) if self.differences else None
 
     @property
     def vacuous(self) -> bool:
         """Whether the interval says nothing that was not known beforehand."""
-        low, high = self._whole
-        near = _TRIVIAL * (high - low)
-        return self.low <= low + near and self.high >= high - near
-
-    @property
-    def _whole(self) -> tuple[float, float]:
-        low, high = self.span
-        return (low - high, high - low) if self.differences else (low, high)
+        near = _TRIVIAL * (self.span[1] - self.span[0])
+        return self.low <= self.known[0] + near and self.high >= self.known[1] - near
 
     def describe(self) -> dict[str, Any]:
-        """Return everything, JSON-able."""
-        written = asdict(self)
-        for name in ("generalisation", "sample", "span", "assumptions"):
-            written[name] = list(written[name])
-        return {**written, "half_width": self.half_width, "vacuous": self.vacuous}
+        """Return everything, JSON-able: what is infinite is None."""
+        written = {
+            **asdict(self),
+            "half_width": self.half_width,
+            "centre": self.centre,
+            "error": self.error,
+            "vacuous": self.vacuous,
+        }
+        return {name: _plain(value) for name, value in written.items()}
 
     def __str__(self) -> str:
-        what = "min true risk - released value" if self.differences else "min true risk"
-        interval = f"[{self.low:.4g}, {self.high:.4g}] (half width {self.half_width:.4g})"
-        lines = [f"{what} in {interval} with probability at least {1 - self.beta:g}"]
+        lines = [self._first()]
         if self.vacuous:
-            lines.append("  vacuous: this was known beforehand")
-        below, above = self.generalisation
-        price = "" if self.nats is None else f", {self.nats:.1f} nats"
-        least, most = self.sample
+            counted = self.theorem not in {NONE, AS_PRINTED}
+            lines.append(f"  vacuous: {_KNOWN if counted else _NO_MORE}")
+        if self.theorem != NONE:
+            below, above = self.generalisation
+            price = "" if self.nats is None else f", {self.nats:.1f} nats"
+            least, most = self.sample
+            # The parts are told to four digits, the interval so that it stays true.
+            lines += [
+                f"  generalisation: {below:.4g} below, {above:.4g} above{price}",
+                f"  released value - least risk on the holdout: in [{least:.4g}, {most:.4g}]",
+            ]
         lines += [
-            f"  generalisation: {below:.4g} below, {above:.4g} above{price}",
-            f"  released value - least risk on the holdout: in [{least:.4g}, {most:.4g}]",
             f"  theorem: {self.theorem}",
             *(f"  - {sentence}" for sentence in self.assumptions),
         ]
         return "\n".join(lines)
+
+    def _first(self) -> str:
+        what = "min true risk - released value" if self.differences else "min true risk"
+        if self.theorem == NONE:
+            return f"nothing is promised: {what} may be anything" + (
+                "" if self.differences else f" in [{down(self.low)}, {up(self.high)}]"
+            )
+        interval = f"[{down(self.low)}, {up(self.high)}] (half width {up(self.half_width)})"
+        if self.theorem == AS_PRINTED:
+            return f"{what} in {interval} but for a probability of a constant times {self.beta:g}"
+        return f"{what} in {interval} with probability at least {confidence(self.beta)}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -8,11 +8,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from ladderboard import _settings
 from ladderboard.bounds._certificate import Certificate
 from ladderboard.bounds._history import History
 from ladderboard.bounds._kl import kl_lower, kl_upper
 from ladderboard.bounds._nats import Weights
+from ladderboard.bounds._noise import UNIT
 from ladderboard.bounds._transcript import Transcript, transcript_of
 from ladderboard.bounds._uncounted import uncounted
 from ladderboard.bounds._words import sentences
@@ -24,6 +27,8 @@ __all__ = ["certificate", "read_beta", "read_count"]
 
 _LARGEST = 10**15
 _LEAST_BETA = 1e-100
+_LAST = 2.0**-50  # a few last bits of a double
+_NEAR = 1e-6  # how far, in cells, a value may be from the one that is meant
 
 
 def certificate(  # noqa: PLR0917 - the public contract
@@ -85,6 +90,8 @@ def certificate(  # noqa: PLR0917 - the public contract
     beta = read_beta(beta)
     questions, asked = _read_asked(questions, asked)
     ladders = read_count("ladders", ladders)
+    if not isinstance(private, bool | np.bool_):
+        raise InvalidSetting(f"private must be True or False; got {_settings.shown(private)}.")
     if not isinstance(mechanism, Mechanism):
         raise InvalidSetting(
             "mechanism must be a Mechanism, as in lb.Ladder(step=0.01); "
@@ -103,7 +110,9 @@ def certificate(  # noqa: PLR0917 - the public contract
             mechanism, setup, questions, beta, ladders=ladders, released=released, risk=risk
         )
     seen_by_all = 1 if private else ladders
+    _check_ladders(history, seen_by_all, private=bool(private))
     _check(transcript, history, setup, seen_by_all, released)
+    _check_close(transcript, setup, released, risk)
     # Where teams are private each has a certificate of its own, and beta is shared among them.
     share = beta / ladders if private else beta
     noisy = transcript.sample.noisy
@@ -116,24 +125,25 @@ def certificate(  # noqa: PLR0917 - the public contract
         ladders=seen_by_all,
         anytime=questions is None,
     )
+    differences = released is None and risk is None
+    known = transcript.gaps(setup) if differences else (setup.low, setup.high)
     low, high, parts = _interval(setup, nats, sample, released, risk)
     return Certificate(
-        low=low,
-        high=high,
+        low=max(low, known[0]),
+        high=min(high, known[1]),
         generalisation=parts,
         sample=sample,
         beta=beta,
         nats=nats,
-        differences=released is None and risk is None,
+        differences=differences,
         span=(setup.low, setup.high),
-        theorem=_theorem(
-            transcript, history, questions, kl=not (released is None and risk is None)
-        ),
+        known=known,
+        theorem=_theorem(transcript, history, questions, kl=not differences),
         assumptions=(
             *sentences(
                 beta,
                 ladders=ladders,
-                private=private,
+                private=bool(private),
                 noisy=noisy,
                 closed=risk is not None,
                 rounds=history.rounds is not None and not transcript.every_question,
@@ -166,6 +176,35 @@ def _read_asked(questions: Any, asked: Any) -> tuple[int | None, int]:
     return questions, _settings.whole("asked", asked, at_least=1, at_most=questions)
 
 
+def _check_ladders(history: History, ladders: int, *, private: bool) -> None:
+    """Refuse more ladders than there are."""
+    given = 0 if history.counts is None else len(history.counts)
+    if given > 1 and private:
+        raise InvalidSetting(
+            "With private=True changes is about one team: give its own number of changes, or its "
+            f"rounds; got a mapping of {given} teams."
+        )
+    if given > ladders:
+        raise InvalidSetting(
+            f"changes names {given} ladders and there are {ladders}; give ladders={given}."
+        )
+
+
+def _check_close(
+    transcript: Transcript, setup: Setup, released: float | None, risk: float | None
+) -> None:
+    """Refuse a risk and a release that cannot both be: without noise that is certain."""
+    if released is None or risk is None or transcript.sample.noisy:
+        return
+    least, most = transcript.sample.ends(1, 0.5)  # without noise the same for all
+    spare = _NEAR * transcript.cell + UNIT * (setup.high - setup.low)
+    if not least - spare <= released - risk <= most + spare:
+        raise InvalidSetting(
+            f"released - risk must lie in [{least:.4g}, {most:.4g}] for this mechanism; got "
+            f"released={_settings.shown(released)} and a risk that does not fit it."
+        )
+
+
 def _check(
     transcript: Transcript,
     history: History,
@@ -174,11 +213,6 @@ def _check(
     released: float | None,
 ) -> None:
     """Refuse what this mechanism cannot have said."""
-    given = history.counts is not None and len(history.counts)
-    if given and given > ladders:
-        raise InvalidSetting(
-            f"changes names {given} ladders and there are {ladders}; give ladders={given}."
-        )
     if transcript.every_question:
         changes = None
     else:
@@ -213,17 +247,20 @@ def _interval(
     rate = nats / setup.n
     if released is None and risk is None:
         reach = width * math.sqrt(rate / 2)  # Hoeffding, by Pinsker from the kl form
-        low, high = -sample[1] - reach, -sample[0] + reach
-        return max(low, -width), min(high, width), (reach, reach)
+        return -sample[1] - reach, -sample[0] + reach, (reach, reach)
     if risk is not None:
         ends = (risk, risk)
     else:
         assert released is not None  # noqa: S101 - one of the two was given
         ends = (released - sample[1], released - sample[0])
-    least, most = (min(max((end - setup.low) / width, 0.0), 1.0) for end in ends)
+    # Scaling to [0, 1] and back rounds, so ends are moved outwards; [0, 1] itself is not scaled.
+    spare = 0.0 if (setup.low, width) == (0, 1) else _LAST * max(abs(setup.low), abs(setup.high))
+    least, most = (
+        min(max((end - setup.low) / width, 0.0), 1.0) for end in (ends[0] - spare, ends[1] + spare)
+    )
     low, high = kl_lower(least, rate), kl_upper(most, rate)
     parts = (width * (least - low), width * (high - most))
-    return setup.low + width * low, setup.low + width * high, parts
+    return setup.low + width * low - spare, setup.low + width * high + spare, parts
 
 
 def _theorem(transcript: Transcript, history: History, questions: int | None, *, kl: bool) -> str:

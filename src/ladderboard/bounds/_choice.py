@@ -23,7 +23,7 @@ from ladderboard.mechanisms._fixed import UNITS
 if TYPE_CHECKING:
     from ladderboard.bounds._transcript import Transcript
 
-__all__ = ["Job", "choose", "half_width"]
+__all__ = ["Job", "choose", "error_of"]
 
 CELLS = (*range(1, 1000), *(digits * 10**e for e in range(1, 10) for digits in range(100, 1000)))
 # Sums of floats are this good; a grid is passed over only if it is worse by more.
@@ -75,27 +75,26 @@ def _priced(ladder: Ladder, job: Job) -> tuple[float, float, float]:
     return nats, *transcript.sample.ends(job.questions, job.beta)
 
 
-def half_width(n: int, ladder: Ladder, job: Job) -> float:
-    """Return what ``certificate(...).half_width`` would be, without the words.
+def error_of(n: int, ladder: Ladder, job: Job) -> float:
+    """Return what ``certificate(...).error`` would be, without the words.
 
     >>> ladder = Ladder(step=0.01, grid=0.005)
-    >>> round(half_width(10_000, ladder, Job(1_000, 0.05, changes=5)), 4)
-    0.0627
+    >>> round(error_of(10_000, ladder, Job(1_000, 0.05, changes=5)), 4)
+    0.0665
     """
     nats, least, most = _priced(ladder, job)
-    reach = math.sqrt(nats / n / 2)
-    return (min(reach - least, 1.0) - max(-most - reach, -1.0)) / 2
+    return min(math.sqrt(nats / n / 2) + max(most, -least), 1.0)
 
 
 @lru_cache(maxsize=4096)
 def choose(n: int, job: Job, enough: float = 0.0) -> tuple[float, Ladder]:
-    """Return the least half width, and the Ladder that has it; or the first that is ``enough``.
+    """Return the least error, and the Ladder that has it; or the first that is ``enough``.
 
     Branch and bound: the sample part falls and the price grows with the number of cells, so the
     first price and the last sample part bound a whole stretch of grids from below.
 
-    >>> width, ladder = choose(10_000, Job(1_000, 0.05))
-    >>> round(width, 4), ladder
+    >>> error, ladder = choose(10_000, Job(1_000, 0.05))
+    >>> round(error, 4), ladder
     (0.0989, Ladder(step=0.026315789474, grid=0.052631578948))
     """
     last = len(CELLS) - 1
@@ -110,12 +109,12 @@ def choose(n: int, job: Job, enough: float = 0.0) -> tuple[float, Ladder]:
             if low > high:
                 continue
             ladder = ladder_with(CELLS[low])
-            best = min(best, (half_width(n, ladder, job), low))
+            best = min(best, (error_of(n, ladder, job), low))
             if best[0] <= enough:
                 return best[0], ladder
             if low < high:
                 nats, *_ = _priced(ladder, job)
-                # Half the sample part is half a cell: step and rounding are as large.
+                # The sample part is half a cell on either side: step and rounding are as large.
                 bound = math.sqrt(nats / n / 2) + 0.5 / CELLS[high]
                 heapq.heappush(stretches, (bound, low, high))
     return best[0], ladder_with(CELLS[best[1]])

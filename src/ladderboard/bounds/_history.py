@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidSetting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ["History"]
 
@@ -51,27 +54,30 @@ class History:
 
     @classmethod
     def _read_ladders(cls, changes: Mapping[Any, Any], asked: int) -> History:
+        names = {owner: f"changes[{_settings.shown(owner)}]" for owner in changes}
         if all(_is_list(each) for each in changes.values()):
+            # Each is read once: it may be an iterator.
+            read = {owner: _rounds(names[owner], each, asked) for owner, each in changes.items()}
             owned = sorted(
-                (
-                    (at, owner)
-                    for owner, each in changes.items()
-                    for at in _rounds(f"changes[{owner!r}]", each, asked)
-                ),
+                ((at, owner) for owner, each in read.items() for at in each),
                 key=lambda pair: pair[0],
             )
             rounds = _rounds("changes", [at for at, _ in owned], asked)
             owners = tuple(owner for _, owner in owned)
-            counts = tuple(len(tuple(each)) for each in changes.values())
+            counts = tuple(map(len, read.values()))
             return cls(asked, len(rounds), rounds, owners, counts)
-        counts = tuple(
-            _count(f"changes[{owner!r}]", each, asked) for owner, each in changes.items()
-        )
+        counts = tuple(_count(names[owner], each, asked) for owner, each in changes.items())
         return cls(asked, _count("changes", sum(counts), asked), counts=counts)
 
 
 def _is_list(given: Any) -> bool:
-    return isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
+    if isinstance(given, str | bytes | Mapping):
+        return False
+    try:
+        iter(given)
+    except TypeError:  # an array of no dimension says it can be iterated over, and cannot
+        return False
+    return True
 
 
 def _count(name: str, given: Any, asked: int) -> int:

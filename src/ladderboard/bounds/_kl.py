@@ -1,4 +1,7 @@
-"""The binary relative entropy and its inverses: how far a mean may lie from its sample's."""
+"""The binary relative entropy and its inverses: how far a mean may lie from its sample's.
+
+Proofs: docs/explanation/certificates.md, "In floating point".
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,41 @@ import math
 
 __all__ = ["kl", "kl_lower", "kl_upper"]
 
-_HALVINGS = 200  # more than a double has bits, between any two
+_HALVINGS = 1100  # between 0 and 1 there are so many powers of two, and a double's bits
+_SMALL = 0.1
+_TERMS = 18  # of a series in 0.1: the next is below a double's last bit
+# The relative error of ``kl`` is below this; what is solved for is moved outwards by as much.
+_SLACK = 1e-13
+_LEAST = 1e-300  # below this doubles lose digits; 0 is further out
 
 
 def kl(q: float, p: float) -> float:
     """Return kl(q || p) of two coins, in nats.
 
+    As q g(p/q) + (1 - q) g((1 - p)/(1 - q)) with g(1 + x) = x - ln(1 + x) >= 0: the linear parts
+    of the two logarithms cancel on paper and not in the machine.
+
     >>> round(kl(0.5, 0.25), 4)
     0.1438
     """
+    if q <= 0:
+        return math.inf if p >= 1 else -math.log1p(-p)
+    if q >= 1:
+        return math.inf if p <= 0 else -math.log(p)
+    if p <= 0 or p >= 1:
+        return math.inf
+    more = p - q
+    return q * _g(more / q, p / q) + (1 - q) * _g(-more / (1 - q), (1 - p) / (1 - q))
+
+
+def _g(x: float, ratio: float) -> float:
+    """Return x - ln(1 + x), where ``ratio`` is 1 + x; by its series where it is small."""
+    if abs(x) > _SMALL:
+        return x - math.log(ratio)
     total = 0.0
-    for a, b in ((q, p), (1 - q, 1 - p)):
-        if a > 0:
-            if b <= 0:
-                return math.inf
-            total += a * math.log(a / b)
-    return max(total, 0.0)
+    for power in range(_TERMS, 1, -1):
+        total = 1 / power - x * total
+    return x * x * total
 
 
 def kl_upper(q: float, nats: float) -> float:
@@ -30,16 +52,10 @@ def kl_upper(q: float, nats: float) -> float:
     >>> round(kl_upper(0.05, 0.005), 4)
     0.0748
     """
-    inside, outside = q, 1.0
-    for _ in range(_HALVINGS):
-        middle = (inside + outside) / 2
-        if not inside < middle < outside:
-            break
-        if kl(q, middle) <= nats:
-            inside = middle
-        else:
-            outside = middle
-    return outside
+    nats *= 1 + _SLACK
+    if q <= 0:
+        return min(math.nextafter(-math.expm1(-nats), 1.0), 1.0)
+    return _solve(q, nats, q, 1.0)
 
 
 def kl_lower(q: float, nats: float) -> float:
@@ -48,13 +64,20 @@ def kl_lower(q: float, nats: float) -> float:
     >>> round(kl_lower(0.05, 0.005), 4)
     0.0311
     """
-    outside, inside = 0.0, q
+    nats *= 1 + _SLACK
+    if q >= 1:
+        return max(math.nextafter(math.exp(-nats), 0.0), 0.0)
+    return _solve(q, nats, q, 0.0)
+
+
+def _solve(q: float, nats: float, inside: float, outside: float) -> float:
+    """Return the first p on the way outside whose kl is above nats."""
     for _ in range(_HALVINGS):
         middle = (inside + outside) / 2
-        if not outside < middle < inside:
+        if middle in {inside, outside}:
             break
         if kl(q, middle) <= nats:
             inside = middle
         else:
             outside = middle
-    return outside
+    return 0.0 if outside < _LEAST else outside

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Weights"]
 
+# Prices are rounded up by this part of them, more than all rounding on the way to them and from
+# them to an interval: docs/explanation/certificates.md, "In floating point".
+_SAFE = 1e-11
+
 
 @dataclass(frozen=True)
 class Weights:
@@ -41,23 +45,24 @@ class Weights:
     ladders: int = 1
 
     def nats(self, transcript: Transcript, history: History) -> float:
-        """Return the largest price among the questions asked so far."""
-        last = math.log(2 / self.beta)
+        """Return the largest price among the questions asked so far, rounded up."""
+        return (self._largest(transcript, history) + math.log(2 / self.beta)) * (1 + _SAFE)
+
+    def _largest(self, transcript: Transcript, history: History) -> float:
         if transcript.every_question:
             t = history.asked
-            return self._time(t) + (t - 1) * math.log(transcript.values.points) + last
+            return self._time(t) + (t - 1) * math.log(transcript.values.points)
         values = transcript.values
         if history.rounds is not None:
-            return self._by_rounds(values, history) + last
+            return self._by_rounds(values, history)
         most = min(history.asked - 1, self.ladders * values.most)
         if history.count is not None:
             most = min(most, history.count)
-        uniform = self._uniform(values, history.asked)
-        top = uniform(_argmax(uniform, most))
+        top = _largest(self._uniform(values, history.asked), most)
         if history.counts is None or history.count is None:
-            return top + last
+            return top
         split = self._split_count(values, history.counts, most, history.asked)
-        return _mix(top, split) + last
+        return _mix(top, split)
 
     def _time(self, t: int) -> float:
         """Return the price of the question's number alone."""
@@ -86,12 +91,10 @@ class Weights:
         """Return a bound on the price by ladders, whatever the order the changes came in."""
         if self.ladders == 1:
             return math.inf
-        parts = [values.log_split([_argmax(values.log_count, count)]) for count in counts]
-        known = [part for part in parts if part is not None]
-        if len(known) < len(parts):
+        if values.log_split([]) is None:
             return math.inf
-        when = _argmax(lambda changes: self._when(t, changes), most)
-        return self._when(t, when) + sum(known) + self._ways(most)
+        known = sum(_largest(values.log_count, count) for count in counts)
+        return _largest(lambda changes: self._when(t, changes), most) + known + self._ways(most)
 
     def _by_rounds(self, values: Values, history: History) -> float:
         """Return the largest price under a mixture of uniform, record and split weights."""
@@ -128,13 +131,17 @@ def _mix(one: float, other: float) -> float:
     return low + math.log(2) - math.log1p(math.exp(low - high))
 
 
-def _argmax(price: Callable[[int], float], most: int) -> int:
-    """Return where a concave price is largest, among 0 .. most."""
+def _largest(price: Callable[[int], float], most: int) -> float:
+    """Return the largest of a concave price among 0 .. most.
+
+    By thirds: two prices far apart are told from each other where neighbours on a flat top, or of
+    huge prices, are not.
+    """
     low, high = 0, max(most, 0)
-    while low < high:
-        middle = (low + high) // 2
-        if price(middle + 1) > price(middle):
-            low = middle + 1
+    while high - low > 2:
+        third = (high - low) // 3
+        if price(low + third) < price(high - third):
+            low += third
         else:
-            high = middle
-    return low
+            high -= third
+    return max(map(price, range(low, high + 1)))

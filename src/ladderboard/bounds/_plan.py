@@ -33,7 +33,7 @@ class Plan:
     questions
         How many questions can be asked; 0 if the error cannot be promised even for one.
     error
-        The leaderboard error: half the width of the certificate.
+        The leaderboard error: how far at most the released value is from the best true risk so far.
     beta
         The probability with which the promise may fail.
     mechanism

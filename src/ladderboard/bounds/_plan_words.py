@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from ladderboard.bounds._asked import KNOWN
 from ladderboard.bounds._choice import Job, choose
+from ladderboard.bounds._digits import confidence, up_to
 from ladderboard.bounds._search import least
 
 if TYPE_CHECKING:
@@ -20,29 +22,29 @@ def answer(plan: Plan) -> str:
     """Return the answer in a sentence or two."""
     questions = _count(plan.questions, "question")
     if plan.n is None:
-        return f"{questions} with an error of {plan.error:g} would need more than 10^15 examples."
+        return f"{questions} with an error of {plan.error} would need more than 10^15 examples."
     examples = _count(plan.n, "example")
     if plan.mechanism is None:
         return (
-            f"An error of {plan.error:g} cannot be promised with {examples} for even one "
+            f"An error of {plan.error} cannot be promised with {examples} for even one "
             f"question{_enough_for_one(plan)}."
         )
     if plan.asked_for == "error":
-        error = up(plan.error, _decimals(plan.error))
+        error = up_to(plan.error, _decimals(plan.error))
         if not plan.promised:
             return (
                 f"Nothing can be promised beforehand about {questions} on {examples}: "
                 f"an error of {error} says no more than 0.5, which is known without data."
             )
     else:
-        error = f"{plan.error:g}"
+        error = f"{plan.error}"
     if plan.asked_for == "n":
         said = f"{questions} with an error of at most {error} need {examples}."
     else:
         more = " or more" if plan.beyond else ""
         said = f"{examples} answer {questions}{more} with an error of at most {error}."
     return (
-        f"{said} Promised beforehand with probability {1 - plan.beta:g}, whatever is asked, "
+        f"{said} Promised beforehand with probability {confidence(plan.beta)}, whatever is asked, "
         f"by {plan.mechanism}."
     )
 
@@ -54,7 +56,7 @@ def cells(plan: Plan) -> list[tuple[str, ...]]:
 
     def shown(found: float | None, beyond: bool) -> str:
         if errors:
-            return "-" if found is None else up(found, decimals)
+            return "-" if found is None else up_to(found, decimals)
         if found is None:
             return "> 10^15"
         return "10^15 or more" if beyond else f"{found:,}"
@@ -63,20 +65,12 @@ def cells(plan: Plan) -> list[tuple[str, ...]]:
     return [("", _HEADS[plan.asked_for], "", ""), *rows]
 
 
-def up(value: float, decimals: int) -> str:
-    """Write a bound, rounded up so that it stays one.
-
-    >>> up(0.12301, 3)
-    '0.124'
-    """
-    scale = 10**decimals
-    # A hair, so that 0.1 is not written as 0.1001 because it is not quite a tenth.
-    return f"{math.ceil(value * scale * (1 - 1e-12)) / scale:.{decimals}f}"
-
-
 def _decimals(value: float) -> int:
-    """Return how many decimals show three digits, and at least four."""
-    return max(4, 2 - math.floor(math.log10(value)))
+    """Return how many decimals show three digits, and at least four; a promise is below 0.5."""
+    decimals = max(4, 2 - math.floor(math.log10(value)))
+    while value < KNOWN <= float(up_to(value, decimals)):
+        decimals += 1
+    return decimals
 
 
 def _count(number: int, noun: str) -> str:

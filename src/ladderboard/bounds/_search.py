@@ -26,15 +26,19 @@ def least(does: Callable[[int], bool]) -> int | None:
     return _border(does, high, high // 2)
 
 
-def most(does: Callable[[int], bool]) -> int:
-    """Return the largest number that will do, if all below it will too; 0 if none, 10^15 at most.
+def most(does: Callable[[int], bool], first: int = 1) -> int:
+    """Return the largest number that will do, if all from the first to it will too; 0 if none.
+
+    10^15 at most.
 
     >>> most(lambda x: x * x <= 50)
     7
     """
     if does(LARGEST):
         return LARGEST
-    low, high = 0, 1
+    if not does(first):
+        return 0
+    low, high = first, min(2 * first, LARGEST)
     while does(high):
         low, high = high, min(2 * high, LARGEST)
     return _border(does, low, high)

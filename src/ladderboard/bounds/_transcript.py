@@ -22,7 +22,7 @@ from ladderboard.mechanisms import (
     ShakyLadder,
 )
 from ladderboard.mechanisms._climb import ends
-from ladderboard.mechanisms._fixed import UNITS, nearest, to_units
+from ladderboard.mechanisms._fixed import UNITS, from_units, nearest, to_units
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,7 +62,8 @@ class Transcript:
     def tells(self, value: float, high: float, changes: int | None) -> bool:
         """Return whether a ladder can stand at a value after so many changes (None: any number)."""
         ladder = not self.every_question
-        if ladder and value == high and not changes:
+        # In units, as the ladder stands: the upper end of the range may lie between two.
+        if ladder and not changes and to_units(value) == to_units(high):
             return True
         if ladder and changes == 0:
             return False
@@ -72,6 +73,13 @@ class Transcript:
         if ladder and changes:
             highest -= (changes - 1) * self.values.drop
         return near and self.lowest <= round(cells) <= highest
+
+    def gaps(self, setup: Setup) -> tuple[float, float]:
+        """Return between which ends a risk minus a release lies, whatever happens."""
+        top, bottom = self.highest * self.cell, self.lowest * self.cell
+        if not self.every_question:
+            top = max(top, from_units(to_units(setup.high)))  # R_0
+        return setup.low - max(top, setup.high), setup.high - min(bottom, setup.low)
 
 
 def _ladder(mechanism: Any, setup: Setup) -> Transcript:

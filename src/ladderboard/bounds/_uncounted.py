@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
-from ladderboard.bounds._certificate import Certificate
+from ladderboard.bounds._certificate import AS_PRINTED, NONE, Certificate
 from ladderboard.bounds._paper import paper
-from ladderboard.bounds._words import AS_PRINTED, UNPROMISED, sentences
+from ladderboard.bounds._words import PAPER, UNPROMISED, sentences
 from ladderboard.mechanisms import PaperSettings, ShakyLadder
 
 if TYPE_CHECKING:
@@ -28,31 +29,33 @@ def uncounted(
     released: float | None,
     risk: float | None,
 ) -> Certificate:
-    """Return the paper's bound for a ladder made by ``from_paper``, or the whole range."""
+    """Return the paper's bound for a ladder made by ``from_paper``, or nothing."""
     differences = released is None and risk is None
+    span = (setup.low, setup.high)
     width = setup.high - setup.low
-    whole = (-width, width) if differences else (setup.low, setup.high)
-    found = _papers(mechanism, setup, questions, beta) if ladders == 1 else None
+    found, why = _papers(mechanism, setup, questions, beta, ladders)
     if found is None:
-        why = UNPROMISED.get(type(mechanism), _UNKNOWN)
+        # A release may be any number, so nothing at all is known about its difference from a risk.
+        anything = (-math.inf, math.inf)
+        whole = anything if differences else span
         return Certificate(
             *whole,
             generalisation=(width, width),
-            sample=(-width, width),
+            sample=anything,
             beta=beta,
             nats=None,
             differences=differences,
-            span=(setup.low, setup.high),
-            theorem="none",
+            span=span,
+            known=whole,
+            theorem=NONE,
             assumptions=(why,),
         )
     reach = found.transfer
     apart = 0.0 if risk is not None else found.bound - reach
     centre = risk if risk is not None else released if released is not None else 0.0
-    low, high = (
-        min(max(end, whole[0]), whole[1])
-        for end in (centre - reach - apart, centre + reach + apart)
-    )
+    low, high = centre - reach - apart, centre + reach + apart
+    if not differences:
+        low, high = (min(max(end, setup.low), setup.high) for end in (low, high))
     return Certificate(
         low,
         high,
@@ -61,10 +64,12 @@ def uncounted(
         beta=beta,
         nats=None,
         differences=differences,
-        span=(setup.low, setup.high),
-        theorem="the paper's, as printed",
+        span=span,
+        # What would be known of a value within the range of risks; the release need not be.
+        known=(-width, width) if differences else span,
+        theorem=AS_PRINTED,
         assumptions=(
-            AS_PRINTED,
+            PAPER,
             *sentences(
                 None,
                 ladders=1,
@@ -78,21 +83,36 @@ def uncounted(
 
 
 def _papers(
-    mechanism: Mechanism, setup: Setup, questions: int | None, beta: float
-) -> PaperBound | None:
-    """Return the paper's bound if the mechanism is Fig. 1 at Eq. (2) for this n, or better."""
+    mechanism: Mechanism, setup: Setup, questions: int | None, beta: float, ladders: int
+) -> tuple[PaperBound | None, str]:
+    """Return the paper's bound if the mechanism is Fig. 1 at Eq. (2) for this n, or why not."""
+    why = UNPROMISED.get(type(mechanism), _UNKNOWN)
     if type(mechanism) is not ShakyLadder or not isinstance(mechanism.origin, PaperSettings):
-        return None
+        return None, why
     origin = mechanism.origin
     found = paper(origin.n, origin.questions, origin.beta)
     scale = found.settings.noise_scale
-    made = ShakyLadder(found.settings.step, scale, scale, law="laplace")
-    fits = (
-        mechanism == made
-        and origin.n == setup.n
-        and questions is not None
-        and questions <= origin.questions
-        and beta >= origin.beta
-        and (setup.low, setup.high) == (0, 1)
-    )
-    return found if fits and found.holds else None
+    if mechanism != ShakyLadder(found.settings.step, scale, scale, law="laplace"):
+        return None, why
+    asked = "an unknown number of" if questions is None else f"{questions}"
+    fails = [
+        sentence
+        for fits, sentence in (
+            (origin.n == setup.n, f"n is {setup.n} and not {origin.n}"),
+            (
+                questions is not None and questions <= origin.questions,
+                f"{asked} questions are more than {origin.questions}",
+            ),
+            (beta >= origin.beta, f"beta is {beta:g}, below {origin.beta:g}"),
+            (ladders == 1, f"there are {ladders} ladders, and it speaks of one"),
+            ((setup.low, setup.high) == (0, 1), "risks do not lie in [0, 1]"),
+            *((False, sentence) for sentence in found.conditions),
+        )
+        if not fits
+    ]
+    if fails:
+        return None, (
+            "The paper's theorem does not speak here, and without a grid transcripts cannot be "
+            f"counted: {'; '.join(fails)}."
+        )
+    return found, ""

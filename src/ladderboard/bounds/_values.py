@@ -22,7 +22,7 @@ _SHORT = 1000
 
 @lru_cache(maxsize=65_536)
 def log_binomial(whole: int, part: int) -> float:
-    """Return the logarithm of a binomial coefficient; beyond short sums a hair too large.
+    """Return the logarithm of a binomial coefficient; up to rounding never too small.
 
     >>> round(math.exp(log_binomial(10, 3)))
     120
@@ -33,11 +33,17 @@ def log_binomial(whole: int, part: int) -> float:
     if part <= _SHORT:
         at = np.arange(part, dtype=np.float64)
         return float(np.log((whole - at) / (part - at)).sum())
-    # Robbins' form of Stirling's formula: an upper bound, off by less than 1e-6.
+    # Stirling's series, cut above for the whole and below for the parts: an upper bound on paper,
+    # off by less than 1e-11.
     rest = whole - part
     entropy = part * math.log(whole / part) - rest * math.log1p(-part / whole)
     root = 0.5 * math.log(whole / (2 * math.pi * part * rest))
-    return entropy + root + 1 / (12 * whole) - 1 / (12 * part + 1) - 1 / (12 * rest + 1)
+    return entropy + root + 1 / (12 * whole) - _least_tail(part) - _least_tail(rest)
+
+
+def _least_tail(number: int) -> float:
+    """Return a lower bound on what Stirling's formula leaves out of ln(number!)."""
+    return 1 / (12 * number) - 1 / (360 * number**3)
 
 
 @dataclass(frozen=True)

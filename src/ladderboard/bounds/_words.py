@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ladderboard.bounds._digits import confidence
 from ladderboard.mechanisms import (
     BootstrapLadder,
     Exact,
@@ -12,7 +13,7 @@ from ladderboard.mechanisms import (
     Thresholdout,
 )
 
-__all__ = ["AS_PRINTED", "UNPROMISED", "sentences"]
+__all__ = ["PAPER", "UNPROMISED", "sentences"]
 
 UNPROMISED: dict[type[Mechanism], str] = {
     Noisy: "Noisy says an unrounded number about every model; its transcripts cannot be counted.",
@@ -30,13 +31,13 @@ UNPROMISED: dict[type[Mechanism], str] = {
     ),
 }
 
-AS_PRINTED = (
+PAPER = (
     "This is the paper's bound with the constants of its proof, taken as printed: its failure "
     "probability is beta only up to a constant, and the privacy lemma it rests on does not follow "
     "with the stated noise (docs/explanation/errata.md, 5)."
 )
 _WHEN = (
-    "With probability at least {:g} over the holdout and the tape, this holds at every time at "
+    "With probability at least {} over the holdout and the tape, this holds at every time at "
     "once, for certificates of this form on this board."
 )
 _SAMPLE = (
@@ -54,7 +55,7 @@ def sentences(
     beta: float | None, *, ladders: int, private: bool, noisy: bool, closed: bool, rounds: bool
 ) -> tuple[str, ...]:
     """Return what must hold for a certificate; beta is None where it is not exactly kept."""
-    said = [] if beta is None else [_WHEN.format(1 - beta)]
+    said = [] if beta is None else [_WHEN.format(confidence(beta))]
     said += [_SAMPLE, _INPUTS]
     if rounds:
         said.append("That rounds, and not only their number, would be given was fixed beforehand.")

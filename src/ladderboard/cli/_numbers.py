@@ -1,20 +1,24 @@
 """Numbers as people type them."""
 
+import re
+
 import typer
 
 __all__ = ["several", "whole"]
 
 
 def whole(text: str) -> int:
-    """Read a whole number, also written as 1e4 or 10_000.
+    """Read a whole number, also written as 1e4, 10_000 or, as plans print it, 10,000.
 
-    >>> whole("1e4"), whole("10_000")
-    (10000, 10000)
+    >>> whole("1e4"), whole("10_000"), whole("10,000")
+    (10000, 10000, 10000)
     """
     try:
         return int(text)
     except ValueError:
         pass
+    if re.fullmatch(r"\d{1,3}(,\d{3})+", text):
+        return int(text.replace(",", ""))
     try:
         read = float(text.replace("_", ""))
         if read.is_integer():

@@ -1,0 +1,85 @@
+"""The inverses of kl, against forty digits: rounded outwards, and by next to nothing."""
+
+import math
+from decimal import Decimal, localcontext
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ladderboard as lb
+from ladderboard.bounds import certificate
+from ladderboard.bounds._kl import kl, kl_lower, kl_upper
+
+
+def exact(q, p):
+    """Return kl(q || p) of two doubles, to forty digits."""
+    q, p = Decimal(q), Decimal(p)
+    pairs = [(a, b) for a, b in ((q, p), (1 - q, 1 - p)) if a]
+    if any(b == 0 for _, b in pairs):
+        return Decimal("inf")
+    return sum(a * (a / b).ln() for a, b in pairs)
+
+
+risks = st.one_of(
+    st.sampled_from([0.0, 1.0, 0.5]),
+    st.floats(0, 1),
+    st.floats(-18, 0).map(lambda power: 10**power),
+    st.floats(-15, 0).map(lambda power: 1 - 10**power),
+)
+rates = st.floats(-16, 2).map(lambda power: 10**power)
+
+
+@given(risks, rates)
+def test_the_ends_are_outside(q, nats):
+    low, high = kl_lower(q, nats), kl_upper(q, nats)
+    assert 0 <= low <= q <= high <= 1
+    with localcontext(prec=60):
+        for end in (low, high):
+            assert end in {0.0, 1.0} or exact(q, end) >= Decimal(nats)
+
+
+@given(risks, rates)
+def test_and_not_by_much(q, nats):
+    """Three doubles further in, the right side is kept to."""
+    with localcontext(prec=60):
+        for end in (kl_lower(q, nats), kl_upper(q, nats)):
+            inside = end
+            for _ in range(3):
+                inside = math.nextafter(inside, q)
+            if end > 1e-290:
+                assert exact(q, inside) <= Decimal(nats) * (1 + Decimal("1e-12"))
+
+
+@pytest.mark.parametrize("q", [0.0, 1e-9, 0.05, 0.5, 0.999, 1.0])
+@pytest.mark.parametrize("nats", [1e-6, 0.01, 1.0, 50.0])
+def test_they_are_within_pinskers_bound(q, nats):
+    low, high = kl_lower(q, nats), kl_upper(q, nats)
+    for end in (low, high):
+        assert kl(q, end) >= nats - 1e-9 or end in {0.0, 1.0}
+    assert high <= q + math.sqrt(nats / 2) + 1e-12
+    assert low >= q - math.sqrt(nats / 2) - 1e-12
+
+
+def test_certain_coins():
+    assert kl(0.0, 1.0) == kl(1.0, 0.0) == kl(0.5, 0.0) == kl(0.5, 1.0) == math.inf
+    assert kl(0.0, 0.0) == kl(1.0, 1.0) == kl(0.3, 0.3) == 0
+
+
+def test_a_holdout_as_large_as_there_is():
+    """1 - exp(-c) with c = ln(40)/10^15: a difference of logarithms would be all rounding."""
+    found = certificate(10**15, 1, None, lb.Rounded(1), risk=0.0)
+    assert math.log(40) * 1e-15 <= found.high <= math.log(40) * 1.000001e-15
+    found = certificate(10**15, 1, None, lb.Rounded(1), risk=0.5)
+    reach = math.sqrt(math.log(40) * 1e-15 / 2)
+    assert found.high - 0.5 == pytest.approx(reach, rel=1e-6)
+    assert 0.5 - found.low == pytest.approx(reach, rel=1e-6)
+
+
+def test_a_range_is_scaled_outwards():
+    """1000 + 1e-13 is no double: the end is rounded to one that is further out."""
+    found = certificate(10**15, 1, None, lb.Rounded(1), risk=-1000.0, risk_range=(-1000, 1000))
+    with localcontext(prec=60):
+        true = 2000 * (1 - (-Decimal(40).ln() / 10**15).exp()) - 1000
+        assert Decimal(found.high) >= true
+    assert found.high == pytest.approx(-1000, abs=1e-10)
