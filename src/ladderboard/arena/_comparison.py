@@ -33,7 +33,9 @@ _OURS = "shaky_ladder"
 _LADDER = "ladder, best step"
 _ATTACKS = ("shifted_majority", "majority", "one_bit")
 _HONEST = ("steady_improvement", "plateau", "random_search")
-_REPETITIONS = 12
+# How often a pair plays, by the number of questions times examples; short games are cheap.
+_REPETITIONS = ((10**7, 24), (10**12, 12))
+_FEW_QUESTIONS, _MANY_GAMES = 100, 40
 _SLOWEST = 30.0  # seconds a game; what takes longer is left out
 _BUDGET = 6.0  # seconds a pair, but three games at least
 
@@ -79,23 +81,24 @@ def calibrated_experiment(
     makers = _makers((1, 2) if quick else _STEPS)
     players = read_analysts([*_ATTACKS, *_HONEST])
     sizes = _QUICK_SIZES if quick else _SIZES
-    usual = study.repetitions or (4 if quick else _REPETITIONS)
+    usual = study.repetitions or (4 if quick else None)
     left_out: list[str] = []
 
     def games(label: str, name: str, n: int, k: int) -> int:
-        if repetitions is not None:
-            return usual
+        if study.repetitions is not None:
+            return study.repetitions
         # The one-bit attack looks at every example for every question.
         slow = max(n / 10_000, 0.5) if name == "one_bit" else 1.0
         seconds = seconds_of(makers[label](n, k), players[name], n, k) * slow
         if seconds > _SLOWEST:
-            left_out.append(f"{name} against {label} at n = {n:,}, k = {k:,}")
+            where = f"{name} at n = {n:,}, {k:,} questions"
+            left_out.extend([where] if where not in left_out else [])
             return 0
-        return min(usual, max(3, int(_BUDGET / seconds)))
+        return min(usual or _most(n, k), max(3, int(_BUDGET / seconds)))
 
     tasks = matches(makers, players, sizes, games, study.seed)
     rows = [Row.read(each) for each in study.do(tasks, "comparison")]
-    cells = cells_of(rows, usual)
+    cells = cells_of(rows, 1)
     standings = [
         standing
         for size in sizes
@@ -105,6 +108,13 @@ def calibrated_experiment(
     study.write_csv("standings.csv", [asdict(each) for each in standings])
     study.write("table.md", _markdown(standings, left_out))
     return study.written
+
+
+def _most(n: int, k: int) -> int:
+    """Return how many games a pair plays at most."""
+    if k <= _FEW_QUESTIONS:
+        return _MANY_GAMES
+    return next(games for size, games in _REPETITIONS if n * k <= size)
 
 
 def _makers(steps: Sequence[float]) -> dict[str, Maker]:
@@ -194,6 +204,5 @@ def _markdown(standings: list[Standing], left_out: list[str]) -> str:
             f"| {each.bias_by} | {bias} | {each.settings} |"
         )
     if left_out:
-        lines += ["", "Left out, because a game takes minutes:", ""]
-        lines += [f"- {each}" for each in left_out]
+        lines += ["", f"Left out, because a game takes too long: {'; '.join(left_out)}."]
     return "\n".join(lines) + "\n"
