@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING, Any
 from ladderboard._version import __version__
 
 if TYPE_CHECKING:
-    from ladderboard import analysts, arena, bounds, errors, losses, mechanisms, tape, testing
+    from ladderboard import (
+        analysts,
+        arena,
+        bounds,
+        errors,
+        losses,
+        mechanisms,
+        reduction,
+        tape,
+        testing,
+    )
     from ladderboard.analysts import Analyst
     from ladderboard.arena import majority_attack, majority_attack_moments
     from ladderboard.errors import LadderboardError
@@ -37,12 +47,14 @@ if TYPE_CHECKING:
         leaderboard_error,
         mechanism,
     )
+    from ladderboard.reduction import GeneralEstimator
     from ladderboard.tape import NumpyTape, Tape
 
 __all__ = [
     "Analyst",
     "BootstrapLadder",
     "Exact",
+    "GeneralEstimator",
     "Ladder",
     "LadderboardError",
     "Loss",
@@ -72,14 +84,26 @@ __all__ = [
     "mechanism",
     "mechanisms",
     "metric",
+    "reduction",
     "tape",
     "testing",
 ]
 
-_ROOMS = ("analysts", "arena", "bounds", "errors", "losses", "mechanisms", "tape", "testing")
+_ROOMS = (
+    "analysts",
+    "arena",
+    "bounds",
+    "errors",
+    "losses",
+    "mechanisms",
+    "reduction",
+    "tape",
+    "testing",
+)
 # Where the public names live; everything else in __all__ is a mechanism or is told by one.
 _HOMES = {
     "Analyst": "analysts",
+    "GeneralEstimator": "reduction",
     "LadderboardError": "errors",
     **dict.fromkeys(("majority_attack", "majority_attack_moments"), "arena"),
     **dict.fromkeys(("Loss", "Metric", "loss", "metric"), "losses"),

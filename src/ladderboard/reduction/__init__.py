@@ -1,8 +1,10 @@
 """General queries answered through any mechanism.
 
-The paper's Fig. 2 in its corrected form, and the experiment that tells faithful mechanisms.
-
-This room is still empty.
+:class:`GeneralEstimator` is the paper's Fig. 2 in its corrected form: a leaderboard that knows only
+to compare models estimates the means of arbitrary functions, a few of them.
 """
 
-__all__: list[str] = []
+from ladderboard.reduction._answer import Answer
+from ladderboard.reduction._estimator import GeneralEstimator
+
+__all__ = ["Answer", "GeneralEstimator"]
