@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         leaderboard_error,
         mechanism,
     )
-    from ladderboard.reduction import GeneralEstimator
+    from ladderboard.reduction import GeneralEstimator, is_faithful
     from ladderboard.tape import NumpyTape, Tape
 
 __all__ = [
@@ -76,6 +76,7 @@ __all__ = [
     "arena",
     "bounds",
     "errors",
+    "is_faithful",
     "leaderboard_error",
     "loss",
     "losses",
@@ -103,10 +104,10 @@ _ROOMS = (
 # Where the public names live; everything else in __all__ is a mechanism or is told by one.
 _HOMES = {
     "Analyst": "analysts",
-    "GeneralEstimator": "reduction",
     "LadderboardError": "errors",
     **dict.fromkeys(("majority_attack", "majority_attack_moments"), "arena"),
     **dict.fromkeys(("Loss", "Metric", "loss", "metric"), "losses"),
+    **dict.fromkeys(("GeneralEstimator", "is_faithful"), "reduction"),
     **dict.fromkeys(("NumpyTape", "Tape"), "tape"),
 }
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ladderboard.mechanisms import Mechanism, Release, Session
     from ladderboard.tape import Tape
 
-__all__ = ["RISK_RANGE", "GeneralEstimator", "exact"]
+__all__ = ["RISK_RANGE", "GeneralEstimator", "check_tells"]
 
 _FORMAT = 1
 _HALF = Fraction(1, 2)
@@ -82,7 +82,7 @@ class GeneralEstimator:
     ) -> None:
         self._alpha = _read_alpha(alpha)
         self._n = _settings.whole("n", n, at_least=1)
-        _check_tells(mechanism)
+        check_tells(mechanism)
         self._mechanism = mechanism
         self._session: Session = mechanism.start(n=self._n, tape=tape, risk_range=RISK_RANGE)
         self._last: Fraction | None = None
@@ -94,7 +94,7 @@ class GeneralEstimator:
         cls, mechanism: Mechanism, state: Mapping[str, Any], tape: Tape | None = None
     ) -> GeneralEstimator:
         """Go on from ``estimator.state``, with the mechanism and the tape it was started with."""
-        _check_tells(mechanism)
+        check_tells(mechanism)
         try:
             if state["format"] != _FORMAT:
                 raise InvalidState(
@@ -311,7 +311,8 @@ def _written(alpha: Fraction) -> str:
     return short if Fraction(short) == alpha else str(alpha)
 
 
-def _check_tells(mechanism: Any) -> None:
+def check_tells(mechanism: Any) -> None:
+    """Refuse what is not a mechanism, or one that keeps its value to itself."""
     if not callable(getattr(mechanism, "start", None)) or isinstance(mechanism, type):
         raise InvalidSetting(
             "mechanism must be a mechanism, such as Ladder(step=0.01); "
@@ -319,8 +320,7 @@ def _check_tells(mechanism: Any) -> None:
         )
     if isinstance(mechanism, OneBit):
         raise InvalidSetting(
-            "OneBit tells no value before it is closed, so there is nothing to answer with; "
-            "take a Ladder."
+            "OneBit tells no value before it is closed, and a value is needed here; take a Ladder."
         )
 
 
