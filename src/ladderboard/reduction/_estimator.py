@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import math
 from fractions import Fraction
-from numbers import Rational
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from ladderboard import _settings
 from ladderboard.errors import BudgetSpent, InvalidRisk, InvalidSetting, InvalidState
 from ladderboard.mechanisms import OneBit
 from ladderboard.mechanisms._vector import read_vector
+from ladderboard.reduction._accuracy import Accuracy
 from ladderboard.reduction._answer import Answer
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ __all__ = ["RISK_RANGE", "GeneralEstimator", "check_tells"]
 
 _FORMAT = 1
 _HALF = Fraction(1, 2)
-_COARSEST = Fraction(1, 3)
-_SIMPLE = 10**9
 _DAMAGED = "The saved state is damaged; give back what estimator.state returned."
 # Where the classifiers' values lie: docs/explanation/reduction.md, "The range".
 RISK_RANGE = (-0.5, 1.0)
@@ -80,7 +78,7 @@ class GeneralEstimator:
     def __init__(
         self, mechanism: Mechanism, *, n: int, alpha: float | Fraction, tape: Tape | None = None
     ) -> None:
-        self._alpha = _read_alpha(alpha)
+        self._accuracy = Accuracy.read(alpha)
         self._n = _settings.whole("n", n, at_least=1)
         check_tells(mechanism)
         self._mechanism = mechanism
@@ -125,7 +123,7 @@ class GeneralEstimator:
         """Everything needed to go on later, JSON-able. Secret, as a session's is."""
         return {
             "format": _FORMAT,
-            "alpha": str(self._alpha),
+            "alpha": str(self._accuracy.alpha),
             "answered": self._asked,
             "consistent": self._consistent,
             "session": self._session.state,
@@ -134,12 +132,12 @@ class GeneralEstimator:
     @property
     def alpha(self) -> float:
         """How accurate answers shall be."""
-        return float(self._alpha)
+        return float(self._accuracy.alpha)
 
     @property
     def queries(self) -> int:
         """How many queries there are in all: floor(1/(3 alpha))."""
-        return math.floor(1 / (3 * self._alpha))
+        return self._accuracy.queries
 
     @property
     def answered(self) -> int:
@@ -159,7 +157,7 @@ class GeneralEstimator:
     @property
     def most_classifiers(self) -> int:
         """How many questions the mechanism must allow, at most 1/alpha^2."""
-        return self.queries * (self._rungs + 1)
+        return self._accuracy.classifiers
 
     @property
     def threshold(self) -> float:
@@ -169,11 +167,6 @@ class GeneralEstimator:
     @property
     def _threshold(self) -> Fraction:
         return _HALF if self._last is None else min(_HALF, self._last)
-
-    @property
-    def _rungs(self) -> int:
-        """The last i: rungs of alpha/2 that lead from above the threshold to below it."""
-        return math.ceil(1 / self._alpha)
 
     def ask(
         self, values: ArrayLike, *, training: ArrayLike | None = None, context: bytes = b""
@@ -206,10 +199,10 @@ class GeneralEstimator:
 
     def _search(self, give: Callable[[Fraction], Release]) -> Answer:
         """Lower the classifiers rung by rung until what is said crosses the threshold."""
-        alpha, before, used = self._alpha, self._threshold, 0
+        alpha, before, used = self._accuracy.alpha, self._threshold, 0
         crossed = False
         shift = before
-        for _ in range(self._rungs + 1):
+        for _ in range(self._accuracy.rungs + 1):
             said = give(shift).value
             used += 1
             if said is None:
@@ -221,7 +214,7 @@ class GeneralEstimator:
             shift -= alpha / 2
         assert self._last is not None  # noqa: S101 - there is at least one rung
         value = 2 * (self._last - shift) if crossed else 1 - 3 * alpha / 4
-        self._consistent &= used > 1 and before - self._last < 3 * alpha / 2
+        self._consistent &= used > 1 and before - self._last < self._accuracy.most
         self._consistent &= -alpha / 2 < value < 1 + alpha / 2
         return Answer(
             value=float(value),
@@ -259,22 +252,21 @@ class GeneralEstimator:
 
     def _spent(self) -> bool:
         # While the leaderboard error is below alpha/4 this never happens before the last query.
-        return self._threshold < 3 * self._alpha / 2
+        return self._threshold < self._accuracy.most
 
     def _refuse_if_spent(self) -> None:
-        alpha = _written(self._alpha)
         if self._asked >= self.queries:
             raise BudgetSpent(
-                f"The {self.queries} queries that fit alpha = {alpha} are answered; "
+                f"The {self.queries} queries that fit alpha = {self._accuracy} are answered; "
                 "a smaller alpha allows more of them, and asks more of the mechanism."
             )
         if self._spent():
             raise BudgetSpent(
                 f"The threshold is spent: it is {float(self._threshold):.4g} after "
                 f"{self._asked} of {self.queries} queries, and the next may take "
-                f"{float(3 * self._alpha / 2):.4g}. The mechanism's leaderboard error reached "
-                f"alpha/4 = {float(self._alpha / 4):.4g}; a larger alpha, more examples or a "
-                "finer mechanism would do."
+                f"{float(self._accuracy.most):.4g}. The mechanism's leaderboard error reached "
+                f"alpha/4 = {float(self._accuracy.alpha / 4):.4g}; a larger alpha, more examples "
+                "or a finer mechanism would do."
             )
 
 
@@ -286,29 +278,6 @@ def exact(value: float) -> Fraction:
     if not math.isfinite(value):
         raise InvalidSetting("The mechanism told a value that is not a finite number.")
     return Fraction(repr(float(value)))
-
-
-def _read_alpha(alpha: Any) -> Fraction:
-    """Return alpha as the simplest fraction that a float stands for, in (0, 1/3]."""
-    if isinstance(alpha, Rational) and not isinstance(alpha, bool):
-        read = Fraction(alpha)
-    else:
-        given = _settings.number("alpha", alpha, above=0)
-        read = Fraction(given).limit_denominator(_SIMPLE)
-        if float(read) != given:
-            read = Fraction(repr(given))
-    if not 0 < read <= _COARSEST:
-        raise InvalidSetting(
-            "alpha must be a number above 0 and at most 1/3, where one query fits; "
-            f"got {_settings.shown(alpha)}."
-        )
-    return read
-
-
-def _written(alpha: Fraction) -> str:
-    """Return alpha as people write it."""
-    short = f"{float(alpha):.6g}"
-    return short if Fraction(short) == alpha else str(alpha)
 
 
 def check_tells(mechanism: Any) -> None:

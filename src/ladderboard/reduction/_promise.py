@@ -1,0 +1,126 @@
+"""What a general estimator can promise before the data, with a Ladder under it.
+
+Proof: docs/explanation/reduction.md, "What can be promised".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ladderboard import _settings
+from ladderboard.bounds import certificate
+from ladderboard.errors import OutsideTheorem
+from ladderboard.mechanisms import Ladder
+from ladderboard.reduction._accuracy import COARSEST, Accuracy
+from ladderboard.reduction._estimator import RISK_RANGE
+
+__all__ = ["Promise", "promise"]
+
+_DIGITS = 3
+_STEPS = (0.07, 0.1, 0.14, 0.2, 0.28, 0.4, 0.57)  # of alpha/4
+_CELLS = (0.5, 1.0, 2.0)  # of the step
+_MOST = 10**15
+
+
+@dataclass(frozen=True)
+class Promise:
+    """With probability 1 - beta all answers are within alpha of the true means.
+
+    Parameters
+    ----------
+    n
+        Examples in the sample, drawn independently.
+    beta
+        The probability with which the promise may be broken.
+    alpha
+        How far off answers may be.
+    queries
+        How many there are.
+    classifiers
+        How many questions that may take.
+    mechanism
+        The Ladder to give to ``GeneralEstimator``.
+    error
+        The bound on its leaderboard error, below alpha/4.
+    """
+
+    n: int
+    beta: float
+    alpha: float
+    queries: int
+    classifiers: int
+    mechanism: Ladder
+    error: float
+
+
+def promise(n: int, beta: float = 0.05) -> Promise:
+    """Return the least alpha, to three digits, that can be promised for a sample of n examples.
+
+    Whatever an analyst asks, as long as the sample is seen through the answers only.
+
+    Examples
+    --------
+    >>> import ladderboard as lb
+    >>> found = lb.reduction.promise(n=1_000_000)
+    >>> found.alpha, found.queries
+    (0.0371, 8)
+    >>> estimator = lb.GeneralEstimator(found.mechanism, n=found.n, alpha=found.alpha)
+    """
+    n = _settings.whole("n", n, at_least=1, at_most=_MOST)
+    beta = _settings.number("beta", beta, above=0, below=1)
+    found = _least(n, beta)
+    if found is None:
+        least = 2
+        while _least(least, beta) is None:
+            least *= 2
+        raise OutsideTheorem(
+            f"No alpha up to 1/3 can be promised for n = {n}; n = {least} would do.",
+            least_n=least,
+        )
+    return found
+
+
+@lru_cache(maxsize=256)
+def _least(n: int, beta: float) -> Promise | None:
+    """Search by halving; what is returned was checked itself, so nothing rests on the search."""
+    if _try(n, beta, float(COARSEST)) is None:
+        return None
+    low, high = 0.0, float(COARSEST)
+    while high - low > high * 10.0**-_DIGITS / 4:
+        middle = (low + high) / 2
+        if _try(n, beta, middle) is None:
+            low = middle
+        else:
+            high = middle
+    return _try(n, beta, min(_up(high), float(COARSEST))) or _try(n, beta, high)
+
+
+def _up(alpha: float) -> float:
+    """Round up to a few digits."""
+    scale = 10 ** (_DIGITS - 1 - math.floor(math.log10(alpha)))
+    return math.ceil(alpha * scale) / scale
+
+
+def _try(n: int, beta: float, alpha: float) -> Promise | None:
+    """Return the promise of this alpha with the Ladder that errs least, if it is kept."""
+    sizes = Accuracy.read(alpha)
+    best = None
+    for part in _STEPS:
+        for cells in _CELLS:
+            step = float(f"{part * alpha / 4:.2g}")
+            ladder = Ladder(step=step, grid=float(f"{cells * step:.2g}"))
+            error = _error(n, beta, sizes.classifiers, ladder)
+            if error < alpha / 4 and (best is None or error < best.error):
+                best = Promise(n, beta, alpha, sizes.queries, sizes.classifiers, ladder, error)
+    return best
+
+
+def _error(n: int, beta: float, questions: int, ladder: Ladder) -> float:
+    """Bound the leaderboard error on classifiers whose values spread over 1/2."""
+    found = certificate(
+        n=n, questions=questions, changes=None, mechanism=ladder, beta=beta, risk_range=RISK_RANGE
+    )
+    assert found.nats is not None  # noqa: S101 - a Ladder's transcripts can be counted
+    return max(map(abs, found.sample)) + math.sqrt(found.nats / (2 * n)) / 2

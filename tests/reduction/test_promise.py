@@ -1,0 +1,89 @@
+"""What a general estimator promises before the data."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ladderboard as lb
+from ladderboard.errors import InvalidSetting, OutsideTheorem
+
+
+def _log_binomial(whole: int, part: int) -> float:
+    return math.log(math.comb(whole, part)) if 0 <= part <= whole else -math.inf
+
+
+@pytest.mark.parametrize("n", [1_797, 10_000, 1_000_000])
+@pytest.mark.parametrize("beta", [0.05, 0.001])
+def test_the_error_is_that_of_the_counting_theorem(n: int, beta: float) -> None:
+    # theory.md 4, written again: values over [-1/2, 1], all numbers of changes.
+    found = lb.reduction.promise(n, beta)
+    step, grid = (Fraction(str(each)) for each in (found.mechanism.step, found.mechanism.grid))
+    points = math.floor(1 / grid) + math.floor(Fraction(1, 2) / grid) + 1
+    drop = math.floor((step - grid / 2) / grid) + 1  # strictly more than this many cells
+    questions = found.classifiers
+    nats = max(
+        _log_binomial(questions, b + 1)
+        + (_log_binomial(points - (b - 1) * (drop - 1), b) if b else 0)
+        + math.log((b + 1) * (b + 2))
+        + math.log(2 / beta)
+        for b in range(questions)
+        if b == 0 or points - (b - 1) * (drop - 1) >= b
+    )
+    error = max(float(step), float(grid) / 2) + 0.5 * math.sqrt(nats / (2 * n))
+    assert found.error == pytest.approx(error, rel=1e-3)
+    assert found.error < found.alpha / 4
+    estimator = lb.GeneralEstimator(found.mechanism, n=n, alpha=found.alpha)
+    assert (estimator.queries, estimator.most_classifiers) == (found.queries, questions)
+
+
+def test_more_examples_promise_more() -> None:
+    sizes = [600, 1_000, 3_000, 10_000, 100_000, 10**6, 10**8]
+    found = [lb.reduction.promise(n) for n in sizes]
+    assert all(more.alpha < less.alpha for less, more in pairwise(found))
+    assert lb.reduction.promise(10_000, 0.001).alpha > lb.reduction.promise(10_000, 0.05).alpha
+
+
+def test_the_promise_is_kept() -> None:
+    # At most one seed in 20 may break it; it is far from tight, and none of these does.
+    n = 10_000
+    found = lb.reduction.promise(n)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        estimator = lb.GeneralEstimator(found.mechanism, n=n, alpha=found.alpha)
+        for mean in rng.random(found.queries):
+            answer = estimator.ask(rng.random(n) < mean)
+            assert abs(answer.value - mean) < found.alpha
+
+
+def test_too_few_examples_are_refused() -> None:
+    with pytest.raises(OutsideTheorem, match=r"No alpha up to 1/3 .* n = 100; n = 512") as refusal:
+        lb.reduction.promise(100)
+    assert refusal.value.least_n == 512
+    lb.reduction.promise(512)
+    with pytest.raises(InvalidSetting, match="beta must be"):
+        lb.reduction.promise(1_000, beta=0)
+
+
+def test_the_table_in_the_docs_is_what_is_promised() -> None:
+    page = Path(__file__).parents[2] / "docs/explanation/reduction.md"
+    lines = page.read_text().split("| splitting the sample |\n", 1)[1].splitlines()[1:]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line[:1] == "|"]
+    assert len(rows) == 5
+    for n_, alpha, queries, classifiers, rate, splitting in rows:
+        n = int(n_.replace(",", ""))
+        found = lb.reduction.promise(n)
+        assert (float(alpha), int(queries), int(classifiers)) == (
+            found.alpha,
+            found.queries,
+            found.classifiers,
+        )
+        assert float(rate) == pytest.approx(found.alpha * n ** (1 / 3), abs=0.05)
+        part = n / found.queries
+        hoeffding = math.sqrt(math.log(2 * found.queries / 0.05) / (2 * part))
+        assert float(splitting) == pytest.approx(hoeffding, rel=0.03)
