@@ -161,6 +161,8 @@ def test_states_of_others_are_refused() -> None:
         lb.GeneralEstimator.resume(SHAKY, state, lb.Tape(seed=3))
     with pytest.raises(InvalidState, match="another mechanism"):
         lb.GeneralEstimator.resume(lb.Ladder(step=0.01), state, lb.Tape(seed=2))
+    with pytest.raises(InvalidSetting, match="tape must be a Tape"):
+        lb.GeneralEstimator.resume(SHAKY, state, 2)  # type: ignore[arg-type]
     plain = SHAKY.start(n=50, tape=lb.Tape(seed=2)).state  # of a session on another range
     with pytest.raises(InvalidState, match="damaged"):
         lb.GeneralEstimator.resume(SHAKY, {**state, "session": plain}, lb.Tape(seed=2))

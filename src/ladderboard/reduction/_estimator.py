@@ -99,22 +99,25 @@ class GeneralEstimator:
                     f"The saved state has format {_settings.shown(state['format'])}; "
                     f"this version reads format {_FORMAT}."
                 )
-            inner = state["session"]
-            made = cls(mechanism, n=inner["n"], alpha=Fraction(state["alpha"]), tape=tape)
-            made._go_on(state["answered"], state["consistent"], mechanism.resume(inner, tape))
+            inner, consistent = state["session"], state["consistent"]
+            alpha = Accuracy.read(Fraction(state["alpha"])).alpha
+            answered = _settings.whole("answered", state["answered"], at_least=0)
+            n = _settings.whole("n", inner["n"], at_least=1)
+            if type(consistent) is not bool or tuple(inner["risk_range"]) != RISK_RANGE:
+                raise InvalidState(_DAMAGED)
         except InvalidState:
             raise
         except (ArithmeticError, KeyError, TypeError, ValueError) as error:
             raise InvalidState(_DAMAGED) from error
+        made = cls(mechanism, n=n, alpha=alpha, tape=tape)
+        made._go_on(answered, consistent, mechanism.resume(inner, tape))
         return made
 
-    def _go_on(self, answered: Any, consistent: Any, session: Session) -> None:
+    def _go_on(self, answered: int, consistent: bool, session: Session) -> None:  # noqa: FBT001
         """Take up what was read from a saved state."""
-        if type(consistent) is not bool or tuple(session.state["risk_range"]) != RISK_RANGE:
+        if answered > self.queries:
             raise InvalidState(_DAMAGED)
-        self._asked = _settings.whole("answered", answered, at_least=0, at_most=self.queries)
-        self._consistent = consistent
-        self._session = session
+        self._asked, self._consistent, self._session = answered, consistent, session
         value = session.value if session.questions else None
         self._last = None if value is None else exact(value)
 
