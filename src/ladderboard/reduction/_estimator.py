@@ -113,7 +113,7 @@ class GeneralEstimator:
         made._go_on(answered, consistent, mechanism.resume(inner, tape))
         return made
 
-    def _go_on(self, answered: int, consistent: bool, session: Session) -> None:  # noqa: FBT001
+    def _go_on(self, answered: int, consistent: bool, session: Session) -> None:
         """Take up what was read from a saved state."""
         if answered > self.queries:
             raise InvalidState(_DAMAGED)
