@@ -95,7 +95,9 @@ def copied(tmp_path, monkeypatch):
     return house, build.__wrapped__
 
 
-@pytest.mark.parametrize("room", ["analysts", "arena", "losses", "mechanisms", "tape"])
+@pytest.mark.parametrize(
+    "room", ["analysts", "arena", "bounds", "losses", "mechanisms", "reduction", "tape"]
+)
 def test_a_change_in_a_room_that_decides_results_is_another_build(copied, room):
     house, build_of = copied
     assert build_of() == build()

@@ -14,6 +14,7 @@ from ladderboard.arena._calibrated_table import calibration_table
 from ladderboard.arena._candidate import Candidate, Size, Trial
 from ladderboard.arena._comparison import calibrated_experiment
 from ladderboard.arena._contest import arena_experiment
+from ladderboard.arena._faithful import faithful_experiment
 from ladderboard.arena._majority import majority_attack
 from ladderboard.arena._moments import Moments, majority_attack_moments
 from ladderboard.arena._paper import paper_experiment
@@ -32,6 +33,7 @@ __all__ = [
     "calibrate",
     "calibrated_experiment",
     "calibration_table",
+    "faithful_experiment",
     "majority_attack",
     "majority_attack_moments",
     "paper_experiment",

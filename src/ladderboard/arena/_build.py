@@ -11,7 +11,7 @@ from ladderboard._version import __version__
 __all__ = ["build"]
 
 # The rooms whose code decides what a game or a simulated attack comes to.
-_ROOMS = ("analysts", "arena", "losses", "mechanisms", "tape")
+_ROOMS = ("analysts", "arena", "bounds", "losses", "mechanisms", "reduction", "tape")
 
 
 @lru_cache(maxsize=1)

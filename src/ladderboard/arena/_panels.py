@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ladderboard.arena._cells import Cell
     from ladderboard.arena._study import Study
 
-__all__ = ["draw_against_k", "draw_dots"]
+__all__ = ["draw_against_k", "draw_dots", "looks_of"]
 
 _ACROSS = 4
 _FEW_TICKS = 6
@@ -85,7 +85,7 @@ def draw_against_k(
 
     sizes = sorted({cell.n for cell in cells})
     mechanisms = list(dict.fromkeys(cell.mechanism for cell in cells))
-    looks = _looks(mechanisms)
+    looks = looks_of(mechanisms)
     across = min(3, len(sizes))
     down = -(-len(sizes) // across)
     size = (1.2 + 2.8 * across if across > 1 else 6.8, 0.9 + 3.0 * down)
@@ -95,19 +95,18 @@ def draw_against_k(
         for axis, n in zip(axes.flat, sizes, strict=False):
             unit = math.sqrt(n)
             extra(axis, n)
-            for mechanism, at in looks.items():
+            for mechanism, look in looks.items():
                 line = [cell for cell in cells if (cell.n, cell.mechanism) == (n, mechanism)]
                 axis.errorbar(
                     [cell.k for cell in line],
                     [cell.bias_units for cell in line],
                     [cell.bias_std * unit for cell in line],
-                    marker=_MARKERS[at % len(_MARKERS)],
                     markersize=4,
                     linewidth=1.2,
                     elinewidth=0.8,
                     capsize=2,
-                    color=COLOURS[at % len(COLOURS)],
                     label=mechanism,
+                    **look,
                 )
             axis.axhline(0, color="#444444", linewidth=0.8, linestyle=":")
             axis.set(xscale="log", title=f"n = {n:,}", xlabel="number of questions k")
@@ -126,8 +125,16 @@ def draw_against_k(
             figure.legend(handles, labels, loc="outside upper center", ncols=columns)
 
 
+def looks_of(mechanisms: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the colour and marker of each: the same in all figures for those we know."""
+    return {
+        name: {"color": COLOURS[at % len(COLOURS)], "marker": _MARKERS[at % len(_MARKERS)]}
+        for name, at in _looks(mechanisms).items()
+    }
+
+
 def _looks(mechanisms: Sequence[str]) -> dict[str, int]:
-    """Return which colour and marker each has: the same in all figures for those we know."""
+    """Return the place of each in the row of colours and markers."""
     order = list(LINEUP)
     known = {name: at for at, name in enumerate(order)}
     free = (at for at in count() if at >= len(known) or order[at] not in mechanisms)

@@ -29,7 +29,8 @@ class Answer:
         1 - 3 alpha/2, and the value is 1 - 3 alpha/4.
     consistent
         False once what the mechanism said cannot be within alpha/4 of the truth throughout: from
-        then on nothing is promised, about earlier answers neither.
+        then on nothing is promised, about earlier answers neither. True proves nothing: an error
+        above alpha/4 need not show.
     """
 
     value: float

@@ -90,7 +90,7 @@ class Faithfulness:
 
         "not faithful" holds with the stated confidence: some analyst keeps fewer than two games in
         three. "faithful" says, with that confidence, that none of the probes does; other analysts
-        might.
+        might. A game without an update is kept, so whoever never updates is faithful.
         """
         if any(each.high < _NEEDED for each in self.probed):
             return "not faithful"
@@ -108,7 +108,9 @@ class Faithfulness:
     def describe(self) -> str:
         """Say it in two sentences."""
         worst = self.worst
-        share = "" if self.within is None else f" ({self.within:.0%} of its updates)"
+        share = (
+            " (no update at all)" if self.within is None else f" ({self.within:.0%} of its updates)"
+        )
         return (
             f"{self.verdict}, with {self.confidence:.0%} confidence. Under the probe "
             f"{worst.probe!r} every update was within 1/(2 sqrt n) of the risk in {worst.kept} of "
