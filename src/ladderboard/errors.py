@@ -5,13 +5,14 @@
     LadderboardError
     ├── InvalidInput (ValueError)      what was given cannot be used
     │   ├── InvalidSetting             a loss, a tape or a mechanism is described wrongly
-    │   │   ├── OutsideTheorem         the paper's theorem does not cover these settings
+    │   │   ├── OutsideTheorem         the theorem asked for does not cover these settings
     │   │   └── NoPerExampleLoss       a metric that is not a mean of per-example losses
     │   ├── InvalidLabels              the owner's labels do not fit the loss
     │   ├── InvalidPredictions         predictions cannot be scored, whatever the labels are
     │   ├── InvalidRisk                a risk, or a vector of losses, outside its range
     │   └── InvalidState               a saved state does not belong here
     ├── BrokenLoss                     a custom loss returned something that is not a loss
+    ├── BrokenMechanism                a mechanism said something that is not a value
     ├── BudgetSpent                    no question is left
     ├── SessionClosed                  the session was closed; it answers no more
     ├── GameFailed                     a mechanism or an analyst broke down in a game
@@ -26,6 +27,7 @@ from __future__ import annotations
 
 __all__ = [
     "BrokenLoss",
+    "BrokenMechanism",
     "BudgetSpent",
     "GameFailed",
     "InvalidInput",
@@ -64,7 +66,7 @@ class InvalidSetting(InvalidInput):
 
 
 class OutsideTheorem(InvalidSetting):
-    """The paper's theorem does not cover these settings.
+    """The theorem asked for does not cover these settings.
 
     ``least_n`` is the least number of examples that would do, or None where none does.
     """
@@ -100,6 +102,10 @@ class InvalidState(InvalidInput):
 
 class BrokenLoss(LadderboardError):
     """A custom loss returned something that is not one number in [0, 1] for every example."""
+
+
+class BrokenMechanism(LadderboardError):
+    """A mechanism said something that is not a finite number where it should tell a value."""
 
 
 class BudgetSpent(LadderboardError):

@@ -116,7 +116,7 @@ def _queries(kind: str, estimator: lb.GeneralEstimator, rng: np.random.Generator
     if kind == "extremes":
         return float(rng.integers(0, 2))
     if kind == "alternating":
-        return float(estimator.answered % 2)
+        return float(estimator.asked % 2)
     if kind == "zeros":  # every query lowers the threshold
         return 0.0
     # On the rungs, where a little error decides which classifier crosses.
@@ -145,7 +145,7 @@ def _play(alpha: float, manner: str, kind: str, seed: int, error: float = NEARLY
         assert -alpha / 2 < answer.value < 1 + alpha / 2
     assert estimator.classifiers <= estimator.most_classifiers <= 1 / alpha**2
     assert estimator.queries == math.floor(Fraction(1) / (3 * Fraction(str(alpha))))
-    with pytest.raises(BudgetSpent, match="queries that fit alpha"):
+    with pytest.raises(BudgetSpent, match="and no more"):
         estimator.ask([0.5, 0.5])
     return off
 
@@ -274,6 +274,50 @@ def test_a_ladder_answers_within_alpha_where_the_sample_is_large_enough(
         assert answer.before - answer.after < 1.5 * alpha
         assert answer.consistent
     assert estimator.classifiers <= 1 / alpha**2
+
+
+@pytest.mark.parametrize(
+    ("replies", "consistent"),
+    [
+        ((0.5, 0.46, 0.44), True),
+        ((0.5, 0.4), False),  # an answer of -alpha
+        ((0.5, 0.425), False),  # of -alpha/2
+        ((0.5, 0.426), True),
+        ((0.5, 0.5, 0.5, 0.35), False),  # a drop of 3 alpha/2
+        ((0.5, 0.5, 0.5, 0.351), True),
+        ((0.5, 0.55, 0.44), False),  # a rise of alpha/2
+        ((0.5, 0.549, 0.44), True),
+        ((1.025, 0.97, 0.44), False),  # alpha/4 more than any classifier's risk can be
+        ((1.024, 0.97, 0.44), True),
+    ],
+)
+def test_what_cannot_be_is_noticed(replies: tuple[float, ...], consistent: bool) -> None:
+    estimator = lb.GeneralEstimator(_scripted(10.0, (*replies, 0.44, 0.3)), n=1, alpha=0.1)
+    answer = estimator.ask([0.0])
+    assert (answer.classifiers, answer.consistent) == (len(replies), consistent)
+
+
+def test_what_was_noticed_is_not_forgotten() -> None:
+    board = _scripted(10.0, (0.5, 0.4, 0.4, 0.4, 0.4, 0.34))
+    estimator = lb.GeneralEstimator(board, n=1, alpha=0.1)
+    assert [estimator.ask([0.0]).consistent for _ in range(2)] == [False, False]
+
+
+def test_risks_are_rounded_once() -> None:
+    # With shift and half the mean rounded apart the second query would cross a rung too early.
+    estimator = lb.GeneralEstimator(lb.Exact(), n=1, alpha=0.1)
+    assert [estimator.ask([mean]).classifiers for mean in (0.02, 0.20)] == [3, 5]
+
+
+def test_the_order_of_examples_does_not_matter() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.random(1_000) * rng.choice([1, 1e-8], 1_000)
+
+    def ask() -> float:
+        estimator = lb.GeneralEstimator(lb.Exact(), n=1_000, alpha=0.1)
+        return estimator.ask(rng.permutation(values)).value
+
+    assert len({ask() for _ in range(20)}) == 1
 
 
 def test_ties_are_ties() -> None:

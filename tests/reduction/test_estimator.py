@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.errors import BudgetSpent, InvalidRisk, InvalidSetting, InvalidState
+from ladderboard.errors import (
+    BrokenMechanism,
+    BudgetSpent,
+    InvalidRisk,
+    InvalidSetting,
+    InvalidState,
+)
+from ladderboard.mechanisms import Teller
 
 
 @pytest.mark.parametrize(
@@ -85,7 +94,7 @@ def test_training_is_for_those_who_look_at_it() -> None:
         estimator.ask([0, 0, 1])
     with pytest.raises(InvalidRisk, match="at least one"):
         estimator.ask([0, 0, 1], training=[])
-    assert estimator.answered == estimator.classifiers == 0
+    assert estimator.asked == estimator.classifiers == 0
 
 
 @pytest.mark.parametrize("alpha", [0, -0.1, 0.34, 1, math.nan, math.inf, "0.1", True, None])
@@ -94,11 +103,26 @@ def test_alpha_out_of_range_is_refused(alpha: Any) -> None:
         lb.GeneralEstimator(lb.Exact(), n=3, alpha=alpha)
 
 
+def test_alpha_is_read_as_it_was_meant() -> None:
+    def queries(alpha: Any) -> int:
+        return lb.GeneralEstimator(lb.Exact(), n=1, alpha=alpha).queries
+
+    assert all(queries(np.float32(1) / np.float32(3 * count)) == count for count in range(1, 200))
+    assert queries(np.float64(1 / 21)) == queries(Fraction(1, 21)) == 7
+    odd = 0.123456789012345
+    assert lb.GeneralEstimator(lb.Exact(), n=1, alpha=odd).alpha == odd
+    state = lb.GeneralEstimator(lb.Exact(), n=1, alpha=1 / 21).state
+    assert lb.GeneralEstimator.resume(lb.Exact(), state).queries == 7
+
+
 def test_mechanisms_that_tell_no_value_are_refused() -> None:
     with pytest.raises(InvalidSetting, match="OneBit tells no value"):
         lb.GeneralEstimator(lb.OneBit(step=0.01), n=3, alpha=0.1)
     with pytest.raises(InvalidSetting, match="mechanism must be a mechanism"):
         lb.GeneralEstimator(lb.Ladder, n=3, alpha=0.1)  # type: ignore[arg-type]
+    session: Any = lb.Ladder(step=0.1).start(n=3)
+    with pytest.raises(InvalidSetting, match="mechanism must be a mechanism"):
+        lb.GeneralEstimator(session, n=3, alpha=0.1)
 
 
 SHAKY = lb.ShakyLadder(step=0.005, compare_noise=0.002, release_noise=0.002, grid=0.001)
@@ -127,12 +151,65 @@ def test_another_query_from_the_same_saved_state_meets_other_noise() -> None:
     # Else the difference of the two answers would be free of noise.
     mechanism = lb.Noisy(sd=0.01)
 
-    def ask(values: list[float]) -> float:
-        estimator = lb.GeneralEstimator(mechanism, n=2, alpha=0.1, tape=lb.Tape(seed=2))
-        return estimator.ask(values).value
+    def ask(values: list[float], context: bytes = b"", ladder: int = 0) -> float:
+        tape = lb.Tape(seed=2)
+        estimator = lb.GeneralEstimator(mechanism, n=2, alpha=0.1, tape=tape, ladder=ladder)
+        return float(estimator.ask(values, context=context))
 
     assert ask([0.5, 0.5]) == ask([0.5, 0.5])
-    assert ask([0.4, 0.6]) != ask([0.5, 0.5])
+    others = [ask([0.4, 0.6]), ask([0.5, 0.5], b"x"), ask([0.5, 0.5], ladder=1), ask([0.5, 0.5])]
+    assert len(set(others)) == 4
+    with pytest.raises(InvalidSetting, match="context must be bytes; got str"):
+        ask([0.5, 0.5], "x")  # type: ignore[arg-type]
+
+
+def test_other_training_data_meet_other_noise() -> None:
+    # They are far from the sample, so that it speaks with noise both times.
+    mechanism = lb.Thresholdout(threshold=0.01, noise=0.005)
+
+    def ask(training: list[float]) -> float:
+        estimator = lb.GeneralEstimator(mechanism, n=1, alpha=0.1, tape=lb.Tape(seed=2))
+        return estimator.ask([0.3], training=training).value
+
+    assert ask([0.9]) == ask([0.9])
+    assert ask([0.9]) != ask([0.91])
+
+
+@dataclass(frozen=True)
+class Secretive(Teller):
+    """Tell values, and none of them twice."""
+
+    name = "secretive"
+    told: Any = None
+
+    def score(self, risk: float, draws: Any) -> Any:
+        return risk if self.told is None else self.told
+
+    def value(self, state: Any) -> float | None:
+        return None
+
+
+def test_the_threshold_is_what_was_said_last_also_after_a_night() -> None:
+    estimator = lb.GeneralEstimator(Secretive(), n=1, alpha=0.1)
+    estimator.ask([0.02])
+    again = lb.GeneralEstimator.resume(Secretive(), json.loads(json.dumps(estimator.state)))
+    assert again.threshold == estimator.threshold < 0.5
+
+
+def test_what_was_noticed_is_known_also_after_a_night() -> None:
+    mechanism = lb.Ladder(step=0.2)
+    estimator = lb.GeneralEstimator(mechanism, n=2, alpha=0.02)
+    assert not estimator.ask([0, 1]).consistent
+    again = lb.GeneralEstimator.resume(mechanism, estimator.state)
+    assert not again.ask([0, 1]).consistent
+
+
+@pytest.mark.parametrize("told", [math.nan, math.inf, "0.5", 1j])
+def test_a_mechanism_that_tells_no_number_is_named(told: Any) -> None:
+    estimator = lb.GeneralEstimator(Secretive(told), n=1, alpha=0.1)
+    with pytest.raises(BrokenMechanism, match="told no finite number"):
+        estimator.ask([0.5])
+    assert estimator.asked == 1
 
 
 @pytest.mark.parametrize(
@@ -142,9 +219,11 @@ def test_another_query_from_the_same_saved_state_meets_other_noise() -> None:
         ({"alpha": "1/0"}, "damaged"),
         ({"alpha": "x"}, "damaged"),
         ({"alpha": "2/3"}, "damaged"),
-        ({"answered": 7}, "damaged"),
-        ({"answered": -1}, "damaged"),
+        ({"asked": 7}, "damaged"),
+        ({"asked": -1}, "damaged"),
         ({"consistent": 1}, "damaged"),
+        ({"last": "x"}, "damaged"),
+        ({"last": "1/3"}, "damaged"),  # nothing was said yet
         ({"session": {}}, "damaged"),
         ({"session": None}, "damaged"),
     ],
@@ -173,6 +252,6 @@ def test_a_query_that_breaks_off_has_been_asked() -> None:
     estimator = lb.GeneralEstimator(mechanism, n=2, alpha=0.1, tape=tape)
     with pytest.raises(BudgetSpent, match="spoke 3 times"):
         estimator.ask([0, 1], training=[1])
-    assert (estimator.answered, estimator.classifiers) == (1, 3)
+    assert (estimator.asked, estimator.classifiers) == (1, 3)
     again = lb.GeneralEstimator.resume(mechanism, estimator.state, tape)
     assert again.threshold == estimator.threshold

@@ -12,6 +12,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.errors import InvalidSetting, OutsideTheorem
+from ladderboard.reduction import _promise
 
 
 def _log_binomial(whole: int, part: int) -> float:
@@ -62,12 +63,27 @@ def test_the_promise_is_kept() -> None:
 
 
 def test_too_few_examples_are_refused() -> None:
-    with pytest.raises(OutsideTheorem, match=r"No alpha up to 1/3 .* n = 100; n = 512") as refusal:
+    with pytest.raises(OutsideTheorem, match=r"No alpha up to 1/3 .* n = 100; n = 406") as refusal:
         lb.reduction.promise(100)
-    assert refusal.value.least_n == 512
-    lb.reduction.promise(512)
+    assert refusal.value.least_n == 406
+    assert all(lb.reduction.promise(n).alpha <= 1 / 3 for n in range(406, 420))
+    with pytest.raises(OutsideTheorem):
+        lb.reduction.promise(405)
     with pytest.raises(InvalidSetting, match="beta must be"):
         lb.reduction.promise(1_000, beta=0)
+
+
+@pytest.mark.parametrize("n", [600, 1_797, 10_000, 100_000, 10**6, 10**7])
+def test_no_smaller_alpha_and_no_better_ladder_was_passed_over(n: int) -> None:
+    found = lb.reduction.promise(n)
+    unit = 10 ** (math.floor(math.log10(found.alpha)) - 2)
+    smaller = [found.alpha - at * unit for at in (1, 2, 3)]
+    assert not any(_promise._try(n, 0.05, round(each, 12)) for each in smaller)
+    step, grid = found.mechanism.step, found.mechanism.grid
+    assert grid is not None
+    for times in (0.5, 0.7, 1.4, 2):
+        other = lb.Ladder(step=times * step, grid=times * grid)
+        assert _promise._error(n, 0.05, found.classifiers, other) > 0.995 * found.error
 
 
 def test_the_table_in_the_docs_is_what_is_promised() -> None:

@@ -53,9 +53,9 @@ _VERDICTS = """\
 ## Who is faithful
 
 A mechanism is faithful if with probability 2/3 all its updates in a game, after the first
-question, are within 1/(2√n) of the risk, whoever asks. `is_faithful` lets four probes try it;
+question, are within 1/(2√n) of the risk, whoever asks. `is_faithful` lets five probes try it;
 the *worst* is that under which the fewest games were *kept*, every update within that distance.
-*limits* are for the probability that a game is kept, all four probes' at once with the
+*limits* are for the probability that a game is kept, all five probes' at once with the
 *confidence* stated; *within* is the share of the *updates* that were near enough. "Not faithful"
 holds with that confidence; "faithful" says that none of these probes found otherwise, and who
 never updates is faithful by the letter. Steps and grids are in units of 1/√n."""

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ladderboard.arena._lineup import LINEUP
-from ladderboard.mechanisms import Ladder, OneBit
+from ladderboard.mechanisms import Ladder, OneBit, ShakyLadder
 from ladderboard.reduction import is_faithful
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ PROBED: dict[str, Callable[[int, int], Mechanism]] = {
     **LINEUP,
     "ladder_half": lambda n, _k: Ladder(step=0.5 / math.sqrt(n)),
     "ladder_coarse": lambda n, _k: Ladder(step=4 / math.sqrt(n)),
+    # Calibrated for longer games than are played here.
+    "shaky_ladder, 1,000": lambda n, _k: ShakyLadder.calibrated(n=n, questions=1_000),
+    "shaky_ladder, 10,000": lambda n, _k: ShakyLadder.calibrated(n=n, questions=10_000),
 }
 
 
@@ -68,7 +71,7 @@ class Probing:
     def weight(self) -> float:
         """About how many seconds it takes."""
         slow = self._made.needs == "losses"
-        return 4 * self.games * self.questions * (_BY_LOSSES if slow else _BY_RISK)
+        return 5 * self.games * self.questions * (_BY_LOSSES if slow else _BY_RISK)
 
     def describe(self) -> dict[str, Any]:
         """Who is probed, how much, with which seed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from numbers import Rational
+from numbers import Rational, Real
 from typing import Any
 
 from ladderboard import _settings
@@ -14,7 +14,7 @@ from ladderboard.errors import InvalidSetting
 __all__ = ["COARSEST", "Accuracy"]
 
 COARSEST = Fraction(1, 3)
-_SIMPLE = 10**9
+_DIGITS = 18
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,8 @@ class Accuracy:
         >>> Accuracy.read(1 / 21), Accuracy.read(0.05)
         (Accuracy(alpha=Fraction(1, 21)), Accuracy(alpha=Fraction(1, 20)))
         """
-        if isinstance(alpha, Rational) and not isinstance(alpha, bool):
-            read = Fraction(alpha)
-        else:
-            given = _settings.number("alpha", alpha, above=0)
-            read = Fraction(given).limit_denominator(_SIMPLE)
-            if float(read) != given:
-                read = Fraction(repr(given))
-        if not 0 < read <= COARSEST:
+        read = _fraction(alpha)
+        if read is None or not 0 < read <= COARSEST:
             raise InvalidSetting(
                 "alpha must be a number above 0 and at most 1/3, where one query fits; "
                 f"got {_settings.shown(alpha)}."
@@ -67,3 +61,20 @@ class Accuracy:
     def __str__(self) -> str:
         short = f"{float(self.alpha):.6g}"
         return short if Fraction(short) == self.alpha else str(self.alpha)
+
+
+def _fraction(alpha: Any) -> Fraction | None:
+    """Return the simplest fraction that rounds to this number; None if it is none."""
+    if isinstance(alpha, bool) or not isinstance(alpha, Real):
+        return None
+    if isinstance(alpha, Rational):
+        return Fraction(alpha)
+    if not math.isfinite(alpha):
+        return None
+    precise = Fraction(float(alpha))
+    kind: Any = type(alpha)  # a float, or one of NumPy's: each rounds in its own way
+    for digits in range(1, _DIGITS):
+        simple = precise.limit_denominator(10**digits)
+        if kind(float(simple)) == alpha:
+            return simple
+    return precise

@@ -8,12 +8,19 @@ from __future__ import annotations
 import hashlib
 import math
 from fractions import Fraction
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ladderboard import _settings
-from ladderboard.errors import BudgetSpent, InvalidRisk, InvalidSetting, InvalidState
+from ladderboard.errors import (
+    BrokenMechanism,
+    BudgetSpent,
+    InvalidRisk,
+    InvalidSetting,
+    InvalidState,
+)
 from ladderboard.mechanisms import OneBit
 from ladderboard.mechanisms._vector import read_vector
 from ladderboard.reduction._accuracy import Accuracy
@@ -27,7 +34,7 @@ if TYPE_CHECKING:
     from ladderboard.mechanisms import Mechanism, Release, Session
     from ladderboard.tape import Tape
 
-__all__ = ["RISK_RANGE", "GeneralEstimator", "check_tells"]
+__all__ = ["RISK_RANGE", "GeneralEstimator", "check_tells", "read_told"]
 
 _FORMAT = 1
 _HALF = Fraction(1, 2)
@@ -55,6 +62,10 @@ class GeneralEstimator:
         is read as the simplest fraction that it stands for: 1/(3 * 7) allows seven queries.
     tape
         Where noise comes from; without one, a fresh tape with a key from the operating system.
+    ladder
+        Which ladder of the tape this is; estimators and sessions on one tape need their own.
+
+    Not for use by several threads at once.
 
     Examples
     --------
@@ -76,13 +87,21 @@ class GeneralEstimator:
     """
 
     def __init__(
-        self, mechanism: Mechanism, *, n: int, alpha: float | Fraction, tape: Tape | None = None
+        self,
+        mechanism: Mechanism,
+        *,
+        n: int,
+        alpha: float | Fraction,
+        tape: Tape | None = None,
+        ladder: int = 0,
     ) -> None:
         self._accuracy = Accuracy.read(alpha)
         self._n = _settings.whole("n", n, at_least=1)
         check_tells(mechanism)
         self._mechanism = mechanism
-        self._session: Session = mechanism.start(n=self._n, tape=tape, risk_range=RISK_RANGE)
+        self._session: Session = mechanism.start(
+            n=self._n, tape=tape, risk_range=RISK_RANGE, ladder=ladder
+        )
         self._last: Fraction | None = None
         self._asked = 0
         self._consistent = True
@@ -101,7 +120,8 @@ class GeneralEstimator:
                 )
             inner, consistent = state["session"], state["consistent"]
             alpha = Accuracy.read(Fraction(state["alpha"])).alpha
-            answered = _settings.whole("answered", state["answered"], at_least=0)
+            asked = _settings.whole("asked", state["asked"], at_least=0)
+            last = None if state["last"] is None else Fraction(state["last"])
             n = _settings.whole("n", inner["n"], at_least=1)
             if type(consistent) is not bool or tuple(inner["risk_range"]) != RISK_RANGE:
                 raise InvalidState(_DAMAGED)
@@ -110,16 +130,20 @@ class GeneralEstimator:
         except (ArithmeticError, KeyError, TypeError, ValueError) as error:
             raise InvalidState(_DAMAGED) from error
         made = cls(mechanism, n=n, alpha=alpha, tape=tape)
-        made._go_on(answered, consistent, mechanism.resume(inner, tape))
+        made._session = mechanism.resume(inner, tape)
+        made._asked, made._last, made._consistent = asked, last, consistent
+        if not made._possible():
+            raise InvalidState(_DAMAGED)
         return made
 
-    def _go_on(self, answered: int, consistent: bool, session: Session) -> None:
-        """Take up what was read from a saved state."""
-        if answered > self.queries:
-            raise InvalidState(_DAMAGED)
-        self._asked, self._consistent, self._session = answered, consistent, session
-        value = session.value if session.questions else None
-        self._last = None if value is None else exact(value)
+    def _possible(self) -> bool:
+        """Tell whether so many queries, and what was said last, go with so many classifiers."""
+        used, most = self._session.questions, self._accuracy.rungs + 1
+        return (
+            self._asked <= self.queries
+            and (self._last is None or used > 0)
+            and used <= self._asked * most
+        )
 
     @property
     def state(self) -> dict[str, Any]:
@@ -127,7 +151,8 @@ class GeneralEstimator:
         return {
             "format": _FORMAT,
             "alpha": str(self._accuracy.alpha),
-            "answered": self._asked,
+            "asked": self._asked,
+            "last": None if self._last is None else str(self._last),
             "consistent": self._consistent,
             "session": self._session.state,
         }
@@ -143,8 +168,8 @@ class GeneralEstimator:
         return self._accuracy.queries
 
     @property
-    def answered(self) -> int:
-        """How many queries were answered."""
+    def asked(self) -> int:
+        """How many queries were asked, with any that broke off."""
         return self._asked
 
     @property
@@ -183,22 +208,24 @@ class GeneralEstimator:
         training
             Its values on the training data, for ``Thresholdout``.
         context
-            Bytes that make the noise of this query its own. The values themselves always do, so
-            that another query asked from the same saved state meets other noise.
+            Bytes that make the noise of this query its own. The values themselves always do.
         """
         read = _read_values("values", values)
         if len(read) != self._n:
             raise InvalidRisk(
                 f"values must hold one number for each of the {self._n} examples; got {len(read)}."
             )
-        question = self._classifier(read, training)
+        trained = self._training(training)
         if not isinstance(context, bytes):
             raise InvalidSetting(f"context must be bytes; got {type(context).__name__}.")
         self._refuse_if_spent()
         # Counted before the mechanism says anything: a query that breaks off has been asked.
         self._asked += 1
-        mark = hashlib.blake2b(read.tobytes() + context, digest_size=32).digest()
-        return self._search(lambda shift: self._session.ask(context=mark, **question(shift)))
+        mark = hashlib.blake2b(digest_size=32)
+        for part in (read.tobytes(), b"" if trained is None else trained.tobytes(), context):
+            mark.update(len(part).to_bytes(8, "big") + part)
+        question, seal = self._classifier(read, trained), mark.digest()
+        return self._search(lambda shift: self._session.ask(context=seal, **question(shift)))
 
     def _search(self, give: Callable[[Fraction], Release]) -> Answer:
         """Lower the classifiers rung by rung until what is said crosses the threshold."""
@@ -206,19 +233,18 @@ class GeneralEstimator:
         crossed = False
         shift = before
         for _ in range(self._accuracy.rungs + 1):
-            said = give(shift).value
+            said = read_told(give(shift).value)
             used += 1
-            if said is None:
-                raise InvalidSetting("The mechanism told no value; a query cannot be answered.")
-            self._last = exact(said)
-            crossed = self._last < before - alpha / 2
+            self._consistent &= said < shift + _HALF + alpha / 4
+            self._consistent &= self._last is None or said < self._last + alpha / 2
+            self._last = said
+            crossed = said < before - alpha / 2
             if crossed:
                 break
             shift -= alpha / 2
         assert self._last is not None  # noqa: S101 - there is at least one rung
         value = 2 * (self._last - shift) if crossed else 1 - 3 * alpha / 4
-        self._consistent &= used > 1 and before - self._last < self._accuracy.most
-        self._consistent &= -alpha / 2 < value < 1 + alpha / 2
+        self._consistent &= value > -alpha / 2 and before - self._last < self._accuracy.most
         return Answer(
             value=float(value),
             query=self._asked,
@@ -230,25 +256,29 @@ class GeneralEstimator:
             consistent=self._consistent,
         )
 
+    def _training(self, training: ArrayLike | None) -> NDArray[np.float64] | None:
+        """Read the values on the training data, if the mechanism looks at them."""
+        mechanism = self._mechanism
+        if not mechanism.needs_training:
+            if training is not None:
+                raise InvalidSetting(f"{mechanism.name} does not look at training=; leave it out.")
+            return None
+        if training is None:
+            raise InvalidRisk(
+                f"{mechanism.name} needs training=, the query's values on the training data."
+            )
+        return _read_values("training", training)
+
     def _classifier(
-        self, values: NDArray[np.float64], training: ArrayLike | None
+        self, values: NDArray[np.float64], training: NDArray[np.float64] | None
     ) -> Callable[[Fraction], dict[str, Any]]:
         """Return how the classifier shift + g/2 is put to the mechanism; its mean is exact."""
-        mechanism = self._mechanism
-        half_training: Fraction | None = None
-        if mechanism.needs_training:
-            if training is None:
-                raise InvalidRisk(
-                    f"{mechanism.name} needs training=, the query's values on the training data."
-                )
-            half_training = _mean(_read_values("training", training)) / 2
-        elif training is not None:
-            raise InvalidSetting(f"{mechanism.name} does not look at training=; leave it out.")
+        trained = None if training is None else _mean(training) / 2
 
         def more(shift: Fraction) -> dict[str, Any]:
-            return {} if half_training is None else {"training": float(shift + half_training)}
+            return {} if trained is None else {"training": float(shift + trained)}
 
-        if mechanism.needs == "losses":
+        if self._mechanism.needs == "losses":
             return lambda shift: {"losses": float(shift) + values / 2, **more(shift)}
         half = _mean(values) / 2
         return lambda shift: {"risk": float(shift + half), **more(shift)}
@@ -260,8 +290,9 @@ class GeneralEstimator:
     def _refuse_if_spent(self) -> None:
         if self._asked >= self.queries:
             raise BudgetSpent(
-                f"The {self.queries} queries that fit alpha = {self._accuracy} are answered; "
-                "a smaller alpha allows more of them, and asks more of the mechanism."
+                f"Alpha = {self._accuracy} allows {self.queries} quer"
+                f"{'y' if self.queries == 1 else 'ies'}, and no more; "
+                "a smaller alpha allows more, and asks more of the mechanism."
             )
         if self._spent():
             raise BudgetSpent(
@@ -273,19 +304,20 @@ class GeneralEstimator:
             )
 
 
-def exact(value: float) -> Fraction:
-    """Return a double as the decimal number it prints as: 0.475 is 475/1000.
+def read_told(value: Any) -> Fraction:
+    """Return a value that was told as the decimal number it prints as: 0.475 is 475/1000.
 
     Releases are decimal, and ties between them must be ties.
     """
-    if not math.isfinite(value):
-        raise InvalidSetting("The mechanism told a value that is not a finite number.")
-    return Fraction(repr(float(value)))
+    if isinstance(value, Real) and math.isfinite(value):
+        return Fraction(repr(float(value)))
+    raise BrokenMechanism("The mechanism told no finite number where it should tell a value.")
 
 
 def check_tells(mechanism: Any) -> None:
     """Refuse what is not a mechanism, or one that keeps its value to itself."""
-    if not callable(getattr(mechanism, "start", None)) or isinstance(mechanism, type):
+    parts = ("start", "name", "needs", "needs_training")
+    if isinstance(mechanism, type) or not all(hasattr(mechanism, part) for part in parts):
         raise InvalidSetting(
             "mechanism must be a mechanism, such as Ladder(step=0.01); "
             f"got {_settings.shown(mechanism)}."

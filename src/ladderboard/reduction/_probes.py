@@ -33,6 +33,17 @@ def _creep(n: int, _questions: int, rng: np.random.Generator) -> Generator[int, 
             gain = min(2 * gain, n)
 
 
+def _leap(n: int, _questions: int, rng: np.random.Generator) -> Generator[int, float, None]:
+    """Find a gain that is told, and go on by such gains at random: any residue on a grid occurs."""
+    told = yield int(rng.integers(n // 2, n + 1))
+    gain = 1.0
+    while True:
+        told_before = told
+        told = yield min(max(round(told_before * n - gain * rng.uniform(1, 2)), 0), n)
+        if told == told_before:
+            gain = min(2 * gain, n)
+
+
 def _insist(n: int, _questions: int, rng: np.random.Generator) -> Generator[int, float, None]:
     """Ask about one model again and again: an update is then luck in the noise."""
     yield n
@@ -50,6 +61,7 @@ def _guess(n: int, _questions: int, rng: np.random.Generator) -> Generator[int, 
 PROBES: dict[str, Callable[[int, int, np.random.Generator], Generator[int, float, None]]] = {
     "descend": _descend,
     "creep": _creep,
+    "leap": _leap,
     "insist": _insist,
     "guess": _guess,
 }

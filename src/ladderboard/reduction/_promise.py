@@ -56,7 +56,7 @@ class Promise:
 
 
 def promise(n: int, beta: float = 0.05) -> Promise:
-    """Return the least alpha, to three digits, that can be promised for a sample of n examples.
+    """Return the least alpha of three digits that can be promised for a sample of n examples.
 
     Whatever an analyst asks, as long as the sample is seen through the answers only.
 
@@ -71,36 +71,33 @@ def promise(n: int, beta: float = 0.05) -> Promise:
     n = _settings.whole("n", n, at_least=1, at_most=_MOST)
     beta = _settings.number("beta", beta, above=0, below=1)
     found = _least(n, beta)
-    if found is None:
-        least = 2
-        while _least(least, beta) is None:
-            least *= 2
-        raise OutsideTheorem(
-            f"No alpha up to 1/3 can be promised for n = {n}; n = {least} would do.",
-            least_n=least,
-        )
-    return found
+    if found is not None:
+        return found
+    low, high = n, 2 * n
+    while _least(high, beta) is None:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _least(middle, beta) is None else (low, middle)
+    raise OutsideTheorem(
+        f"No alpha up to 1/3 can be promised for n = {n}; n = {high} would do.", least_n=high
+    )
 
 
 @lru_cache(maxsize=256)
 def _least(n: int, beta: float) -> Promise | None:
-    """Search by halving; what is returned was checked itself, so nothing rests on the search."""
+    """Search by halving, then among numbers of three digits; what is returned was checked."""
     if _try(n, beta, float(COARSEST)) is None:
         return None
     low, high = 0.0, float(COARSEST)
-    while high - low > high * 10.0**-_DIGITS / 4:
+    while high - low > high / 100:
         middle = (low + high) / 2
-        if _try(n, beta, middle) is None:
-            low = middle
-        else:
-            high = middle
-    return _try(n, beta, min(_up(high), float(COARSEST))) or _try(n, beta, high)
-
-
-def _up(alpha: float) -> float:
-    """Round up to a few digits."""
-    scale = 10 ** (_DIGITS - 1 - math.floor(math.log10(alpha)))
-    return math.ceil(alpha * scale) / scale
+        low, high = (middle, high) if _try(n, beta, middle) is None else (low, middle)
+    scale = 10 ** (_DIGITS - 1 - math.floor(math.log10(low)))
+    # The number of queries goes in jumps, and what can be promised with it: look on both sides.
+    candidates = range(math.floor(low * 0.98 * scale), math.ceil(high * scale) + 1)
+    tried = (_try(n, beta, each / scale) for each in candidates if each / scale <= COARSEST)
+    return next((found for found in tried if found), None) or _try(n, beta, high)
 
 
 def _try(n: int, beta: float, alpha: float) -> Promise | None:
