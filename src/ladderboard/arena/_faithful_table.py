@@ -58,7 +58,8 @@ the *worst* is that under which the fewest games were *kept*, every update withi
 *limits* are for the probability that a game is kept, all five probes' at once with the
 *confidence* stated; *within* is the share of the *updates* that were near enough. "Not faithful"
 holds with that confidence; "faithful" says that none of these probes found otherwise, and who
-never updates is faithful by the letter. Steps and grids are in units of 1/√n."""
+never updates is faithful by the letter. `shaky_ladder` is calibrated for the questions that are
+asked, or for the number of them beside its name. Steps and grids are in units of 1/√n."""
 _VERDICT_HEADS = (
     "mechanism",
     "step",
