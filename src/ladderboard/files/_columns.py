@@ -242,10 +242,10 @@ def _plain(value: Any) -> Any:
     """Return a NumPy scalar or a subclass as the plain value behind it; others by their type."""
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or type(value) in {bool, int, float, str}:
+    if value is None or type(value) in {bool, int, float}:
         return value
     if isinstance(value, str):
-        return str.__str__(value)
+        return _encodable(str.__str__(value))
     if isinstance(value, int):
         return int.__int__(value)
     if isinstance(value, float):
@@ -253,6 +253,17 @@ def _plain(value: Any) -> Any:
     if type(value).__name__ in {"NAType", "NaTType"}:  # pandas' gaps, without loading pandas
         return None
     return type(value)
+
+
+def _encodable(text: str) -> Any:
+    """Return text that is some; half a character, as JSON can spell it, is none."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return UnicodeEncodeError
+    return text
 
 
 def _is_gap(value: Any) -> bool:

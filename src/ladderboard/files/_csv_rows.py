@@ -94,6 +94,9 @@ class CsvSheet:
     def _frame(self, schema: dict[str, Any]) -> Any:
         """Let polars split lines; None if it will not, or if a row is too long or too short."""
         polars = load_polars()
+        # It makes room for as many columns as the first line has.
+        if next(self._each_line()).count(self._separator) != self.width - 1:
+            return None
         data, skipped = self._data, self._skipped
         if data.startswith(_MISTAKEN):
             data, skipped = b"\n" + data, skipped + 1

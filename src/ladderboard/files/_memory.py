@@ -112,10 +112,19 @@ def _array_column(array: NDArray[Any]) -> Column:
         if not array.dtype.isnative:
             array = array.astype(array.dtype.newbyteorder("="))
         return Numbers(array, missing)
+    if array.dtype.kind == "U":
+        _check_characters(array)
     values = array.tolist() if array.dtype.kind in "UTO" else [array.dtype] * len(array)
     if missing is not None:
         values = [None if gap else each for each, gap in zip(values, missing, strict=True)]
     return Mixed(values)
+
+
+def _check_characters(array: NDArray[Any]) -> None:
+    """Raise if a file put numbers where characters are; NumPy itself takes them as they come."""
+    native = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("=")))
+    if native.size and native.dtype.itemsize and native.view(np.uint32).max() > sys.maxunicode:
+        raise ValueError
 
 
 def series_column(series: Any) -> Column:

@@ -33,7 +33,7 @@ VALUE_RULES = {
     "missing_value": "is missing",
     "not_finite": "is infinite",
     "not_a_number": "is not a number",
-    "not_text": "is a number or a boolean where text is needed",
+    "not_text": "is not text, which is needed",
     "unknown_class": "is none of the declared classes",
 }
 
