@@ -229,6 +229,9 @@ def test_npy_that_lies(cut):
     assert code(data[: len(data) - cut - 1], format="npy") in {"damaged", "empty"}
     assert code(data + b"x", format="npy") == "damaged"
     assert code(data.replace(b"(4,)", b"(5,)")) == "damaged"
+    assert code(data.replace(b"(4,), ", b"(4L,),")) == "damaged"
+    assert code(data.replace(b"(4,), ", b"(-4,),")) == "damaged"
+    assert code(data.replace(b"\x01\x00", b"\x09\x00", 1)) == "damaged"
     assert code(data.replace(b"(4,), }   ", b"(999999,)}")) == "too_many_rows"
     assert code(data.replace(b"(4,), }     ", b"(4,1,1,1), }")) == "wrong_shape"
 

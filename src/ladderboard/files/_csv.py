@@ -40,7 +40,7 @@ def clean(data: bytes, refusal: Refusal) -> bytes:
         data = unix if b"\n" in unix else unix.replace(b"\r", b"\n")
     if data.endswith((b"\n\n", b" ", b"\t\n", b" \n")) or data.startswith(b"\n"):
         data = data.rstrip(b" \n").lstrip(b"\n")
-    if not data.strip():
+    if not re.search(rb"\S", data):
         refuse(refusal, "empty", "The file is empty.")
     return data
 
@@ -72,7 +72,7 @@ def first_line(
             refuse(refusal, "separator", "The file names a separator that cannot be one.")
     text = line.decode()
     if separator is None:
-        separator = _sniff(text, data[start : start + _LONGEST_LINE])
+        separator = _sniff(text, data[start : start + 2**16])
     if text.count(separator) >= limits.columns:
         said = f"There are more than {limits.columns} columns, which is the limit."
         refuse(refusal, "too_many_columns", said)
@@ -107,7 +107,7 @@ def _sniff(first: str, head: bytes) -> str:
     there = [each for each in _SEPARATORS if each in bare]
     if len(there) == 1:
         return there[0]
-    lines = head[: 2**16].decode(errors="replace").split("\n")[:_LOOKED_AT]
+    lines = head.decode(errors="replace").split("\n")[:_LOOKED_AT]
     lines = [re.sub(r'"[^"]*"', "", each) for each in lines[: max(1, len(lines) - 1)] if each]
     for each in there:
         if len({line.count(each) for line in lines}) == 1:

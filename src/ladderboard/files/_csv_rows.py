@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ladderboard.files._columns import Numbers, Text
+from ladderboard.files._digits import read_digits
 from ladderboard.files._polars import guarded, load_polars
 from ladderboard.files._problems import SHOWN, Problems, many, refuse
 
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["CsvSheet"]
 
 _LONGEST_LINE = 2**22
-_STEP = 2**24
-_LOOKED_AT = 2**14
+_STEP = 2**18  # what is looked at stays in a cache
+_LOOKED_AT = 2**12
 _BATCH = 50_000
 _WHOLE = re.compile(r"[+-]?\d{1,18}")
 _REAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -56,7 +57,8 @@ class CsvSheet:
         self._start = start
         self._skipped = data.count(b"\n", 0, start)
         self._refusal = refusal
-        self._lines, self._split = self._count()
+        open_end = start < len(data) and not data.endswith(b"\n")
+        self._lines = self._count("\n") + open_end
         if self._lines > most:
             said = f"The file holds {many(self._lines, 'row')}, more than {most}."
             refuse(refusal, "too_many_rows", said)
@@ -81,15 +83,13 @@ class CsvSheet:
             every = self._with_care()
         return [every[at] for at in which]
 
-    def _count(self) -> tuple[int, int]:
-        """Return how many lines and separators there are, in small steps for memory's sake."""
-        lines = separators = 0
+    def _count(self, character: str) -> int:
+        """Return how often a character comes after the header."""
+        found = 0
         for at in range(self._start, len(self._data), _STEP):
             part = np.frombuffer(self._data, np.uint8, min(_STEP, len(self._data) - at), at)
-            lines += int(np.count_nonzero(part == ord("\n")))
-            separators += int(np.count_nonzero(part == ord(self._separator)))
-        open_end = self._start < len(self._data) and not self._data.endswith(b"\n")
-        return lines + open_end, separators
+            found += int(np.count_nonzero(part == ord(character)))
+        return found
 
     def _frame(self, schema: dict[str, Any]) -> Any:
         """Let polars split lines; None if it will not, or if a row is too long or too short."""
@@ -114,8 +114,8 @@ class CsvSheet:
         except (polars.exceptions.PolarsError, polars.exceptions.PanicException, OSError):
             return None
         # Longer rows raise, so the number of separators tells whether some are shorter.
-        whole = frame.height == self._lines and self._split == (self.width - 1) * self._lines
-        return frame if whole else None
+        whole = self._count(self._separator) == (self.width - 1) * self._lines
+        return frame if whole and frame.height == self._lines else None
 
     def _as_numbers(self, numbers: set[int]) -> list[Column] | None:
         """Read numbers as such, if the first lines look so and all the others are so."""
@@ -123,22 +123,25 @@ class CsvSheet:
         schema = self._guess(numbers)
         if schema is None:
             return None
-        text = [each for each, kind in schema.items() if kind == polars.String]
-        if text and (b" " in self._data or b"\t" in self._data):
-            return None  # blanks are to be stripped
+        if all(kind == polars.Int64 for kind in schema.values()):
+            arrays = read_digits(self._data, self._start, self._separator, self.width)
+            if arrays is not None:
+                return [Numbers(each) for each in arrays]
+        blank = b" " in self._data or b"\t" in self._data
+        if blank and polars.String in schema.values():
+            return None  # blanks around text are to be stripped
         frame = self._frame(schema)
-        if frame is None:
-            return None
+        return None if frame is None else self._finite(frame)
+
+    def _finite(self, frame: Any) -> list[Column] | None:
+        """Return the columns of a frame, None if a number is missing or not finite."""
         columns: list[Column] = []
-        for name, kind in schema.items():
-            series = frame[name]
-            if kind == polars.String:
+        for series in frame.get_columns():
+            if not series.dtype.is_numeric():
                 columns.append(self._text(series))
                 continue
-            if series.null_count():
-                return None
             array = series.to_numpy()
-            if kind == polars.Float64 and not np.isfinite(array).all():
+            if series.null_count() or not np.isfinite(array).all():
                 return None
             columns.append(Numbers(array))
         return columns

@@ -44,14 +44,13 @@ def join(
             problems.add("wrong_count", said, count=abs(rows - roster.n))
         return None
     places = roster.place(ids)
-    known = places >= 0
     seen = np.zeros(roster.n, np.bool_)
-    if known.all():
+    if len(places) and places.min() >= 0:
         seen[places] = True
         if len(places) == roster.n and seen.all():
             return places
     else:
-        seen[places[known]] = True
+        seen[places[places >= 0]] = True
     _note(ids, places, seen, roster, problems)
     return places
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import io
+import ast
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib import format as npy
@@ -18,17 +18,14 @@ if TYPE_CHECKING:
 
 __all__ = ["read_npy"]
 
+_LONGEST_HEADER = 10_000
+
 
 def read_npy(data: bytes, limits: Limits, most: int, refusal: Refusal) -> Loaded:
     """Return the sheet of a .npy file: a vector, a matrix, or a structured array."""
-    stream = io.BytesIO(data)
     try:
-        version = npy.read_magic(stream)
-        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, fortran, kind = read(stream, max_header_size=10_000)
-        if version not in {(1, 0), (2, 0), (3, 0)}:
-            raise ValueError
-    except Exception:  # noqa: BLE001 - the header is a Python literal, which may fail in any way
+        shape, fortran, kind, start = _header(data)
+    except Exception:  # noqa: BLE001 - a Python literal may fail in any way
         refuse(refusal, "damaged", "The file could not be read as .npy: its header is damaged.")
     if kind.hasobject:
         said = "The array holds Python objects, which are not loaded; save numbers or text."
@@ -41,15 +38,31 @@ def read_npy(data: bytes, limits: Limits, most: int, refusal: Refusal) -> Loaded
     if math.prod(shape[1:]) > limits.columns or len(kind.names or ()) > limits.columns:
         said = f"There are more than {limits.columns} columns, which is the limit."
         refuse(refusal, "too_many_columns", said)
-    count, left = math.prod(shape), len(data) - stream.tell()
+    count, left = math.prod(shape), len(data) - start
     if kind.itemsize * count != left:
         said = f"The header promises {kind.itemsize * count} bytes of data; there are {left}."
         refuse(refusal, "damaged", said)
     try:
-        array = np.frombuffer(data, kind, count, stream.tell()) if left else np.empty(shape, kind)
+        array = np.frombuffer(data, kind, count, start) if left else np.empty(shape, kind)
         sheet = array_sheet(array.reshape(shape, order="F" if fortran else "C"))
     except Exception:  # noqa: BLE001 - such as text that is none
         sheet = None
     if sheet is None:
         refuse(refusal, "damaged", "The array could not be read.")
     return sheet
+
+
+def _header(data: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    """Return shape, order, type and where the array begins.
+
+    NumPy's own reader of headers takes those of Python 2 and warns; here they are damaged.
+    """
+    wide = {1: 2, 2: 4, 3: 4}[data[6]]
+    start = 8 + wide + int.from_bytes(data[8 : 8 + wide], "little")
+    if not data.startswith(npy.MAGIC_PREFIX) or start > min(len(data), _LONGEST_HEADER):
+        raise ValueError
+    header = ast.literal_eval(data[8 + wide : start].decode("utf-8" if data[6] == 3 else "latin1"))
+    shape, fortran = header["shape"], header["fortran_order"]
+    if not all(type(each) is int and each >= 0 for each in shape) or type(fortran) is not bool:
+        raise ValueError
+    return tuple(shape), fortran, npy.descr_to_dtype(header["descr"]), start

@@ -85,7 +85,8 @@ def _read_path(path: Any, limits: Limits, refusal: Refusal) -> bytes:
                 refuse(refusal, "not_a_file", f"{listed([_base(path)])} is not a regular file.")
             if mode.st_size > limits.bytes:
                 _too_large(limits, refusal)
-            return file.read(limits.bytes + 1)
+            # To the end, should it have grown, and no room made for more.
+            return file.read(min(mode.st_size, limits.bytes) + 1)
     except refusal:
         raise
     except (OSError, ValueError) as error:

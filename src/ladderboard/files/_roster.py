@@ -111,8 +111,10 @@ class Roster:
         if self.whole:
             numbers, ok = column.whole_ids()
             if self.ordinal:
+                if len(numbers) and numbers.min() >= 0 and numbers.max() < self.n and ok.all():
+                    return numbers
                 inside = ok & (numbers >= 0) & (numbers < self.n)
-                return numbers if inside.all() else np.where(inside, numbers, -1)
+                return np.where(inside, numbers, -1)
             if self._places is None:
                 self._places = Places(scrambled(self.ids))
             found = self._places.find(scrambled(numbers))
