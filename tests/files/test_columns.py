@@ -131,3 +131,17 @@ def test_text_and_numbers_do_not_mix_in_typed_sources():
             read_predictions(source, ROSTER, loss)
     with pytest.raises(InvalidPredictions, match="infinite"):
         read_predictions([10**400, 1], ROSTER, loss)
+
+
+@pytest.mark.parametrize("low", [0, -5, 10**12, -(2**63), 2**63 - 300])
+@pytest.mark.parametrize("span", [1, 254, 255, 256, 299])
+def test_whole_numbers_of_few_and_of_many_values(low, span):
+    values = [low, low + span, *([low] * 300)]
+    roster = Roster.of(len(values), kind="number")
+    order = list(range(len(values)))[::-1]
+    source = {"id": order, "y": np.array(values, dtype=np.int64)[order]}
+    assert read_predictions(source, roster, lb.loss("zero_one")).tolist() == values
+    source["id"][0] = 5
+    with pytest.raises(InvalidPredictions) as caught:
+        read_predictions(source, roster, lb.loss("zero_one"))
+    assert [each.code for each in caught.value.problems] == ["duplicate_id", "missing_id"]

@@ -46,3 +46,12 @@ def test_anything_else_is_left_to_others(line):
 def test_what_it_does_not_try():
     assert read_digits(b"1,2\n", 0, ",", 2) is None
     assert read_digits(HEADER + b"1|2\n", len(HEADER), "|", 2) is None
+
+
+def test_a_short_first_line_of_many_columns():
+    for width in (3, 100, 10_000):
+        data = HEADER + b"1,2\n" + b",".join([b"1"] * width) + b"\n"
+        assert read_digits(data, len(HEADER), ",", width) is None
+        row = ",".join(["7"] * width).encode() + b"\n"
+        found = read_digits(HEADER + row * 2, len(HEADER), ",", width)
+        assert [each.tolist() for each in found] == [[7, 7]] * width

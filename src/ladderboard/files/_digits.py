@@ -65,22 +65,56 @@ def _block(data: bytes, marks: list[int], block: tuple[int, int]) -> list[NDArra
     width = len(marks)
     characters = np.frombuffer(data, np.uint8)
     words = np.ndarray((len(data) - 7,), "<u8", buffer=data, strides=(1,))
-    if characters[start:end].max() > ord("9"):
+    here = characters[start:end]
+    if here.max() > ord("9"):
         return None
-    ends = np.flatnonzero(characters[start:end] < ord("0"))
+    narrow = _narrow(characters, words, marks, block)
+    if narrow is not None:
+        return narrow
+    ends = np.flatnonzero(here < ord("0"))
     if len(ends) % width:
         return None
     ends += start
     last = np.append(start - 1, ends[width - 1 : -1 : width])  # where the line before ended
     columns = []
     for place, mark in enumerate(marks):
-        here = ends[place::width]
-        column = _column(characters, words, here, here - last)
-        if column is None or (characters[here] != mark).any():
+        stops = ends[place::width]
+        column = _column(characters, words, stops, stops - last)
+        if column is None or (characters[stops] != mark).any():
             return None
         columns.append(column)
-        last = here
+        last = stops
     return columns
+
+
+def _narrow(
+    characters: NDArray[np.uint8],
+    words: NDArray[np.uint64],
+    marks: list[int],
+    block: tuple[int, int],
+) -> list[NDArray[np.int64]] | None:
+    """Read columns that are one digit wide but for the first: they stand at known places."""
+    start, end = block
+    here = characters[start:end]
+    lines = np.flatnonzero(here == ord("\n"))
+    if np.count_nonzero(here < ord("0")) != len(lines) * len(marks):
+        return None
+    if lines[0] < 2 * len(marks) - 1:  # too short, and places would be before the block
+        return None
+    lines += start
+    columns = []
+    for place in range(1, len(marks)):
+        at = lines - 2 * (len(marks) - place)
+        if (characters[at] != marks[0]).any():
+            return None
+        at += 1
+        digits = characters[at]
+        if digits.min() < ord("0"):
+            return None
+        columns.append(digits.astype(np.int64) - ord("0"))
+    ends = lines - 2 * (len(marks) - 1)
+    first = _column(characters, words, ends, ends - np.append(start - 1, lines[:-1]))
+    return None if first is None else [first, *columns]
 
 
 def _column(

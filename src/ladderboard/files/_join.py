@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ladderboard.files._problems import Problems
     from ladderboard.files._roster import Roster
 
-__all__ = ["Rows", "join"]
+__all__ = ["Rows", "join", "put_small"]
 
 
 class Rows:
@@ -33,26 +33,46 @@ class Rows:
         return self.ids.show(places)
 
 
+def put_small(places: NDArray[np.int64], values: NDArray[Any], n: int) -> NDArray[Any] | None:
+    """Put whole numbers of few values in their places; None if this is not possible.
+
+    They go into single bytes, which a cache can hold, and 0 is left where nothing was put: one
+    pass where there would be two, over an eighth of the memory.
+    """
+    if values.ndim != 1 or values.dtype != np.int64 or len(places) != n or places.min() < 0:
+        return None
+    low = int(values.min()) - 1
+    if int(values.max()) - low > 255 or low < -(2**62):
+        return None
+    small = np.empty(n, np.uint8)
+    np.subtract(values, low, out=small, casting="unsafe")
+    put = np.zeros(n, np.uint8)
+    put[places] = small
+    return np.add(put, low, dtype=np.int64) if put.all() else None
+
+
 def join(
-    ids: Column | None, rows: int, roster: Roster, problems: Problems
-) -> NDArray[np.int64] | None:
-    """Return the place of every row, None where they are in order; note what does not fit."""
-    if ids is None:
+    ids: Column | None,
+    places: NDArray[np.int64] | None,
+    rows: int,
+    roster: Roster,
+    problems: Problems,
+) -> None:
+    """Note what does not fit: ids that are not just the holdout's, or the number of rows."""
+    if ids is None or places is None:
         if rows != roster.n:
             said = f"The holdout has {many(roster.n, 'row')}; the predictions have {rows}. "
             said += "Without a column named id they are joined by position."
             problems.add("wrong_count", said, count=abs(rows - roster.n))
-        return None
-    places = roster.place(ids)
+        return
     seen = np.zeros(roster.n, np.bool_)
     if len(places) and places.min() >= 0:
         seen[places] = True
         if len(places) == roster.n and seen.all():
-            return places
+            return
     else:
         seen[places[places >= 0]] = True
     _note(ids, places, seen, roster, problems)
-    return places
 
 
 def _note(

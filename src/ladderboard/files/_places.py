@@ -29,15 +29,14 @@ class Places:
     """Where each of many 64-bit keys stands. ``clash`` says that two keys are the same."""
 
     def __init__(self, keys: NDArray[np.uint64]) -> None:
-        bits = max(1, len(keys).bit_length())  # about one key for every two buckets
+        bits = len(keys).bit_length() + 1  # a key for every two to four buckets
         self._shift = np.uint64(64 - bits)
         order = np.argsort(keys, kind="stable")
         self._sorted = keys[order]
         self._order = order.astype(np.uint32 if len(keys) < 2**32 else np.int64)
         self.clash = bool((self._sorted[1:] == self._sorted[:-1]).any())
-        edges = np.arange(2**bits, dtype=np.uint64) << self._shift
-        starts = np.searchsorted(self._sorted, edges)
-        self._starts = np.append(starts, len(keys)).astype(self._order.dtype)
+        sizes = np.bincount((self._sorted >> self._shift).astype(np.intp), minlength=2**bits)
+        self._starts = np.append(0, np.cumsum(sizes)).astype(self._order.dtype)
 
     def find(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Return the place of each key, -1 for those that have none."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from ladderboard.errors import InvalidPredictions, InvalidSetting
 from ladderboard.files._choice import Choice, choose, known_name, unnamed
-from ladderboard.files._join import Rows, join
+from ladderboard.files._join import Rows, join, put_small
 from ladderboard.files._limits import Limits
 from ladderboard.files._problems import Problems, listed, refuse
 from ladderboard.files._reading import open_sheet
@@ -94,9 +94,14 @@ def read_predictions(
     )
     ids = columns.pop(0) if by_id else None
     rows = Rows(ids)
-    problems = Problems(InvalidPredictions)
-    places = join(ids, len(columns[0]), roster, problems)
+    places = None if ids is None else roster.place(ids)
     readings = [each.numbers() if want.number else each.texts() for each in columns]
+    if places is not None and want.form == "one" and want.classes is None and not readings[0].bad:
+        done = put_small(places, readings[0].values, roster.n)
+        if done is not None:
+            return done
+    problems = Problems(InvalidPredictions)
+    join(ids, places, len(columns[0]), roster, problems)
     for column, reading in zip(_names(sheet, choice), readings, strict=True):
         if want.form == "one" and want.classes is not None:
             _check_classes(reading, want.classes)
