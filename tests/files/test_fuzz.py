@@ -206,6 +206,30 @@ def test_parquet_accounts(packer):
             parquet_size(data[:-cut])
 
 
+@pytest.mark.parametrize("nested", [b"\x19", b"\x1c", b"\x1c\x19"])
+def test_parquet_footers_that_go_deep(nested):
+    footer = nested * 10_000
+    data = b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+    with pytest.raises(Malformed):
+        parquet_size(data)
+
+
+def test_parquet_footers_of_anything():
+    """A footer is a struct of anything; every byte that can be wrong is tried, one at a time."""
+    data = columnar(FRAME, parquet, compression="uncompressed", statistics=False)
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    outcomes = set()
+    for at in range(start, len(data) - 4):
+        for byte in (0, 1, 0x15, 0x19, 0x1C, 0x2C, 0x4C, 0x7F, 0x80, 0xFF):
+            changed = bytearray(data)
+            changed[at] = byte
+            try:
+                outcomes.add(parquet_size(bytes(changed)))
+            except Malformed:
+                outcomes.add(None)
+    assert {None, parquet_size(data)} <= outcomes
+
+
 @pytest.mark.parametrize("packer", ["zstd", "lz4", "uncompressed"])
 @pytest.mark.parametrize("level", [pl.CompatLevel.oldest(), pl.CompatLevel.newest()])
 def test_arrow_accounts(packer, level):

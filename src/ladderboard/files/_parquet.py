@@ -62,15 +62,15 @@ def _chunk_size(data: bytes, end: int, chunk: dict[int, Any], rows: int) -> int:
     return total
 
 
-def _whole(fields: dict[int, Any], field: int) -> int:
-    value = fields.get(field)
+def _whole(fields: Any, field: int) -> int:
+    value = fields.get(field) if isinstance(fields, dict) else None
     if type(value) is not int or value < 0:
         raise Malformed
     return value
 
 
-def _struct(fields: dict[int, Any], field: int) -> dict[int, Any]:
-    value = fields.get(field)
+def _struct(fields: Any, field: int) -> dict[int, Any]:
+    value = fields.get(field) if isinstance(fields, dict) else None
     if not isinstance(value, dict):
         raise Malformed
     return value

@@ -25,8 +25,6 @@ class Compact:
 
     def struct(self, depth: int = 0) -> dict[int, Any]:
         """Return a struct."""
-        if depth > _DEEPEST:
-            raise Malformed
         fields: dict[int, Any] = {}
         field = 0
         while True:
@@ -37,6 +35,8 @@ class Compact:
             fields[field] = self._value(head & 15, depth)
 
     def _value(self, kind: int, depth: int) -> Any:
+        if depth > _DEEPEST:
+            raise Malformed
         if kind in {1, 2}:
             return kind == 1
         if kind in {4, 5, 6}:
