@@ -25,6 +25,8 @@ No message ever holds a key, and none that a participant may see depends on the 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 __all__ = [
     "BrokenLoss",
     "BrokenMechanism",
@@ -45,6 +47,21 @@ __all__ = [
 ]
 
 
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong with what was given, for a program to read.
+
+    ``code`` is one of a fixed list, ``column`` the column to blame if one is, ``count`` the number
+    of rows (or of ids, or columns), ``ids`` the first ten of them, ``message`` the same in words.
+    """
+
+    code: str
+    column: str | None
+    count: int
+    ids: tuple[str, ...]
+    message: str
+
+
 class LadderboardError(Exception):
     """Anything that Ladderboard refuses or cannot do."""
 
@@ -53,12 +70,20 @@ class InvalidInput(LadderboardError, ValueError):
     """What was given cannot be used; nothing was changed.
 
     ``positions`` are those of the first offending rows (at most ten), where rows are to blame,
-    so that a room that knows the ids can name them.
+    so that a room that knows the ids can name them. ``problems`` holds what is wrong item by item,
+    where it was itemised.
     """
 
-    def __init__(self, message: str, *, positions: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        positions: tuple[int, ...] = (),
+        problems: tuple[Problem, ...] = (),
+    ) -> None:
         super().__init__(message)
         self.positions = positions
+        self.problems = problems
 
 
 class InvalidSetting(InvalidInput):
@@ -89,7 +114,7 @@ class InvalidLabels(InvalidInput):
 
 
 class InvalidPredictions(InvalidInput):
-    """Predictions cannot be scored. The message is the same whatever the labels are."""
+    """Predictions cannot be scored. Message and problems are the same whatever the labels are."""
 
 
 class InvalidRisk(InvalidInput):

@@ -1,8 +1,21 @@
 """Prediction files in, itemised refusals out.
 
 Reads what people really send, joins it by id, and says in words what is wrong with the rest.
-
-This room is still empty.
+:func:`read_holdout` is the owner's side. A :class:`Roster` is what it leaves for others: the ids.
+:func:`read_predictions` gets a roster and no labels, so its refusals cannot depend on them.
 """
 
-__all__: list[str] = []
+from ladderboard.errors import Problem
+from ladderboard.files._holdout import HoldoutTable, read_holdout
+from ladderboard.files._limits import Limits
+from ladderboard.files._predictions import read_predictions
+from ladderboard.files._roster import Roster
+
+__all__ = [
+    "HoldoutTable",
+    "Limits",
+    "Problem",
+    "Roster",
+    "read_holdout",
+    "read_predictions",
+]

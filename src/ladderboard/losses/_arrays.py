@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ladderboard.errors import InvalidInput
+from ladderboard.errors import InvalidInput, Problem
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,7 +36,7 @@ def read_values(values: Any, what: str, refusal: Refusal) -> NDArray[Any]:
     Takes arrays, lists, and pandas or polars objects. The array is the caller's no more.
     """
     array = _as_array(values, what, refusal)
-    if array.dtype.kind == "T":  # may hold gaps, which only the objects behind it show
+    if array.dtype.kind == "T" and array.dtype != _TEXT:  # may hold gaps, which only objects show
         array = array.astype(object)
     if array.dtype.kind == "O":
         array = _plain(array, what, refusal)
@@ -45,7 +45,7 @@ def read_values(values: Any, what: str, refusal: Refusal) -> NDArray[Any]:
     elif array.dtype.kind == "f" and array.dtype.itemsize > 8:
         with np.errstate(over="ignore"):
             array = array.astype(np.float64)
-    elif array.dtype.kind not in "biuf":
+    elif array.dtype.kind not in "biufT":
         raise refusal(f"{what} must be text, numbers or booleans; got {array.dtype}.")
     refuse_rows(_missing(array), f"{what} must not be None, NaN or infinite", refusal)
     return array
@@ -73,6 +73,7 @@ def refuse_rows(bad: NDArray[np.bool_], rule: str, refusal: Refusal) -> None:
     raise refusal(
         f"{rule}; {count} of {len(rows)} rows break this rule (at position {which}).",
         positions=positions,
+        problems=(Problem("rows", None, count, (), rule),),
     )
 
 

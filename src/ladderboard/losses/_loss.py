@@ -84,7 +84,7 @@ def _checked(loss: Loss, values: Any, n: int) -> NDArray[np.float64]:
         read = np.empty((0, 0))
     if read.shape != (n,):
         raise BrokenLoss(f"The loss {loss.name} must return one number for each of {n} examples.")
-    if not ((read >= 0) & (read <= 1)).all():  # False for NaN
+    if read.size and not (read.min() >= 0 and read.max() <= 1):  # False for NaN
         raise BrokenLoss(f"The loss {loss.name} must return numbers in [0, 1]; some are not.")
     return read
 

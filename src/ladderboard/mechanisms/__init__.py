@@ -11,6 +11,7 @@ from ladderboard.mechanisms._bootstrap import BootstrapLadder
 from ladderboard.mechanisms._calibrated import Calibrated, calibrated_settings
 from ladderboard.mechanisms._error import leaderboard_error
 from ladderboard.mechanisms._exact import Exact
+from ladderboard.mechanisms._grouping import Grouping
 from ladderboard.mechanisms._ladder import Ladder
 from ladderboard.mechanisms._mechanism import Mechanism
 from ladderboard.mechanisms._noisy import Noisy
@@ -31,6 +32,7 @@ __all__ = [
     "BootstrapLadder",
     "Calibrated",
     "Exact",
+    "Grouping",
     "Ladder",
     "Mechanism",
     "Noisy",

@@ -73,7 +73,7 @@ def many_from_units(units: NDArray[np.int64]) -> NDArray[np.float64]:
     return units / float(UNITS)
 
 
-def nearest(units: Any, grid: int) -> Any:
+def nearest(units: Any, grid: Any) -> Any:
     """Return the multiple of ``grid`` nearest to ``units``, halves to the even multiple.
 
     Works on an int and on an array alike.

@@ -1,0 +1,182 @@
+"""Which column is which: the id, the predictions, and what is neither."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ladderboard.files._problems import Problems, listed, many
+
+if TYPE_CHECKING:
+    from ladderboard.files._problems import Refusal
+    from ladderboard.files._want import Want
+
+__all__ = [
+    "PREDICTION_NAMES",
+    "Choice",
+    "choose",
+    "is_index",
+    "known_name",
+    "plain_name",
+    "unnamed",
+]
+
+# The first is taken before the others; of the others there must be one.
+PREDICTION_NAMES = (
+    "prediction", "predictions", "predicted", "pred", "preds", "y_pred", "ypred", "y_hat", "yhat",
+    "y", "label", "labels", "target", "targets", "class", "category", "answer", "output", "value",
+    "probability", "prob", "proba", "p", "score",
+)  # fmt: skip
+_PREFIXES = ("p_", "prob_", "proba_", "score_", "")
+# How pandas and its readers name an index that slipped into a file.
+_INDEX = re.compile(r"(index|unnamed: \d+|__index_level_\d+__|level_0|)")
+_NUMBERED = re.compile(r"(.*?)(\d+)")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Places of the id column, if there is one, and of the columns of predictions."""
+
+    id: int | None
+    values: tuple[int, ...]
+
+
+def plain_name(name: str) -> str:
+    """Return a name without surrounding blanks, in lower case."""
+    return name.strip().casefold()
+
+
+def is_index(name: str) -> bool:
+    """Return whether a column is an index that slipped into the file."""
+    return _INDEX.fullmatch(plain_name(name)) is not None
+
+
+def known_name(name: str, want: Want | None = None) -> bool:
+    """Return whether a name is one that a header would have."""
+    plain = plain_name(name)
+    if plain == "id" or plain in PREDICTION_NAMES:
+        return True
+    if want is None or want.form != "classes" or want.classes is None:
+        return False
+    spelled = {plain_name(word) for each in want.classes for word in _spellings(each)}
+    return any(plain == prefix + each for prefix in _PREFIXES[:-1] for each in spelled)
+
+
+def choose(names: list[str], want: Want, refusal: Refusal) -> Choice:
+    """Find the id and the predictions among named columns, or refuse and name what was seen."""
+    problems = Problems(refusal)
+    plain = [plain_name(each) for each in names]
+    twice = sorted({each for each in plain if each and plain.count(each) > 1}) if (
+        len(set(plain)) < len(plain)
+    ) else []  # fmt: skip
+    if twice:
+        said = f"A column's name must come once; these come again: {listed(twice)}."
+        problems.add("duplicate_column", said, column=twice[0], count=len(twice))
+        problems.refuse_if_any()
+    found = plain.index("id") if "id" in plain else None
+    others = [at for at in range(len(names)) if at != found]
+    pick = {"one": _one, "classes": _classes, "several": _several}[want.form]
+    values = pick(names, others, want, problems)
+    problems.refuse_if_any()
+    extra = [at for at in others if at not in set(values) and not is_index(names[at])]
+    if extra:
+        which = listed(names[at] for at in extra)
+        said = f"{many(len(extra), 'column')} should not be there: {which}; "
+        if found is None:
+            said += "name the column of ids id, and remove what is no prediction."
+        else:
+            said += "remove what is neither id nor prediction."
+        problems.add("extra_column", said, column=names[extra[0]], count=len(extra))
+    problems.refuse_if_any()
+    return Choice(found, tuple(values))
+
+
+def _one(names: list[str], others: list[int], _: Want, problems: Problems) -> list[int]:
+    """Return the one column of predictions."""
+    called = [at for at in others if plain_name(names[at]) in PREDICTION_NAMES]
+    first = [at for at in called if plain_name(names[at]) == PREDICTION_NAMES[0]]
+    plain = [at for at in others if not is_index(names[at])]
+    for choice in (first, called, plain):
+        if len(choice) == 1:
+            return choice
+    if called:
+        which = listed(names[at] for at in called)
+        said = f"Several columns may be the prediction: {which}; name the right one prediction."
+        problems.add("unclear_column", said, column=names[called[0]], count=len(called))
+    else:
+        seen = f"the columns are {listed(names)}" if names else "there is none"
+        problems.add("missing_column", f"There is no column named prediction; {seen}.")
+    return []
+
+
+def _classes(names: list[str], others: list[int], want: Want, problems: Problems) -> list[int]:
+    """Return the columns of the declared classes, in the classes' order."""
+    classes = want.classes or ()
+    fewest: tuple[int, str, list[Any]] | None = None
+    for fold in (str.strip, plain_name):
+        at_name = {fold(names[at]): at for at in others}
+        for prefix in _PREFIXES:
+            found = [_at(at_name, prefix, each, fold) for each in classes]
+            lacking = [each for each, at in zip(classes, found, strict=True) if at is None]
+            if not lacking:
+                return [at for at in found if at is not None]
+            if want.single and len(others) <= 1 and found[1] is not None and prefix:
+                return [found[1]]
+            if len(lacking) < len(classes) and (fewest is None or len(lacking) < fewest[0]):
+                fewest = (len(lacking), prefix, lacking)
+    if fewest is None and want.single:
+        return _one(names, others, want, problems)
+    count, prefix, lacking = fewest or (len(classes), "p_", list(classes))
+    wanting = listed(f"{prefix}{_spellings(each)[0]}" for each in lacking)
+    said = f"A column is needed for each class; {count} of {len(classes)} are missing: {wanting}. "
+    said += f"The columns are {listed(names)}."
+    problems.add("missing_column", said, column=f"{prefix}{_spellings(lacking[0])[0]}", count=count)
+    return []
+
+
+def _at(at_name: dict[str, int], prefix: str, name: Any, fold: Any) -> int | None:
+    for spelled in _spellings(name):
+        if fold(prefix + spelled) in at_name:
+            return at_name[fold(prefix + spelled)]
+    return None
+
+
+def _spellings(name: Any) -> list[str]:
+    """Return how a class may be written in a column's name."""
+    if isinstance(name, str):
+        return [name]
+    if float(name).is_integer():
+        return [str(int(name)), f"{int(name)}.0"]
+    return [repr(name)]
+
+
+def _several(names: list[str], others: list[int], want: Want, problems: Problems) -> list[int]:
+    """Return all other columns, in the order of their numbers if they are numbered."""
+    values = [at for at in others if not is_index(names[at])]
+    if want.width is None and not values:
+        problems.add("missing_column", f"There is no prediction; the columns are {listed(names)}.")
+    elif want.width is not None and len(values) != want.width:
+        said = f"{many(want.width, 'column')} of predictions are needed; there are {len(values)}"
+        code = "missing_column" if len(values) < want.width else "extra_column"
+        which = f": {listed(names[at] for at in values)}" if values else ""
+        problems.add(code, f"{said}{which}.", count=abs(want.width - len(values)))
+    return _numbered(names, values)
+
+
+def _numbered(names: list[str], values: list[int]) -> list[int]:
+    parts = [_NUMBERED.fullmatch(plain_name(names[at])) for at in values]
+    stems = {each[1] if each else None for each in parts}
+    numbers = [int(each[2]) for each in parts if each and len(each[2]) < 9]
+    if len(stems) == 1 and None not in stems and len(set(numbers)) == len(values):
+        return [at for _, at in sorted(zip(numbers, values, strict=True))]
+    return values
+
+
+def unnamed(width: int, want: Want, *, ids: bool) -> Choice | None:
+    """Return the choice among columns without names, ids first or none; None if it is unclear."""
+    values = tuple(range(int(ids), width))
+    fits = len(values) == want.width or (want.single and len(values) == 1)
+    if want.width is None:
+        fits = bool(values)
+    return Choice(0 if ids else None, values) if fits else None

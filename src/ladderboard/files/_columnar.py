@@ -1,0 +1,95 @@
+"""Parquet and Arrow files, read by polars from bytes, after their own accounts were checked."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from ladderboard.files._arrow import arrow_size
+from ladderboard.files._memory import series_column
+from ladderboard.files._parquet import parquet_size
+from ladderboard.files._polars import guarded, load_polars
+from ladderboard.files._problems import Refusal, many, refuse
+from ladderboard.files._quiet import quiet
+from ladderboard.files._thrift import Malformed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ladderboard.files._columns import Column
+    from ladderboard.files._limits import Limits
+
+__all__ = ["ColumnarSheet"]
+
+_SAID = {"parquet": "Parquet", "arrow": "Arrow"}
+_PLAIN = ("String", "Boolean", "Null", "Categorical", "Enum", "Decimal")
+
+
+class ColumnarSheet:
+    """A Parquet or an Arrow file; columns are loaded when it is known which are wanted."""
+
+    def __init__(self, data: bytes, form: str, limits: Limits, most: int, refusal: Refusal) -> None:
+        self._data = data
+        self._form = form
+        self._limits = limits
+        self._refusal = refusal
+        self._check_size(most)
+        polars = load_polars()
+        read = polars.read_parquet_schema if form == "parquet" else polars.read_ipc_schema
+        with guarded(refusal, _SAID[form]), quiet():
+            self._schema: dict[str, Any] = dict(read(io.BytesIO(data)))
+        self.names = list(self._schema)
+        self.width = len(self.names)
+        if self.width > limits.columns:
+            said = f"There are {self.width} columns; the limit is {limits.columns}."
+            refuse(refusal, "too_many_columns", said)
+
+    def load(self, which: Sequence[int], number: Sequence[bool]) -> list[Column]:
+        """Load some columns."""
+        polars = load_polars()
+        names = [self.names[each] for each in which]
+        for name in names:
+            kind = self._schema[name]
+            if not kind.is_numeric() and not str(kind).startswith(_PLAIN):
+                said = f"The column {name[:80]!r} must hold numbers, text or booleans; it holds "
+                refuse(self._refusal, "wrong_type", f"{said}{str(kind)[:80]}.", column=name)
+        with guarded(self._refusal, _SAID[self._form]), quiet():
+            source = io.BytesIO(self._data)
+            if self._form == "parquet":
+                frame = polars.read_parquet(
+                    source, columns=names, glob=False, hive_partitioning=False, use_statistics=False
+                )
+            else:
+                frame = polars.read_ipc(source, columns=names)
+            if frame.height != self._rows:
+                self._refuse_accounts()
+            self._check_text(frame)
+            return [series_column(frame[name]) for name in names]
+
+    def _check_size(self, most: int) -> None:
+        """Add up what the file says of itself, before anything is unpacked."""
+        try:
+            account = parquet_size if self._form == "parquet" else arrow_size
+            self._rows, total = account(self._data)
+        except Malformed:
+            self._refuse_accounts()
+        if self._rows > most:
+            said = f"The file holds {many(self._rows, 'row')}, more than {most}."
+            refuse(self._refusal, "too_many_rows", said)
+        if total > self._limits.bytes:
+            said = f"The file is larger than {self._limits.bytes} bytes after unpacking, which is "
+            refuse(self._refusal, "too_many_bytes", f"{said}the limit.")
+
+    def _refuse_accounts(self) -> NoReturn:
+        said = f"The file could not be read as {_SAID[self._form]}: it is cut off, or what it says "
+        refuse(self._refusal, "damaged", f"{said}of its own size does not agree.")
+
+    def _check_text(self, frame: Any) -> None:
+        """Refuse text that a dictionary holds once and that would fill memory when written out."""
+        total = 0
+        for series in frame.get_columns():
+            if str(series.dtype) == "String":
+                total += int(series.str.len_bytes().sum() or 0)
+        if total > self._limits.bytes:
+            said = f"The text is larger than {self._limits.bytes} bytes, which is the limit."
+            refuse(self._refusal, "too_many_bytes", said)

@@ -1,0 +1,168 @@
+"""Opened sources: bytes from a path, an open file or bytes, unpacked, never more than allowed."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import zipfile
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ladderboard.files._problems import Refusal, listed, refuse
+
+if TYPE_CHECKING:
+    from ladderboard.files._limits import Limits
+
+__all__ = ["is_file_like", "open_source", "unpacked"]
+
+_GZIP, _ZIP, _ZSTD = b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd"
+_OTHERS = {
+    _ZSTD: "zstd",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
+    b"7z\xbc\xaf\x27\x1c": "7z",
+    b"\x04\x22\x4d\x18": "lz4",
+}
+_STEP = 2**20
+
+
+def is_file_like(source: Any) -> bool:
+    """Return whether a source is a file: a path, bytes, or something to read from."""
+    return isinstance(source, str | os.PathLike | bytes | bytearray | memoryview) or callable(
+        getattr(source, "read", None)
+    )
+
+
+def open_source(source: Any, limits: Limits, refusal: Refusal) -> tuple[bytes, str]:
+    """Return all bytes of a source, still packed, and its name, as far as it has one."""
+    if isinstance(source, bytes | bytearray | memoryview):
+        data, name = bytes(source), ""
+    elif isinstance(source, str | os.PathLike):
+        data, name = _read_path(source, limits, refusal), os.fsdecode(source)
+    else:
+        data, name = _read_stream(source, limits, refusal), getattr(source, "name", "")
+    if len(data) > limits.bytes:
+        _too_large(limits, refusal)
+    return data, name if isinstance(name, str) else ""
+
+
+def unpacked(data: bytes, name: str, limits: Limits, refusal: Refusal) -> tuple[bytes, str]:
+    """Return the bytes in a gzip or in a zip of one file, with the inner name; others as is."""
+    if data.startswith(_GZIP):
+        data, name = _gunzip(data, limits, refusal), name.removesuffix(".gz")
+    elif data.startswith((_ZIP, b"PK\x05\x06")):
+        data, name = _unzip(data, limits, refusal)
+    else:
+        _refuse_others(data, refusal)
+        return data, name
+    if data.startswith((_GZIP, _ZIP)):
+        refuse(refusal, "packed", "The file is packed twice; pack it once.")
+    _refuse_others(data, refusal)
+    return data, name
+
+
+def _refuse_others(data: bytes, refusal: Refusal) -> None:
+    for magic, packer in _OTHERS.items():
+        if data.startswith(magic):
+            rule = f"The file is packed with {packer}; send it plain, or packed with gzip or zip."
+            refuse(refusal, "packed", rule)
+
+
+def _too_large(limits: Limits, refusal: Refusal) -> None:
+    rule = f"The file is larger than {limits.bytes} bytes after unpacking, which is the limit."
+    refuse(refusal, "too_many_bytes", rule)
+
+
+def _read_path(path: Any, limits: Limits, refusal: Refusal) -> bytes:
+    """Read a regular file; opening does not wait, so a pipe without a writer is no trap."""
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        with open(handle, "rb") as file:  # noqa: PTH123 - the handle is checked before it is read
+            mode = os.fstat(handle)
+            if not stat.S_ISREG(mode.st_mode):
+                refuse(refusal, "not_a_file", f"{listed([_base(path)])} is not a regular file.")
+            if mode.st_size > limits.bytes:
+                _too_large(limits, refusal)
+            # To the end, should it have grown, and no room made for more.
+            return file.read(min(mode.st_size, limits.bytes) + 1)
+    except refusal:
+        raise
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "its name cannot be used"
+        refuse(refusal, "not_a_file", f"{listed([_base(path)])} could not be opened: {why}.")
+
+
+def _base(path: Any) -> str:
+    return Path(os.fsdecode(path)).name or os.fsdecode(path)
+
+
+def _read_stream(source: Any, limits: Limits, refusal: Refusal) -> bytes:
+    parts: list[bytes] = []
+    left = limits.bytes + 1
+    try:
+        while left > 0:
+            part = source.read(min(left, _STEP))
+            if isinstance(part, str):
+                part = part.encode()
+            if not part:
+                break
+            parts.append(bytes(part))
+            left -= len(part)
+    except Exception:  # noqa: BLE001 - whatever somebody else's file does
+        refuse(refusal, "not_a_file", "The open file could not be read.")
+    return b"".join(parts)
+
+
+def _gunzip(data: bytes, limits: Limits, refusal: Refusal) -> bytes:
+    parts: list[bytes] = []
+    left = limits.bytes + 1
+    members = 0
+    try:
+        while data.startswith(_GZIP) and left > 0:
+            members += 1
+            if members > 10_000:  # each may be empty, and each costs time
+                refuse(refusal, "damaged", "The gzip file has more than 10000 members.")
+            stream = zlib.decompressobj(31)
+            while left > 0 and not stream.eof:
+                part = stream.decompress(data, left)
+                parts.append(part)
+                left -= len(part)
+                data = stream.unconsumed_tail
+                if not part and not stream.eof:
+                    refuse(refusal, "damaged", "The gzip file is cut off.")
+            data = stream.unused_data if stream.eof else b""
+    except zlib.error:
+        refuse(refusal, "damaged", "The gzip file is damaged.")
+    if left <= 0:
+        _too_large(limits, refusal)
+    return b"".join(parts)
+
+
+def _unzip(data: bytes, limits: Limits, refusal: Refusal) -> tuple[bytes, str]:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = [
+                each
+                for each in archive.infolist()
+                if not each.is_dir() and not each.filename.startswith("__MACOSX/")
+            ]
+            if len(members) != 1:
+                rule = f"A zip must hold one file; this one holds {len(members)}: "
+                names = listed(each.filename for each in members[:11])
+                refuse(refusal, "packed", f"{rule}{names or 'none'}.")
+            (member,) = members
+            if member.flag_bits & 1:
+                refuse(refusal, "packed", "The zip is encrypted; send it without a password.")
+            if member.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+                refuse(refusal, "packed", "The zip must use no compression but deflate.")
+            with archive.open(member) as file:
+                read = file.read(limits.bytes + 1)
+    except refusal:
+        raise
+    except Exception:  # noqa: BLE001 - zipfile raises a dozen kinds on a damaged file
+        refuse(refusal, "damaged", "The zip is damaged.")
+    if len(read) > limits.bytes:
+        _too_large(limits, refusal)
+    return read, member.filename

@@ -1,0 +1,215 @@
+"""Predictions: read, joined to the roster, checked as far as they can be without labels."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ladderboard.errors import InvalidPredictions, InvalidSetting
+from ladderboard.files._choice import Choice, choose, known_name, unnamed
+from ladderboard.files._join import Rows, join, put_small
+from ladderboard.files._limits import Limits
+from ladderboard.files._problems import Problems, listed, refuse
+from ladderboard.files._reading import open_sheet
+from ladderboard.files._roster import Roster
+from ladderboard.files._want import Want, wanted
+from ladderboard.losses import Loss, ZeroOne
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from ladderboard.files._columns import Reading
+    from ladderboard.files._sheet import Sheet
+
+__all__ = ["VALUE_RULES", "read_predictions"]
+
+_DEFAULT = Limits()
+_NUMBER = re.compile(r"\s*[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?\s*")
+VALUE_RULES = {
+    "missing_value": "is missing",
+    "not_finite": "is infinite",
+    "not_a_number": "is not a number",
+    "not_text": "is not text, which is needed",
+    "unknown_class": "is none of the declared classes",
+}
+
+
+def read_predictions(
+    source: Any,
+    roster: Roster,
+    loss: Loss,
+    *,
+    format: str | None = None,  # noqa: A002 - the word people use
+    limits: Limits = _DEFAULT,
+) -> NDArray[Any]:
+    r"""Return predictions in the holdout's order, fit for ``loss.score``.
+
+    Parameters
+    ----------
+    source
+        A path, bytes, an open binary file, or an object in memory: arrays, lists, dicts of columns,
+        pandas and polars frames and series.
+    roster
+        What to join to: by id, or by position where there are no ids.
+    loss
+        The loss that will score them; it says which columns, and of what kind, are wanted.
+    format
+        One of csv, tsv, parquet, arrow, jsonl, npy; found out if not given.
+    limits
+        How large a file may be.
+
+    Raises
+    ------
+    InvalidPredictions
+        With everything that is wrong in ``problems``. It never depends on labels.
+
+    Examples
+    --------
+    >>> import ladderboard as lb
+    >>> roster = Roster.of(["a", "b", "c"], kind="number")
+    >>> read_predictions(b"id,prediction\nc,3\na,1\nb,2\n", roster, lb.loss("zero_one"))
+    array([1, 2, 3])
+    """
+    if not isinstance(roster, Roster) or not isinstance(loss, Loss):
+        raise InvalidSetting("Predictions are read for a Roster and a loss; try Roster.of(ids).")
+    want = wanted(loss, roster)
+    sheet = open_sheet(
+        source,
+        format=format,
+        limits=limits,
+        # With so many rows more than the holdout has, naming the surplus ones helps nobody.
+        most=min(limits.rows, 2 * roster.n + 1000),
+        refusal=InvalidPredictions,
+        has_header=lambda fields, lines: _has_header(fields, lines, roster, want),
+    )
+    choice = _choice(sheet, want)
+    by_id = choice.id is not None
+    columns = sheet.load(
+        [choice.id, *choice.values] if choice.id is not None else choice.values,
+        [roster.whole] * by_id + [want.number] * len(choice.values),
+    )
+    ids = columns.pop(0) if by_id else None
+    rows = Rows(ids)
+    places = None if ids is None else roster.place(ids)
+    readings = [each.numbers() if want.number else each.texts() for each in columns]
+    if places is not None and want.form == "one" and want.classes is None and not readings[0].bad:
+        done = put_small(places, readings[0].values, roster.n)
+        if done is not None:
+            return done
+    problems = Problems(InvalidPredictions)
+    join(ids, places, len(columns[0]), roster, problems)
+    for column, reading in zip(_names(sheet, choice), readings, strict=True):
+        if want.form == "one" and want.classes is not None:
+            _check_classes(reading, want.classes)
+        for code, bad in reading.bad.items():
+            rule = f"The value of {listed([column])} {VALUE_RULES[code]}"
+            problems.add_rows(code, rule, bad, rows, column=column)
+    several = want.form != "one" and not (len(columns) == 1 and (want.single or want.width is None))
+    values = np.column_stack([each.values for each in readings]) if several else readings[0].values
+    if not isinstance(loss, ZeroOne):  # it has no rule of its own
+        good = _good(readings)
+        shape = (len(good),) if roster.width is None else (len(good), roster.width)
+        _ask(
+            loss,
+            values if len(good) == len(values) else values[good],
+            shape,
+            _At(rows, good),
+            problems,
+        )
+    problems.refuse_if_any()
+    if places is None:
+        return values.copy()  # it may be the caller's own array
+    out = np.empty_like(values)
+    out[places] = values
+    return out
+
+
+def _has_header(fields: list[str], lines: Callable[[], int], roster: Roster, want: Want) -> bool:
+    """Return whether a first line is a header; refuse where that is not clear."""
+    if any(known_name(each, want) for each in fields):
+        return True
+    if unnamed(len(fields), want, ids=True) and roster.knows(fields[0]):
+        return False
+    numbers = all(_NUMBER.fullmatch(each) for each in fields)
+    if want.number and numbers:
+        if unnamed(len(fields), want, ids=False):
+            return False
+        said = "The file has no header, and its columns are not clear; begin it with id,prediction."
+        refuse(InvalidPredictions, "header", f"{said} The first line is {listed(fields)}.")
+    if len(fields) == 1 and not want.number:
+        return lines() != roster.n  # one more is a header, any other number is refused
+    return True
+
+
+def _choice(sheet: Sheet, want: Want) -> Choice:
+    if sheet.names is not None:
+        return choose(sheet.names, want, InvalidPredictions)
+    found = unnamed(sheet.width, want, ids=False) or unnamed(sheet.width, want, ids=True)
+    if found is not None:
+        return found
+    wide = "one value" if want.width == 1 else f"{want.width} values"
+    said = f"Predictions must hold {wide} a row; got {sheet.width} columns."
+    return refuse(InvalidPredictions, "wrong_shape", said)
+
+
+def _names(sheet: Sheet, choice: Choice) -> list[str]:
+    if sheet.names is not None:
+        return [sheet.names[at] for at in choice.values]
+    if len(choice.values) == 1:
+        return ["prediction"]
+    return [f"column {at + 1}" for at in choice.values]
+
+
+def _check_classes(reading: Reading, classes: tuple[Any, ...]) -> None:
+    """Mark what is no declared class and is not marked yet."""
+    values = reading.values
+    if values.dtype.kind == "T":
+        found, at = np.unique(values, return_inverse=True)
+        known = np.array([each in set(classes) for each in found.tolist()], dtype=np.bool_)[at]
+    else:
+        known = np.isin(values, np.array(classes, dtype=object).astype(np.float64))
+    for bad in reading.bad.values():
+        known |= bad
+    reading.mark("unknown_class", ~known)
+
+
+def _good(readings: list[Reading]) -> NDArray[np.int64]:
+    """Return the places of rows in which nothing is wrong so far."""
+    bad = np.zeros(len(readings[0].values), np.bool_)
+    for reading in readings:
+        for mask in reading.bad.values():
+            bad |= mask
+    return np.flatnonzero(~bad)
+
+
+class _At(Rows):
+    """Names for the rows that are fine so far."""
+
+    def __init__(self, rows: Rows, places: NDArray[np.int64]) -> None:
+        super().__init__(rows.ids)
+        self._places = places
+
+    def name(self, places: NDArray[np.int64]) -> list[Any]:
+        return super().name(self._places[places])
+
+
+def _ask(
+    loss: Loss, values: NDArray[Any], shape: tuple[int, ...], rows: Rows, problems: Problems
+) -> None:
+    """Let the loss refuse what it would, and name its rows."""
+    if not len(values):
+        return
+    try:
+        loss.read_predictions(values, shape)
+    except InvalidPredictions as error:
+        found = [each for each in error.problems if each.code == "rows"]
+        for each in found:
+            rule = f"{each.message[0].upper()}{each.message[1:]}"
+            places = np.array(error.positions, dtype=np.int64)
+            problems.add_rows("loss", rule, places, rows, count=each.count)
+        if not found:
+            problems.add("loss", str(error))

@@ -1,0 +1,82 @@
+"""From a source to a sheet, whatever the format."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ladderboard.files._columnar import ColumnarSheet
+from ladderboard.files._csv import clean, first_line
+from ladderboard.files._csv_rows import CsvSheet
+from ladderboard.files._formats import format_of
+from ladderboard.files._json_lines import read_json_lines
+from ladderboard.files._memory import read_memory
+from ladderboard.files._npy import read_npy
+from ladderboard.files._opened import is_file_like, open_source, unpacked
+from ladderboard.files._problems import many, refuse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ladderboard.files._limits import Limits
+    from ladderboard.files._problems import Refusal
+    from ladderboard.files._sheet import Sheet
+
+__all__ = ["open_sheet"]
+
+
+def open_sheet(
+    source: Any,
+    *,
+    format: str | None,  # noqa: A002 - the word people use
+    limits: Limits,
+    most: int,
+    refusal: Refusal,
+    has_header: Callable[[list[str], Callable[[], int]], bool],
+) -> Sheet:
+    """Return a source as a sheet of at most ``most`` rows.
+
+    ``has_header`` is asked about the first line of a CSV file; it gets the fields and a function
+    that counts the lines.
+    """
+    if not is_file_like(source):
+        return _checked(read_memory(source, refusal), limits, most, refusal)
+    data, name = open_source(source, limits, refusal)
+    data, name = unpacked(data, name, limits, refusal)
+    form = format_of(data, name, format)
+    if form in {"parquet", "arrow"}:
+        return ColumnarSheet(data, form, limits, most, refusal)
+    if form == "jsonl":
+        return read_json_lines(data, limits, most, refusal)
+    if form == "npy":
+        return read_npy(data, limits, most, refusal)
+    told = "\t" if form == "tsv" else None
+    return _open_csv(data, told, limits, refusal, most=most, has_header=has_header)
+
+
+def _open_csv(
+    data: bytes,
+    told: str | None,
+    limits: Limits,
+    refusal: Refusal,
+    *,
+    most: int,
+    has_header: Callable[[list[str], Callable[[], int]], bool],
+) -> CsvSheet:
+    data = clean(data, refusal)
+    separator, fields, start = first_line(data, told, limits, refusal)
+    header = has_header(fields, lambda: data.count(b"\n", start) + (not data.endswith(b"\n")))
+    if header:
+        end = data.find(b"\n", start)
+        start = len(data) if end < 0 else end + 1
+    names = fields if header else None
+    return CsvSheet(data, separator, names, len(fields), start=start, most=most, refusal=refusal)
+
+
+def _checked(sheet: Any, limits: Limits, most: int, refusal: Refusal) -> Any:
+    rows = len(sheet.columns[0]) if sheet.columns else 0
+    if rows > most:
+        refuse(refusal, "too_many_rows", f"There are {many(rows, 'row')}, more than {most}.")
+    if sheet.width > limits.columns:
+        said = f"There are {sheet.width} columns; the limit is {limits.columns}."
+        refuse(refusal, "too_many_columns", said)
+    return sheet

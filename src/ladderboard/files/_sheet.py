@@ -1,0 +1,40 @@
+"""Sheets: named columns, or bare ones, that are loaded when it is known which are wanted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ladderboard.files._columns import Column
+
+__all__ = ["Loaded", "Sheet"]
+
+
+class Sheet(Protocol):
+    """What every format is brought to. ``names`` is None where columns have none."""
+
+    @property
+    def names(self) -> list[str] | None:
+        """The columns' names."""
+
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+
+    def load(self, which: Sequence[int], number: Sequence[bool]) -> list[Column]:
+        """Load some columns; ``number`` says of which numbers are wanted."""
+
+
+class Loaded:
+    """A sheet that is in memory already."""
+
+    def __init__(self, names: list[str] | None, columns: list[Column]) -> None:
+        self.names = names
+        self.columns = columns
+        self.width = len(columns)
+
+    def load(self, which: Sequence[int], number: Sequence[bool]) -> list[Column]:
+        """Return some columns."""
+        return [self.columns[each] for each in which]

@@ -1,0 +1,57 @@
+"""Numbers read eight digits at a time are the numbers that were written, or nothing is read."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ladderboard.files import _digits
+from ladderboard.files._digits import read_digits
+
+HEADER = b"some header\n"
+
+
+def written(rows, end="\n"):
+    lines = "\n".join(",".join(map(str, row)) for row in rows)
+    return HEADER + lines.encode() + end.encode()
+
+
+@pytest.mark.parametrize("step", [2**19, 64])
+@given(st.integers(1, 4), st.data())
+def test_digits(step, width, data):
+    number = st.one_of(st.integers(0, 9), st.integers(0, 99_999_999))
+    rows = data.draw(st.lists(st.lists(number, min_size=width, max_size=width), min_size=1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_digits, "_STEP", step)
+        for end in ("\n", ""):
+            found = read_digits(written(rows, end), len(HEADER), ",", width)
+            assert [each.tolist() for each in found] == [
+                list(each) for each in zip(*rows, strict=True)
+            ]
+
+
+LINES = (
+    *(b"1,", b",1", b"1", b"1,2,3", b"1;2", b"1,-2", b"1, 2"),
+    *(b"1,2.", b"1,a", b"1,123456789", b"", b"1\n,2"),
+)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_anything_else_is_left_to_others(line):
+    for before in (b"", b"1,2\n"):
+        for after in (b"", b"3,4\n"):
+            data = HEADER + before + line + b"\n" + after
+            assert read_digits(data, len(HEADER), ",", 2) is None
+
+
+def test_what_it_does_not_try():
+    assert read_digits(b"1,2\n", 0, ",", 2) is None
+    assert read_digits(HEADER + b"1|2\n", len(HEADER), "|", 2) is None
+
+
+def test_a_short_first_line_of_many_columns():
+    for width in (3, 100, 10_000):
+        data = HEADER + b"1,2\n" + b",".join([b"1"] * width) + b"\n"
+        assert read_digits(data, len(HEADER), ",", width) is None
+        row = ",".join(["7"] * width).encode() + b"\n"
+        found = read_digits(HEADER + row * 2, len(HEADER), ",", width)
+        assert [each.tolist() for each in found] == [[7, 7]] * width

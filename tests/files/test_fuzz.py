@@ -1,0 +1,266 @@
+"""Damaged and hostile files: refused as documented, in bounded time and memory, in silence.
+
+Each runs in a process of its own with 3 GiB of address space, so that an abort, a panic's report
+or a file that eats memory fails the test and nothing else.
+"""
+
+import gzip
+import io
+import json
+import struct
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from ladderboard.files._arrow import arrow_size
+from ladderboard.files._parquet import parquet_size
+from ladderboard.files._thrift import Malformed
+
+HERE = Path(__file__).parent
+ONE = """
+import resource, signal, sys
+import ladderboard as lb
+from ladderboard.files import Limits, Roster, read_predictions
+room = 3 * 2**30
+resource.setrlimit(resource.RLIMIT_AS, (room, room))
+signal.alarm(120)
+roster = Roster.of(1000, kind="number")
+try:
+    print(read_predictions(sys.argv[1], roster, lb.loss("zero_one"), limits=Limits(bytes=2**26)))
+except lb.errors.InvalidPredictions as error:
+    print(error.problems[0].code)
+"""
+
+
+def fuzz(seed, count):
+    done = subprocess.run(
+        [sys.executable, str(HERE / "_fuzz.py"), str(seed), str(count)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert done.returncode == 0
+    return json.loads(done.stdout)
+
+
+def test_three_hundred_damaged_files():
+    found = fuzz(0, 300)
+    assert sum(found.values()) == 300
+    assert len(found) > 10  # it looks into many corners
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1000, 11_000, 1000))
+def test_ten_thousand_damaged_files(seed):
+    assert sum(fuzz(seed, 1000).values()) == 1000
+
+
+def outcome(data, path):
+    path.write_bytes(data)
+    done = subprocess.run(
+        [sys.executable, "-c", ONE, str(path)], capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    assert done.returncode == 0
+    return done.stdout.strip()
+
+
+def zipped(data):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        archive.writestr("predictions.csv", data)
+    return out.getvalue()
+
+
+def columnar(frame, write, **options):
+    out = io.BytesIO()
+    write(frame, out, **options)
+    return out.getvalue()
+
+
+FRAME = pl.DataFrame({"id": range(1000), "prediction": [0] * 1000})
+NAMED = FRAME.with_columns(pl.format("identifier number {}", "id").alias("id"))
+parquet, arrow = pl.DataFrame.write_parquet, pl.DataFrame.write_ipc
+
+
+def lying_arrow(size):
+    """An Arrow file whose packed buffers promise so many bytes each."""
+    data = bytearray(columnar(NAMED, arrow, compression="zstd"))
+    at = data.find(b"\x28\xb5\x2f\xfd")
+    assert at > 0
+    while at > 0:
+        data[at - 8 : at] = struct.pack("<q", size)
+        at = data.find(b"\x28\xb5\x2f\xfd", at + 4)
+    return bytes(data)
+
+
+def lying_parquet(rows):
+    """A Parquet file whose footer promises so many rows in place of a thousand."""
+    data = columnar(FRAME, parquet, compression="uncompressed")
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    footer = data[start:-8].replace(varint(1000), varint(rows))
+    assert footer != data[start:-8]
+    return data[:start] + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+
+
+def varint(number):
+    number *= 2
+    out = b""
+    while number > 127:
+        out += bytes([number & 127 | 128])
+        number >>= 7
+    return out + bytes([number])
+
+
+HOSTILE = {
+    "a gzip bomb": (lambda: gzip.compress(b"0\n" * 2**26, 1), "too_many_bytes"),
+    "a zip bomb": (lambda: zipped(b"0\n" * 2**26), "too_many_bytes"),
+    "an open quote": (lambda: b'id,prediction\n0,"' + b"1\n" * 10**6, "too_many_rows"),
+    "an open quote and one line": (lambda: b'id,prediction\n0,"' + b"1" * 2**25, "line_too_long"),
+    "quotes only": (lambda: b'"' * 2**22, "quotes"),
+    "quotes on every line": (lambda: b"id,prediction\n" + b'"0"",1\n' * 2000, "quotes"),
+    "a hundred thousand columns": (lambda: b"a," * 10**5 + b"\n1\n", "too_many_columns"),
+    "a long line": (lambda: b"1" * 2**25, "line_too_long"),
+    "a long second line": (lambda: b"id,prediction\n" + b"1" * 2**25, "line_too_long"),
+    "a long number": (lambda: b"id,prediction\n1," + b"1" * 2**25, "line_too_long"),
+    "commas only": (lambda: b"id,prediction\n" + b"," * 2**25, "line_too_long"),
+    "line feeds only": (lambda: b"id,prediction\n" + b"\n" * 2**25 + b"1", "too_many_rows"),
+    "deep JSON": (lambda: b"[" * 10**6, "ragged"),
+    "a long JSON number": (lambda: b'{"id": 1, "y": ' + b"1" * 10**6 + b"}", "ragged"),
+    "rows of one value": (
+        lambda: columnar(pl.select(prediction=pl.repeat(0, 10**7)), parquet),
+        "too_many_rows",
+    ),
+    "batches of one value": (
+        lambda: columnar(pl.select(prediction=pl.repeat(0, 10**7)), arrow, compression="zstd"),
+        "too_many_rows",
+    ),
+    "pages that unpack to much": (
+        lambda: columnar(
+            FRAME[:100].with_columns(id=pl.lit("x" * 10**6) + pl.col("id").cast(pl.String)),
+            parquet,
+        ),
+        "too_many_bytes",
+    ),
+    "a dictionary that writes out to much": (
+        lambda: columnar(
+            FRAME.with_columns(id=pl.lit("x" * 10**6)), parquet
+        ),
+        "too_many_bytes",
+    ),
+    "buffers that promise a terabyte": (lambda: lying_arrow(10**12), "too_many_bytes"),
+    "buffers that promise all there is": (lambda: lying_arrow(2**62), "too_many_bytes"),
+    "buffers that promise less than nothing": (lambda: lying_arrow(-(2**62)), "damaged"),
+    "buffers that promise too little": (lambda: lying_arrow(8), "damaged"),
+    "a footer that promises more rows": (lambda: lying_parquet(2**60), "damaged"),
+    "a footer that promises fewer rows": (lambda: lying_parquet(9), "damaged"),
+    "NaN with something in it": (
+        lambda: columnar(
+            FRAME.with_columns(
+                pl.Series("prediction", np.full(1000, 0x7FF8DEADBEEF0001).view(np.float64))
+            ),
+            parquet,
+        ),
+        "missing_value",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile(name, tmp_path):
+    make, expected = HOSTILE[name]
+    form = "jsonl" if "JSON" in name else "csv"
+    assert outcome(make(), tmp_path / f"predictions.{form}") == expected
+
+
+@pytest.mark.slow
+def test_a_line_of_a_gigabyte(tmp_path):
+    for start in (b"", b"id,prediction\n1,"):
+        path = tmp_path / "long.csv"
+        with path.open("wb") as file:
+            file.write(start)
+            for _ in range(1024):
+                file.write(b"1" * 2**20)
+        code = ONE.replace("Limits(bytes=2**26)", "Limits(bytes=2**31)")
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False
+        )
+        assert (done.stdout.strip(), done.stderr) == ("line_too_long", "")
+
+
+@pytest.mark.parametrize("packer", ["zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed"])
+def test_parquet_accounts(packer):
+    frame = pl.concat([NAMED] * 30)
+    data = columnar(frame, parquet, compression=packer, row_group_size=7000, data_page_size=1000)
+    rows, size = parquet_size(data)
+    assert rows == 30_000
+    assert 1000 < size < 2 * frame.estimated_size()
+    for cut in range(1, len(data), 997):
+        with pytest.raises(Malformed):
+            parquet_size(data[:-cut])
+
+
+@pytest.mark.parametrize("nested", [b"\x19", b"\x1c", b"\x1c\x19"])
+def test_parquet_footers_that_go_deep(nested):
+    footer = nested * 10_000
+    data = b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+    with pytest.raises(Malformed):
+        parquet_size(data)
+
+
+def test_parquet_footers_of_anything():
+    """A footer is a struct of anything; every byte that can be wrong is tried, one at a time."""
+    data = columnar(FRAME, parquet, compression="uncompressed", statistics=False)
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    outcomes = set()
+    for at in range(start, len(data) - 4):
+        for byte in (0, 1, 0x15, 0x19, 0x1C, 0x2C, 0x4C, 0x7F, 0x80, 0xFF):
+            changed = bytearray(data)
+            changed[at] = byte
+            try:
+                outcomes.add(parquet_size(bytes(changed)))
+            except Malformed:
+                outcomes.add(None)
+    assert {None, parquet_size(data)} <= outcomes
+
+
+@pytest.mark.parametrize("packer", ["zstd", "lz4", "uncompressed"])
+@pytest.mark.parametrize("level", [pl.CompatLevel.oldest(), pl.CompatLevel.newest()])
+def test_arrow_accounts(packer, level):
+    frame = pl.concat([NAMED] * 30).with_columns(pl.col("id").cast(pl.Categorical).alias("c"))
+    data = columnar(frame, arrow, compression=packer, compat_level=level, record_batch_size=7000)
+    rows, size = arrow_size(data)
+    assert rows == 30_000
+    assert frame.estimated_size() / 2 < size < 3 * frame.estimated_size()
+    for cut in range(1, len(data), 9973):
+        with pytest.raises(Malformed):
+            arrow_size(data[:-cut])
+
+
+def test_a_panic_is_silent_and_nothing_else_is():
+    code = """
+import os, sys
+from ladderboard.errors import InvalidPredictions
+from ladderboard.files._polars import guarded
+from ladderboard.files._quiet import quiet
+import polars as pl
+with quiet():
+    os.write(2, b"first\\n")
+try:
+    with guarded(InvalidPredictions, "Parquet"), quiet():
+        os.write(2, b"second\\n")
+        os.write(2, b"\\nthread 'x' (1) panicked at y.rs:1:\\noh no\\n")
+        raise pl.exceptions.PanicException("oh no")
+except InvalidPredictions as error:
+    print(error)
+sys.stderr.write("third\\n")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "The file could not be read as Parquet (PanicException).\n"
+    assert done.stderr == "first\nsecond\nthird\n"

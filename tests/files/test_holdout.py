@@ -1,0 +1,85 @@
+"""The owner's table."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ladderboard.errors import InvalidLabels
+from ladderboard.files import Roster, read_holdout
+
+
+def test_every_column():
+    table = read_holdout(
+        b"id,label,split,group,weight\nx1,3,public,p,1\nx2,4.5,private,q,2\nx3,5,ignored,p,1\n"
+    )
+    assert list(table.ids) == ["x1", "x2", "x3"]
+    assert table.labels.tolist() == [3, 4.5, 5]
+    assert table.split.tolist() == ["public", "private", "ignored"]
+    assert table.group.tolist() == ["p", "q", "p"]
+    assert table.weight.tolist() == [1, 2, 1]
+    assert len(table) == 3
+    assert repr(table) == "HoldoutTable(3 rows, kind='number')"
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind", "expected"),
+    [
+        ("1 2 1", "number", [1, 2, 1]),
+        ("1 2.5 1e3", "number", [1, 2.5, 1000]),
+        ("True False True", "number", [1, 0, 1]),
+        ("cat 1 dog", "text", ["cat", "1", "dog"]),
+        ("007 1 2", "text", ["007", "1", "2"]),
+    ],
+)
+def test_the_kind_is_found_out(labels, kind, expected):
+    table = read_holdout(("label\n" + labels.replace(" ", "\n")).encode())
+    assert (table.kind, table.labels.tolist()) == (kind, expected)
+    assert table.ids is None
+    assert Roster.of(table).kind == kind
+
+
+def test_the_kind_may_be_declared():
+    assert read_holdout(b"label\n1\n2\n", kind="text").labels.tolist() == ["1", "2"]
+    assert Roster.of(read_holdout(b"label\n1\n2\n"), kind="text").kind == "text"
+    with pytest.raises(
+        InvalidLabels, match=r"The value of 'label' is not a number: 1 row \(row 2\)"
+    ):
+        read_holdout(b"label\n1\nx\n", kind="number")
+
+
+def test_from_memory():
+    for frame in ({"id": [1, 2], "y": [0, 1]}, pd.DataFrame({"id": [1, 2], "label": [0, 1]})):
+        table = read_holdout(frame)
+        assert (table.ids.tolist(), table.labels.tolist()) == ([1, 2], [0, 1])
+    table = read_holdout({"label": np.array(["a", "b"]), "group": [1, 2]})
+    assert (table.kind, table.group.tolist()) == ("text", ["1", "2"])
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"id,prediction\n1,2\n", "missing_column"),
+        (b"id,label,comment\n1,2,3\n", "extra_column"),
+        (b"id,label,label\n1,2,3\n", "duplicate_column"),
+        (b"id,label\n", "empty"),
+        (b"", "empty"),
+        (b"label\n1\n\n2\n", "missing_value"),
+        (b"label\n1\ninf\n2\n", "not_finite"),
+        (b"id,label,weight\n1,1,0\n2,1,1\n", "bad_weight"),
+        (b"id,label,weight\n1,1,-1\n2,1,1\n", "bad_weight"),
+        (b"id,label,weight\n1,1,x\n2,1,1\n", "not_a_number"),
+        (b"id,label,weight\n1,1,\n2,1,1\n", "missing_value"),
+        (b"id,label,group\n1,1,\n2,1,1\n", "missing_value"),
+        (b"id,label,group,weight\n1,1,g,1\n2,1,g,2\n", "bad_weight"),
+        (np.array([1, 2]), "header"),
+    ],
+)
+def test_tables_that_are_refused(data, code):
+    with pytest.raises(InvalidLabels) as caught:
+        read_holdout(data)
+    assert [each.code for each in caught.value.problems] == [code]
+
+
+def test_ids_must_differ():
+    with pytest.raises(InvalidLabels, match="these come again: 'a'"):
+        read_holdout(b"id,label\na,1\na,2\n")
