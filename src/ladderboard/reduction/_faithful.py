@@ -156,7 +156,7 @@ def is_faithful(
     >>> import ladderboard as lb
     >>> lb.is_faithful(lb.Ladder(step=0.01), n=10_000).verdict
     'faithful'
-    >>> lb.is_faithful(lb.Ladder(step=0.05), n=10_000).verdict  # rounded to five grid cells
+    >>> lb.is_faithful(lb.Ladder(step=0.05), n=10_000).verdict  # a grid of 5 / sqrt(n)
     'not faithful'
 
     References
