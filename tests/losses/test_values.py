@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import ladderboard as lb
 from ladderboard.errors import BrokenLoss
@@ -246,3 +248,32 @@ def test_a_metric_from_a_loss_or_a_function_shows_the_loss():
     assert lb.metric(lb.loss("brier")).shown(0.2) == 0.2
     assert lb.metric("operator:ne").direction == "lower"
     assert lb.metric({"loss": "zero_one"}).loss == lb.loss("zero_one")
+
+
+plain = st.lists(
+    st.sampled_from([0, 1, 2, 2.5, -1, 2**53 + 1, np.nan, np.inf]), min_size=3, max_size=3
+)
+
+
+@given(
+    plain, st.sampled_from(["?", "i1", "i8", "u1", "u8", "f2", "f4", "f8", ">f8", "g"]), st.data()
+)
+def test_plain_arrays_are_compared_as_they_are(values, kind, data):
+    labels = data.draw(
+        st.sampled_from([[0, 1, 2], [0.0, 2.5, 2.0**53], [True, False, True], "abc"])
+    )
+    with np.errstate(all="ignore"):
+        if kind[-2:-1] in {"i", "u"}:
+            values = np.abs(np.nan_to_num(values, posinf=1)) % 100
+        array = np.array(values).astype(kind)
+    loss = lb.loss("zero_one")
+    read = loss.read_labels(list(labels))
+
+    def outcome(score):
+        try:
+            scores = score(read, array)
+        except lb.errors.InvalidPredictions as error:
+            return str(error), error.positions, error.problems
+        return scores.dtype, scores.tolist()
+
+    assert outcome(loss.score) == outcome(functools.partial(lb.Loss.score, loss))

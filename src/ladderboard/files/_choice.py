@@ -30,8 +30,8 @@ PREDICTION_NAMES = (
 )  # fmt: skip
 _PREFIXES = ("p_", "prob_", "proba_", "score_", "")
 # How pandas and its readers name an index that slipped into a file.
-_INDEX = re.compile(r"(index|unnamed: \d+|__index_level_\d+__|level_0|)")
-_NUMBERED = re.compile(r"(.*?)(\d+)")
+_INDEX = r"(index|unnamed: \d+|__index_level_\d+__|level_0|)"
+_NUMBERED = r"(.*?)(\d+)"
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def plain_name(name: str) -> str:
 
 def is_index(name: str) -> bool:
     """Return whether a column is an index that slipped into the file."""
-    return _INDEX.fullmatch(plain_name(name)) is not None
+    return re.fullmatch(_INDEX, plain_name(name)) is not None
 
 
 def known_name(name: str, want: Want | None = None) -> bool:
@@ -96,10 +96,12 @@ def _one(names: list[str], others: list[int], _: Want, problems: Problems) -> li
     """Return the one column of predictions."""
     called = [at for at in others if plain_name(names[at]) in PREDICTION_NAMES]
     first = [at for at in called if plain_name(names[at]) == PREDICTION_NAMES[0]]
-    plain = [at for at in others if not is_index(names[at])]
-    for choice in (first, called, plain):
+    for choice in (first, called):
         if len(choice) == 1:
             return choice
+    plain = [at for at in others if not is_index(names[at])]
+    if len(plain) == 1:
+        return plain
     if called:
         which = listed(names[at] for at in called)
         said = f"Several columns may be the prediction: {which}; name the right one prediction."
@@ -165,7 +167,7 @@ def _several(names: list[str], others: list[int], want: Want, problems: Problems
 
 
 def _numbered(names: list[str], values: list[int]) -> list[int]:
-    parts = [_NUMBERED.fullmatch(plain_name(names[at])) for at in values]
+    parts = [re.fullmatch(_NUMBERED, plain_name(names[at])) for at in values]
     stems = {each[1] if each else None for each in parts}
     numbers = [int(each[2]) for each in parts if each and len(each[2]) < 9]
     if len(stems) == 1 and None not in stems and len(set(numbers)) == len(values):

@@ -14,7 +14,9 @@ from ladderboard.files._quiet import quiet
 from ladderboard.files._thrift import Malformed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
 
     from ladderboard.files._columns import Column
     from ladderboard.files._limits import Limits
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["ColumnarSheet"]
 
 _SAID = {"parquet": "Parquet", "arrow": "Arrow"}
+_WHOLE = {f"{sign}{bits}" for sign in ("Int", "UInt") for bits in (8, 16, 32, 64)}
 _PLAIN = ("String", "Boolean", "Null", "Categorical", "Enum", "Decimal")
 
 
@@ -33,6 +36,7 @@ class ColumnarSheet:
         self._form = form
         self._limits = limits
         self._refusal = refusal
+        self._kept: Any = None
         self._check_size(most)
         polars = load_polars()
         read = polars.read_parquet_schema if form == "parquet" else polars.read_ipc_schema
@@ -46,7 +50,6 @@ class ColumnarSheet:
 
     def load(self, which: Sequence[int], number: Sequence[bool]) -> list[Column]:
         """Load some columns."""
-        polars = load_polars()
         names = [self.names[each] for each in which]
         for name in names:
             kind = self._schema[name]
@@ -54,17 +57,48 @@ class ColumnarSheet:
                 said = f"The column {name[:80]!r} must hold numbers, text or booleans; it holds "
                 refuse(self._refusal, "wrong_type", f"{said}{str(kind)[:80]}.", column=name)
         with guarded(self._refusal, _SAID[self._form]), quiet():
-            source = io.BytesIO(self._data)
-            if self._form == "parquet":
-                frame = polars.read_parquet(
-                    source, columns=names, glob=False, hive_partitioning=False, use_statistics=False
-                )
-            else:
-                frame = polars.read_ipc(source, columns=names)
-            if frame.height != self._rows:
-                self._refuse_accounts()
+            frame = self._frame(names)
             self._check_text(frame)
             return [series_column(frame[name]) for name in names]
+
+    def few(self, which: Sequence[int], number: Sequence[bool]) -> list[Column] | None:
+        """There is no lighter way."""
+
+    def pour(self, which: Sequence[int], use: Callable[[list[NDArray[Any]]], bool]) -> bool:
+        """Hand whole numbers of some columns to ``use``, chunk by chunk, as they were decoded."""
+        names = [self.names[each] for each in which]
+        if any(str(self._schema[name]) not in _WHOLE for name in names):
+            return False
+        with guarded(self._refusal, _SAID[self._form]), quiet():
+            frame = self._frame(names)
+            self._kept = frame
+            if any(series.null_count() for series in frame.get_columns()):
+                return False
+            chunks = [frame[name].get_chunks() for name in names]
+            if len({tuple(map(len, each)) for each in chunks}) > 1:
+                return False
+            for piece in zip(*chunks, strict=True):
+                if not use([each.to_numpy() for each in piece]):
+                    return False
+        self._kept = None
+        return True
+
+    def _frame(self, names: list[str]) -> Any:
+        """Let polars decode some columns, or return them if they were poured but not used."""
+        frame, self._kept = self._kept, None
+        if frame is not None and frame.columns == names:
+            return frame
+        polars = load_polars()
+        source = io.BytesIO(self._data)
+        if self._form == "parquet":
+            frame = polars.read_parquet(
+                source, columns=names, glob=False, hive_partitioning=False, use_statistics=False
+            )
+        else:
+            frame = polars.read_ipc(source, columns=names)
+        if frame.height != self._rows:
+            self._refuse_accounts()
+        return frame
 
     def _check_size(self, most: int) -> None:
         """Add up what the file says of itself, before anything is unpacked."""

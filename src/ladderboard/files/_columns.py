@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ladderboard.files._polars import load_polars
 
-__all__ = ["Column", "Mixed", "Numbers", "Reading", "Text"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
-Mask = NDArray[np.bool_]
+    Mask = NDArray[np.bool_]
+
+__all__ = ["Column", "Mixed", "Numbers", "Reading", "Text"]
 
 _EXACT = 2**53
 _TEXT = np.dtypes.StringDType()

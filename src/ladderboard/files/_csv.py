@@ -17,7 +17,7 @@ __all__ = ["clean", "first_line", "split"]
 _LONGEST_LINE = 2**22
 _SEPARATORS = ("\t", ";", "|", ",")
 _LOOKED_AT = 20
-_SEP_LINE = re.compile(rb"sep=(.)")
+_SEP_LINE = rb"sep=(.)"
 
 
 def clean(data: bytes, refusal: Refusal) -> bytes:
@@ -40,7 +40,7 @@ def clean(data: bytes, refusal: Refusal) -> bytes:
         data = unix if b"\n" in unix else unix.replace(b"\r", b"\n")
     if data.endswith((b"\n\n", b" ", b"\t\n", b" \n")) or data.startswith(b"\n"):
         data = data.rstrip(b" \n").lstrip(b"\n")
-    if not re.search(rb"\S", data):
+    if not data or data.isspace():
         refuse(refusal, "empty", "The file is empty.")
     return data
 
@@ -64,7 +64,7 @@ def first_line(
     """Return the separator, the fields of the first line, and where that line begins."""
     start = 0
     line = _line(data, 0, refusal)
-    told = _SEP_LINE.fullmatch(line.strip())
+    told = re.fullmatch(_SEP_LINE, line.strip()) if line.lstrip().startswith(b"sep=") else None
     if told and separator is None:  # as Excel writes it
         separator, start = told[1].decode(errors="replace"), len(line) + 1
         line = _line(data, start, refusal)
@@ -103,7 +103,7 @@ def _line(data: bytes, start: int, refusal: Refusal) -> bytes:
 
 def _sniff(first: str, head: bytes) -> str:
     """Return the separator: one that is in the first line, as often in the next few."""
-    bare = re.sub(r'"[^"]*"', "", first)
+    bare = re.sub(r'"[^"]*"', "", first) if '"' in first else first
     there = [each for each in _SEPARATORS if each in bare]
     if len(there) == 1:
         return there[0]

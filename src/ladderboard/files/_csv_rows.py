@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ladderboard.files._columns import Numbers, Text
-from ladderboard.files._digits import read_digits
+from ladderboard.files._digits import pieces, read_digits
+from ladderboard.files._few import FEW, cold, read_few
 from ladderboard.files._polars import guarded, load_polars
 from ladderboard.files._problems import SHOWN, Problems, many, refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from ladderboard.files._columns import Column
     from ladderboard.files._problems import Refusal
@@ -30,8 +33,8 @@ _LONGEST_LINE = 2**22
 _STEP = 2**18  # what is looked at stays in a cache
 _LOOKED_AT = 2**12
 _BATCH = 50_000
-_WHOLE = re.compile(r"[+-]?\d{1,18}")
-_REAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_WHOLE = r"[+-]?\d{1,18}"
+_REAL = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 # What polars takes for packed bytes, though it may begin a text.
 _MISTAKEN = (b"x\x01", b"x\x9c", b"x\xda", b"x\x5e")
 
@@ -83,6 +86,21 @@ class CsvSheet:
             every = self._with_care()
         return [every[at] for at in which]
 
+    def few(self, which: Sequence[int], number: Sequence[bool]) -> list[Column] | None:
+        """Load columns without polars, if it is not loaded, the file small and nothing unusual."""
+        if not cold() or not self._lines or len(self._data) > FEW:
+            return None
+        kinds = self._guess({at for at, flag in zip(which, number, strict=True) if flag})
+        every = kinds and read_few(self._data[self._start :], self._separator, kinds)
+        return [every[at] for at in which] if every else None
+
+    def pour(self, which: Sequence[int], use: Callable[[list[NDArray[Any]]], bool]) -> bool:
+        """Hand whole numbers of some columns to ``use``, if there is nothing but digits."""
+        for piece in pieces(self._data, self._start, self._separator, self.width):
+            if piece is None or not use([piece[at] for at in which]):
+                return False
+        return True
+
     def _count(self, character: str) -> int:
         """Return how often a character comes after the header."""
         found = 0
@@ -119,18 +137,19 @@ class CsvSheet:
 
     def _as_numbers(self, numbers: set[int]) -> list[Column] | None:
         """Read numbers as such, if the first lines look so and all the others are so."""
-        polars = load_polars()
-        schema = self._guess(numbers)
-        if schema is None:
+        kinds = self._guess(numbers)
+        if kinds is None:
             return None
-        if all(kind == polars.Int64 for kind in schema.values()):
+        if set(kinds) == {"whole"}:
             arrays = read_digits(self._data, self._start, self._separator, self.width)
             if arrays is not None:
                 return [Numbers(each) for each in arrays]
         blank = b" " in self._data or b"\t" in self._data
-        if blank and polars.String in schema.values():
+        if blank and "text" in kinds:
             return None  # blanks around text are to be stripped
-        frame = self._frame(schema)
+        polars = load_polars()
+        types = {"whole": polars.Int64, "real": polars.Float64, "text": polars.String}
+        frame = self._frame({f"c{at}": types[kind] for at, kind in enumerate(kinds)})
         return None if frame is None else self._finite(frame)
 
     def _finite(self, frame: Any) -> list[Column] | None:
@@ -146,22 +165,21 @@ class CsvSheet:
             columns.append(Numbers(array))
         return columns
 
-    def _guess(self, numbers: set[int]) -> dict[str, Any] | None:
-        """Return the types of columns from the first lines, None if numbers are not written so."""
-        polars = load_polars()
+    def _guess(self, numbers: set[int]) -> list[str] | None:
+        """Return the kinds of columns from the first lines, None if numbers are not written so."""
         head = self._data[self._start : self._start + _LOOKED_AT].decode(errors="replace")
         rows = [line.split(self._separator) for line in head.split("\n")]
         rows = [row for row in rows[: max(1, len(rows) - 1)] if len(row) == self.width]
-        schema: dict[str, Any] = {f"c{at}": polars.String for at in range(self.width)}
+        kinds = ["text"] * self.width
         for at in numbers:
             values = [row[at] for row in rows]
-            if all(map(_WHOLE.fullmatch, values)):
-                schema[f"c{at}"] = polars.Int64
-            elif all(map(_REAL.fullmatch, values)):
-                schema[f"c{at}"] = polars.Float64
+            if all(re.fullmatch(_WHOLE, each) for each in values):
+                kinds[at] = "whole"
+            elif all(re.fullmatch(_REAL, each) for each in values):
+                kinds[at] = "real"
             else:
                 return None
-        return schema
+        return kinds
 
     def _as_text(self, *, quoted: bool) -> list[Column] | None:
         """Read text, without blanks around it and without the quotes around that."""

@@ -8,19 +8,23 @@ fours and eights by three multiplications.
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import TYPE_CHECKING
+import re
+import sys
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
-__all__ = ["read_digits"]
+    Columns = list[NDArray[Any]]
+
+__all__ = ["pieces", "read_digits"]
 
 _STEP = 2**19  # a block and what is made of it fit a cache
+_FEW = 2**17  # no line of digits is longer
 _WORD = np.uint64
 # By one more than the number of digits: the low four bits of the last so many bytes.
 _MASKS = np.array([0, *(0x0F0F0F0F0F0F0F0F >> 8 * (8 - n) << 8 * (8 - n) for n in range(9))], _WORD)
@@ -36,35 +40,54 @@ def read_digits(
     >>> [each.tolist() for each in read_digits(b"a header,b\n12,0\n7,1\n", 11, ",", 2)]
     [[12, 7], [0, 1]]
     """
-    if start < 8 or separator >= "0":
-        return None
-    if not data.endswith(b"\n"):
-        data += b"\n"
-    blocks = []
-    while start < len(data):
-        end = data.rfind(b"\n", start, start + _STEP) + 1
-        if not end:
+    parts: list[Columns] = []
+    for piece in pieces(data, start, separator, width):
+        if piece is None:
             return None
-        blocks.append((start, end))
-        start = end
+        parts.append(piece)
+    return [np.concatenate(each, dtype=np.int64) for each in zip(*parts, strict=True)] or None
+
+
+def pieces(data: bytes, start: int, separator: str, width: int) -> Iterator[Columns | None]:
+    """Yield the columns of such lines in pieces of some thousands; None at anything else."""
+    if separator >= "0" or sys.byteorder != "little":
+        yield None
+        return
     marks = [ord(separator)] * (width - 1) + [ord("\n")]
-    if len(blocks) < 4:
-        parts = [_block(data, marks, each) for each in blocks]
-    else:  # NumPy lets threads run side by side
-        with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-            parts = list(pool.map(partial(_block, data, marks), blocks))
-    found = [each for each in parts if each is not None]
-    if len(found) < len(parts):
+    # Words that are whole, and one before the first line; the few other lines are read by hand.
+    head = start if start >= 8 else data.find(b"\n", 7) + 1 or len(data)
+    tail = max(head, data.rfind(b"\n", head, len(data) // 8 * 8) + 1)
+    if start < head:
+        yield _few(data[start:head], separator, width)
+    while head < tail:
+        end = data.rfind(b"\n", head, min(head + _STEP, tail)) + 1
+        if not end:  # a line that is much too long
+            yield None
+            return
+        yield _block(data, marks, (head, end))
+        head = end
+    if tail < len(data):
+        yield _few(data[tail:], separator, width)
+
+
+def _few(lines: bytes, separator: str, width: int) -> Columns | None:
+    """Read a few lines, one by one."""
+    if len(lines) > _FEW:
         return None
-    return [np.concatenate(each) for each in zip(*found, strict=True)]
+    rows = [line.split(separator.encode()) for line in lines.removesuffix(b"\n").split(b"\n")]
+    if any(len(row) != width for row in rows):
+        return None
+    if not all(re.fullmatch(rb"[0-9]{1,8}", field) for row in rows for field in row):
+        return None
+    return list(np.array([[int(field) for field in row] for row in rows], dtype=np.int64).T)
 
 
-def _block(data: bytes, marks: list[int], block: tuple[int, int]) -> list[NDArray[np.int64]] | None:
+def _block(data: bytes, marks: list[int], block: tuple[int, int]) -> Columns | None:
     """Read the columns of some whole lines, each ended by its mark."""
     start, end = block
     width = len(marks)
     characters = np.frombuffer(data, np.uint8)
-    words = np.ndarray((len(data) - 7,), "<u8", buffer=data, strides=(1,))
+    words = np.frombuffer(data, _WORD, len(data) // 8)
     here = characters[start:end]
     if here.max() > ord("9"):
         return None
@@ -79,7 +102,7 @@ def _block(data: bytes, marks: list[int], block: tuple[int, int]) -> list[NDArra
     columns = []
     for place, mark in enumerate(marks):
         stops = ends[place::width]
-        column = _column(characters, words, stops, stops - last)
+        column = _column(words, stops, stops - last)
         if column is None or (characters[stops] != mark).any():
             return None
         columns.append(column)
@@ -92,49 +115,59 @@ def _narrow(
     words: NDArray[np.uint64],
     marks: list[int],
     block: tuple[int, int],
-) -> list[NDArray[np.int64]] | None:
+) -> Columns | None:
     """Read columns that are one digit wide but for the first: they stand at known places."""
     start, end = block
     here = characters[start:end]
-    lines = np.flatnonzero(here == ord("\n"))
-    if np.count_nonzero(here < ord("0")) != len(lines) * len(marks):
+    mask = here == ord("\n")
+    lines = np.flatnonzero(mask)
+    if np.count_nonzero(np.less(here, ord("0"), out=mask)) != len(lines) * len(marks):
         return None
-    if lines[0] < 2 * len(marks) - 1:  # too short, and places would be before the block
+    wide = 2 * (len(marks) - 1)
+    if lines[0] < wide + 1 or start < wide:  # places would be before the block, or the data
         return None
-    lines += start
     columns = []
-    for place in range(1, len(marks)):
-        at = lines - 2 * (len(marks) - place)
-        if (characters[at] != marks[0]).any():
+    for back in range(wide, 0, -2):
+        if (characters[start - back :].take(lines) != marks[0]).any():
             return None
-        at += 1
-        digits = characters[at]
+        digits = characters[start - back + 1 :].take(lines)
         if digits.min() < ord("0"):
             return None
-        columns.append(digits.astype(np.int64) - ord("0"))
-    ends = lines - 2 * (len(marks) - 1)
-    first = _column(characters, words, ends, ends - np.append(start - 1, lines[:-1]))
+        digits -= np.uint8(ord("0"))
+        columns.append(digits)
+    steps = np.empty_like(lines)
+    steps[0] = lines[0] + 1
+    np.subtract(lines[1:], lines[:-1], out=steps[1:])
+    steps -= wide
+    lines += start - wide
+    first = _column(words, lines, steps)
     return None if first is None else [first, *columns]
 
 
 def _column(
-    data: NDArray[np.uint8],
-    words: NDArray[np.uint64],
-    ends: NDArray[np.int64],
-    steps: NDArray[np.int64],
+    words: NDArray[np.uint64], ends: NDArray[np.int64], steps: NDArray[np.int64]
 ) -> NDArray[np.int64] | None:
-    """Return the numbers that end where ``ends`` says, so many steps after the one before."""
-    longest = steps.max()
-    if longest > 9 or steps.min() < 2:
+    """Return the numbers that end where ``ends`` says, so many steps after the one before.
+
+    The eight bytes before each end are put together from two words that are whole, which takes a
+    quarter of the time of a view of words that begin anywhere.
+    """
+    if steps.max() > 9 or steps.min() < 2:
         return None
-    if longest == 2:
-        return data[ends - 1].astype(np.int64) - ord("0")
-    word = words[ends - 8]
-    word &= _MASKS[steps]
-    high = word >> _WORD(8)
+    at = ends - 8
+    bits = (at & 7).view(_WORD)
+    bits <<= _WORD(3)
+    at >>= 3
+    word, high = words.take(at), words[1:].take(at)
+    word >>= bits
+    np.subtract(_WORD(64), bits, out=bits)
+    high <<= bits  # by all 64 it leaves nothing
+    word |= high
+    word &= _MASKS.take(steps, out=bits, mode="clip")
+    np.right_shift(word, _WORD(8), out=high)
     word *= _WORD(10)
     word += high
-    high = word >> _WORD(16)
+    np.right_shift(word, _WORD(16), out=high)
     word &= _PAIRS
     word *= _MILLIONS
     high &= _PAIRS

@@ -17,13 +17,13 @@ from ladderboard.files._predictions import VALUE_RULES
 from ladderboard.files._problems import Problems, listed, many, refuse
 from ladderboard.files._reading import open_sheet
 from ladderboard.files._roster import KINDS, Kind, read_ids
-from ladderboard.mechanisms import Grouping
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ladderboard.files._columns import Column
     from ladderboard.files._sheet import Sheet
+    from ladderboard.mechanisms import Grouping
 
 __all__ = ["HoldoutTable", "read_holdout"]
 
@@ -54,6 +54,8 @@ class HoldoutTable:
     @property
     def grouping(self) -> Grouping:
         """How losses become a risk: by group and by weight, where the table has them."""
+        from ladderboard.mechanisms import Grouping  # noqa: PLC0415 - not needed to read a file
+
         return Grouping(self.group, self.weight, n=len(self))
 
     def __repr__(self) -> str:

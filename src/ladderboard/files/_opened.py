@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import stat
-import zipfile
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -141,6 +140,8 @@ def _gunzip(data: bytes, limits: Limits, refusal: Refusal) -> bytes:
 
 
 def _unzip(data: bytes, limits: Limits, refusal: Refusal) -> tuple[bytes, str]:
+    import zipfile  # noqa: PLC0415 - few files are zips, and a cold start is short
+
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = [

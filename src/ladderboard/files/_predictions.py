@@ -14,6 +14,8 @@ from ladderboard.files._limits import Limits
 from ladderboard.files._problems import Problems, listed, refuse
 from ladderboard.files._reading import open_sheet
 from ladderboard.files._roster import Roster
+from ladderboard.files._small import Small
+from ladderboard.files._vector import read_vector
 from ladderboard.files._want import Want, wanted
 from ladderboard.losses import Loss, ZeroOne
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["VALUE_RULES", "read_predictions"]
 
 _DEFAULT = Limits()
-_NUMBER = re.compile(r"\s*[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?\s*")
+_NUMBER = r"\s*[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?\s*"
 VALUE_RULES = {
     "missing_value": "is missing",
     "not_finite": "is infinite",
@@ -77,6 +79,10 @@ def read_predictions(
     if not isinstance(roster, Roster) or not isinstance(loss, Loss):
         raise InvalidSetting("Predictions are read for a Roster and a loss; try Roster.of(ids).")
     want = wanted(loss, roster)
+    if isinstance(loss, ZeroOne) and roster.n <= limits.rows:  # it has no rule of its own
+        quick = read_vector(source, roster.n, want)
+        if quick is not None:
+            return quick
     sheet = open_sheet(
         source,
         format=format,
@@ -87,11 +93,16 @@ def read_predictions(
         has_header=lambda fields, lines: _has_header(fields, lines, roster, want),
     )
     choice = _choice(sheet, want)
+    quick = _put_small(sheet, choice, roster, want)
+    return _joined(sheet, choice, roster, loss, want) if quick is None else quick
+
+
+def _joined(sheet: Sheet, choice: Choice, roster: Roster, loss: Loss, want: Want) -> NDArray[Any]:
+    """Load the columns, join them to the roster, and refuse whatever is wrong with them."""
     by_id = choice.id is not None
-    columns = sheet.load(
-        [choice.id, *choice.values] if choice.id is not None else choice.values,
-        [roster.whole] * by_id + [want.number] * len(choice.values),
-    )
+    which = [choice.id, *choice.values] if choice.id is not None else choice.values
+    number = [roster.whole] * by_id + [want.number] * len(choice.values)
+    columns = sheet.few(which, number) or sheet.load(which, number)
     ids = columns.pop(0) if by_id else None
     rows = Rows(ids)
     places = None if ids is None else roster.place(ids)
@@ -128,13 +139,25 @@ def read_predictions(
     return out
 
 
+def _put_small(
+    sheet: Sheet, choice: Choice, roster: Roster, want: Want
+) -> NDArray[np.int64] | None:
+    """Return small whole numbers of the ids 0..n-1, None if that is not just what there is."""
+    if choice.id is None or not roster.ordinal or want.form != "one" or not want.number:
+        return None
+    small = Small(roster.n)
+    if not sheet.pour([choice.id, *choice.values], small.put):
+        return None
+    return small.all(want.classes)
+
+
 def _has_header(fields: list[str], lines: Callable[[], int], roster: Roster, want: Want) -> bool:
     """Return whether a first line is a header; refuse where that is not clear."""
     if any(known_name(each, want) for each in fields):
         return True
     if unnamed(len(fields), want, ids=True) and roster.knows(fields[0]):
         return False
-    numbers = all(_NUMBER.fullmatch(each) for each in fields)
+    numbers = all(re.fullmatch(_NUMBER, each) for each in fields)
     if want.number and numbers:
         if unnamed(len(fields), want, ids=False):
             return False

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.files._columnar import ColumnarSheet
 from ladderboard.files._csv import clean, first_line
 from ladderboard.files._csv_rows import CsvSheet
 from ladderboard.files._formats import format_of
-from ladderboard.files._json_lines import read_json_lines
 from ladderboard.files._memory import read_memory
-from ladderboard.files._npy import read_npy
 from ladderboard.files._opened import is_file_like, open_source, unpacked
 from ladderboard.files._problems import many, refuse
 
@@ -43,14 +40,25 @@ def open_sheet(
     data, name = open_source(source, limits, refusal)
     data, name = unpacked(data, name, limits, refusal)
     form = format_of(data, name, format)
-    if form in {"parquet", "arrow"}:
-        return ColumnarSheet(data, form, limits, most, refusal)
+    if form in {"csv", "tsv"}:
+        told = "\t" if form == "tsv" else None
+        return _open_csv(data, told, limits, refusal, most=most, has_header=has_header)
+    return _open_other(data, form, limits, refusal, most)
+
+
+def _open_other(data: bytes, form: str, limits: Limits, refusal: Refusal, most: int) -> Sheet:
+    """Open what is no CSV; a reader is loaded when a file wants it, for a cold start is short."""
     if form == "jsonl":
+        from ladderboard.files._json_lines import read_json_lines  # noqa: PLC0415
+
         return read_json_lines(data, limits, most, refusal)
     if form == "npy":
+        from ladderboard.files._npy import read_npy  # noqa: PLC0415
+
         return read_npy(data, limits, most, refusal)
-    told = "\t" if form == "tsv" else None
-    return _open_csv(data, told, limits, refusal, most=most, has_header=has_header)
+    from ladderboard.files._columnar import ColumnarSheet  # noqa: PLC0415
+
+    return ColumnarSheet(data, form, limits, most, refusal)
 
 
 def _open_csv(

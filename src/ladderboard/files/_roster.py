@@ -154,6 +154,9 @@ def read_ids(column: Column) -> Any:
         plain = numbers.cast(polars.String) == column.series  # 007 and +7 are text
         ids = numbers.to_numpy() if plain.fill_null(value=False).all() else column.text_ids()
         gaps = (column.series.fill_null("") == "").to_numpy()
+    elif isinstance(column, Mixed) and not Mixed(column.values[:1]).whole_ids()[1].all():
+        ids = column.text_ids()  # one that is no number will do
+        gaps = np.array([each in {None, ""} for each in ids])
     else:
         whole, ok = column.whole_ids()
         if isinstance(column, Mixed) and any(isinstance(x, str) for x in column.values):

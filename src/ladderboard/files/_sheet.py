@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
 
     from ladderboard.files._columns import Column
 
@@ -26,6 +28,15 @@ class Sheet(Protocol):
     def load(self, which: Sequence[int], number: Sequence[bool]) -> list[Column]:
         """Load some columns; ``number`` says of which numbers are wanted."""
 
+    def few(self, which: Sequence[int], number: Sequence[bool]) -> list[Column] | None:
+        """Load columns in a light way, None if there is none."""
+
+    def pour(self, which: Sequence[int], use: Callable[[list[NDArray[Any]]], bool]) -> bool:
+        """Hand whole numbers of some columns to ``use``, piece by piece.
+
+        False if there is anything unusual or ``use`` says so: then the columns are to be loaded.
+        """
+
 
 class Loaded:
     """A sheet that is in memory already."""
@@ -38,3 +49,10 @@ class Loaded:
     def load(self, which: Sequence[int], number: Sequence[bool]) -> list[Column]:
         """Return some columns."""
         return [self.columns[each] for each in which]
+
+    def few(self, which: Sequence[int], number: Sequence[bool]) -> list[Column] | None:
+        """There is no lighter way."""
+
+    def pour(self, which: Sequence[int], use: Callable[[list[NDArray[Any]]], bool]) -> bool:
+        """Nothing is gained where columns are in memory."""
+        return False

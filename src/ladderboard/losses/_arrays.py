@@ -18,7 +18,7 @@ from ladderboard.errors import InvalidInput, Problem
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Refusal", "different", "read_numbers", "read_values", "refuse_rows"]
+__all__ = ["Refusal", "different", "is_read", "read_numbers", "read_values", "refuse_rows"]
 
 Refusal = type[InvalidInput]
 
@@ -49,6 +49,16 @@ def read_values(values: Any, what: str, refusal: Refusal) -> NDArray[Any]:
         raise refusal(f"{what} must be text, numbers or booleans; got {array.dtype}.")
     refuse_rows(_missing(array), f"{what} must not be None, NaN or infinite", refusal)
     return array
+
+
+def is_read(values: Any) -> bool:
+    """Return whether ``read_values`` would return just a copy: of plain numbers, all finite."""
+    if type(values) is not np.ndarray or not values.ndim:
+        return False
+    kind = values.dtype.kind
+    if kind == "f" and values.itemsize <= 8:
+        return bool(np.isfinite(values).all())
+    return kind in "biu"
 
 
 def read_numbers(values: Any, what: str, refusal: Refusal) -> NDArray[np.float64]:
@@ -90,6 +100,7 @@ def different(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.bool_]:
         return np.ones(left.shape, dtype=np.bool_)
     if kinds in ("if", "fi"):
         whole, real = (left, right) if kinds[1] == "f" else (right, left)
+        real = real.astype(np.float64, copy=False)  # 2^63 is more than a half holds
         fits = (real >= -_INT64) & (real < _INT64) & (real == np.trunc(real))
         return ~fits | (np.where(fits, real, 0).astype(np.int64) != whole)
     unequal: NDArray[np.bool_] = left != right

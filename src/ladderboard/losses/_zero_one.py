@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from ladderboard import _settings
 from ladderboard.errors import InvalidPredictions
-from ladderboard.losses._arrays import different, read_values
+from ladderboard.losses._arrays import different, is_read, read_values
 from ladderboard.losses._classes import Classes, class_index, read_classes
 from ladderboard.losses._loss import Loss, one_for_each
 
@@ -47,6 +49,12 @@ class ZeroOne(Loss):
     def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
         """One value for each example."""
         return one_for_each(read_values(predictions, "predictions", InvalidPredictions), shape[0])
+
+    def score(self, labels: NDArray[Any], predictions: Any) -> NDArray[np.float64]:
+        """Score predictions; an array of plain numbers is compared as it is, without a copy."""
+        if is_read(predictions) and predictions.shape == labels.shape:
+            return different(labels, predictions).astype(np.float64)
+        return super().score(labels, predictions)
 
     def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
         """1 where they differ."""

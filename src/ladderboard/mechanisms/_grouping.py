@@ -1,12 +1,12 @@
 """Groups and weights: from the losses of examples to a risk, and how much that risk is worth.
 
-It stands beside the fixed-point mean that sessions take, because it is one: the same whatever the
-order of rows and the machine.
+It stands beside the fixed-point mean that sessions take, because it is one: weights and losses are
+whole numbers, their products are added up exactly, and one division rounds. So the order of rows
+and the machine do not matter.
 """
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["Grouping"]
 
 _HALF = 10**6  # units are split into two halves of so much, whose sums cannot overflow
+_BITS = 20  # and products need halves of so many bits
+_CHUNK = 2**22  # so many products of two halves of 20 bits fit a signed 64-bit sum
 
 
 class Grouping:
@@ -28,6 +30,8 @@ class Grouping:
     Losses are averaged within a group, and ``n`` counts groups: rows of one patient are not
     independent. With weights the risk is a weighted mean and is worth ``effective_n`` examples,
     (sum w)² / sum w², in bounds of Hoeffding's form only. Weights must not be made from labels.
+    They are scaled by a power of two, so that the largest lies between 2^39 and 2^40, and rounded
+    to whole numbers, halves to even ones, none below 1; these are the weights that are used.
 
     Parameters
     ----------
@@ -61,24 +65,28 @@ class Grouping:
         if group is not None:
             first = self._arrange(np.asarray(group))
         self.weight = None if weight is None else self._read_weight(weight, first)
-        """The weight of each group, scaled; None where all weigh the same."""
+        """The weight of each group, a whole number; None where all weigh the same."""
         self.effective_n = float(self.n)
         if self.weight is not None:
-            listed = self.weight.tolist()
-            self.effective_n = math.fsum(listed) ** 2 / math.fsum(each * each for each in listed)
+            self._total = _sum(self.weight)
+            self.effective_n = self._total**2 / _dot(self.weight, self.weight)
 
     def losses(self, losses: Any) -> NDArray[np.float64]:
         """Return the mean loss of each group, in the order in which groups first appear."""
         return _fixed.many_from_units(self._units(losses))
 
-    def risk(self, losses: Any) -> float:
-        """Return the mean over groups, weighted if there are weights."""
+    def risk(self, losses: Any, *, binary: bool = False) -> float:
+        """Return the mean over groups, weighted if there are weights.
+
+        ``binary`` says that the loss knows only 0 and 1, so that their sum is exact and found
+        sooner. It is never told from the losses: that would show in the time it takes.
+        """
+        if binary and self._order is None and self.weight is None:
+            return float(np.sum(losses)) / self.n
         units = self._units(losses)
         if self.weight is None:
-            return _fixed.mean(_fixed.many_from_units(units))
-        # A sum that is rounded once, so the order of rows does not matter.
-        total = math.fsum((self.weight * units).tolist())
-        return min(total / (math.fsum(self.weight.tolist()) * _fixed.UNITS), 1.0)
+            return _sum(units) / (self.n * _fixed.UNITS)
+        return _dot(self.weight, units) / (self._total * _fixed.UNITS)
 
     def _units(self, losses: Any) -> NDArray[np.int64]:
         read = np.asarray(losses, dtype=np.float64)
@@ -108,7 +116,7 @@ class Grouping:
         self.n = len(first)
         return first[self._rank]
 
-    def _read_weight(self, weight: Any, first: Any) -> NDArray[np.float64] | None:
+    def _read_weight(self, weight: Any, first: Any) -> NDArray[np.int64] | None:
         read = np.asarray(weight, dtype=np.float64)
         if read.ndim != 1 or not ((read > 0) & np.isfinite(read)).all():
             raise InvalidLabels("Weights must be finite numbers above 0, one for each example.")
@@ -117,5 +125,27 @@ class Grouping:
             raise InvalidLabels("Examples of one group must have one weight.")
         if (each == each[0]).all():
             return None
-        # By a power of two, which is exact, so that squares stay in the range of doubles.
-        return np.ldexp(each, -int(np.frexp(each.max())[1]))
+        scaled = np.ldexp(each, 2 * _BITS - int(np.frexp(each.max())[1]))
+        return np.maximum(np.rint(scaled), 1).astype(np.int64)
+
+
+def _sum(numbers: NDArray[np.int64]) -> int:
+    """Return the sum of numbers up to 2^40, which may be larger than 64 bits hold."""
+    return sum(int(numbers[at : at + _CHUNK].sum()) for at in range(0, len(numbers), _CHUNK))
+
+
+def _dot(left: NDArray[np.int64], right: NDArray[np.int64]) -> int:
+    """Return the sum of the products of numbers up to 2^40, exactly: half by half, chunk by chunk.
+
+    >>> _dot(np.array([2**40, 3]), np.array([2**40, 5])) == 2**80 + 15
+    True
+    """
+    total = 0
+    for at in range(0, len(left), _CHUNK):
+        one, other = left[at : at + _CHUNK], right[at : at + _CHUNK]
+        high, low = one >> _BITS, one & (2**_BITS - 1)
+        above, below = other >> _BITS, other & (2**_BITS - 1)
+        total += int(high @ above) << 2 * _BITS
+        total += (int(high @ below) + int(low @ above)) << _BITS
+        total += int(low @ below)
+    return total
