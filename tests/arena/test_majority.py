@@ -189,10 +189,10 @@ def test_a_cache_that_cannot_be_written_is_done_without(monkeypatch):
 
     plain = numba.njit
 
-    def njit(**options):
+    def njit(*functions, **options):
         if options.get("cache"):
             raise RuntimeError("cannot cache function: no locator available")
-        return plain(**options)
+        return plain(*functions, **options)
 
     monkeypatch.setattr(_compiled.numba, "njit", njit)
     assert _compiled.compiled(lambda x: x + 1)(1) == 2

@@ -1,5 +1,6 @@
 """Groups and weights: exact, in any order, and worth what they say."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -35,23 +36,61 @@ def test_groups_are_averaged_and_order_does_not_matter(table, random):
     assert risks[0] == risks[1]
 
 
+def scaled(weight):
+    """Weights as whole numbers, by other means than the library's."""
+    if len(set(weight)) == 1:
+        return [1] * len(weight)
+    power = Fraction(2) ** (40 - math.frexp(max(weight))[1])
+    return [max(1, round(Fraction(each) * power)) for each in weight]
+
+
+weights = st.one_of(st.floats(1e-3, 1e3), st.floats(1e-300, 1e300), st.integers(1, 5).map(float))
+
+
 @given(
-    st.lists(st.tuples(losses, st.floats(1e-3, 1e3)), min_size=1, max_size=30),
+    st.lists(st.tuples(losses, weights), min_size=1, max_size=30),
     st.randoms(use_true_random=False),
 )
-def test_weights(table, random):
+def test_weighted_risks_are_exact_and_order_does_not_matter(table, random):
+    for _ in range(2):
+        values, weight = map(list, zip(*table, strict=True))
+        whole = scaled(weight)
+        grouping = Grouping(weight=weight)
+        top = sum(w * round(v * 10**12) for v, w in zip(values, whole, strict=True))
+        assert grouping.risk(values) == float(Fraction(top, sum(whole) * 10**12))
+        worth = Fraction(sum(whole) ** 2, sum(w * w for w in whole))
+        assert grouping.effective_n == float(worth)
+        random.shuffle(table)
+
+
+@given(st.lists(st.tuples(losses, st.floats(1e-3, 1e3)), min_size=1, max_size=30))
+def test_rounding_weights_moves_little(table):
     values, weight = map(list, zip(*table, strict=True))
-    grouping = Grouping(weight=weight)
-    grouping_risk = grouping.risk(values)
     total = sum(map(Fraction, weight))
     exact = sum(Fraction(w) * Fraction(v) for v, w in table) / total
-    assert grouping.risk(values) == pytest.approx(float(exact), abs=1e-12)
+    grouping = Grouping(weight=weight)
+    # Each weight by half of 2^-39 of the largest at most, losses by half of a unit.
+    assert abs(Fraction(grouping.risk(values)) - exact) <= len(table) * 2.0**-40 + 1e-12
     worth = float(total**2 / sum(Fraction(w) ** 2 for w in weight))
-    assert grouping.effective_n == pytest.approx(worth)
-    random.shuffle(table)
-    values, weight = map(list, zip(*table, strict=True))
-    assert Grouping(weight=weight).risk(values) == grouping_risk
-    assert Grouping(weight=weight).effective_n == grouping.effective_n
+    assert grouping.effective_n == pytest.approx(worth, rel=1e-9)
+
+
+def test_a_million_weights_do_not_overflow():
+    weight = np.full(5_000_000, 1.0)  # past one chunk
+    weight[-1] = 1 - 2**-30
+    grouping = Grouping(weight=weight)
+    whole = 4_999_999 * 2**39 + (2**39 - 2**9)
+    losses = np.ones(5_000_000)
+    assert grouping.risk(losses) == 1.0
+    losses[-1] = 0
+    assert grouping.risk(losses) == float(Fraction(4_999_999 * 2**39, whole))
+    squares = 4_999_999 * 2**78 + (2**39 - 2**9) ** 2
+    assert grouping.effective_n == float(Fraction(whole**2, squares))
+
+
+def test_no_weight_is_too_small_to_count():
+    grouping = Grouping(weight=[1e300, 1e-300])
+    assert grouping.risk([0.0, 1.0]) == 1 / (round(math.frexp(1e300)[0] * 2**40) + 1)
 
 
 def test_equal_weights_are_no_weights():

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ladderboard.bounds._digits import confidence, down, up
+from ladderboard.errors import InvalidState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["AS_PRINTED", "NONE", "Certificate"]
 
@@ -99,6 +103,27 @@ class Certificate:
         }
         return {name: _plain(value) for name, value in written.items()}
 
+    @classmethod
+    def read(cls, described: Mapping[str, Any]) -> Certificate:
+        """Return the certificate that ``describe`` wrote, ends at infinity included."""
+        try:
+            nats = described["nats"]
+            return cls(
+                low=_end(described["low"], -math.inf),
+                high=_end(described["high"], math.inf),
+                generalisation=_ends(described["generalisation"], math.inf),
+                sample=_ends(described["sample"], -math.inf),
+                beta=float(described["beta"]),
+                nats=None if nats is None else float(nats),
+                differences=bool(described["differences"]),
+                span=_ends(described["span"], -math.inf),
+                known=_ends(described["known"], -math.inf),
+                theorem=str(described["theorem"]),
+                assumptions=tuple(map(str, described["assumptions"])),
+            )
+        except (KeyError, TypeError, ValueError):
+            raise InvalidState("This is not what a certificate's describe returned.") from None
+
     def __str__(self) -> str:
         lines = [self._first()]
         if self.vacuous:
@@ -135,3 +160,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _end(written: Any, otherwise: float) -> float:
+    return otherwise if written is None else float(written)
+
+
+def _ends(written: Any, first: float) -> tuple[float, float]:
+    low, high = written
+    return _end(low, first), _end(high, math.inf)

@@ -40,7 +40,8 @@ def certificate(  # noqa: PLR0917 - the public contract
     released: float | None = None,
     *,
     asked: int | None = None,
-    ladders: int = 1,
+    ladders: int | None = 1,
+    opened: int | None = None,
     private: bool = False,
     risk: float | None = None,
     risk_range: tuple[float, float] = (0, 1),
@@ -66,7 +67,10 @@ def certificate(  # noqa: PLR0917 - the public contract
     asked
         How many questions were asked so far; all of them if left out.
     ladders
-        How many ladders (teams) there are.
+        How many ladders (teams) there are; None if that is not known beforehand (then give
+        ``opened``).
+    opened
+        How many ladders were started so far.
     private
         Whether teams see nothing of each other's releases. Then everything else given is about one
         of them.
@@ -89,7 +93,10 @@ def certificate(  # noqa: PLR0917 - the public contract
     setup = Setup(read_count("n", n), *_settings.interval("risk_range", risk_range, within=WIDEST))
     beta = read_beta(beta)
     questions, asked = _read_asked(questions, asked)
-    ladders = read_count("ladders", ladders)
+    if ladders is None:
+        ladders, weight = _read_opened(opened, private=private)
+    else:
+        ladders, weight = read_count("ladders", ladders), 1.0
     if not isinstance(private, bool | np.bool_):
         raise InvalidSetting(f"private must be True or False; got {_settings.shown(private)}.")
     if not isinstance(mechanism, Mechanism):
@@ -107,14 +114,20 @@ def certificate(  # noqa: PLR0917 - the public contract
         risk = _settings.number("risk", risk, at_least=setup.low, at_most=setup.high)
     if transcript is None:
         return uncounted(
-            mechanism, setup, questions, beta, ladders=ladders, released=released, risk=risk
+            mechanism,
+            setup,
+            questions,
+            beta * weight,
+            ladders=ladders,
+            released=released,
+            risk=risk,
         )
     seen_by_all = 1 if private else ladders
     _check_ladders(history, seen_by_all, private=bool(private))
     _check(transcript, history, setup, seen_by_all, released)
     _check_close(transcript, setup, released, risk)
     # Where teams are private each has a certificate of its own, and beta is shared among them.
-    share = beta / ladders if private else beta
+    share = beta * weight / (ladders if private else 1)
     noisy = transcript.sample.noisy
     if noisy:
         share /= 2  # half to the noise, half to the counting
@@ -174,6 +187,18 @@ def _read_asked(questions: Any, asked: Any) -> tuple[int | None, int]:
     if asked is None:
         return questions, questions
     return questions, _settings.whole("asked", asked, at_least=1, at_most=questions)
+
+
+def _read_opened(opened: Any, *, private: bool) -> tuple[int, float]:
+    """Return how many ladders were started, and the share of beta for just so many."""
+    if private:
+        raise InvalidSetting("With private=True ladders must be known beforehand.")
+    if opened is None:
+        raise InvalidSetting(
+            "Where ladders is None, opened must say how many were started; try opened=2."
+        )
+    opened = read_count("opened", opened)
+    return opened, 0.9 if opened == 1 else 0.1 / (opened * (opened - 1))
 
 
 def _check_ladders(history: History, ladders: int, *, private: bool) -> None:

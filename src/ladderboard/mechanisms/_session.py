@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from ladderboard.mechanisms._mechanism import Mechanism
+    from ladderboard.tape import Draws
 
 __all__ = ["Session"]
 
@@ -50,6 +51,7 @@ class Session:
 
     __slots__ = (
         "_closed",
+        "_draws",
         "_ladder",
         "_laws",
         "_mechanism",
@@ -78,6 +80,7 @@ class Session:
         self._state = state
         self._question = question
         self._closed = closed
+        self._draws: Draws = ()
 
     @classmethod
     def start(
@@ -155,11 +158,23 @@ class Session:
             "n": self._setup.n,
             "risk_range": [self._setup.low, self._setup.high],
             "ladder": self._ladder,
+            "tape": self._tape.fingerprint if self._laws else None,
+            **self.progress,
+        }
+
+    @property
+    def progress(self) -> dict[str, Any]:
+        """The part of ``state`` that moves with questions; the rest stays as it was."""
+        return {
             "question": self._question,
             "closed": self._closed,
-            "tape": self._tape.fingerprint if self._laws else None,
             "state": self._mechanism.freeze(self._state),
         }
+
+    @property
+    def draws(self) -> Draws:
+        """Every number drawn for the last question asked by ``ask``. Secret."""
+        return self._draws
 
     @property
     def mechanism(self) -> Mechanism:
@@ -220,6 +235,7 @@ class Session:
         state, value, score, improved = mechanism.advance(self._setup, self._state, seen, draws)
         self._state = state
         self._question = question
+        self._draws = draws
         return Release(value, score, improved, question)
 
     def ask_many(self, risks: ArrayLike, *, training: ArrayLike | None = None) -> Releases:

@@ -63,7 +63,7 @@ class DiscreteLaplace(Law):
         """Draw exactly."""
         if self.scale == 0:
             return 0
-        return _samplers.discrete_laplace(stream, *Fraction(self.scale).as_integer_ratio())
+        return _samplers.discrete_laplace(stream, *self.scale.as_integer_ratio())
 
     def simulate(self, rng: np.random.Generator, count: int) -> np.ndarray[Any, Any]:
         """Draw as the difference of two geometric numbers, floor(scale x exponential)."""
@@ -84,7 +84,7 @@ class DiscreteGaussian(Law):
         """Draw exactly."""
         if self.sd == 0:
             return 0
-        return _samplers.discrete_gaussian(stream, *Fraction(self.sd).as_integer_ratio())
+        return _samplers.discrete_gaussian(stream, *self.sd.as_integer_ratio())
 
     def simulate(self, rng: np.random.Generator, count: int) -> np.ndarray[Any, Any]:
         """Round a normal number; narrow laws, where rounding would show, invert their sum."""

@@ -66,6 +66,13 @@ class Stream:
         count = (bits + 7) >> 3
         mask = (1 << bits) - 1
         while True:
-            drawn = int.from_bytes(self.take(count), "big") & mask
+            start = self._at
+            end = start + count
+            if end <= len(self._buffer):  # as take does, without the call
+                taken = self._buffer[start:end]
+                self._at = end
+            else:
+                taken = self.take(count)
+            drawn = int.from_bytes(taken, "big") & mask
             if drawn < bound:
                 return drawn
