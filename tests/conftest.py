@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
+
 import pytest
 from hypothesis import settings
 
@@ -27,3 +30,26 @@ class ScriptedTape(Tape):
 def scripted():
     """Make a tape from a list of rows."""
     return ScriptedTape
+
+
+def _server_class():
+    """Tests are no package: the helper is loaded by its path."""
+    place = Path(__file__).with_name("_postgres.py")
+    spec = importlib.util.spec_from_file_location("_ladderboard_test_postgres", place)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.Server
+
+
+@pytest.fixture(scope="session")
+def postgres_server():
+    """Return the class of PostgreSQL servers, to start one with settings of its own."""
+    return _server_class()
+
+
+@pytest.fixture(scope="session")
+def postgres(postgres_server):
+    """Run one PostgreSQL server for all tests of this process; the data stay in it till the end."""
+    server = postgres_server()
+    yield server
+    server.stop()

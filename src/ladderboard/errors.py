@@ -11,8 +11,13 @@
     │   ├── InvalidPredictions         predictions cannot be scored, whatever the labels are
     │   ├── InvalidRisk                a risk, or a vector of losses, outside its range
     │   └── InvalidState               a saved state does not belong here
+    │       └── WrongKey               a key file is needed, or not, or is another one
     ├── BrokenLoss                     a custom loss returned something that is not a loss
     ├── BrokenMechanism                a mechanism said something that is not a value
+    ├── BrokenLedger                   a ledger is not as it was written
+    ├── StorageFailed                  a database could not do what it must
+    ├── OldCopy                        a ledger is behind its mark: an old copy was put back
+    ├── GuardUnreachable               a served guard that does not answer, or lets nobody in
     ├── BudgetSpent                    no question is left
     ├── SessionClosed                  the session was closed; it answers no more
     ├── GameFailed                     a mechanism or an analyst broke down in a game
@@ -28,10 +33,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 __all__ = [
+    "BrokenLedger",
     "BrokenLoss",
     "BrokenMechanism",
     "BudgetSpent",
     "GameFailed",
+    "GuardUnreachable",
     "InvalidInput",
     "InvalidLabels",
     "InvalidPredictions",
@@ -41,9 +48,12 @@ __all__ = [
     "LadderboardError",
     "MissingDependency",
     "NoPerExampleLoss",
+    "OldCopy",
     "OutsideTheorem",
     "SessionClosed",
+    "StorageFailed",
     "WorkersLost",
+    "WrongKey",
 ]
 
 
@@ -125,12 +135,49 @@ class InvalidState(InvalidInput):
     """A saved state is damaged, or belongs to another mechanism, tape or version."""
 
 
+class WrongKey(InvalidState):
+    """The secret side needs a key file, needs none, or was closed with another one."""
+
+
 class BrokenLoss(LadderboardError):
     """A custom loss returned something that is not one number in [0, 1] for every example."""
 
 
 class BrokenMechanism(LadderboardError):
     """A mechanism said something that is not a finite number where it should tell a value."""
+
+
+class BrokenLedger(LadderboardError):
+    """A ledger is not as it was written; the message names the first entry that differs."""
+
+
+class StorageFailed(LadderboardError):
+    """A database could not do what it must; nothing was released.
+
+    ``uncertain`` says that a commit was sent and no answer came: it may stand, or not.
+    """
+
+    def __init__(self, message: str, *, uncertain: bool = False) -> None:
+        super().__init__(message)
+        self.uncertain = uncertain
+
+
+class OldCopy(LadderboardError):
+    """A ledger is behind its mark: an old copy was put back, and questions asked since are lost.
+
+    ``least`` is how many questions are known to be missing.
+    """
+
+    def __init__(self, message: str, *, least: int = 0) -> None:
+        super().__init__(message)
+        self.least = least
+
+
+class GuardUnreachable(LadderboardError):
+    """A served guard does not answer, or does not let you in; the message says which.
+
+    Asking again is safe: the same predictions never cost twice.
+    """
 
 
 class BudgetSpent(LadderboardError):

@@ -1,0 +1,71 @@
+"""Appends to a ledger's file, against bare commits of one row on the same disk."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from _yardstick import least_times, say
+from ladderboard.ledger import At, Row, SqliteStorage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+COMMITS = 50
+
+
+def bare(database: sqlite3.Connection) -> Callable[[], None]:
+    """Commit one row at a time, with the settings that a ledger needs."""
+    database.execute("PRAGMA journal_mode = WAL")
+    database.execute("PRAGMA synchronous = FULL")
+    database.execute("CREATE TABLE t (a)")
+
+    def run() -> None:
+        for _ in range(COMMITS):
+            database.execute("INSERT INTO t VALUES (?)", (bytes(300),))
+
+    return run
+
+
+def appends(storage: SqliteStorage) -> Callable[[], None]:
+    """Do what a question does: look for its mark, read where things stand, write it all."""
+    with storage.add_book("b") as book:
+        start = At(1, bytes(32), 0, 0, 0, 1, 0, 0, closed=False)
+        book.append(Row(0, "opened", bytes(600), bytes(32)), start)
+        book.add_ladder(0, "", bytes(256))
+
+    def run() -> None:
+        for _ in range(COMMITS):
+            with storage.writing("b") as book:
+                at = book.at()
+                mark = hashlib.sha256(b"%d" % at.entries).digest()
+                book.find(mark)
+                book.state(0)
+                row = Row(at.entries, "question", bytes(500), mark, 0, at.entries, "asker")
+                now = at._replace(entries=at.entries + 1, head=mark, asked=at.asked + 1)
+                book.append(row, now, bytes(512))
+                book.mark(mark, at.entries)
+                book.set_state(0, mark * 8)
+
+    return run
+
+
+def main() -> None:
+    """Print how many appends there are to a bare commit."""
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as name:
+        folder = Path(name)
+        with (
+            closing(sqlite3.connect(folder / "bare.db", isolation_level=None)) as database,
+            SqliteStorage(folder / "guard.db", create=True) as storage,
+        ):
+            one, ours = least_times(bare(database), appends(storage), rounds=60)
+    detail = f"{COMMITS / ours:,.0f} a second; bare commits {COMMITS / one:,.0f}"
+    say("storage: appends to bare commits, SQLite", one / ours, ">= 0.7", detail=detail)
+
+
+if __name__ == "__main__":
+    main()

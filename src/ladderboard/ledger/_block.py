@@ -1,0 +1,135 @@
+"""A block: one transaction on one book, from ``with`` to its end."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Self
+
+from ladderboard.errors import InvalidState
+from ladderboard.ledger._sql import SqlReading, SqlWriting
+from ladderboard.ledger._storage import Reading, Storage, Writing
+from ladderboard.ledger._values import text
+
+if TYPE_CHECKING:
+    from ladderboard.ledger._link import Link
+    from ladderboard.ledger._pool import Pool
+
+__all__ = ["SqlStorage"]
+
+_ADD = "INSERT INTO main.book (name) VALUES (?) ON CONFLICT DO NOTHING"
+_BOOKS = "SELECT name FROM main.book ORDER BY id"
+
+
+class _ReadingBlock(AbstractContextManager[Reading]):
+    """A view that is undone at its end; a class, as a generator costs more than a statement."""
+
+    def __init__(self, pool: Pool, book: str) -> None:
+        self._pool = pool
+        self._book = text(book)
+
+    def __enter__(self) -> Reading:
+        self._link = link = self._pool.take()
+        try:
+            link.begin(write=False)
+            self._view = view = SqlReading(link, _find(link, self._book, write=False))
+            view.at()  # the view is of now, not of when it is first looked at
+        except BaseException:
+            link.undo()
+            self._pool.give(link)
+            raise
+        return view
+
+    def __exit__(self, *_: object) -> None:
+        self._view.end()
+        self._link.undo()
+        self._pool.give(self._link)
+
+
+class _WritingBlock(AbstractContextManager[Writing]):
+    """A view that is committed at its end, or undone if that is an exception."""
+
+    def __init__(self, pool: Pool, book: str, *, add: bool = False) -> None:
+        self._pool = pool
+        self._book = text(book)
+        self._add = add
+
+    def __enter__(self) -> Writing:
+        pool, book = self._pool, self._book
+        self._turns = pool.turns  # those of this process, even if the block ends in a forked one
+        self._turns.enter(book)
+        try:
+            self._link = link = pool.take()
+        except BaseException:
+            self._turns.leave(book)
+            raise
+        try:
+            link.begin(write=True)
+            if self._add and not link.change(_ADD, (book,)):
+                raise InvalidState(f"There is a book {book!r:.80} already.")
+            number = _find(link, book, write=True, fresh=self._add)
+        except BaseException:
+            self._leave(undo=True)
+            raise
+        self._view = SqlWriting(link, number)
+        return self._view
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._view.end()
+        try:
+            if kind is None:
+                self._link.commit()
+        except BaseException:
+            self._leave(undo=True)
+            raise
+        self._leave(undo=kind is not None)
+
+    def _leave(self, *, undo: bool) -> None:
+        if undo:
+            self._link.undo()
+        self._pool.give(self._link)
+        self._turns.leave(self._book)
+
+
+def _find(link: Link, book: str, *, write: bool, fresh: bool = False) -> int:
+    number = link.book(book, write=write, fresh=fresh)
+    if number is None:
+        raise InvalidState(f"There is no book {book!r:.80} here.")
+    return number
+
+
+class SqlStorage(Storage):
+    """A storage in a database that speaks SQL."""
+
+    _pool: Pool
+
+    def books(self) -> list[str]:
+        """Return the ids of all books."""
+        link = self._pool.take()
+        try:
+            link.begin(write=False)
+            return [row[0] for row in link.run(_BOOKS)]
+        finally:
+            link.undo()
+            self._pool.give(link)
+
+    def add_book(self, book: str) -> AbstractContextManager[Writing]:
+        """Add a book; it is there when the block ends."""
+        return _WritingBlock(self._pool, book, add=True)
+
+    def reading(self, book: str) -> AbstractContextManager[Reading]:
+        """Read a book, as it stands now."""
+        return _ReadingBlock(self._pool, book)
+
+    def writing(self, book: str) -> AbstractContextManager[Writing]:
+        """Change a book; others who want to wait."""
+        return _WritingBlock(self._pool, book)
+
+    def close(self) -> None:
+        """Let go of the database; the next use takes hold of it again."""
+        self._pool.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,80 @@
+"""An entry of the ledger: the very bytes that were hashed, and what they say."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from ladderboard.errors import BrokenLedger
+
+__all__ = ["FORMAT", "NOTHING", "Entry"]
+
+FORMAT = 1
+NOTHING = bytes(32)  # what the first entry calls its predecessor
+_PREFIX = b"ladderboard:1:entry\n"
+_WRITER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+_COMMON = ("format", "book", "number", "kind", "time", "previous")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry, as its bytes; everything else is read from them.
+
+    The bytes are ASCII JSON. They are kept and hashed as they were written, so nobody has to agree
+    on how to write JSON, only on how to read it.
+    """
+
+    form: bytes
+
+    @classmethod
+    def make(
+        cls, *, book: str, number: int, kind: str, time: int, previous: bytes, **more: Any
+    ) -> Entry:
+        """Write an entry; ``more`` are the fields of its kind."""
+        fields = {
+            "format": FORMAT,
+            "book": book,
+            "number": number,
+            "kind": kind,
+            "time": time,
+            "previous": previous.hex(),
+            **more,
+        }
+        return cls(_WRITER.encode(fields).encode("ascii"))
+
+    @property
+    def hash(self) -> bytes:
+        """The SHA-256 of the bytes, with their length before them."""
+        return hashlib.sha256(_PREFIX + struct.pack(">Q", len(self.form)) + self.form).digest()
+
+    def read(self) -> dict[str, Any]:
+        """Return the fields, or raise ``BrokenLedger`` where the bytes are no entry."""
+        try:
+            fields = json.loads(
+                self.form.decode("ascii"), object_pairs_hook=_once, parse_constant=_not_json
+            )
+            if type(fields) is not dict or any(name not in fields for name in _COMMON):
+                raise ValueError("fields are missing")
+        except (RecursionError, ValueError):
+            raise BrokenLedger("An entry of the ledger cannot be read; it was damaged.") from None
+        if fields["format"] != FORMAT:
+            raise BrokenLedger(
+                f"An entry has format {fields['format']!r:.20}; this version reads {FORMAT}."
+            )
+        return fields
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse a field that is written twice: readers would not agree on it."""
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise ValueError("a field is written twice")
+    return fields
+
+
+def _not_json(name: str) -> None:
+    """Refuse NaN and infinities, which Python reads and JSON does not know."""
+    raise ValueError(f"{name} is no JSON")

@@ -1,0 +1,86 @@
+"""A book's ladders: sessions that live in its storage."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ladderboard.errors import InvalidSetting
+from ladderboard.ledger._state import pad_state, read_state, unpad_state, write_state
+
+if TYPE_CHECKING:
+    from ladderboard.ledger._seal import Seal
+    from ladderboard.ledger._storage import Reading, Writing
+    from ladderboard.mechanisms import Mechanism, Session
+    from ladderboard.tape import Tape
+
+__all__ = ["Ladders"]
+
+
+class Ladders:
+    """Sessions of one mechanism on one tape, as a storage keeps them."""
+
+    def __init__(self, mechanism: Mechanism, n: int, tape: Tape, seal: Seal) -> None:
+        self._mechanism, self._n, self._tape, self._seal = mechanism, n, tape, seal
+        self._still = self.start(0).state
+        # The session of the last question on each ladder, with the state it was stored in.
+        self._at_hand: dict[int, tuple[bytes, bytes, Session]] = {}
+
+    @property
+    def replay(self) -> bool:
+        """Whether a question can be asked again from its risk alone."""
+        return self._mechanism.needs == "risk"
+
+    def start(self, ladder: int) -> Session:
+        """Return a session on a new ladder."""
+        return self._mechanism.start(n=self._n, tape=self._tape, ladder=ladder)
+
+    def add(self, book: Writing, ladder: int, name: str) -> None:
+        """Store a new ladder."""
+        book.add_ladder(ladder, name, self._close(ladder, write_state(self.start(ladder))))
+
+    def form(self, book: Reading, ladder: int) -> bytes:
+        """Return the form of the state in which a ladder is."""
+        return self._form(self._stored(book, ladder), ladder)
+
+    def resume(self, book: Reading, ladder: int) -> Session:
+        """Return a session of one's own, in the state in which a ladder is."""
+        return self._resume(self.form(book, ladder), ladder)
+
+    def take(self, book: Writing, ladder: int) -> tuple[bytes, Session]:
+        """Return the form of a ladder's state and a session in it, to be moved by a writer.
+
+        It is the one at hand if it is still in that state. It is not at hand any more: what it
+        moves to may not be committed. Writers come one by one, so nobody else moves it meanwhile.
+        """
+        stored = self._stored(book, ladder)
+        held = self._at_hand.pop(ladder, None)
+        if held is not None and held[0] == stored:
+            return held[1], held[2]
+        form = self._form(stored, ladder)
+        return form, self._resume(form, ladder)
+
+    def put(self, book: Writing, ladder: int, form: bytes, session: Session) -> None:
+        """Store the state to which a session was moved, and keep it at hand."""
+        stored = self._close(ladder, form)
+        book.set_state(ladder, stored)
+        self._at_hand[ladder] = (stored, form, session)
+
+    def _close(self, ladder: int, form: bytes) -> bytes:
+        """Return a state as it is stored: of one size, whether a leader's losses are in it or not.
+
+        Otherwise the size would tell of a change that nobody should see.
+        """
+        return self._seal.close(f"state {ladder}", pad_state(form, 0 if self.replay else self._n))
+
+    def _stored(self, book: Reading, ladder: int) -> bytes:
+        stored = book.state(ladder)
+        if stored is None:
+            raise InvalidSetting("There is no such ladder.")
+        return stored
+
+    def _form(self, stored: bytes, ladder: int) -> bytes:
+        return unpad_state(self._seal.open(f"state {ladder}", stored))
+
+    def _resume(self, form: bytes, ladder: int) -> Session:
+        state = {**self._still, **read_state(form), "ladder": ladder}
+        return self._mechanism.resume(state, self._tape)

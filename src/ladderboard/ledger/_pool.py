@@ -1,0 +1,213 @@
+"""Links that are open, and what becomes of them when the process forks."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from contextlib import suppress
+from itertools import count
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ladderboard.ledger._link import Link
+    from ladderboard.ledger._turns import Turns
+
+__all__ = ["Pool"]
+
+
+_CALM = 5.0  # seconds that a fork waits for the blocks of other threads to end
+
+
+class Pool:
+    """The links of one storage in one process: as many as there are blocks at once.
+
+    A block has a link to itself, so threads never share one, and a block inside another's loop on
+    the same thread has its own view. ``turns`` are those of the process's writers.
+
+    A child process uses no link of its parent's. It does not close any either, and cannot always
+    just leave them alone: SQLite remembers per process who holds which lock on a file, and a child
+    would remember locks that it does not have. Where that is so there is a ``spoil``, which gives
+    the database up in a child, and a fork waits for the blocks of other threads and closes all
+    links first. So a link counts as open from before it is opened until after it is closed.
+
+    One lock is around the books that are kept here, and a fork holds it: what it sees is what the
+    child gets. It is never held while a link is opened or closed, except by a fork.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], Link],
+        turns: Callable[[], Turns],
+        *,
+        spoil: Callable[[], None] | None = None,
+    ) -> None:
+        self._make = make
+        self._make_turns = turns
+        self._spoil = spoil
+        self._reset()
+        number = next(_NUMBERS)
+        _POOLS[number] = weakref.ref(self, lambda _: _POOLS.pop(number, None))
+
+    def _reset(self) -> None:
+        self._all: set[Link] = set()
+        self._free: list[Link] = []
+        self._opening: list[int] = []  # threads that open a link
+        self._forking: list[int] = []  # threads that fork, or are about to
+        self._lock = threading.RLock()  # a signal's handler may come back here
+        self._changed = threading.Condition(self._lock)  # told only while someone forks
+        self.turns = self._make_turns()
+
+    def take(self) -> Link:
+        """Return a link that nobody uses."""
+        me = threading.get_ident()
+        with self._lock:
+            if self._forking:
+                self._changed.wait_for(lambda: self._may_begin(me))
+            if self._free:
+                link = self._free.pop()
+                link.owner = me
+                return link
+            opening = self._opening
+            opening.append(me)
+        try:
+            link = self._make()
+            link.owner = me
+            with self._lock:
+                _OPEN.add(link)
+                self._all.add(link)
+        finally:
+            with self._lock:
+                opening.remove(me)
+                self._tell()
+        return link
+
+    def _may_begin(self, me: int) -> bool:
+        """Tell whether no fork is near, or one that is this thread's or waits for its block."""
+        return (
+            not self._forking or me in self._forking or any(link.owner == me for link in self._all)
+        )
+
+    def give(self, link: Link) -> None:
+        """Take a link back, or close it if it is broken or retired."""
+        with self._lock:
+            if link in self._all and not link.broken and not link.retired:
+                link.owner = 0
+                self._free.append(link)
+                self._tell()
+                return
+        self._end(link)  # also one of the process that this one was forked from, which is shut
+
+    def close(self) -> None:
+        """Close all links that are not in use; the others when their blocks end."""
+        with self._lock:
+            for link in self._all:
+                link.retired = True
+        while (idle := self._take_retired()) is not None:
+            self._end(idle)
+
+    def _take_retired(self) -> Link | None:
+        with self._lock:
+            for at, link in enumerate(self._free):
+                if link.retired:
+                    link.owner = threading.get_ident()
+                    return self._free.pop(at)
+        return None
+
+    def _end(self, link: Link) -> None:
+        """Close a link, then forget it: a fork in between must know of it."""
+        link.close()
+        with self._lock:
+            self._all.discard(link)
+            _OPEN.discard(link)
+            self._tell()
+
+    def _tell(self) -> None:
+        if self._forking:
+            self._changed.notify_all()
+
+    def __del__(self) -> None:
+        """Close what nobody has closed, before the driver complains."""
+        with suppress(Exception):
+            self.close()
+
+    def before_fork(self, deadline: float) -> None:
+        """Let nothing begin; wait for what other threads have begun; close what is idle."""
+        if self._spoil is None:
+            return
+        me = threading.get_ident()
+        self._lock.acquire()  # until after the fork
+        self._forking.append(me)
+        self._changed.wait_for(lambda: self._is_calm(me), max(deadline - time.monotonic(), 0))
+        while self._free:
+            link = self._free.pop()
+            link.owner = me
+            self._end(link)
+
+    def _is_calm(self, me: int) -> bool:
+        """Tell whether no other thread uses, opens or closes a link."""
+        return all(link.owner in {0, me} for link in self._all) and all(
+            thread == me for thread in self._opening
+        )
+
+    def after_fork(self) -> None:
+        """Go on as before, in the parent."""
+        me = threading.get_ident()
+        if me in self._forking:
+            self._forking.remove(me)
+            self._changed.notify_all()
+            self._lock.release()
+
+    def in_child(self) -> None:
+        """Start anew, without touching what the parent uses."""
+        if self._opening and self._spoil is not None:
+            self._spoil()
+        self._reset()
+
+
+class _Forks(threading.local):
+    """The forks that a thread is in, usually one: pools that must live until it is over."""
+
+    def __init__(self) -> None:
+        self.pools: list[list[Pool]] = []
+
+
+_NUMBERS = count()
+_POOLS: dict[int, weakref.ref[Pool]] = {}  # oldest first, so that two forks lock in one order
+_OPEN: set[Link] = set()  # a pool that is garbage may still have some, and nobody finds it
+_FORKS = _Forks()
+
+
+def _pools() -> list[Pool]:
+    found = [ref() for ref in list(_POOLS.values())]  # at once: other threads make more
+    return [pool for pool in found if pool is not None]
+
+
+def _before() -> None:
+    deadline = time.monotonic() + _CALM
+    pools = _pools()
+    _FORKS.pools.append(pools)
+    for pool in pools:
+        pool.before_fork(deadline)
+
+
+def _after() -> None:
+    if _FORKS.pools:
+        for pool in _FORKS.pools.pop():
+            pool.after_fork()
+
+
+def _in_child() -> None:
+    for link in _OPEN:
+        link.abandon()
+    _OPEN.clear()
+    held = _FORKS.pools.pop() if _FORKS.pools else []
+    for pool in {*held, *_pools()}:
+        pool.in_child()
+
+
+if hasattr(os, "register_at_fork"):  # where processes fork at all
+    os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_in_child)

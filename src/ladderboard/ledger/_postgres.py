@@ -1,0 +1,142 @@
+"""A storage in a PostgreSQL database."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ladderboard.errors import InvalidSetting, InvalidState
+from ladderboard.ledger._block import SqlStorage
+from ladderboard.ledger._migrate import build, latest, lift, refuse_unknown
+from ladderboard.ledger._pool import Pool
+from ladderboard.ledger._postgres_link import Address, PostgresLink
+from ladderboard.ledger._sql import NAMES
+from ladderboard.ledger._storage import COPY
+from ladderboard.ledger._turns import OneByBook
+
+if TYPE_CHECKING:
+    from ladderboard.ledger._link import Link
+
+__all__ = ["PostgresStorage"]
+
+_WORDS = {
+    "blob": "BYTEA",
+    "whole": "BIGINT",
+    "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+    "tail": "",
+}
+_TABLES = "SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = ?"
+_SCHEMA = "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = ?"
+_COPY = (
+    'CREATE TABLE "{to}".{name} (LIKE main.{name} INCLUDING ALL)',
+    'INSERT INTO "{to}".{name} OVERRIDING SYSTEM VALUE SELECT * FROM main.{name}',
+)
+_FLAG = (
+    'INSERT INTO "{to}".kept (book, name, value) SELECT id, ?, ? FROM "{to}".book '
+    "ON CONFLICT (book, name) DO UPDATE SET value = excluded.value"
+)
+# Numbers of books are not used again in the copy either.
+_GO_ON = (
+    "SELECT setval(pg_get_serial_sequence(?, 'id'), COALESCE(max(id), 1), max(id) IS NOT NULL) "
+    'FROM "{to}".book'
+)
+
+
+class PostgresStorage(SqlStorage):
+    """Books in a schema of a PostgreSQL database, for many processes and machines.
+
+    A book that is being changed is locked by its row. A server that may lose what it has
+    acknowledged is refused.
+
+    Parameters
+    ----------
+    url
+        ``postgresql://`` or ``postgresql+psycopg://user:password@host/name``.
+    create
+        Make the tables if they are missing; many processes may say so at once.
+    schema
+        Where the tables are.
+    """
+
+    def __init__(self, url: str, *, create: bool = False, schema: str = "ladderboard") -> None:
+        if not re.fullmatch(r"[a-z_][a-z0-9_]{0,39}", schema):
+            raise InvalidSetting(
+                f"A schema's name must be at most 40 letters a-z, digits and _, not {schema!r:.80}."
+            )
+        self._address = Address(url)
+        self._schema = schema
+        self._pool = Pool(partial(PostgresLink, self._address, schema), OneByBook)
+        try:
+            link = self._pool.take()
+            try:
+                self._prepare(link, create=create)
+            finally:
+                link.undo()
+                self._pool.give(link)
+        except BaseException:
+            self._pool.close()
+            raise
+
+    def __repr__(self) -> str:
+        return f"<PostgresStorage: {self._address!r}>"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Travel to another process as an address; whoever reads the bytes reads the password."""
+        return (_again, (self._address.url, self._schema))
+
+    def _prepare(self, link: Link, *, create: bool) -> None:
+        """Find the tables; make or migrate them under a lock, in one transaction."""
+        if self._format(link) == latest():
+            return
+        link.begin(write=True)
+        key = hashlib.sha256(f"ladderboard {self._schema}".encode()).digest()[:8]
+        link.run("SET LOCAL lock_timeout = '600s'")  # others may have much to copy
+        link.run("SELECT pg_advisory_xact_lock(?)", (int.from_bytes(key, signed=True),))
+        version = self._format(link)  # others may have been here first
+        if version is None:
+            if not create:
+                raise InvalidState(f"{self._address!r} holds no ledger in {self._schema!r}.")
+            self._create(link)
+        elif version < latest():
+            self._copy(link, f"{self._schema}_before_{version}")
+            lift(version, link.run, _WORDS)
+            link.run("UPDATE main.format SET version = ?", (latest(),))
+        link.commit()
+
+    def _format(self, link: Link) -> int | None:
+        """Return the format of the tables, or None where there are none at all."""
+        found = {row[0] for row in link.run(_TABLES, (self._schema,))}
+        if not found:
+            return None
+        if not {"format", *NAMES} <= found:
+            raise InvalidState(
+                f"The schema {self._schema!r} of {self._address!r} is not a ledger's."
+            )
+        rows = link.run("SELECT version FROM main.format")
+        if len(rows) != 1:
+            raise InvalidState(f"{self._address!r} is damaged: it does not say its format.")
+        refuse_unknown(rows[0][0], repr(self._address))
+        return int(rows[0][0])
+
+    def _create(self, link: Link) -> None:
+        if not link.run(_SCHEMA, (self._schema,)):
+            link.run(f'CREATE SCHEMA "{self._schema}"')
+        build(link.run, _WORDS)
+        link.run("CREATE TABLE main.format (version BIGINT NOT NULL)")
+        link.run("INSERT INTO main.format (version) VALUES (?)", (latest(),))
+
+    def _copy(self, link: Link, to: str) -> None:
+        """Copy all tables as they are; the books in the copy know that they are copies."""
+        link.run("LOCK TABLE main.book IN EXCLUSIVE MODE")  # no block that writes is open now
+        link.run(f'CREATE SCHEMA "{to}"')
+        for name in ("format", *NAMES):
+            for statement in _COPY:
+                link.run(statement.format(to=to, name=name))
+        link.run(_FLAG.format(to=to), (COPY, b"1"))
+        link.run(_GO_ON.format(to=to), (f"{to}.book",))
+
+
+def _again(url: str, schema: str) -> PostgresStorage:
+    return PostgresStorage(url, schema=schema)

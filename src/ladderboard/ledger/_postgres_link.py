@@ -1,0 +1,215 @@
+"""A connection to PostgreSQL."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from ladderboard.errors import InvalidSetting, InvalidState, MissingDependency, StorageFailed
+from ladderboard.ledger._link import Link
+from ladderboard.ledger._migrate import latest, refuse_unknown
+from ladderboard.ledger._turns import PATIENCE
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+__all__ = ["Address", "PostgresLink", "load_psycopg"]
+
+_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+# One message: a lock that is not had in time, or is kept by a client that fell silent, is let go.
+_WRITE = (
+    "BEGIN ISOLATION LEVEL READ COMMITTED; "
+    f"SET LOCAL lock_timeout = '{PATIENCE:.0f}s'; "
+    "SET LOCAL idle_in_transaction_session_timeout = '300s'"
+)
+# Asked with every lock, because a running server may be told otherwise.
+_SAFE = (
+    "current_setting('fsync'), current_setting('full_page_writes'), "
+    "current_setting('synchronous_commit')"
+)
+_LOCK = (
+    f"SELECT id, (SELECT version FROM main.format), {_SAFE} "  # noqa: S608 - our own words
+    "FROM main.book WHERE name = ? FOR UPDATE"
+)
+_NUMBER = "SELECT id FROM main.book WHERE name = ?"
+
+
+def load_psycopg() -> ModuleType:
+    """Return the driver, or say what to install."""
+    try:
+        import psycopg  # noqa: PLC0415 - optional
+    except ImportError:
+        raise MissingDependency("PostgreSQL needs psycopg; install ladderboard[server].") from None
+    return psycopg
+
+
+class Address:
+    """Where a database is, and what of that may be said."""
+
+    def __init__(self, url: str) -> None:
+        scheme, _, rest = url.partition("://")
+        if scheme not in {"postgresql", "postgresql+psycopg"}:
+            raise InvalidSetting(
+                "The address of a PostgreSQL database must look like "
+                "postgresql+psycopg://user@host/name."
+            )
+        self.url = f"postgresql://{rest}"
+        psycopg = load_psycopg()
+        try:
+            self._parts = psycopg.conninfo.conninfo_to_dict(self.url)
+        except psycopg.Error:  # whose words may quote the password
+            self._parts = {"port": "unreadable"}
+        if _torn(rest) or not str(self._parts.get("port", "1")).replace(",", "").isdigit():
+            raise InvalidSetting(
+                "The address of the PostgreSQL database cannot be read; special characters in "
+                "names and passwords are written as %XX."
+            )
+
+    def __repr__(self) -> str:
+        """Say it without the password."""
+        name, host = self._parts.get("dbname", ""), self._parts.get("host", "")
+        return f"the PostgreSQL database {name!r} at {host!r}"
+
+    def connect(self) -> Any:
+        """Open a connection."""
+        psycopg = load_psycopg()
+        patient = {} if "connect_timeout" in self._parts else {"connect_timeout": 15}
+        try:
+            return psycopg.connect(self.url, autocommit=True, client_encoding="UTF8", **patient)
+        except psycopg.Error as error:
+            raise StorageFailed(f"There is no way to {self!r}: {self.clean(error)}.") from None
+
+    def clean(self, error: Exception) -> str:
+        """Return the first line that a driver or a server said, without any password."""
+        diag = getattr(error, "diag", None)
+        said = (diag.message_primary if diag is not None else None) or str(error)
+        said = said.strip().partition("\n")[0].rstrip(".:")
+        for key in ("password", "sslpassword"):
+            if self._parts.get(key):
+                said = said.replace(str(self._parts[key]), "***")
+        return said
+
+
+def _torn(rest: str) -> bool:
+    """Tell whether a password with @, / or ? in it was taken apart, and half of it for a host."""
+    place, _, path = rest.partition("/")
+    user, _, query = place.partition("?")
+    return user.count("@") > 1 or "@" in query or "@" in path.partition("?")[0]
+
+
+class PostgresLink(Link):
+    """A connection whose statements name their schema."""
+
+    def __init__(self, address: Address, schema: str) -> None:
+        self._driver = load_psycopg()
+        self._address = address
+        self._prefix = f'"{schema}".'
+        self._words: dict[str, str] = {}
+        super().__init__(address.connect())
+        try:
+            settings = self.run(f"SELECT {_SAFE}, current_setting('server_encoding')")[0]
+            self._refuse_unsafe(settings)
+            if settings[3] != "UTF8":
+                raise StorageFailed(f"{address!r} must be encoded in UTF8, not {settings[3]}.")
+        except BaseException:
+            self._break()
+            raise
+
+    def _refuse_unsafe(self, settings: tuple[Any, ...]) -> None:
+        """Refuse a server that may forget what it has acknowledged.
+
+        ``local`` and ``remote_write`` are as good as ``on`` here: with all of them a commit waits
+        until this server's own log is on its disk. They differ in what they ask of a second server.
+        """
+        for name, value in zip(
+            ("fsync", "full_page_writes", "synchronous_commit"), settings, strict=False
+        ):
+            if value == "off":
+                raise StorageFailed(
+                    f"{self._address!r} runs with {name} = off, so it may lose what it has "
+                    "acknowledged; turn it on."
+                )
+
+    def _execute(self, statement: str, values: tuple[Any, ...]) -> Any:
+        words = self._words.get(statement)
+        if words is None:
+            words = statement.replace("main.", self._prefix).replace("?", "%s")
+            self._words[statement] = words
+        try:
+            # Bytes come as bytes; without values a statement may be several.
+            return self.connection.execute(words, values or None)
+        except self._driver.Error as error:
+            self._break()
+            raise self._failed(error) from None
+
+    def run(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """Run a statement and return its rows."""
+        cursor = self._execute(statement, values)
+        return cursor.fetchall() if cursor.description is not None else []
+
+    def change(self, statement: str, values: tuple[Any, ...] = ()) -> int:
+        """Run a statement and return how many rows it changed."""
+        count: int = self._execute(statement, values).rowcount
+        return count
+
+    def begin(self, *, write: bool) -> None:
+        """Begin a transaction; on a connection that died since, a new one is opened."""
+        try:
+            self._execute(_WRITE if write else _READ, ())
+        except StorageFailed:
+            self.connection, self.broken = self._address.connect(), False
+            self._execute(_WRITE if write else _READ, ())
+
+    def book(self, name: str, *, write: bool, fresh: bool = False) -> int | None:
+        """Return a book's number, and where it is to be changed, lock it."""
+        if not write:
+            rows = self.run(_NUMBER, (name,))
+            return rows[0][0] if rows else None
+        rows = self.run(_LOCK, (name,))
+        if not rows:
+            return None
+        number, version, *settings = rows[0]
+        self._refuse_unsafe(tuple(settings))
+        if version != latest():
+            refuse_unknown(version, repr(self._address))
+            raise InvalidState(f"{self._address!r} is in format {version} now; open it again.")
+        return int(number)
+
+    def commit(self) -> None:
+        """Commit; where no answer comes, nobody knows."""
+        try:
+            said = self.connection.execute("COMMIT").statusmessage
+        except self._driver.Error as error:
+            refused = error.diag.severity_nonlocalized == "ERROR" and error.sqlstate != "40003"
+            uncertain = self.connection.closed or not refused
+            self._break()
+            raise self._failed(error, uncertain=uncertain) from None
+        if said != "COMMIT":  # as after an error that was swallowed
+            self._break()
+            raise StorageFailed(f"{self._address!r} did not commit; nothing of the block stands.")
+
+    def undo(self) -> None:
+        """Undo what was done since the beginning."""
+        if self.broken:
+            return
+        try:
+            self.connection.execute("ROLLBACK")
+        except self._driver.Error:
+            self._break()
+
+    def close(self) -> None:
+        """Close the connection."""
+        with suppress(self._driver.Error):
+            self.connection.close()
+
+    def _break(self) -> None:
+        connection = self.connection
+        self.shut()
+        with suppress(self._driver.Error):
+            connection.close()
+
+    def _failed(self, error: Exception, *, uncertain: bool = False) -> StorageFailed:
+        said = self._address.clean(error)
+        if uncertain:
+            said += "; whether the last change stands is not known"
+        return StorageFailed(f"{self._address!r} cannot be used: {said}.", uncertain=uncertain)

@@ -1,0 +1,205 @@
+"""What the two databases share: the tables, and the statements on them.
+
+Statements are written for SQLite; ``main.`` and ``?`` are put in PostgreSQL's words by its link.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from ladderboard.errors import InvalidState
+from ladderboard.ledger._storage import START, At, Reading, Row, Writing
+from ladderboard.ledger._values import blob, text, whole, wholes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ladderboard.ledger._link import Link
+
+__all__ = ["NAMES", "TABLES", "SqlReading", "SqlWriting"]
+
+# Format 1, for good: what comes later is a step in _migrate.py. {blob}, {whole}, {serial} and
+# {tail} differ between the databases. An entry's place is its book's number and its own in one
+# whole number, so rows that are only ever appended cost one page each; where a book stands is
+# written with its last entry, so it costs no page of its own and cannot differ from the chain.
+TABLES = (
+    "CREATE TABLE main.book (id {serial}, name TEXT NOT NULL UNIQUE)",
+    """CREATE TABLE main.entry (
+        place {whole} PRIMARY KEY, kind TEXT NOT NULL, ladder {whole}, question {whole}, asker TEXT,
+        hash {blob} NOT NULL, time {whole} NOT NULL, asked {whole} NOT NULL,
+        changes {whole} NOT NULL, ladders {whole} NOT NULL, lost {whole} NOT NULL,
+        charged {whole} NOT NULL, closed {whole} NOT NULL, form {blob} NOT NULL)""",
+    "CREATE TABLE main.secret (place {whole} PRIMARY KEY, packed {blob} NOT NULL)",
+    """CREATE TABLE main.mark (
+        book {whole} NOT NULL, mark {blob} NOT NULL, number {whole} NOT NULL,
+        PRIMARY KEY (book, mark)){tail}""",
+    """CREATE TABLE main.ladder (
+        book {whole} NOT NULL, number {whole} NOT NULL, name TEXT NOT NULL, state {blob} NOT NULL,
+        PRIMARY KEY (book, number), UNIQUE (book, name)){tail}""",
+    """CREATE TABLE main.kept (
+        book {whole} NOT NULL, name TEXT NOT NULL, value {blob} NOT NULL,
+        PRIMARY KEY (book, name)){tail}""",
+)
+_Kind = TypeVar("_Kind", int, str, bytes)
+
+NAMES = ("book", "entry", "secret", "mark", "ladder", "kept")
+
+_ENTRIES = 2**40  # more than any book will have
+_PAGE = 500  # entries read at once
+
+_DAMAGED = "The database is damaged: it holds what was never written."
+_AT_TYPES = (int, bytes, *(int,) * 7)
+_AT = (
+    "SELECT place, hash, time, asked, changes, ladders, lost, charged, closed "
+    "FROM main.entry WHERE place >= ? AND place < ? ORDER BY place DESC LIMIT 1"
+)
+_FORMS = "SELECT place, form FROM main.entry WHERE place >= ? AND place < ? ORDER BY place LIMIT ?"
+_SECRET = "SELECT packed FROM main.secret WHERE place = ?"  # noqa: S105 - a statement
+_LADDERS = "SELECT name FROM main.ladder WHERE book = ? ORDER BY number"
+_STATE = "SELECT state FROM main.ladder WHERE book = ? AND number = ?"
+_FIND = "SELECT number FROM main.mark WHERE book = ? AND mark = ?"
+_KEPT = "SELECT value FROM main.kept WHERE book = ? AND name = ?"
+_APPEND = (
+    "INSERT INTO main.entry (place, kind, ladder, question, asker, hash, time, asked, changes, "
+    "ladders, lost, charged, closed, form) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_APPEND_SECRET = "INSERT INTO main.secret (place, packed) VALUES (?, ?)"  # noqa: S105 - a statement
+# What is taken must not break the transaction, which in PostgreSQL an error would.
+_MARK = "INSERT INTO main.mark (book, mark, number) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+_ADD_LADDER = (
+    "INSERT INTO main.ladder (book, number, name, state) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+)
+_SET_STATE = "UPDATE main.ladder SET state = ? WHERE book = ? AND number = ?"
+_KEEP = (
+    "INSERT INTO main.kept (book, name, value) VALUES (?, ?, ?) "
+    "ON CONFLICT (book, name) DO UPDATE SET value = excluded.value"
+)
+
+
+class SqlReading(Reading):
+    """A book in a transaction that somebody else begins and ends."""
+
+    def __init__(self, link: Link, book: int) -> None:
+        self._run: Callable[..., list[tuple[Any, ...]]] = link.run
+        self._change: Callable[..., int] = link.change
+        self._book = book
+        self._first = book * _ENTRIES
+        self._at: At | None = None
+
+    def end(self) -> None:
+        """End the view: statements after this would be in nobody's transaction."""
+        self._run = self._change = _ended
+        self._at = None
+
+    def _blob(self, statement: str, *values: Any) -> bytes | None:
+        rows = self._run(statement, values)
+        return _sound(rows[0][0], bytes) if rows else None
+
+    def at(self) -> At:
+        """Return where the book stands: what its last entry says."""
+        if self._at is None:
+            rows = self._run(_AT, (self._first, self._first + _ENTRIES))
+            self._at = self._read(rows[0]) if rows else START
+        return self._at
+
+    def _read(self, row: tuple[Any, ...]) -> At:
+        if tuple(map(type, row)) != _AT_TYPES:
+            raise InvalidState(_DAMAGED)
+        place, head, time, asked, changes, ladders, lost, charged, closed = row
+        entries = place - self._first + 1
+        return At(entries, head, time, asked, changes, ladders, lost, charged, closed != 0)
+
+    def entries(self, first: int = 0, last: int | None = None) -> Iterator[bytes]:
+        """Return the bytes of entries, a page at a time."""
+        place = self._first + max(first, 0)
+        end = self._first + (_ENTRIES if last is None else min(last, _ENTRIES))
+        while place < end:
+            rows = self._run(_FORMS, (place, end, _PAGE))
+            for _, form in rows:
+                yield _sound(form, bytes)
+            if len(rows) < _PAGE:
+                return
+            place = rows[-1][0] + 1
+
+    def secret(self, number: int) -> bytes | None:
+        """Return the secret side of an entry; beyond a book's own numbers are another's."""
+        if not 0 <= number < _ENTRIES:
+            return None
+        return self._blob(_SECRET, self._first + number)
+
+    def ladders(self) -> list[str]:
+        """Return the names of all ladders, in the order of their numbers."""
+        return [_sound(row[0], str) for row in self._run(_LADDERS, (self._book,))]
+
+    def state(self, ladder: int) -> bytes | None:
+        """Return a ladder's state."""
+        return self._blob(_STATE, self._book, whole(ladder))
+
+    def find(self, mark: bytes) -> int | None:
+        """Return the number of the entry that bears a mark."""
+        rows = self._run(_FIND, (self._book, blob(mark)))
+        return _sound(rows[0][0], int) if rows else None
+
+    def kept(self, name: str) -> bytes | None:
+        """Return what is kept under a name."""
+        return self._blob(_KEPT, self._book, text(name))
+
+
+class SqlWriting(SqlReading, Writing):
+    """A book that may be changed, in a transaction that somebody else begins and ends."""
+
+    def append(self, row: Row, at: At, secret: bytes | None = None) -> None:
+        """Append an entry; the number is the key, so that two can never share one."""
+        number, kind, form, head, ladder, question, asker = row
+        if number != self.at().entries or at.entries != number + 1 or at.head != head:
+            raise InvalidState(
+                f"Entry {number} cannot follow {self.at().entries} entries, or is not what the "
+                "book is said to end with."
+            )
+        place = self._first + number
+        counts = (*at[2:8], int(at.closed))
+        wholes(counts)
+        if ladder is not None:
+            whole(ladder)
+        if question is not None:
+            whole(question)
+        if asker is not None:
+            text(asker)
+        if secret is not None:
+            blob(secret)
+        values = (text(kind), ladder, question, asker, blob(head), *counts, blob(form))
+        self._change(_APPEND, (place, *values))
+        if secret is not None:
+            self._change(_APPEND_SECRET, (place, secret))
+        self._at = at
+
+    def mark(self, mark: bytes, number: int) -> None:
+        """Let an entry bear a mark."""
+        if not self._change(_MARK, (self._book, blob(mark), whole(number))):
+            raise InvalidState("This mark is borne by an entry already.")
+
+    def add_ladder(self, ladder: int, name: str, state: bytes) -> None:
+        """Add a ladder; a number or a name that is taken is refused."""
+        values = (self._book, whole(ladder), text(name), blob(state))
+        if not self._change(_ADD_LADDER, values):
+            raise InvalidState(f"There is a ladder {ladder} already, or one of this name.")
+
+    def set_state(self, ladder: int, state: bytes) -> None:
+        """Replace a ladder's state."""
+        if not self._change(_SET_STATE, (blob(state), self._book, whole(ladder))):
+            raise InvalidState(f"There is no ladder {ladder}.")
+
+    def keep(self, name: str, value: bytes) -> None:
+        """Keep something under a name."""
+        self._change(_KEEP, (self._book, text(name), blob(value)))
+
+
+def _ended(*_: object) -> NoReturn:
+    raise InvalidState("The block of this view has ended; begin another one.")
+
+
+def _sound(value: Any, kind: type[_Kind]) -> _Kind:
+    """Return what a database gave, if it is of the kind that was put in."""
+    if type(value) is not kind:
+        raise InvalidState(_DAMAGED)
+    return value

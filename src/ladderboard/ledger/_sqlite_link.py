@@ -1,0 +1,262 @@
+"""A connection to an SQLite file."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import suppress
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from ladderboard.errors import InvalidState, LadderboardError, StorageFailed
+from ladderboard.ledger._link import Link, keep_for_good
+from ladderboard.ledger._migrate import latest, refuse_unknown
+from ladderboard.ledger._turns import PATIENCE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["APPLICATION", "SqliteLink", "connect", "failed", "spoil"]
+
+APPLICATION = 0x4C424F41  # "LBOA", so that `file` and we know such a file
+
+_SETTINGS = (
+    "PRAGMA trusted_schema = OFF",  # a file from elsewhere runs nothing here
+    "PRAGMA synchronous = FULL",
+    "PRAGMA fullfsync = ON",  # where fsync alone does not reach the disk
+    "PRAGMA journal_size_limit = 67108864",
+)
+_NUMBER = "SELECT id FROM main.book WHERE name = ?"
+_GLANCE = 0.02  # seconds between two looks whether the file is still there; a look costs 10 us
+_LONG = 64 * 2**20  # bytes of a write-ahead log that readers have kept from being reused
+_COMMITS = 256  # between two looks at its length
+_SENTENCES = {
+    sqlite3.SQLITE_BUSY: "others have been writing for too long",
+    sqlite3.SQLITE_LOCKED: "others have been writing for too long",
+    sqlite3.SQLITE_READONLY: "it may only be read",
+    sqlite3.SQLITE_PERM: "it may not be opened by this user",
+    sqlite3.SQLITE_CANTOPEN: "it, or a file beside it, may not be opened or made",
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_IOERR: "the disk could not be read or written",
+    sqlite3.SQLITE_TOOBIG: "a value is too large",
+}
+_SPOILT: set[tuple[int, int]] = set()  # files whose locks this process is wrong about
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open a file that is there, whatever thread will use it."""
+    uri = f"file:{quote(os.fsencode(path))}?mode=rw"
+    return sqlite3.connect(
+        uri, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False
+    )
+
+
+def failed(error: sqlite3.Error, path: Path, *, uncertain: bool = False) -> LadderboardError:
+    """Return what to raise for an error of SQLite."""
+    code = getattr(error, "sqlite_errorcode", None)
+    primary = None if code is None else code & 0xFF
+    if primary == sqlite3.SQLITE_NOTADB and not uncertain:
+        return InvalidState(f"{path} is not a file of Ladderboard.")
+    if not uncertain and (primary == sqlite3.SQLITE_CORRUPT or "decode" in str(error)):
+        return InvalidState(f"{path} is damaged: SQLite cannot make sense of it.")
+    said = _SENTENCES.get(primary, str(error)) if primary is not None else str(error)
+    if primary in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}:
+        said = _in_the_way(path) or said
+    if uncertain:
+        said += "; whether the last change stands is not known"
+    return StorageFailed(f"{path} cannot be used: {said}.", uncertain=uncertain)
+
+
+def _in_the_way(path: Path) -> str | None:
+    """Return what is wrong with a file beside one that is in order itself; None if nothing is."""
+    if not _writable(path):
+        return None
+    log, memory = (path.with_name(path.name + end) for end in ("-wal", "-shm"))
+    if os.path.lexists(log) and not _writable(log):
+        return f"{log}, which belongs to it, may not be written by this user"
+    if os.path.lexists(memory) and not _writable(memory):  # holds nothing that is not in the log
+        return (
+            f"{memory} was left there and may not be written by this user; remove it while nobody "
+            "uses the file"
+        )
+    return None
+
+
+def _writable(path: Path) -> bool:
+    """Tell whether this is a file that we may write; to open it is not for us: see below."""
+    own = os.access in os.supports_effective_ids
+    return path.is_file() and os.access(path, os.R_OK | os.W_OK, effective_ids=own)
+
+
+def spoil(same: tuple[int, int]) -> None:
+    """Let no link to a file be made in this process any more."""
+    _SPOILT.add(same)
+
+
+class SqliteLink(Link):
+    """A connection in WAL mode with full synchronous commits.
+
+    Only SQLite opens the file, even to see what it is: whoever closes a file gives up all locks
+    that the process has on it, those of other connections too.
+    """
+
+    connection: sqlite3.Connection
+
+    def __init__(self, path: Path, same: tuple[int, int], numbers: dict[str, int]) -> None:
+        self._path = path
+        self._version = latest()
+        self._looked = monotonic()
+        self._same = same
+        self._refuse_replaced()
+        if same in _SPOILT:
+            raise StorageFailed(
+                f"{path} cannot be used in this process: it was forked inside a block that changes "
+                "or reads the file. Fork outside of blocks, or start processes with 'spawn'."
+            )
+        self._numbers = numbers  # of books; a number is never used again
+        self._commits = 0
+        try:
+            super().__init__(connect(path))
+            self._cursor = self.connection.cursor()  # one for all: to make one takes time
+        except sqlite3.Error as error:
+            raise failed(error, path) from None
+        try:
+            self._set_up()
+        except sqlite3.Error as error:
+            self.close()
+            raise failed(error, path) from None
+        except BaseException:
+            self.close()
+            raise
+        self._tidy()
+
+    def _set_up(self) -> None:
+        """Refuse a file that is not ours, before anything is written to it."""
+        if self.connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
+            raise InvalidState(f"{self._path} is not a file of Ladderboard.")
+        mode = self.connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+        if mode != "wal":
+            raise StorageFailed(
+                f"{self._path} cannot be used: its file system allows no shared memory."
+            )
+        for setting in _SETTINGS:
+            self.connection.execute(setting)
+
+    def run(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """Run a statement and return its rows."""
+        try:
+            return self._cursor.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            self._break()
+            raise failed(error, self._path) from None
+
+    def change(self, statement: str, values: tuple[Any, ...] = ()) -> int:
+        """Run a statement and return how many rows it changed."""
+        try:
+            return self._cursor.execute(statement, values).rowcount
+        except sqlite3.Error as error:
+            self._break()
+            raise failed(error, self._path) from None
+
+    def begin(self, *, write: bool) -> None:
+        """Begin a transaction, on the file that was opened and in the format it had."""
+        now = monotonic()
+        if now - self._looked > _GLANCE:
+            self._refuse_replaced()
+            self._looked = now
+        try:
+            if not write:
+                self._cursor.execute("BEGIN")
+                return
+            self._cursor.execute("BEGIN IMMEDIATE")
+            version = self._cursor.execute("PRAGMA user_version").fetchall()[0][0]
+        except sqlite3.Error as error:
+            self._break()
+            raise failed(error, self._path) from None
+        if version != self._version:
+            self._break()
+            refuse_unknown(version, self._path)
+            raise InvalidState(f"{self._path} is in format {version} now; open it again.")
+
+    def _refuse_replaced(self) -> None:
+        """Refuse to go on where others no longer look: what is committed there would be lost."""
+        try:
+            found = self._path.stat()
+        except OSError:
+            found = None
+        if found is None or (found.st_dev, found.st_ino) != self._same:
+            raise StorageFailed(
+                f"{self._path} was moved, removed or replaced while it was in use; open it again."
+            )
+
+    def book(self, name: str, *, write: bool, fresh: bool = False) -> int | None:
+        """Return a book's number; the transaction keeps others from writing as it is."""
+        number = self._numbers.get(name)
+        if number is None:
+            rows = self.run(_NUMBER, (name,))
+            if not rows:
+                return None
+            number = rows[0][0]
+            if not fresh:
+                self._numbers[name] = number
+        return number
+
+    def commit(self) -> None:
+        """Commit; past this point an error tells nothing about what is on the disk."""
+        try:
+            self._cursor.execute("COMMIT")
+        except sqlite3.Error as error:
+            busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+            self._break()
+            raise failed(error, self._path, uncertain=not busy) from None
+        self._commits += 1
+        if not self._commits % _COMMITS:
+            self._tidy()
+
+    def undo(self) -> None:
+        """Undo what was done since the beginning."""
+        try:
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            self._break()
+
+    def close(self) -> None:
+        """Close the connection; the last one to do so empties the write-ahead log."""
+        with suppress(sqlite3.Error):
+            self.connection.close()
+
+    def abandon(self) -> None:
+        """Leave the connection to the parent, and with it the file: see ``Pool``."""
+        keep_for_good(self._cursor)
+        super().abandon()
+        spoil(self._same)
+
+    def shut(self) -> None:
+        """Let nothing more run here."""
+        super().shut()
+        self._cursor = self.connection.cursor()
+
+    def _break(self) -> None:
+        database = self.connection
+        self.shut()
+        with suppress(sqlite3.Error):
+            database.close()  # which undoes what was not committed
+
+    def _tidy(self) -> None:
+        """Start the write-ahead log over where readers, one after another, kept it growing.
+
+        SQLite moves its pages into the file by itself, but starts over only when no reader looks
+        at it. New readers look at the file once all is there, so this waits for old ones only.
+        """
+        try:
+            if self._path.with_name(f"{self._path.name}-wal").stat().st_size <= _LONG:
+                return
+        except OSError:
+            return
+        with suppress(sqlite3.Error):
+            self.connection.execute("PRAGMA busy_timeout = 100")
+            self.connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
+        with suppress(sqlite3.Error):
+            self.connection.execute(f"PRAGMA busy_timeout = {int(PATIENCE * 1000)}")

@@ -1,0 +1,198 @@
+"""The high-water mark: how far a book had come, kept beside its file.
+
+Written after a commit, so it is never ahead of a file that was not put back. It needs no fsync: a
+mark that lags says less, and nothing that is false.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from ladderboard.errors import OldCopy, StorageFailed
+from ladderboard.ledger._entry import Entry
+
+try:
+    import fcntl
+except ImportError:  # Windows: marks of two processes may then lag behind each other
+    fcntl = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    from ladderboard.ledger._storage import At, Reading
+
+__all__ = ["HighWater", "Level", "lacking"]
+
+# A lock on a file is inherited by a forked child, who would keep it for as long as it lives. So no
+# mark is open while this process forks, and threads come one by one.
+_MINE = threading.Lock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_MINE.acquire, after_in_parent=_MINE.release, after_in_child=_MINE.release
+    )
+
+_SIZE = 256
+_WORDS = "ladderboard mark 1"
+
+
+class Level(NamedTuple):
+    """How far a book had come: entries, questions spent, and the hash of the last entry."""
+
+    book: str
+    entries: int
+    questions: int
+    head: str
+
+    @classmethod
+    def of(cls, book: str, at: At) -> Level:
+        """Return where a book stands."""
+        return cls(book, at.entries, at.asked + at.charged, at.head.hex())
+
+
+class HighWater:
+    """A mark beside a file, ``FILE.mark``.
+
+    Parameters
+    ----------
+    path
+        The file whose mark it is.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(f"{os.fspath(path)}.mark")
+        self._name = str(self.path)
+        self._last: tuple[bytes, Level] | None = None  # what was written or read last
+
+    def read(self, *, write: bool = False) -> Level | None:
+        """Return the level, or None where there is no mark.
+
+        With ``write`` one that cannot be written is refused, before there is anything to write.
+        """
+        with _MINE:
+            try:
+                file = os.open(self._name, os.O_RDWR if write else os.O_RDONLY)
+            except FileNotFoundError:
+                return None
+            except OSError as error:
+                what = "written" if write else "read"
+                raise StorageFailed(f"{self.path} cannot be {what}: {error.strerror}.") from None
+            try:
+                if fcntl is not None:  # or half of a level may be read while another is written
+                    fcntl.flock(file, fcntl.LOCK_SH)
+                written = os.pread(file, _SIZE + 1, 0)
+            finally:
+                os.close(file)
+        return self._level(written)
+
+    def _level(self, written: bytes) -> Level:
+        last = self._last
+        if last is not None and last[0] == written:
+            return last[1]
+        try:
+            *words, book, entries, questions, head = written.decode("ascii").split()
+            if len(written) != _SIZE or " ".join(words) != _WORDS:
+                raise ValueError
+            level = Level(book, int(entries), int(questions), head)
+        except ValueError:
+            raise OldCopy(
+                f"{self.path.name} is damaged, so nobody can tell whether the file beside it is "
+                "the newest copy."
+            ) from None
+        self._last = (written, level)
+        return level
+
+    def read_if_whole(self) -> Level | None:
+        """Return the level, or None where the mark is missing or damaged."""
+        try:
+            return self.read()
+        except OldCopy:
+            return None
+
+    def rise(self, level: Level) -> None:
+        """Write a level, unless a higher one of the same book is written."""
+        with _MINE:
+            file = self._lock()
+            try:
+                held = self._level(os.pread(file, _SIZE + 1, 0))
+            except OldCopy:  # what is not there yet, or damaged, is replaced
+                held = None
+            try:
+                if held is None or held.book != level.book or held.entries < level.entries:
+                    self._put(file, level)
+            finally:
+                os.close(file)  # and with it the lock
+
+    def replace(self, level: Level) -> None:
+        """Write a level, whatever was written before: the file is new, or the owner says so.
+
+        Here the disk is waited for: later levels are written over this one, and the file keeps its
+        size, so that a power cut leaves one or the other.
+        """
+        with _MINE:
+            file = self._lock()
+            try:
+                self._put(file, level)
+                os.ftruncate(file, _SIZE)  # a damaged one may have been longer
+                os.fsync(file)
+            finally:
+                os.close(file)
+
+    def _put(self, file: int, level: Level) -> None:
+        text = f"{_WORDS} {level.book} {level.entries} {level.questions} {level.head}"
+        written = text.ljust(_SIZE - 1).encode("ascii") + b"\n"
+        os.pwrite(file, written, 0)
+        self._last = (written, level)
+
+    def _lock(self) -> int:
+        """Return the file, open and to ourselves until it is closed."""
+        try:
+            file = os.open(self._name, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise StorageFailed(f"{self.path} cannot be written: {error.strerror}.") from None
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        return file
+
+    def check(self, level: Level | None, book: str, at: At, entries: Reading) -> None:
+        """Refuse a book that is behind its mark.
+
+        The level must have been read before the book was: others may have gone on since.
+        """
+        if level is None:
+            raise OldCopy(
+                f"There is no {self.path.name} beside the file, so nobody can tell whether it is "
+                "the newest copy."
+            )
+        if level.book != book:
+            raise OldCopy(f"{self.path.name} belongs to another file than the one beside it.")
+        missing = lacking(level, at, entries)
+        if missing is None:
+            return
+        if at.entries < level.entries:
+            raise OldCopy(
+                "This file is behind its mark: an old copy was put back. Questions used since and "
+                f"missing from it: at least {missing}.",
+                least=missing,
+            )
+        raise OldCopy(
+            "This file and its mark tell different stories: a copy of it was used elsewhere.",
+            least=missing,
+        )
+
+
+def lacking(level: Level, at: At, entries: Reading) -> int | None:
+    """Return how many answers are known to be missing from a book; None if it is not behind.
+
+    Where two copies were used, the last entry that the mark knows is missing, and with it one
+    answer at least. How many came before it since they parted, nobody can tell.
+    """
+    fewer = level.questions - at.asked - at.charged
+    if at.entries < level.entries:
+        return max(fewer, 0)
+    if not level.entries:
+        return None
+    head = at.head
+    if at.entries > level.entries:
+        head = Entry(next(iter(entries.entries(level.entries - 1, level.entries)))).hash
+    return None if head.hex() == level.head else max(fewer, 1)

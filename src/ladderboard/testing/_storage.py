@@ -1,0 +1,340 @@
+"""What every storage promises."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from typing import TYPE_CHECKING
+
+from ladderboard.errors import InvalidInput, LadderboardError
+from ladderboard.ledger import At, Row
+from ladderboard.testing._promise import promise, refuses
+from ladderboard.testing._storage_threads import check_isolation, check_writers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ladderboard.ledger import Reading, Storage, Writing
+
+__all__ = ["check_storage"]
+
+_NOTHING = At(0, bytes(32), 0, 0, 0, 0, 0, 0, closed=False)
+_MOST = 2**63 - 1
+_NAMES = ("", " ", "team 1", "Zoë", "雪", "'; DROP TABLE book; --", "a" * 500)
+_BYTES = (b"", b"\0", b"plain", bytes(range(256)))
+
+
+def check_storage(make: Callable[[], Storage], *, entries: int = 1100) -> None:
+    """Check that what ``make`` opens keeps the promises of a storage.
+
+    ``make`` opens a database that is there, and the same one every time; it is called often, and
+    storages are closed after use. Books under random names are added and stay. What is written
+    reads back, in order and by the page (``entries`` of them); what ends with an exception leaves
+    nothing; numbers, marks and names are taken once; books do not mix; readers see one moment;
+    writers, four threads of them, take turns; and all of it is there when opened again.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from ladderboard.ledger import SqliteStorage
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     SqliteStorage(f"{folder}/guard.db", create=True).close()
+    ...     check_storage(lambda: SqliteStorage(f"{folder}/guard.db"), entries=20)
+    """
+    try:
+        for check in _CHECKS:
+            storage = make()
+            try:
+                check(storage)
+            finally:
+                storage.close()
+        _check_pages(make, entries)
+        _check_reopened(make)
+        check_isolation(make, _new(make), grow)
+        check_writers(make, _new(make), grow)
+    except LadderboardError as error:
+        sentence = f"A storage must do what it is asked. Got {type(error).__name__}: {error}"
+        raise AssertionError(sentence) from error
+
+
+def _name() -> str:
+    return secrets.token_hex(16)
+
+
+def _new(make: Callable[[], Storage]) -> str:
+    """Add a book with one entry and one ladder, and return its name."""
+    storage, name = make(), _name()
+    with storage.add_book(name) as book:
+        grow(book)
+        book.add_ladder(0, "", b"0")
+    storage.close()
+    return name
+
+
+def grow(book: Writing, form: bytes | None = None, secret: bytes | None = None) -> bytes:
+    """Append the next entry, and return its bytes."""
+    at = book.at()
+    form = b"entry %d" % at.entries if form is None else form
+    head = hashlib.sha256(form).digest()
+    now = at._replace(entries=at.entries + 1, head=head, asked=at.asked + 1)
+    book.append(Row(at.entries, "question", form, head, 0, at.asked + 1, "asker"), now, secret)
+    return form
+
+
+def _seen(book: Reading) -> tuple[object, ...]:
+    """Return all that can be read of a small book."""
+    at, ladders = book.at(), book.ladders()
+    return (
+        at,
+        list(book.entries()),
+        [book.secret(number) for number in range(-1, at.entries + 2)],
+        ladders,
+        [book.state(number) for number in range(-1, len(ladders) + 2)],
+        [book.find(mark) for mark in _BYTES],
+        [book.kept(name) for name in _NAMES],
+    )
+
+
+def _check_books(storage: Storage) -> None:
+    names = sorted((_name() for _ in range(3)), reverse=True)
+    before = storage.books()
+    for name in names:
+        with storage.add_book(name) as book:
+            promise(book.at() == _NOTHING, "A new book must stand at nothing.")
+            promise(not list(book.entries()), "A new book must have no entries.")
+    promise(storage.books() == [*before, *names], "books() must tell all books, oldest first.")
+    with storage.reading(names[1]) as view:
+        promise(view.at() == _NOTHING, "A book must stand at nothing until it has an entry.")
+        promise(view.ladders() == [], "A new book must have no ladders.")
+        missing = (view.secret(0), view.state(0), view.find(b"mark"), view.kept("name"))
+        promise(missing == (None,) * 4, "What was never written must read as None.")
+
+
+def _check_reads_back(storage: Storage) -> None:
+    name, at = _name(), At(1, b"\1" * 32, 2, 3, 4, 5, 6, 7, closed=False)
+    last = At(2, b"\2" * 32, *(_MOST,) * 6, closed=True)
+    with storage.add_book(name) as book:
+        book.append(Row(0, "opened", b"first", at.head), at)
+        promise(book.at() == at, "A block must see where its own entry left the book.")
+        row = Row(1, "question", bytes(range(256)), last.head, _MOST, _MOST, "Zoë")
+        book.append(row, last, b"\0secret")
+        for number, state in enumerate(_BYTES):
+            book.add_ladder(number, _NAMES[number], state)
+        book.set_state(1, b"changed")
+        for number, mark in enumerate(_BYTES):
+            book.mark(mark, number % 2)
+        for kept in _NAMES:
+            book.keep(kept, b"once")
+            book.keep(kept, kept.encode())
+        inside = _seen(book)
+    with storage.reading(name) as view:
+        promise(_seen(view) == inside, "What a block saw must be what stands after it.")
+        promise(view.at() == last, "at() must read back as it was written, large numbers too.")
+        promise(type(view.at().closed) is bool, "closed must be True or False.")
+        forms, secret = list(view.entries()), view.secret(1)
+        promise(forms == [b"first", bytes(range(256))], "Entries must read back byte for byte.")
+        promise((view.secret(0), secret) == (None, b"\0secret"), "So must the secret side.")
+        states = [view.state(number) for number in range(5)]
+        expected = [_BYTES[0], b"changed", *_BYTES[2:], None]
+        promise(states == expected, "A ladder's state must be the last one that was set.")
+        promise(view.ladders() == list(_NAMES[:4]), "Ladders must be in the order of numbers.")
+        promise([view.find(mark) for mark in _BYTES] == [0, 1, 0, 1], "Marks must be found.")
+        kept_now = [view.kept(kept) for kept in _NAMES]
+        promise(kept_now == [kept.encode() for kept in _NAMES], "The last that is kept counts.")
+        given = (*forms, secret, view.at().head, *states[:4], *kept_now)
+        promise(all(type(value) is bytes for value in given), "Bytes must come back as bytes.")
+
+
+def _check_rollback(storage: Storage) -> None:
+    name, unborn = _name(), _name()
+    with storage.add_book(name) as book:
+        grow(book)
+        book.add_ladder(0, "", b"before")
+        book.keep("", b"before")
+    with storage.reading(name) as view:
+        before = _seen(view)
+    for reason in (ValueError, KeyboardInterrupt):
+        try:
+            with storage.writing(name) as book:
+                grow(book, secret=b"secret")
+                book.mark(b"plain", 1)
+                book.set_state(0, b"after")
+                book.add_ladder(1, "another", b"after")
+                book.keep("", b"after")
+                raise reason
+        except reason:
+            pass
+        with storage.reading(name) as view:
+            promise(_seen(view) == before, "A block that ends with an exception leaves nothing.")
+    try:
+        with storage.add_book(unborn) as book:
+            grow(book)
+            raise ValueError
+    except ValueError:
+        pass
+    promise(unborn not in storage.books(), "Nor is a book there whose first block failed.")
+    with storage.add_book(unborn) as book:
+        promise(book.at() == _NOTHING, "Such a book may be added again, with nothing in it.")
+
+
+def _check_refusals(storage: Storage) -> None:
+    name = _name()
+    with storage.add_book(name) as book:
+        grow(book)
+        book.add_ladder(0, "first", b"state")
+        book.mark(b"mark", 0)
+    with refuses(InvalidInput, "A name that a book has must be refused."), storage.add_book(name):
+        pass
+    for block in (storage.reading, storage.writing):
+        with refuses(InvalidInput, "A book that is not there must be refused."), block(_name()):
+            pass
+    with storage.writing(name) as book:
+        at = book.at()
+        for number in (0, 2, -1, _MOST):
+            row = Row(number, "question", b"form", b"\1" * 32)
+            now = at._replace(entries=number + 1, head=row.hash)
+            with refuses(InvalidInput, "An entry must have the next number."):
+                book.append(row, now)
+        with refuses(InvalidInput, "Where the book stands must count the entry."):
+            book.append(Row(1, "question", b"form", b"\1" * 32), at)
+        for number, ladder in ((0, "second"), (1, "first")):
+            with refuses(InvalidInput, "A ladder's number and name must be taken once."):
+                book.add_ladder(number, ladder, b"other")
+        with refuses(InvalidInput, "A mark must be borne once."):
+            book.mark(b"mark", 0)
+        with refuses(InvalidInput, "The state of a ladder that is not there must be refused."):
+            book.set_state(7, b"other")
+        grow(book)
+    with storage.reading(name) as view:
+        promise(list(view.entries()) == [b"entry 0", b"entry 1"], "A block goes on after refusals.")
+        promise((view.state(0), view.find(b"mark")) == (b"state", 0), "They change nothing.")
+        promise((view.ladders(), view.at().entries) == (["first"], 2), "They change nothing.")
+
+
+def _check_texts(storage: Storage) -> None:
+    """What one database cannot keep, none must: a ledger may move from one to another."""
+    for bad in ("a\0b", "\ud800", "\0"):
+        sentence = f"The text {bad!r} must be refused."
+        with refuses(InvalidInput, sentence), storage.add_book(bad):
+            pass
+        with storage.add_book(_name()) as book:
+            with refuses(InvalidInput, sentence):
+                book.keep(bad, b"")
+            with refuses(InvalidInput, sentence):
+                book.add_ladder(0, bad, b"")
+            now = _NOTHING._replace(entries=1)
+            with refuses(InvalidInput, sentence):
+                book.append(Row(0, "opened", b"form", now.head, asker=bad), now)
+            with refuses(InvalidInput, "A number of more than 64 bits must be refused."):
+                book.append(Row(0, "opened", b"form", now.head), now._replace(time=2**63))
+            promise(book.at() == _NOTHING, "A refusal must change nothing.")
+
+
+def _check_apart(storage: Storage) -> None:
+    names = [_name(), _name(), _name()]
+    for name in names:
+        with storage.add_book(name) as book:
+            for _ in range(3):
+                grow(book, name.encode() + b"%d" % book.at().entries, secret=name.encode())
+            book.add_ladder(0, "same", name.encode())
+            book.mark(b"same", names.index(name))
+            book.keep("same", name.encode())
+    for index, name in enumerate(names):
+        with storage.reading(name) as view:
+            own = name.encode()
+            promise(
+                list(view.entries(-9)) == [own + b"%d" % number for number in range(3)]
+                and [view.secret(number) for number in (-1, 2, 3, 2**40)] == [None, own, None, None]
+                and (view.ladders(), view.state(0)) == (["same"], own)
+                and (view.find(b"same"), view.kept("same")) == (index, own),
+                "A book must show its own and nothing of another's.",
+            )
+
+
+def _check_large(storage: Storage) -> None:
+    name, large = _name(), secrets.token_bytes(3 * 2**20)
+    with storage.add_book(name) as book:
+        grow(book, large, secret=large[::-1])
+        book.add_ladder(0, "", large)
+        book.keep("large", large)
+    with storage.reading(name) as view:
+        read = (next(view.entries()), view.secret(0), view.state(0), view.kept("large"))
+        promise(read == (large, large[::-1], large, large), "Three megabytes must read back.")
+
+
+def _check_copies(storage: Storage) -> None:
+    name = _name()
+    with storage.add_book(name) as book:
+        grow(book)
+    promise(storage.is_copy(name) is False, "A book is no copy.")
+    with storage.writing(name) as book:
+        book.adopt()
+    promise(storage.is_copy(name) is False, "A book that was adopted is no copy.")
+
+
+def _check_ended(storage: Storage) -> None:
+    name = _name()
+    with storage.add_book(name) as book:
+        grow(book)
+    with storage.reading(name) as view:
+        pass
+    sentence = "A view must not be of use after its block."
+    for use in (view.at, view.ladders, lambda: list(view.entries()), lambda: view.kept("name")):
+        with refuses(LadderboardError, sentence):
+            use()
+    for change in (lambda: grow(book), lambda: book.keep("name", b""), book.at):
+        with refuses(LadderboardError, sentence):
+            change()
+    with storage.reading(name) as view:
+        promise((view.at().entries, view.kept("name")) == (1, None), sentence)
+
+
+def _check_pages(make: Callable[[], Storage], entries: int) -> None:
+    storage, name = make(), _new(make)
+    while True:
+        with storage.writing(name) as book:
+            for _ in range(min(400, entries - book.at().entries)):
+                grow(book)
+            if book.at().entries == entries:
+                break
+    forms = [b"entry %d" % number for number in range(entries)]
+    with storage.reading(name) as view:
+        promise(list(view.entries()) == forms, "Entries must come all, once, and in their order.")
+        for first, last in ((0, 1), (0, 0), (5, 2), (1, entries - 1), (entries - 1, None)):
+            part = list(view.entries(first, last))
+            promise(part == forms[first:last], "entries() must keep to the part asked for.")
+        beyond = list(view.entries(entries)) + list(view.entries(entries - 1, entries + 5))
+        promise(beyond == forms[-1:], "There is nothing after the last entry.")
+    storage.close()
+
+
+def _check_reopened(make: Callable[[], Storage]) -> None:
+    first, second, name = make(), make(), _new(make)
+    seen: tuple[object, ...] = ()
+    for storage, other in ((first, second), (second, first), (first, second)):
+        with storage.writing(name) as book:
+            grow(book, secret=b"secret")
+            seen = _seen(book)
+        with other.reading(name) as view:
+            promise(_seen(view) == seen, "What was committed must be there for everybody at once.")
+    books = first.books()
+    first.close()
+    second.close()
+    third = make()
+    with third.reading(name) as view:
+        promise(_seen(view) == seen, "What was committed must be there when opened again.")
+    promise(third.books() == books, "Books must be in the same order when opened again.")
+    third.close()
+
+
+_CHECKS = (
+    _check_books,
+    _check_reads_back,
+    _check_rollback,
+    _check_refusals,
+    _check_texts,
+    _check_apart,
+    _check_large,
+    _check_copies,
+    _check_ended,
+)

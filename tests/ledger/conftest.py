@@ -1,0 +1,88 @@
+"""Books to test storages with."""
+
+import hashlib
+import os
+import secrets
+
+import pytest
+
+from ladderboard.ledger import PostgresStorage, Row, SqliteStorage
+
+
+def grow(book, secret=None):
+    """Append the next entry."""
+    at = book.at()
+    form = b"entry %d" % at.entries
+    head = hashlib.sha256(form).digest()
+    now = at._replace(entries=at.entries + 1, head=head, asked=at.asked + 1)
+    book.append(Row(at.entries, "question", form, head, 0, at.asked + 1, None), now, secret)
+
+
+@pytest.fixture(name="grow")
+def give_grow():
+    """Give the function."""
+    return grow
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Give a file that holds a book ``b`` with one entry and one ladder."""
+    with SqliteStorage(tmp_path / "guard.db", create=True) as storage:
+        _fill(storage)
+    return tmp_path / "guard.db"
+
+
+@pytest.fixture
+def schema(postgres):
+    """Give a schema that holds the same."""
+    name = f"s_{secrets.token_hex(6)}"
+    with PostgresStorage(postgres.url(), create=True, schema=name) as storage:
+        _fill(storage)
+    return name
+
+
+def _fill(storage):
+    with storage.add_book("b") as book:
+        grow(book, b"secret")
+        book.add_ladder(0, "", b"state")
+        book.mark(b"mark", 0)
+
+
+@pytest.fixture
+def in_a_child():
+    """Give a function that forks, runs a task there, and returns what came of it in words."""
+
+    def run(task):
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                said = str(task())
+            except BaseException as error:  # noqa: BLE001
+                said = f"{type(error).__name__}: {error}"
+            os.write(writing, said.encode()[:60_000])
+            os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading) as pipe:
+            said = pipe.read()
+        os.waitpid(child, 0)
+        return said
+
+    return run
+
+
+@pytest.fixture
+def touch(grow):
+    """Give a function that opens a file, and reads and changes everything in it."""
+
+    def everything(path):
+        with SqliteStorage(path) as storage:
+            storage.books()
+            with storage.writing("b") as book:
+                book.at(), list(book.entries()), book.secret(0), book.ladders(), book.state(0)
+                book.find(b"mark"), book.kept("name")
+                grow(book, b"secret")
+                book.mark(b"other", 1)
+                book.set_state(0, b"changed")
+
+    return everything

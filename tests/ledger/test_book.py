@@ -1,0 +1,319 @@
+"""A book: the one transaction in which a question is answered."""
+
+import hashlib
+import itertools
+import json
+import secrets
+
+import pytest
+
+import ladderboard as lb
+from ladderboard.errors import (
+    BudgetSpent,
+    InvalidSetting,
+    InvalidState,
+    SessionClosed,
+)
+from ladderboard.ledger import (
+    Asked,
+    Book,
+    Cipher,
+    Commitment,
+    HighWater,
+    Opening,
+    PostgresStorage,
+    SqliteStorage,
+    World,
+    digest,
+)
+
+KEY = b"k" * 32
+MECHANISM = lb.ShakyLadder(step=0.02, compare_noise=0.01, release_noise=0.005, grid=0.01)
+
+
+def opening(mechanism=MECHANISM, questions=20):
+    return Opening(
+        n=1000,
+        loss={"loss": "zero_one", "classes": None},
+        mechanism=mechanism.describe(),
+        rules={"questions": questions},
+        holdout=b"h" * 32,
+    )
+
+
+def world():
+    numbers = itertools.count()
+    ticks = itertools.count(1000)
+    return World(clock=lambda: next(ticks), salt=lambda: next(numbers).to_bytes(32, "big"))
+
+
+def submission(number):
+    return hashlib.sha256(b"%d" % number).digest()
+
+
+def asked(number, risk=0.3, **more):
+    return Asked(submission(number), risk, **more)
+
+
+class Database:
+    """A place for a book, in one of the two databases."""
+
+    def __init__(self, kind, path, server):
+        self.water = HighWater(path) if kind == "sqlite" else None
+        self._where = (path,) if kind == "sqlite" else (server.url(),)
+        self._how = {} if kind == "sqlite" else {"schema": f"s{secrets.token_hex(4)}"}
+        self._storage = SqliteStorage if kind == "sqlite" else PostgresStorage
+
+    def create(self):
+        return self._storage(*self._where, create=True, **self._how)
+
+    def open(self):
+        return self._storage(*self._where, **self._how)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request, tmp_path):
+    server = request.getfixturevalue("postgres") if request.param == "postgres" else None
+    return Database(request.param, tmp_path / "book.db", server)
+
+
+@pytest.fixture
+def book(database):
+    return Book.create(
+        database.create(), opening(), name="b", key=KEY, water=database.water, world=world()
+    )
+
+
+def entries(book):
+    return [fields for _, fields in book.entries()]
+
+
+def test_the_first_entry_commits_to_everything_that_decides_releases(book):
+    first = entries(book)[0]
+    salts = [book.kept(f"salt of the {what}") for what in ("holdout", "key")]
+    assert first["holdout"] == Commitment("holdout", b"h" * 32, salts[0]).hash.hex()
+    hashed = hashlib.sha256(KEY).digest()
+    assert first["key"] == Commitment("key", hashed, salts[1]).hash.hex()
+    decided = {each: first[each] for each in ("n", "loss", "mechanism", "rules", "holdout", "key")}
+    assert first["commitment"] == digest("opening", decided).hex()
+    assert salts[0] != salts[1]
+
+
+def test_salts_are_not_made_from_the_noise_key(database):
+    storage = database.create()
+    twice = [Book.create(storage, opening(), name=name, key=KEY) for name in ("b", "c")]
+    firsts = [entries(each)[0] for each in twice]
+    for what in ("holdout", "key", "commitment"):
+        assert firsts[0][what] != firsts[1][what]
+
+
+def test_releases_are_those_of_a_session_on_the_same_tape(book):
+    session = MECHANISM.start(n=1000, tape=lb.Tape(key=KEY))
+    for number, risk in enumerate([0.5, 0.45, 0.4, 0.41, 0.3, 0.1]):
+        expected = session.ask(risk=risk, context=submission(number))
+        assert book.ask(asked(number, risk)).release == expected
+    assert book.check() == 6
+
+
+def test_an_entry_tells_the_release_and_hides_the_rest(book):
+    outcome = book.ask(asked(1, 0.123456))
+    last = entries(book)[-1]
+    told = {"kind", "value", "score", "improved", "question", "ladder", "asker", "time"}
+    shown = {"format", "book", "number", "previous", "submission", "secret"}
+    assert set(last) == told | shown
+    assert (last["value"], last["improved"]) == (outcome.release.value, outcome.release.improved)
+    assert "0.123456" not in json.dumps(last)
+    assert last["submission"] != submission(1).hex()
+    assert last["time"] == int(last["time"])
+
+
+def test_the_same_submission_gets_the_same_answer_and_costs_nothing(book):
+    first = book.ask(asked(1, 0.5))
+    book.ask(asked(2, 0.2))
+    again = book.ask(asked(1, 0.5))
+    assert again.again
+    assert again.release == first.release
+    assert book.at().asked == 2
+    assert book.known(submission(1)).release == first.release
+    assert book.known(submission(3)) is None
+
+
+def test_another_ladder_and_another_asker_are_other_questions(book):
+    book.ask(asked(1, 0.5))
+    assert not book.ask(asked(1, 0.5, ladder="other")).again
+    assert not book.ask(asked(1, 0.5, asker="somebody")).again
+    assert book.ask(asked(1, 0.5, asker="somebody")).again
+    assert book.at().asked == 3
+
+
+def test_a_key_to_retry_with_belongs_to_one_submission(book):
+    first = book.ask(asked(1, retry="r"))
+    assert book.ask(asked(1, retry="r")).release == first.release
+    before = book.at()
+    with pytest.raises(InvalidSetting, match="another submission"):
+        book.ask(asked(2, retry="r"))
+    assert book.at() == before
+    assert not book.ask(asked(3, retry="s")).again
+    assert book.at().asked == 2
+
+
+def test_a_key_to_retry_with_is_somebodys_own(book):
+    book.ask(asked(1, retry="r", asker="one"))
+    assert not book.ask(asked(2, retry="r", asker="other")).again
+
+
+def test_past_the_budget_there_is_a_refusal_but_for_what_was_asked_before(book):
+    for number in range(20):
+        book.ask(asked(number))
+    before = book.at()
+    with pytest.raises(BudgetSpent, match="All 20 questions"):
+        book.ask(asked(20))
+    assert book.ask(asked(7)).again
+    assert book.at() == before
+
+
+def test_the_budget_is_shared_by_all_ladders(book):
+    for number in range(20):
+        book.ask(asked(number, ladder="other" if number % 2 else ""))
+    with pytest.raises(BudgetSpent):
+        book.ask(asked(20, ladder="other"))
+
+
+def test_ladders_have_numbers_and_noise_of_their_own(book):
+    for ladder, name in enumerate(["", "a", "b"]):
+        assert book.value(name) == 1
+        session = MECHANISM.start(n=1000, tape=lb.Tape(key=KEY), ladder=ladder)
+        expected = session.ask(risk=0.3, context=submission(1))
+        assert book.ask(asked(1, 0.3, ladder=name)).release == expected
+        assert book.value(name) == expected.value
+    assert book.ladders() == ["", "a", "b"]
+    assert [each["kind"] for each in entries(book)] == ["opened", *["ladder", "question"] * 3]
+    assert book.check() == 3
+
+
+def test_a_question_that_is_refused_starts_no_ladder(book):
+    before = book.at()
+    with pytest.raises(lb.LadderboardError, match="risk must be"):
+        book.ask(asked(1, 1.5, ladder="new"))
+    assert book.at() == before
+    assert book.ladders() == [""]
+    book.ask(asked(1, 0.5, ladder="new"))
+    assert book.check() == 1
+
+
+def test_closing_is_for_good(book):
+    first = book.ask(asked(1, 0.2))
+    assert book.close() == [first.release.value]
+    for act in (lambda: book.ask(asked(2)), book.close, lambda: book.ask(asked(2, ladder="late"))):
+        with pytest.raises(SessionClosed):
+            act()
+    assert book.ask(asked(1)).again
+    assert entries(book)[-1]["kind"] == "closed"
+    assert book.check() == 1
+
+
+def test_what_was_kept_back_is_told_at_the_close(database):
+    mechanism = lb.OneBit(step=0.1)
+    book = Book.create(database.create(), opening(mechanism), name="b")
+    assert book.ask(asked(1, 0.25)).release.value is None
+    assert book.close() == [0.2]  # to the nearest step
+
+
+def test_time_is_whole_and_never_runs_backwards(database):
+    times = iter([100, 100, 300, 200, 400])
+    book = Book.create(
+        database.create(),
+        opening(),
+        name="b",
+        world=World(clock=lambda: next(times)),
+    )
+    for number in range(3):
+        book.ask(asked(number))
+    assert [each["time"] for each in entries(book)] == [100, 100, 300, 300, 400]
+
+
+def test_another_process_may_go_on(book, database):
+    book.ask(asked(1, 0.5))
+    other = Book(database.open(), "b", water=database.water)
+    other.ask(asked(2, 0.4))
+    book.ask(asked(3, 0.3))  # the session at hand is not where the ladder is any more
+    session = MECHANISM.start(n=1000, tape=lb.Tape(key=KEY))
+    for number, risk in ((1, 0.5), (2, 0.4), (3, 0.3)):
+        expected = session.ask(risk=risk, context=submission(number))
+    assert book.ask(asked(3)).release == expected
+    assert other.check() == 3
+
+
+def test_a_question_that_the_mechanism_refuses_changes_nothing(book):
+    before = book.at()
+    with pytest.raises(lb.LadderboardError, match="risk must be"):
+        book.ask(asked(1, 1.5))
+    assert book.at() == before
+    assert not book.ask(asked(1, 0.5)).again
+    assert book.check() == 1
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        lb.Ladder(step=0.01),
+        lb.Exact(),
+        lb.Rounded(digits=2),
+        lb.Noisy(sd=0.1),
+        lb.OneBit(step=0.01),
+        lb.ShakyLadder.from_paper(n=100_000, questions=50),
+        lb.ShakyLadder.calibrated(n=1000, questions=50),
+    ],
+    ids=lambda each: each.name,
+)
+def test_every_mechanism_is_replayed_from_its_secrets(database, mechanism):
+    book = Book.create(database.create(), opening(mechanism), name="b")
+    for number, risk in enumerate([0.5, 0.31, 0.3, 0.2, 0.1, 0.05]):
+        book.ask(asked(number, risk))
+    assert Book(database.open(), "b").check() == 6
+
+
+def test_training_losses_are_replayed(database):
+    mechanism = lb.Thresholdout(threshold=0.04, noise=0.01)
+    book = Book.create(database.create(), opening(mechanism), name="b")
+    for number, risk in enumerate([0.5, 0.3, 0.1]):
+        book.ask(asked(number, risk, training=0.2))
+    assert book.check() == 3
+
+
+def test_a_mechanism_that_wants_losses_gets_them(database):
+    import numpy as np
+
+    mechanism = lb.BootstrapLadder()
+    book = Book.create(database.create(), opening(mechanism), name="b", key=KEY)
+    session = mechanism.start(n=1000, tape=lb.Tape(key=KEY))
+    for number, wrong in enumerate((500, 300, 290)):
+        losses = (np.arange(1000) < wrong).astype(float)
+        expected = session.ask(losses=losses, context=submission(number))
+        told = book.ask(asked(number, losses.mean(), losses=losses)).release
+        assert told == expected
+    assert book.check() == 0  # it holds together, but no release can be recomputed
+
+
+class Own(lb.Ladder):
+    name = "own"
+
+
+def test_a_mechanism_of_ones_own_is_given_to_open(database):
+    Book.create(database.create(), opening(Own(step=0.1)), name="b", mechanism=Own(step=0.1))
+    with pytest.raises(lb.LadderboardError, match="own"):
+        Book(database.open(), "b")
+    with pytest.raises(InvalidSetting, match="another mechanism"):
+        Book(database.open(), "b", mechanism=Own(step=0.2))
+    assert Book(database.open(), "b", mechanism=Own(step=0.1)).ask(asked(1)).release.improved
+
+
+def test_an_encrypted_book_needs_its_key(database):
+    seal = Cipher(KEY, "b")
+    book = Book.create(database.create(), opening(), name="b", seal=seal)
+    book.ask(asked(1))
+    with pytest.raises(InvalidState, match="encrypted"):
+        Book(database.open(), "b")
+    with pytest.raises(InvalidState, match="another one"):
+        Book(database.open(), "b", seal=Cipher(b"x" * 32, "b"))
+    assert Book(database.open(), "b", seal=Cipher(KEY, "b")).check() == 1

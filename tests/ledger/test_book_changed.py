@@ -1,0 +1,200 @@
+"""Books that were changed, or put back."""
+
+import hashlib
+import itertools
+import sqlite3
+
+import numpy as np
+import pytest
+
+import ladderboard as lb
+from ladderboard.errors import (
+    BrokenLedger,
+    BudgetSpent,
+    InvalidSetting,
+    OldCopy,
+)
+from ladderboard.ledger import (
+    Asked,
+    Book,
+    HighWater,
+    Opening,
+    SqliteStorage,
+    World,
+    restore,
+)
+
+KEY = b"k" * 32
+MECHANISM = lb.ShakyLadder(step=0.02, compare_noise=0.01, release_noise=0.005, grid=0.01)
+
+
+# The entry with number 3, as the database shows it.
+THIRD = "CAST(form AS TEXT) LIKE '%\"number\":3,%'"
+OF_THIRD = f"place = (SELECT place FROM entry WHERE {THIRD})"
+LAST = "place = (SELECT max(place) FROM entry)"
+OTHER = f"(SELECT min(packed) FROM secret WHERE NOT {OF_THIRD})"
+SPACED = "CAST(replace(CAST(form AS TEXT), '\"improved\":', '\"improved\": ') AS BLOB)"
+
+
+def opening(mechanism=MECHANISM, questions=20):
+    return Opening(
+        n=1000,
+        loss={"loss": "zero_one", "classes": None},
+        mechanism=mechanism.describe(),
+        rules={"questions": questions},
+        holdout=b"h" * 32,
+    )
+
+
+def world():
+    numbers = itertools.count()
+    ticks = itertools.count(1000)
+    return World(clock=lambda: next(ticks), salt=lambda: next(numbers).to_bytes(32, "big"))
+
+
+def submission(number):
+    return hashlib.sha256(b"%d" % number).digest()
+
+
+def asked(number, risk=0.3, **more):
+    return Asked(submission(number), risk, **more)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "book.db"
+
+
+@pytest.fixture
+def book(path):
+    return Book.create(
+        SqliteStorage(path, create=True),
+        opening(),
+        name="b",
+        key=KEY,
+        water=HighWater(path),
+        world=world(),
+    )
+
+
+def entries(book):
+    return [fields for _, fields in book.entries()]
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        (f"UPDATE entry SET form = {SPACED} WHERE {THIRD}", "Entry 4"),
+        (f"DELETE FROM entry WHERE {THIRD}", "Entry 3"),
+        (f"UPDATE entry SET asked = 2 WHERE {LAST}", "stands"),
+        (f"UPDATE entry SET changes = changes + 1 WHERE {LAST}", "stands"),
+        (f"UPDATE secret SET packed = {OTHER} WHERE {OF_THIRD}", "Entry 3 .* secret is not"),
+        (f"DELETE FROM secret WHERE {OF_THIRD}", "Entry 3 .* secret side is missing"),
+        ("UPDATE ladder SET state = (SELECT state FROM ladder WHERE number = 1) WHERE number = 0",
+         "state of ladder 0"),
+        ("UPDATE kept SET value = zeroblob(33) WHERE name = 'key'", "key is not the one"),
+        ("UPDATE kept SET value = zeroblob(33) WHERE name = 'salt of the key'",
+         "key is not the one"),
+    ],
+)  # fmt: skip
+def test_whatever_was_changed_in_the_database_is_found(book, path, statement, words):
+    for number, risk in enumerate([0.5, 0.3, 0.1]):
+        book.ask(asked(number, risk))
+    book.ask(asked(9, ladder="other"))
+    database = sqlite3.connect(path)
+    database.execute("PRAGMA foreign_keys = OFF")
+    changed = database.execute(statement).rowcount
+    database.commit()
+    database.close()
+    assert changed == 1
+    with pytest.raises(BrokenLedger, match=words):
+        Book(SqliteStorage(path), "b").check()
+
+
+def put_back(path, copy):
+    """Put a copy in place of a file, as somebody would who knows how."""
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    path.write_bytes(copy.read_bytes())
+
+
+def copy_of(path, to):
+    database, other = sqlite3.connect(path), sqlite3.connect(to)
+    database.backup(other)
+    database.close()
+    other.close()
+    return to
+
+
+def test_a_file_behind_its_mark_is_refused_until_somebody_says_what_to_charge(book, path, tmp_path):
+    book.ask(asked(1))
+    copy = copy_of(path, tmp_path / "copy.db")
+    for number in (2, 3, 4):
+        book.ask(asked(number))
+    book.storage.close()
+    put_back(path, copy)
+    water = HighWater(path)
+    with pytest.raises(OldCopy, match="missing from it: at least 3") as told:
+        Book(SqliteStorage(path), "b", water=water)
+    assert told.value.least == 3
+    with pytest.raises(InvalidSetting, match="at least 3"):
+        restore(SqliteStorage(path), "b", 2, water=water)
+    with pytest.raises(InvalidSetting, match="No more than 19"):
+        restore(SqliteStorage(path), "b", 20, water=water)
+    restore(SqliteStorage(path), "b", 5, water=water)
+    back = Book(SqliteStorage(path), "b", water=water)
+    assert (back.at().asked, back.at().charged, back.at().lost) == (1, 5, 1)
+    assert entries(back)[-1] | {"kind": "restored", "charged": 5} == entries(back)[-1]
+    for number in range(10, 24):
+        back.ask(asked(number))
+    with pytest.raises(BudgetSpent):
+        back.ask(asked(24))
+    assert back.check() == 15
+
+
+def test_a_question_number_that_comes_again_has_noise_of_its_own(book, path, tmp_path):
+    copy = copy_of(path, tmp_path / "copy.db")
+    first = [book.ask(asked(number, 0.3)).release for number in range(5)]
+    book.storage.close()
+    put_back(path, copy)
+    storage = SqliteStorage(path)
+    restore(storage, "b", 5, water=HighWater(path))
+    back = Book(storage, "b", water=HighWater(path))
+    assert [back.ask(asked(number, 0.3)).release for number in range(5)] == first
+
+    def draws(number):
+        tape = lb.Tape(key=KEY)
+        return tape.draw(MECHANISM.laws, ladder=0, question=1, context=submission(number))
+
+    assert draws(0) != draws(1)
+
+
+def test_a_copy_of_before_the_close_has_nothing_left_to_ask(book, path, tmp_path):
+    book.ask(asked(1))
+    copy = copy_of(path, tmp_path / "copy.db")
+    book.close()
+    book.storage.close()
+    put_back(path, copy)
+    with pytest.raises(InvalidSetting, match="at least 19"):
+        restore(SqliteStorage(path), "b", 0, water=HighWater(path))
+    restore(SqliteStorage(path), "b", 19, water=HighWater(path))
+    with pytest.raises(BudgetSpent):
+        Book(SqliteStorage(path), "b", water=HighWater(path)).ask(asked(2))
+
+
+def test_of_a_mechanism_that_wants_losses_the_states_are_checked(path):
+    mechanism = lb.ParameterFreeLadder()
+    book = Book.create(SqliteStorage(path, create=True), opening(mechanism), name="b")
+    for number in (1, 2):
+        losses = (np.arange(1000) < 300 // number).astype(float)
+        book.ask(asked(number, losses.mean(), losses=losses))
+    assert book.check() == 0
+    database = sqlite3.connect(path)
+    kept = database.execute("SELECT state FROM ladder").fetchone()[0]
+    at = kept.index(b"question")  # and what follows is its number
+    changed = kept[:at] + kept[at:].replace(b"2", b"1", 1)
+    database.execute("UPDATE ladder SET state = ?", (changed,))
+    database.commit()
+    database.close()
+    with pytest.raises(BrokenLedger, match="state of ladder 0"):
+        Book(SqliteStorage(path), "b").check()

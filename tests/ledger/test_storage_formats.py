@@ -1,0 +1,225 @@
+"""Old formats open, newer ones are refused, and a database is copied before it is changed."""
+
+import runpy
+import secrets
+import shutil
+import sqlite3
+import stat
+from pathlib import Path
+
+import pytest
+
+from ladderboard.errors import InvalidState, StorageFailed
+from ladderboard.ledger import PostgresStorage, SqliteStorage, _migrate
+from ladderboard.ledger._migrate import Step
+
+FORMATS = Path(__file__).parent / "formats"
+MAKE = runpy.run_path(str(FORMATS / "make.py"))
+STEP = Step(
+    1,
+    (
+        "ALTER TABLE main.book ADD COLUMN colour TEXT",
+        "CREATE TABLE main.extra (id {serial}, value {blob} NOT NULL)",
+        "UPDATE main.book SET colour = 'blue'",
+    ),
+)
+BROKEN = Step(1, (*STEP.statements, "INSERT INTO main.nowhere VALUES (1)"))
+
+
+def check_content(storage):
+    content = MAKE["CONTENT"]
+    assert storage.books() == list(content)
+    for name, book in content.items():
+        with storage.reading(name) as view:
+            assert list(view.entries()) == [row.form for row, _, _ in book["entries"]]
+            for number, (_, _, secret) in enumerate(book["entries"]):
+                assert view.secret(number) == secret
+            if book["entries"]:
+                assert view.at() == book["entries"][-1][1]
+            assert view.ladders() == [ladder for ladder, _ in book["ladders"]]
+            for number, (_, state) in enumerate(book["ladders"]):
+                assert view.state(number) == state
+            assert [(mark, view.find(mark)) for mark, _ in book["marks"]] == book["marks"]
+            for key, value in book["kept"].items():
+                assert view.kept(key) == value
+
+
+@pytest.mark.parametrize("format_", sorted(FORMATS.glob("*.db")), ids=lambda path: path.stem)
+def test_every_format_opens_and_reads_back(format_, tmp_path, grow):
+    path = shutil.copy(format_, tmp_path / "guard.db")
+    with SqliteStorage(path) as storage:
+        check_content(storage)
+        with storage.writing("first") as book:
+            grow(book)
+            assert book.at().entries == 4
+    assert {path.stem for path in FORMATS.glob("*.db")} == {
+        str(number) for number in range(1, _migrate.latest() + 1)
+    }
+
+
+def test_what_the_script_writes_is_what_is_kept(tmp_path):
+    MAKE["write"](tmp_path / "guard.db")
+    with SqliteStorage(tmp_path / "guard.db") as storage:
+        check_content(storage)
+    kept = FORMATS / f"{_migrate.latest()}.db"
+    assert _dump(tmp_path / "guard.db") == _dump(kept)
+
+
+def _dump(path):
+    with sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True) as database:
+        lines = list(database.iterdump())
+    database.close()
+    return lines
+
+
+def test_a_newer_file_is_refused_and_both_formats_are_named(file):
+    before = file.read_bytes()
+    database = sqlite3.connect(file)
+    database.execute("PRAGMA user_version = 7")
+    database.close()
+    with pytest.raises(InvalidState, match=r"format 7; this one knows formats up to 1\."):
+        SqliteStorage(file)
+    assert len(before) == len(file.read_bytes())
+
+
+def test_a_newer_schema_is_refused_and_both_formats_are_named(postgres, schema):
+    postgres.run(f"UPDATE {schema}.format SET version = 7")
+    for create in (True, False):
+        with pytest.raises(InvalidState, match=r"format 7; this one knows formats up to 1\."):
+            PostgresStorage(postgres.url(), schema=schema, create=create)
+    postgres.run(f"DELETE FROM {schema}.format")
+    with pytest.raises(InvalidState, match="damaged"):
+        PostgresStorage(postgres.url(), schema=schema)
+
+
+def test_steps_follow_each_other():
+    assert [step.before for step in _migrate.STEPS] == list(range(1, _migrate.latest()))
+
+
+def colours(path):
+    database = sqlite3.connect(path)
+    try:
+        return database.execute("SELECT colour FROM book").fetchall()
+    except sqlite3.OperationalError:
+        return None
+    finally:
+        database.close()
+
+
+def test_a_file_is_copied_and_then_migrated(tmp_path, monkeypatch, grow):
+    file = Path(shutil.copy(FORMATS / "1.db", tmp_path / "guard.db"))
+    old = SqliteStorage(file)
+    check_content(old)
+    monkeypatch.setattr(_migrate, "STEPS", (STEP,))
+    with SqliteStorage(file) as storage:
+        check_content(storage)
+        assert not any(storage.is_copy(name) for name in storage.books())
+    assert colours(file) == [("blue",)] * 3
+    copy = tmp_path / "guard.db.before-1"
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    assert colours(copy) is None
+    with pytest.raises(InvalidState, match="format 2 now"), old.writing("first") as book:
+        grow(book)  # by a process that still runs the older version
+    old.close()
+    with SqliteStorage(file) as storage:  # nothing left to do
+        check_content(storage)
+    monkeypatch.undo()
+    with pytest.raises(InvalidState, match="format 2; this one knows formats up to 1"):
+        SqliteStorage(file)
+    with SqliteStorage(copy) as storage:
+        check_content(storage)
+        assert all(storage.is_copy(name) for name in storage.books())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["guard.db", "guard.db.before-1"]
+
+
+def test_a_new_file_is_like_a_migrated_one(tmp_path, monkeypatch):
+    shutil.copy(FORMATS / "1.db", tmp_path / "old.db")
+    monkeypatch.setattr(_migrate, "STEPS", (STEP,))
+    SqliteStorage(tmp_path / "old.db").close()
+    SqliteStorage(tmp_path / "new.db", create=True).close()
+
+    def tables(path):
+        with sqlite3.connect(path) as database:
+            rows = database.execute("SELECT sql FROM sqlite_schema ORDER BY name").fetchall()
+        database.close()
+        return rows
+
+    assert tables(tmp_path / "old.db") == tables(tmp_path / "new.db")
+
+
+def test_a_migration_that_fails_changes_nothing_and_overwrites_no_copy(tmp_path, monkeypatch):
+    file = Path(shutil.copy(FORMATS / "1.db", tmp_path / "guard.db"))
+    monkeypatch.setattr(_migrate, "STEPS", (BROKEN,))
+    with pytest.raises(StorageFailed, match="nowhere"):
+        SqliteStorage(file)
+    assert colours(file) is None
+    first = (tmp_path / "guard.db.before-1").read_bytes()
+    monkeypatch.setattr(_migrate, "STEPS", (STEP,))
+    SqliteStorage(file).close()
+    assert colours(file) == [("blue",)] * 3
+    assert (tmp_path / "guard.db.before-1").read_bytes() == first
+    assert (tmp_path / "guard.db.before-1-2").is_file()
+
+
+def test_a_schema_is_copied_and_then_migrated(postgres, monkeypatch, grow):
+    schema = f"m_{secrets.token_hex(4)}"
+    old = PostgresStorage(postgres.url(), create=True, schema=schema)
+    for name in ("b", "c"):
+        with old.add_book(name) as book:
+            grow(book, b"secret")
+            book.add_ladder(0, "", b"state")
+    monkeypatch.setattr(_migrate, "STEPS", (BROKEN,))
+    with pytest.raises(StorageFailed, match="nowhere"):
+        PostgresStorage(postgres.url(), schema=schema)
+    assert postgres.run("SELECT 1 FROM pg_namespace WHERE nspname = %s", f"{schema}_before_1") == []
+    monkeypatch.setattr(_migrate, "STEPS", (STEP,))
+    with PostgresStorage(postgres.url(), schema=schema) as storage:
+        assert storage.books() == ["b", "c"]
+        assert not storage.is_copy("b")
+    assert postgres.run(f"SELECT colour FROM {schema}.book") == [("blue",), ("blue",)]
+    assert postgres.run(f"SELECT version FROM {schema}.format") == [(2,)]
+    monkeypatch.undo()
+    with pytest.raises(InvalidState, match="format 2"), old.writing("b") as book:
+        grow(book)
+    old.close()
+    with PostgresStorage(postgres.url(), schema=f"{schema}_before_1") as storage:
+        assert storage.is_copy("b")
+        with storage.reading("c") as view:
+            assert (list(view.entries()), view.secret(0)) == ([b"entry 0"], b"secret")
+        with storage.add_book("d"), storage.reading("c"):
+            pass
+        assert storage.books() == ["b", "c", "d"]
+
+
+def test_a_copy_knows_that_it_is_one_until_it_is_adopted(file, tmp_path, grow):
+    with SqliteStorage(file) as storage:
+        with storage.add_book("c"):
+            pass
+        storage.backup(tmp_path / "copy.db")
+        with storage.writing("b") as book:
+            grow(book)
+        with pytest.raises(InvalidState, match="there already"):
+            storage.backup(tmp_path / "copy.db")
+        with pytest.raises(StorageFailed, match="cannot be made"):
+            storage.backup(tmp_path / "nowhere" / "copy.db")
+        assert not storage.is_copy("b")
+    with SqliteStorage(tmp_path / "copy.db") as copy:
+        assert copy.is_copy("b")
+        assert copy.is_copy("c")
+        with copy.writing("b") as book:
+            assert book.at().entries == 1
+            book.adopt()
+        assert (copy.is_copy("b"), copy.is_copy("c")) == (False, True)
+        copy.backup(tmp_path / "again.db")
+    with SqliteStorage(tmp_path / "again.db") as again:
+        assert again.is_copy("b")
+
+
+def test_a_backup_is_one_moment_while_others_write(file, tmp_path, grow):
+    storage = SqliteStorage(file)
+    with storage.writing("b") as book:
+        grow(book)
+        storage.backup(tmp_path / "copy.db")
+    with SqliteStorage(tmp_path / "copy.db") as copy, copy.reading("b") as view:
+        assert view.at().entries == len(list(view.entries())) == 1
+    storage.close()

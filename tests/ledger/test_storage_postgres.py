@@ -1,0 +1,294 @@
+"""A real PostgreSQL server: what is refused, what is said, and what a lost connection leaves."""
+
+import pickle
+import threading
+
+import psycopg
+import pytest
+
+from ladderboard.errors import InvalidSetting, InvalidState, MissingDependency, StorageFailed
+from ladderboard.ledger import PostgresStorage, _postgres_link
+
+
+@pytest.fixture
+def storage(postgres, schema):
+    opened = PostgresStorage(postgres.url(), schema=schema)
+    yield opened
+    opened.close()
+
+
+def writing(storage, grow, *more):
+    """Change the book and do something more, all in one block."""
+    with storage.writing("b") as book:
+        change(book, grow)
+        for act in more:
+            act(book)
+
+
+def seen(storage):
+    with storage.reading("b") as book:
+        return book.at().entries, book.state(0), book.find(b"new")
+
+
+def change(book, grow):
+    grow(book, b"secret")
+    book.mark(b"new", 1)
+    book.set_state(0, b"after")
+
+
+BEFORE, AFTER = (1, b"state", None), (2, b"after", 1)
+
+
+@pytest.fixture
+def kill(postgres, storage):
+    """End the only connection that is open, on the server's side."""
+
+    def end():
+        (link,) = storage._pool._all
+        process = link.connection.info.backend_pid
+        assert postgres.run("SELECT pg_terminate_backend(%s, 10000)", process) == [(True,)]
+
+    return end
+
+
+def test_what_is_no_address_is_refused():
+    for url in ("mysql://x/y", "guard.db", "sqlite:///x", "", "postgresql:/x"):
+        with pytest.raises(InvalidSetting, match="must look like"):
+            PostgresStorage(url)
+    for schema in ('a"b', "", "Upper", "x" * 41, "a b", "1a", "é"):
+        with pytest.raises(InvalidSetting, match="schema's name"):
+            PostgresStorage("postgresql://u@h/d", schema=schema)
+
+
+@pytest.mark.parametrize(
+    "middle",
+    ["t:hun@ter2@", "t:hun/ter2@", "t:hun?ter2@", "t:hunter2%zz@", "t:p@h:ter2"],
+)
+def test_an_address_that_falls_apart_is_not_quoted(postgres, middle):
+    with pytest.raises(InvalidSetting) as caught:
+        PostgresStorage(f"postgresql://{middle}127.0.0.1:{postgres.port}/postgres")
+    assert "ter2" not in str(caught.value)
+    assert "hun" not in str(caught.value)
+
+
+def test_no_message_holds_a_password(postgres, schema):
+    with pytest.raises(StorageFailed, match="no way to") as caught:
+        PostgresStorage(postgres.url(password="hunter2"), schema=schema)  # noqa: S106
+    assert "hunter2" not in str(caught.value)
+    assert caught.value.__suppress_context__
+    with pytest.raises(StorageFailed) as caught:
+        PostgresStorage("postgresql://u:hunter2@127.0.0.1:1/d")
+    assert "hunter2" not in str(caught.value)
+    with pytest.raises(InvalidState) as nothing:
+        PostgresStorage(postgres.url(), schema="empty")
+    storage = PostgresStorage(postgres.url(), schema=schema)
+    assert "correct-horse" not in str(nothing.value) + repr(storage) + str(storage)
+    storage.close()
+
+
+def test_a_schema_of_others_is_left_alone(postgres):
+    postgres.run("CREATE SCHEMA theirs")
+    postgres.run("CREATE TABLE theirs.book (id INT)")
+    for create in (True, False):
+        with pytest.raises(InvalidState, match="is not a ledger's"):
+            PostgresStorage(postgres.url(), schema="theirs", create=create)
+    assert postgres.run("SELECT count(*) FROM theirs.book") == [(0,)]
+    postgres.run("CREATE SCHEMA prepared")  # by somebody who may, for somebody who may not
+    PostgresStorage(postgres.url(), schema="prepared", create=True).close()
+    PostgresStorage(postgres.url(), schema="prepared", create=True).close()
+    with pytest.raises(InvalidState, match="holds no ledger"):
+        PostgresStorage(postgres.url(), schema="nowhere")
+
+
+def test_a_server_without_fsync_is_refused(postgres_server):
+    server = postgres_server(fsync="off")
+    try:
+        with pytest.raises(StorageFailed, match="fsync = off"):
+            PostgresStorage(server.url(), create=True)
+        assert server.run("SELECT 1 FROM pg_namespace WHERE nspname = 'ladderboard'") == []
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("setting", ["off", "local", "remote_write", "on", "remote_apply"])
+def test_commits_that_do_not_wait_are_refused(postgres, schema, setting, grow):
+    url = postgres.url(more=f"?options=-csynchronous_commit%3D{setting}")
+    if setting == "off":
+        with pytest.raises(StorageFailed, match="synchronous_commit = off"):
+            PostgresStorage(url, schema=schema)
+        return
+    with PostgresStorage(url, schema=schema) as storage:
+        with storage.writing("b") as book:
+            change(book, grow)
+        assert seen(storage) == AFTER
+
+
+def test_a_server_that_is_told_otherwise_later_is_refused(postgres_server, grow):
+    server = postgres_server()
+    try:
+        storage = PostgresStorage(server.url(), create=True)
+        with storage.add_book("b") as book:
+            grow(book)
+        for name in ("fsync", "full_page_writes", "synchronous_commit"):
+            server.run(f"ALTER SYSTEM SET {name} = off")
+            server.run("SELECT pg_reload_conf()")
+            while server.run(f"SHOW {name}") != [("off",)]:
+                pass
+            blocks = (storage.writing("b"), storage.add_book("c"))
+            for block in blocks:
+                with pytest.raises(StorageFailed, match=f"{name} = off"), block as book:
+                    grow(book)
+            server.run(f"ALTER SYSTEM RESET {name}")
+            server.run("SELECT pg_reload_conf()")
+            while server.run(f"SHOW {name}") != [("on",)]:
+                pass
+        with storage.writing("b") as book:
+            grow(book)
+        assert storage.books() == ["b"]
+        storage.close()
+    finally:
+        server.stop()
+
+
+def test_a_database_in_another_encoding_is_refused(postgres):
+    postgres.run("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+    with pytest.raises(StorageFailed, match="UTF8"):
+        PostgresStorage(postgres.url().replace("/postgres", "/latin"), create=True)
+
+
+def test_an_idle_connection_that_was_lost_is_opened_again(storage, kill):
+    for block in (storage.reading, storage.writing):
+        assert seen(storage) == BEFORE
+        kill()
+        with block("b") as book:
+            assert book.at().entries == 1
+    kill()
+    assert storage.books() == ["b"]
+
+
+def test_a_connection_lost_inside_a_block_leaves_nothing(storage, kill, grow):
+    assert seen(storage) == BEFORE
+    with pytest.raises(StorageFailed) as caught:
+        writing(storage, grow, lambda _: kill(), lambda book: book.keep("more", b""))
+    assert not caught.value.uncertain
+    assert seen(storage) == BEFORE
+    with storage.writing("b") as book:
+        change(book, grow)
+    assert seen(storage) == AFTER
+
+
+def test_a_connection_lost_at_commit_is_uncertain(storage, kill, grow):
+    assert seen(storage) == BEFORE
+    with pytest.raises(StorageFailed, match="not known") as caught:
+        writing(storage, grow, lambda _: kill())
+    assert caught.value.uncertain
+    assert seen(storage) == BEFORE  # whole or not at all; here the server never got to it
+    with storage.writing("b") as book:
+        change(book, grow)
+    assert seen(storage) == AFTER
+
+
+def test_an_answer_lost_after_the_commit_is_uncertain(storage, grow, monkeypatch):
+    assert seen(storage) == BEFORE
+    (link,) = storage._pool._all
+    execute = psycopg.Connection.execute
+
+    def lose(connection, statement, *rest):
+        cursor = execute(connection, statement, *rest)
+        if statement == "COMMIT":
+            connection.close()
+            raise psycopg.OperationalError("the connection is lost")
+        return cursor
+
+    monkeypatch.setattr(psycopg.Connection, "execute", lose)
+    with pytest.raises(StorageFailed, match="not known") as caught, storage.writing("b") as book:
+        change(book, grow)
+    monkeypatch.undo()
+    assert caught.value.uncertain
+    assert seen(storage) == AFTER
+    assert link not in storage._pool._all
+
+
+def test_a_commit_that_the_server_refuses_is_certain(postgres, schema, storage, grow):
+    postgres.run(
+        f"ALTER TABLE {schema}.mark ADD CONSTRAINT late UNIQUE (number) "
+        "DEFERRABLE INITIALLY DEFERRED"
+    )
+    with pytest.raises(StorageFailed, match="unique") as caught:
+        writing(storage, grow, lambda book: book._change("UPDATE main.mark SET number = 0", ()))
+    assert not caught.value.uncertain
+    assert seen(storage) == BEFORE
+
+
+def test_an_error_that_is_swallowed_does_not_commit_the_rest(storage, grow):
+    def swallow(book):
+        with pytest.raises(StorageFailed, match="division by zero"):
+            book._run("SELECT 1 / 0", ())
+
+    with pytest.raises(StorageFailed, match="cannot go on") as caught:
+        writing(storage, grow, swallow)
+    assert not caught.value.uncertain
+    assert seen(storage) == BEFORE
+
+
+def test_books_are_written_to_side_by_side(storage, grow):
+    with storage.add_book("c") as book:
+        grow(book)
+    done = []
+
+    def other():
+        with storage.writing("c") as book:
+            grow(book)
+        done.append(True)
+
+    with storage.writing("b") as book:
+        grow(book)
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join(60)
+        assert done
+        with pytest.raises(InvalidState, match="already"), storage.writing("b"):
+            pass
+
+
+def test_waiting_for_others_has_an_end(storage, monkeypatch, grow):
+    monkeypatch.setattr(_postgres_link, "_WRITE", _postgres_link._WRITE.replace("'60s'", "'50ms'"))
+    said = []
+
+    def other():
+        try:
+            with storage.writing("b"):
+                pass
+        except StorageFailed as error:
+            said.append((str(error), error.uncertain))
+
+    with storage.writing("b") as book:
+        grow(book)
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+    assert len(said) == 1
+    assert "lock timeout" in said[0][0]
+    assert not said[0][1]
+
+
+def test_numbers_of_books_are_not_used_again(postgres, schema, storage):
+    with pytest.raises(ValueError, match="stop"), storage.add_book("never"):
+        raise ValueError("stop")
+    with storage.add_book("c"):
+        pass
+    ids = postgres.run(f"SELECT id FROM {schema}.book ORDER BY id")
+    assert len(ids) == 2
+    assert ids[1][0] > ids[0][0] + 1  # the one that was undone stays used
+
+
+def test_a_storage_travels_as_its_address(storage):
+    copy = pickle.loads(pickle.dumps(storage))
+    assert seen(copy) == BEFORE
+    copy.close()
+
+
+def test_without_the_driver_a_sentence_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
+    with pytest.raises(MissingDependency, match=r"ladderboard\[server\]"):
+        PostgresStorage("postgresql://u@h/d")

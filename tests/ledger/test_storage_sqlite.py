@@ -1,0 +1,276 @@
+"""An SQLite file at work: what a failure leaves, who waits, and what is let go of."""
+
+import os
+import pickle
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import pytest
+
+from ladderboard.errors import InvalidState, StorageFailed
+from ladderboard.ledger import SqliteStorage, _pool, _sqlite_link, _turns
+
+
+def entries(storage):
+    with storage.reading("b") as book:
+        return book.at().entries
+
+
+def test_what_may_not_be_written_is_a_failure(in_a_child, touch, grow):
+    """By another user, where the tests are run by root, who may do everything."""
+
+    def as_nobody(task):
+        def drop():
+            if os.geteuid() == 0:
+                os.setgid(65534)
+                os.setuid(65534)
+            return task()
+
+        return in_a_child(drop)
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with SqliteStorage(folder / "guard.db", create=True) as storage, storage.add_book("b") as b:
+            grow(b)
+        folder.chmod(0o555)
+        (folder / "guard.db").chmod(0o444)
+        said = as_nobody(lambda: touch(folder / "guard.db"))
+        made = as_nobody(lambda: SqliteStorage(folder / "new.db", create=True))
+        (folder / "guard.db").chmod(0o000)
+        unread = as_nobody(lambda: SqliteStorage(folder / "guard.db"))
+        folder.chmod(0o755)
+    assert said.startswith("StorageFailed: "), said
+    assert unread.startswith("StorageFailed: "), unread
+    assert made.startswith("StorageFailed: "), made
+    assert "cannot be made: Permission denied" in made
+
+
+def test_a_full_disk_is_a_failure_and_leaves_nothing(file, in_a_child, grow):
+    def fill():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+        storage, kept = SqliteStorage(file), 0
+        while True:
+            try:
+                with storage.writing("b") as book:
+                    grow(book, b"s" * 5000)
+            except StorageFailed as error:
+                return kept, error
+            kept += 1
+
+    said = in_a_child(fill)
+    assert "cannot be used: the disk" in said, said
+    kept = int(said.partition(",")[0].strip("("))
+    assert kept > 5
+    storage = SqliteStorage(file)
+    assert entries(storage) in {kept + 1, kept + 2}  # the last one was not acknowledged
+    with storage.writing("b") as book:
+        assert len(list(book.entries())) == book.at().entries
+        grow(book)
+    storage.close()
+
+
+def no_room(storage):
+    link = storage._pool.take()
+    link.run("PRAGMA max_page_count = 1")
+    storage._pool.give(link)
+
+
+def test_no_room_inside_a_block_ends_it(file, grow):
+    storage = SqliteStorage(file)
+    no_room(storage)
+    with pytest.raises(StorageFailed, match="disk is full") as first, storage.writing("b") as book:
+        grow(book, b"s" * 50_000)
+
+    def swallow():
+        with storage.writing("b") as book:
+            with pytest.raises(StorageFailed, match="disk is full"):
+                book.keep("name", b"s" * 50_000)
+            with pytest.raises(StorageFailed, match="cannot go on"):
+                book.keep("name", b"")  # would stand alone, outside of any transaction
+
+    no_room(storage)
+    with pytest.raises(StorageFailed, match="cannot go on") as second:
+        swallow()
+    assert not first.value.uncertain
+    assert not second.value.uncertain
+    with storage.reading("b") as book:
+        assert (book.at().entries, book.kept("name")) == (1, None)
+    storage.close()
+
+
+class Interrupted:
+    """A cursor whose COMMIT ends badly, before or after it is done."""
+
+    def __init__(self, cursor, code, *, done):
+        self.cursor, self.code, self.done = cursor, code, done
+
+    def execute(self, statement, *values):
+        if statement == "COMMIT":
+            if self.done:
+                self.cursor.execute(statement)
+            error = sqlite3.OperationalError("bad")
+            error.sqlite_errorcode = self.code
+            raise error
+        return self.cursor.execute(statement, *values)
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_a_commit_without_an_answer_is_uncertain(file, done, grow):
+    storage = SqliteStorage(file)
+    link = storage._pool.take()
+    link._cursor = Interrupted(link._cursor, sqlite3.SQLITE_IOERR_FSYNC, done=done)
+    storage._pool.give(link)
+    with pytest.raises(StorageFailed, match="not known") as caught, storage.writing("b") as book:
+        grow(book)
+    assert caught.value.uncertain
+    assert entries(storage) == 1 + done  # looked up, through a new connection
+    assert storage._pool.take() is not link
+    storage.close()
+
+
+def test_a_commit_that_is_refused_is_certain(file, grow):
+    storage = SqliteStorage(file)
+    link = storage._pool.take()
+    link._cursor = Interrupted(link._cursor, sqlite3.SQLITE_BUSY, done=False)
+    storage._pool.give(link)
+    with pytest.raises(StorageFailed) as caught, storage.writing("b") as book:
+        grow(book)
+    assert not caught.value.uncertain
+    assert entries(storage) == 1
+    storage.close()
+
+
+def test_waiting_for_others_has_an_end(file, monkeypatch, grow):
+    monkeypatch.setattr(_sqlite_link, "PATIENCE", 0.05)
+    monkeypatch.setattr(_turns, "PATIENCE", 0.05)
+    first, second = SqliteStorage(file), SqliteStorage(file)
+    said = []
+
+    def try_both():
+        for storage in (first, second):
+            try:
+                with storage.writing("b"):
+                    pass
+            except StorageFailed as error:
+                said.append((str(error), error.uncertain))
+
+    with first.writing("b") as book:
+        grow(book)
+        thread = threading.Thread(target=try_both)
+        thread.start()
+        thread.join()
+    assert len(said) == 2
+    assert all("have been writing" in sentence and not doubt for sentence, doubt in said)
+    try_both()
+    assert len(said) == 2
+    first.close()
+    second.close()
+
+
+def test_a_thread_does_not_wait_for_itself(file):
+    storage = SqliteStorage(file)
+    for _ in range(2):
+        with storage.writing("b"):
+            with pytest.raises(InvalidState, match="already"), storage.writing("b"):
+                pass
+            with pytest.raises(InvalidState, match="already"), storage.add_book("c"):
+                pass
+    storage.close()
+
+
+def test_a_storage_travels_as_its_path(file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    storage = SqliteStorage("guard.db")
+    monkeypatch.chdir("/")
+    assert entries(storage) == entries(pickle.loads(pickle.dumps(storage))) == 1
+    storage.close()
+    assert entries(storage) == 1  # taken hold of again
+    storage.close()
+
+
+def test_names_with_a_meaning_in_addresses_are_names(tmp_path):
+    for name in ("a?mode=memory", "b%41", "c#d", "e f", "ü.db"):
+        with SqliteStorage(tmp_path / name, create=True) as storage, storage.add_book("b"):
+            pass
+        with SqliteStorage(tmp_path / name) as storage:
+            assert storage.books() == ["b"]
+    assert len(list(tmp_path.iterdir())) == 5
+
+
+def test_the_log_is_started_over_once_no_reader_looks_at_it(file, monkeypatch, grow):
+    """Without SQLite's own checkpoints, which readers may keep from ever finishing."""
+    monkeypatch.setattr(_sqlite_link, "_LONG", 300_000)
+    monkeypatch.setattr(_sqlite_link, "_COMMITS", 8)
+    monkeypatch.setattr(_sqlite_link, "_SETTINGS", ("PRAGMA wal_autocheckpoint = 0",))
+    storage, log = SqliteStorage(file), file.with_name("guard.db-wal")
+
+    def write(times):
+        for _ in range(times):
+            with storage.writing("b") as book:
+                grow(book, b"s" * 5000)
+        return log.stat().st_size
+
+    assert write(80) < 600_000  # of more than 1,500,000 bytes that went through it
+    with storage.reading("b") as view:
+        assert write(60) > 900_000  # it cannot be helped, and nobody is kept from writing
+        assert len(list(view.entries())) == 81
+    long = write(8)
+    assert write(80) == long  # started over, from its beginning
+    storage.close()
+
+
+def test_a_storage_that_is_dropped_closes_its_connections(file):
+    storage = SqliteStorage(file)
+    entries(storage)
+    connection = next(iter(storage._pool._all)).connection
+    pools = len(_pool._POOLS)
+    del storage
+    assert len(_pool._POOLS) == pools - 1
+    with pytest.raises(sqlite3.ProgrammingError):
+        connection.execute("SELECT 1")
+
+
+def test_opening_it_again_gives_up_no_lock(file):
+    """A file that is opened and closed by anybody but SQLite takes all locks of the process away.
+
+    Without its lock, the next process to leave would remove the log under the feet of this one.
+    """
+    code = (
+        "import fcntl, sys\n"
+        "file = open(sys.argv[1], 'r+b')\n"
+        "try: fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 510, 0x40000002)\n"
+        "except OSError: print('held')\n"
+    )
+
+    def held():
+        done = subprocess.run(
+            [sys.executable, "-c", code, file], capture_output=True, text=True, check=True
+        )
+        return done.stdout == "held\n"
+
+    first = SqliteStorage(file)
+    assert entries(first) == 1
+    assert held()
+    second = SqliteStorage(file)
+    assert held()
+    second.backup(file.with_name("copy.db"))
+    second.close()
+    pickle.loads(pickle.dumps(first)).close()
+    with pytest.raises(InvalidState):
+        SqliteStorage(file, create=True)
+    assert held()
+    first.close()
+    assert not held()
+
+
+def test_loading_it_loads_no_other_database():
+    code = "import sys, ladderboard.ledger; print({'psycopg', 'sqlalchemy'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

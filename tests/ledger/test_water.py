@@ -1,0 +1,80 @@
+"""The mark beside a file."""
+
+import os
+import stat
+from multiprocessing import get_context
+
+import pytest
+
+from ladderboard.errors import OldCopy, StorageFailed
+from ladderboard.ledger import HighWater, Level
+
+
+def level(entries, book="b"):
+    return Level(book, entries, entries - 2, f"{entries:064x}")
+
+
+@pytest.fixture
+def water(tmp_path):
+    return HighWater(tmp_path / "guard.db")
+
+
+def test_there_is_none_at_first(water):
+    assert water.read() is None
+
+
+def test_it_rises_and_never_falls(water):
+    for entries in (5, 4, 7, 6, 7):
+        water.rise(level(entries))
+    assert water.read() == level(7)
+
+
+def test_only_the_owner_reads_it_and_its_size_stays(water):
+    water.replace(level(1))
+    size = water.path.stat().st_size
+    water.rise(level(10**9))
+    assert water.path.stat().st_size == size
+    assert stat.S_IMODE(water.path.stat().st_mode) == 0o600
+
+
+def test_the_owner_may_lower_it(water):
+    water.rise(level(9))
+    water.replace(level(3))
+    assert water.read() == level(3)
+
+
+def test_another_book_takes_its_place(water):
+    water.rise(level(9))
+    water.rise(level(2, "c"))
+    assert water.read() == level(2, "c")
+
+
+@pytest.mark.parametrize("content", [b"", b"x", b"ladderboard mark 1 b 3 1 00", b"\xff" * 256])
+def test_what_is_damaged_is_refused(water, content):
+    water.path.write_bytes(content)
+    with pytest.raises(OldCopy, match="damaged"):
+        water.read()
+    assert water.read_if_whole() is None
+
+
+def test_what_cannot_be_opened_is_told(water):
+    water.path.mkdir()
+    with pytest.raises(StorageFailed, match="cannot be written"):
+        water.rise(level(1))
+
+
+def _raise(path, start):
+    water = HighWater(path)
+    for entries in range(start, 400, 2):
+        water.rise(level(entries))
+
+
+def test_two_processes_leave_the_higher_one(water):
+    context = get_context("fork" if hasattr(os, "fork") else "spawn")
+    path = water.path.with_suffix("")
+    both = [context.Process(target=_raise, args=(path, start)) for start in (2, 3)]
+    for each in both:
+        each.start()
+    for each in both:
+        each.join()
+    assert water.read() == level(399)
