@@ -20,6 +20,9 @@ if TYPE_CHECKING:
         arena,
         bounds,
         errors,
+        files,
+        holdout,
+        ledger,
         losses,
         mechanisms,
         reduction,
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from ladderboard.analysts import Analyst
     from ladderboard.arena import majority_attack, majority_attack_moments
     from ladderboard.errors import LadderboardError
+    from ladderboard.holdout import Holdout, Reply
     from ladderboard.losses import Loss, Metric, loss, metric
     from ladderboard.mechanisms import (
         BootstrapLadder,
@@ -55,6 +59,7 @@ __all__ = [
     "BootstrapLadder",
     "Exact",
     "GeneralEstimator",
+    "Holdout",
     "Ladder",
     "LadderboardError",
     "Loss",
@@ -66,6 +71,7 @@ __all__ = [
     "ParameterFreeLadder",
     "Release",
     "Releases",
+    "Reply",
     "Rounded",
     "Session",
     "ShakyLadder",
@@ -76,8 +82,11 @@ __all__ = [
     "arena",
     "bounds",
     "errors",
+    "files",
+    "holdout",
     "is_faithful",
     "leaderboard_error",
+    "ledger",
     "loss",
     "losses",
     "majority_attack",
@@ -95,6 +104,9 @@ _ROOMS = (
     "arena",
     "bounds",
     "errors",
+    "files",
+    "holdout",
+    "ledger",
     "losses",
     "mechanisms",
     "reduction",
@@ -106,6 +118,7 @@ _HOMES = {
     "Analyst": "analysts",
     "LadderboardError": "errors",
     **dict.fromkeys(("majority_attack", "majority_attack_moments"), "arena"),
+    **dict.fromkeys(("Holdout", "Reply"), "holdout"),
     **dict.fromkeys(("Loss", "Metric", "loss", "metric"), "losses"),
     **dict.fromkeys(("GeneralEstimator", "is_faithful"), "reduction"),
     **dict.fromkeys(("NumpyTape", "Tape"), "tape"),

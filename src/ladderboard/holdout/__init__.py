@@ -1,8 +1,41 @@
 """The guard.
 
-Labels, loss, mechanism and ledger in one file: ask as often as the budget allows.
-
-This room is still empty.
+Labels, loss, mechanism and ledger in one file: ask as often as the budget allows. A
+:class:`Holdout` is the guard, its :class:`Judge` turns predictions into a risk that nobody sees,
+the ledger decides what is said about it, and a :class:`Reply` says it.
 """
 
-__all__: list[str] = []
+from typing import TYPE_CHECKING, Any
+
+from ladderboard.holdout._export import export_entries
+from ladderboard.holdout._holdout import Holdout
+from ladderboard.holdout._judge import Judge, Judged, Submission
+from ladderboard.holdout._meter import Meter
+from ladderboard.holdout._reply import Reply
+from ladderboard.holdout._status import LadderStatus, Status, Told
+
+if TYPE_CHECKING:
+    from ladderboard.holdout._remote import RemoteHoldout
+
+__all__ = [
+    "Holdout",
+    "Judge",
+    "Judged",
+    "LadderStatus",
+    "Meter",
+    "RemoteHoldout",
+    "Reply",
+    "Status",
+    "Submission",
+    "Told",
+    "export_entries",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "RemoteHoldout":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # Loads HTTP, which a guard that is a file can do without.
+    from ladderboard.holdout._remote import RemoteHoldout  # noqa: PLC0415
+
+    return RemoteHoldout

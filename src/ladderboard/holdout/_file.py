@@ -1,0 +1,182 @@
+"""A guard's file: how it is made, opened, and gone on with after a copy was put back."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ladderboard.errors import InvalidSetting, InvalidState, OldCopy
+from ladderboard.holdout._judge import Judge
+from ladderboard.holdout._key_file import make_key_file, read_key_file
+from ladderboard.holdout._put_back import in_place_of, refuse_strange_log
+from ladderboard.holdout._sample import (
+    check_same,
+    keep_sample,
+    read_sample,
+    sample_digest,
+    write_sample,
+)
+from ladderboard.ledger import Book, Cipher, HighWater, Opening, SqliteStorage, World, restore
+from ladderboard.ledger._sqlite_link import connect, failed
+from ladderboard.losses import loss as loss_of
+
+if TYPE_CHECKING:
+    from ladderboard.files import HoldoutTable, Limits
+    from ladderboard.losses import Loss
+    from ladderboard.mechanisms import Mechanism
+
+__all__ = ["SAMPLE", "GuardFile"]
+
+SAMPLE = "sample"
+"""The name under which the labelled sample is kept."""
+_HINT = (
+    "Who moved the file must move {0}.mark along. If this is an old copy to go on with, say how "
+    "many questions may have been answered since it was made: ladderboard guard restore {0} "
+    "--charge N"
+)
+
+
+@dataclass(frozen=True)
+class GuardFile:
+    """Where a guard's file is, and everything else that opens it, here or in another process.
+
+    Parameters
+    ----------
+    path, key_file
+        The file, and the key file if its secret side is encrypted.
+    loss, mechanism
+        The owner's own, where the file cannot name them.
+    world
+        Clock and salts, for tests.
+    limits
+        How large predictions may be; as for all files if None.
+    """
+
+    path: Path
+    key_file: Path | None = None
+    loss: Loss | None = None
+    mechanism: Mechanism | None = None
+    world: World | None = None
+    limits: Limits | None = None
+
+    @classmethod
+    def at(cls, path: Path | str, key_file: Path | str | None, **more: Any) -> GuardFile:
+        """Return it with paths that mean the same wherever a process stands."""
+        key_path = None if key_file is None else Path(key_file).absolute()
+        return cls(Path(path).absolute(), key_path, **more)
+
+    def elsewhere(self) -> GuardFile:
+        """Return it for another process, whose world is its own."""
+        return replace(self, world=None)
+
+    def make(
+        self,
+        table: HoldoutTable,
+        judge: Judge,
+        mechanism: Mechanism,
+        rules: dict[str, Any],
+        key: bytes | None,
+    ) -> Book:
+        """Make the file, whole or not at all."""
+        if self.path.exists():  # said before a key file is made for nothing
+            raise InvalidState(f"{self.path} is there already; open it, or choose another name.")
+        opening = Opening(
+            n=judge.grouping.n,
+            loss=judge.loss.describe(),
+            mechanism=mechanism.describe(),
+            rules=rules,
+            holdout=sample_digest(write_sample(table)),
+        )
+        world = World() if self.world is None else self.world
+        name = world.salt()[:16].hex()
+        seal = None if self.key_file is None else Cipher(make_key_file(self.key_file), name)
+        storage, water = SqliteStorage(self.path, create=True), HighWater(self.path)
+        try:
+            return Book.create(
+                storage,
+                opening,
+                name=name,
+                mechanism=mechanism,
+                key=key,
+                keep={SAMPLE: keep_sample(table)},
+                seal=seal,
+                water=water,
+                world=world,
+            )
+        except BaseException:  # half a guard is none
+            storage.close()
+            for each in (self.path, f"{self.path}-wal", f"{self.path}-shm", water.path):
+                Path(each).unlink(missing_ok=True)
+            raise
+
+    def open(self, given: HoldoutTable | None = None) -> tuple[Book, Judge]:
+        """Open the file; a holdout that is given must be the one in it."""
+        try:
+            return self._open(given)
+        except OldCopy as old:
+            raise OldCopy(f"{old} {_HINT.format(self.path)}", least=old.least) from None
+
+    def _open(
+        self, given: HoldoutTable | None = None, *, stale: bool = False
+    ) -> tuple[Book, Judge]:
+        storage = SqliteStorage(self.path)
+        name = self._only_book(storage)
+        seal = None if self.key_file is None else Cipher(read_key_file(self.key_file), name)
+        book = Book(
+            storage,
+            name,
+            mechanism=self.mechanism,
+            seal=seal,
+            water=HighWater(self.path),
+            world=self.world,
+            stale=stale,
+        )
+        table = read_sample(book.kept(SAMPLE))
+        if given is not None:
+            check_same(table, given)
+        loss = loss_of(book.opening["loss"] if self.loss is None else self.loss)
+        if loss.describe() != book.opening["loss"]:
+            raise InvalidSetting("This was started with another loss.")
+        judge = Judge(table, loss)
+        return book, judge if self.limits is None else judge.within(self.limits)
+
+    def _only_book(self, storage: SqliteStorage) -> str:
+        books = storage.books()
+        if not books:
+            raise InvalidState(f"{self.path} was never finished; delete it, and create it again.")
+        if len(books) > 1:
+            raise InvalidState(f"{self.path} holds {len(books)} books; a guard's file holds one.")
+        return books[0]
+
+    def restore(self, charge: int, copy: Path | None = None) -> tuple[Book, Judge]:
+        """Go on with an old copy, here already or put here now.
+
+        What cannot be opened, or is damaged, is not charged either.
+        """
+        if copy is not None:
+            with in_place_of(self.path, copy):
+                return self.restore(charge)
+        refuse_strange_log(self.path)
+        book, _ = self._open(stale=True)
+        self._refuse_damaged()
+        restore(book.storage, book.name, charge, water=HighWater(self.path), world=self.world)
+        self._empty_log()
+        return self.open()
+
+    def _refuse_damaged(self) -> None:
+        """Look at every page: what is only found by the next question would be charged by then."""
+        try:
+            with closing(connect(self.path)) as database:
+                found = database.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        except sqlite3.Error as error:
+            raise failed(error, self.path) from None
+        if found != "ok":
+            raise InvalidState(f"{self.path} is damaged; nothing was charged. Take another copy.")
+
+    def _empty_log(self) -> None:
+        """Let the file itself, without its log, say that it is no copy any more."""
+        with suppress(sqlite3.Error), closing(connect(self.path)) as database:
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

@@ -1,0 +1,376 @@
+"""The guard: a holdout that may be asked as often as its budget allows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ladderboard import _settings
+from ladderboard.errors import BrokenLedger, InvalidRisk, InvalidSetting
+from ladderboard.holdout._file import SAMPLE, GuardFile
+from ladderboard.holdout._judge import Judge
+from ladderboard.holdout._meter import Meter
+from ladderboard.holdout._name import check_name
+from ladderboard.holdout._reply import Reply
+from ladderboard.holdout._sample import (
+    read_sample,
+    sample_digest,
+    take_sample,
+    write_sample,
+)
+from ladderboard.holdout._status import Status
+from ladderboard.holdout._words import sentence
+from ladderboard.ledger import (
+    Asked,
+    Book,
+    Commitment,
+    SqliteStorage,
+    World,
+)
+from ladderboard.losses import loss as loss_of
+from ladderboard.mechanisms import ShakyLadder
+from ladderboard.mechanisms import mechanism as mechanism_of
+from ladderboard.tape import Tape
+
+if TYPE_CHECKING:
+    from ladderboard.bounds import Certificate
+    from ladderboard.files import Limits
+    from ladderboard.holdout._remote import RemoteHoldout
+    from ladderboard.losses import Loss
+    from ladderboard.mechanisms import Mechanism
+
+__all__ = ["Holdout"]
+
+
+class Holdout:
+    """Labels behind a budget, in one file.
+
+    Made by :meth:`create`, :meth:`open` or :meth:`connect`. Safe with threads and with several
+    processes, each of which may open the file; it can be pickled, and is then opened again.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, numpy as np, ladderboard as lb
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> labels = np.random.default_rng(0).integers(2, size=1000)
+    >>> guard = lb.Holdout.create(pathlib.Path(folder.name) / "guard.db", labels=labels,
+    ...                           loss="zero_one", questions=100, mechanism=lb.Ladder(step=0.02))
+    >>> print(guard.ask(labels ^ (np.arange(1000) % 5 == 0)))
+    The best is now 0.2; 99 questions left.
+    >>> print(guard.ask(labels ^ (np.arange(1000) % 4 == 0)))
+    The best stays 0.2; gains below about 0.02 may go unseen; 98 questions left.
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, book: Book, judge: Judge, file: GuardFile, ladder: str = "") -> None:
+        self._book, self._judge, self._file = book, judge, file
+        self._name = ladder
+
+    @classmethod
+    def create(
+        cls,
+        path: Path | str,
+        labels: Any,
+        *,
+        questions: int,
+        loss: str | Loss | Any = "zero_one",
+        ids: Any = None,
+        classes: Any = None,
+        group: Any = None,
+        weight: Any = None,
+        kind: Any = None,
+        mechanism: str | Mechanism | Any = None,
+        beta: float = 0.05,
+        key_file: Path | str | None = None,
+        key: bytes | None = None,
+        world: World | None = None,
+    ) -> Holdout:
+        """Make a file that holds the labels and will answer so many questions about them.
+
+        Parameters
+        ----------
+        path
+            A new file. What is there already is refused.
+        labels
+            One for each example; or a table, a frame or a file with a column ``label`` and, as
+            wanted, ``id``, ``group`` and ``weight``.
+        questions
+            The budget, over all ladders.
+        loss
+            A loss, its name, or a function of (labels, predictions) that can be imported.
+        ids
+            Of the examples; predictions may then come in any order.
+        classes
+            The classes of the loss, where it takes them. They are public.
+        group
+            Which examples belong together: losses are averaged within a group, n counts groups.
+        weight
+            Of the examples; never computed from labels.
+        kind
+            Of the labels, ``"number"`` or ``"text"``; found out if not given.
+        mechanism
+            What answers; ``ShakyLadder.calibrated`` for the holdout's size and budget if not given.
+        beta
+            With which probability certificates may be false.
+        key_file
+            Encrypts the labels and everything else that is secret. It is made if it is not there.
+        key
+            Thirty-two bytes for the noise, from the operating system if not given.
+        world
+            Clock and salts, for tests.
+        """
+        questions = _settings.whole("questions", questions, at_least=1)
+        beta = _settings.number("beta", beta, above=0, below=1)
+        found = loss_of(loss, **({} if classes is None else {"classes": classes}))
+        table = take_sample(labels, ids=ids, group=group, weight=weight, kind=kind)
+        judge = Judge(table, found)
+        grouping = judge.grouping
+        worth = int(grouping.effective_n)
+        answers = _mechanism(mechanism, worth, questions)
+        if answers.needs == "losses" and grouping.weight is not None:
+            raise InvalidSetting(f"{answers.name} compares losses one by one; it takes no weights.")
+        if key is not None:
+            Tape(key=key)  # refuses what is no key before there is a file
+        rules = {
+            "questions": questions,
+            "beta": beta,
+            "rows": len(table),
+            "kind": table.kind,
+            "worth": worth,
+            "weighted": grouping.weight is not None,
+        }
+        file = GuardFile.at(path, key_file, loss=found, mechanism=answers, world=world)
+        return cls(file.make(table, judge, answers, rules, key), judge, file)
+
+    @classmethod
+    def open(
+        cls,
+        path: Path | str,
+        *,
+        key_file: Path | str | None = None,
+        labels: Any = None,
+        ids: Any = None,
+        group: Any = None,
+        weight: Any = None,
+        kind: Any = None,
+        loss: Any = None,
+        mechanism: Mechanism | None = None,
+        world: World | None = None,
+    ) -> Holdout:
+        """Open a file that ``create`` made.
+
+        Labels need not be given; if they are, with what belongs to them, they must be the same.
+        ``loss`` and ``mechanism`` are needed only where they are your own.
+        """
+        given = None
+        if labels is not None:
+            given = take_sample(labels, ids=ids, group=group, weight=weight, kind=kind)
+        file = _file(path, key_file, loss, mechanism, world)
+        return cls(*file.open(given), file)
+
+    @staticmethod
+    def connect(url: str, *, token: str | None = None) -> RemoteHoldout:
+        """Return a guard that ``ladderboard guard serve`` keeps, at its URL or Unix socket."""
+        from ladderboard.holdout._remote import RemoteHoldout  # noqa: PLC0415 - loads HTTP
+
+        return RemoteHoldout(url, token=token)
+
+    @classmethod
+    def restore(
+        cls,
+        path: Path | str,
+        charge: int,
+        *,
+        copy: Path | str | None = None,
+        key_file: Path | str | None = None,
+        loss: Any = None,
+        mechanism: Mechanism | None = None,
+        world: World | None = None,
+    ) -> Holdout:
+        """Go on with an old copy that was put back, and open it.
+
+        With ``copy`` it is put back now; the file that was there is kept as ``FILE.replaced-N``.
+
+        ``charge`` is how many questions may have been answered since the copy was made; they are
+        taken off the budget, and the chain says so. The rest is as for :meth:`open`.
+        """
+        file = _file(path, key_file, loss, mechanism, world)
+        source = None if copy is None else Path(copy).absolute()
+        return cls(*file.restore(charge, source), file)
+
+    def ask(
+        self,
+        predictions: Any,
+        *,
+        training: float | None = None,
+        format: str | None = None,  # noqa: A002 - the word people use
+        ladder: str = "",
+    ) -> Reply:
+        """Ask about a model by its predictions: a file, an array, a list or a frame.
+
+        A refusal costs nothing and changes nothing. The very same predictions again get the
+        earlier answer and cost nothing. Past the budget there is ``BudgetSpent``.
+
+        Parameters
+        ----------
+        predictions
+            With ids in any order, or one for each example in the holdout's.
+        training
+            The model's mean loss on its training data, where the mechanism looks at it.
+        format
+            Of a file; found out if not given.
+        ladder
+            The name of another ladder than this one.
+        """
+        if ladder:
+            check_name(ladder)
+        book = self._book
+        if training is not None:
+            training = _settings.number("training", training, at_least=0, at_most=1)
+        name = ladder or self._name
+        submission = self._judge.read(predictions, training=training, format=format)
+        # Before anything is scored: what is refused or known takes no longer for one label than
+        # for another.
+        outcome = book.known(submission.digest, name)
+        if outcome is None:
+            _check_training(book.mechanism, training)
+            judged = self._judge.judge(submission)
+            wants = book.mechanism.needs == "losses"
+            outcome = book.ask(
+                Asked(
+                    submission=submission.digest,
+                    risk=judged.risk,
+                    losses=self._judge.by_group(judged) if wants else None,
+                    training=training,
+                    broken=judged.broken,
+                    ladder=name,
+                )
+            )
+        release = outcome.release
+        meter = Meter(book.mechanism, book.opening["rules"], outcome.at)
+
+        def certify() -> Certificate:
+            if outcome.again:  # the best may be better by now
+                return self._standing(name)
+            return meter.certificate(release.value)
+
+        return Reply(
+            released=release.value,
+            improved=release.improved,
+            question=release.question,
+            remaining=meter.remaining,
+            reason=sentence(release, meter, again=outcome.again),
+            score=release.score,
+            ladder=name,
+            again=outcome.again,
+            certify=certify,
+        )
+
+    def ladder(self, name: str) -> Holdout:
+        """Return another ladder on the same holdout and budget; its first question starts it.
+
+        For a second study, or another run of early stopping, that should not have to beat the best
+        of the first. The certificate counts all ladders together.
+        """
+        check_name(name)
+        return type(self)(self._book, self._judge, self._file, name)
+
+    def within(self, limits: Limits) -> Holdout:
+        """Return the same guard, for predictions that are no larger than these limits."""
+        file = replace(self._file, limits=limits)
+        return type(self)(self._book, self._judge.within(limits), file, self._name)
+
+    @property
+    def meter(self) -> Meter:
+        """How many questions are allowed, were used and are left."""
+        return Meter(self._book.mechanism, self._book.opening["rules"], self._book.at())
+
+    @property
+    def remaining(self) -> int:
+        """How many questions are left, over all ladders."""
+        return self.meter.remaining
+
+    @property
+    def released(self) -> float | None:
+        """The estimate that stands on this ladder; 1 before the first question."""
+        return self._book.value(self._name)
+
+    @property
+    def certificate(self) -> Certificate:
+        """What can be promised now about the best model asked on this ladder."""
+        return self._standing(self._name)
+
+    def _standing(self, ladder: str) -> Certificate:
+        at, value = self._book.stands(ladder)
+        rules = self._book.opening["rules"]
+        return Meter(self._book.mechanism, rules, at).certificate(value)
+
+    @property
+    def head(self) -> str:
+        """The hash of the ledger's last entry; keep it, and nobody can rewrite what came before."""
+        return self._book.head().hash.hex()
+
+    def status(self) -> Status:
+        """Return everything that is public, with the history."""
+        return Status.of(self._book)
+
+    def check(self) -> int:
+        """Recompute every release from the key and the secret side; return how many hold.
+
+        Raises ``BrokenLedger`` that names what differs: the labels, the key, or an entry. Of a
+        mechanism that looks at the losses of examples, which are not kept, hashes and states are
+        checked, and the return is 0.
+        """
+        book = self._book
+        sample = read_sample(book.kept(SAMPLE))
+        salt = book.kept("salt of the holdout")
+        committed = Commitment("holdout", sample_digest(write_sample(sample)), salt)
+        if committed.hash.hex() != book.opening["holdout"]:
+            raise BrokenLedger("The labels are not those that were committed to.")
+        return book.check()
+
+    def backup(self, to: Path | str) -> None:
+        """Copy the file while it is in use. Whoever goes on with the copy must ``restore`` it."""
+        SqliteStorage(self._file.path).backup(to)
+
+    def close(self) -> None:
+        """Let go of the file in all threads, when they are done; the next use opens it again."""
+        self._book.storage.close()
+
+    def close_for_good(self) -> float | None:
+        """End all questions; return this ladder's last estimate, also where it was kept back."""
+        values = dict(zip(self._book.ladders(), self._book.close(), strict=True))
+        return values.get(self._name, self.released)
+
+    def __repr__(self) -> str:
+        named = f", ladder={self._name!r}" if self._name else ""
+        return f"Holdout({str(self._file.path)!r}{named}, remaining={self.remaining})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (type(self), self._file.elsewhere(), self._name)
+
+
+def _file(
+    path: Path | str, key_file: Path | str | None, loss: Any, mechanism: Any, world: World | None
+) -> GuardFile:
+    found = None if loss is None else loss_of(loss)
+    return GuardFile.at(path, key_file, loss=found, mechanism=mechanism, world=world)
+
+
+def _reopen(cls: type[Holdout], file: GuardFile, ladder: str) -> Holdout:
+    return cls(*file.open(), file, ladder)
+
+
+def _mechanism(given: Any, n: int, questions: int) -> Mechanism:
+    return ShakyLadder.calibrated(n, questions) if given is None else mechanism_of(given)
+
+
+def _check_training(mechanism: Mechanism, training: float | None) -> None:
+    """Refuse a training loss that is missing or not wanted, as the mechanism itself would."""
+    if mechanism.needs_training and training is None:
+        raise InvalidRisk(
+            f"{mechanism.name} needs training=, the mean loss on the training data, in [0, 1]."
+        )
+    if training is not None and not mechanism.needs_training:
+        raise InvalidSetting(f"{mechanism.name} does not look at training=; leave it out.")

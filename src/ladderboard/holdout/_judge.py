@@ -1,0 +1,107 @@
+"""The judge: from predictions to a risk. It knows the labels, and says nothing to anybody."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ladderboard.files import Limits, Roster, read_predictions
+from ladderboard.ledger import digest, write_array
+from ladderboard.losses import LOSSES, TopK, ZeroOne
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ladderboard.files import HoldoutTable
+    from ladderboard.losses import Loss
+
+__all__ = ["Judge", "Judged", "Submission"]
+
+_DEFAULT = Limits()
+_BINARY = (ZeroOne, TopK)
+
+
+@dataclass(frozen=True, repr=False)
+class Submission:
+    """Predictions in the holdout's order, and the digest of them."""
+
+    digest: bytes
+    aligned: NDArray[Any]
+
+
+@dataclass(frozen=True, repr=False)
+class Judged:
+    """What is known of a submission. Secret.
+
+    ``losses`` holds the loss of each example, ``broken`` says that the loss broke down and that
+    the worst was taken.
+    """
+
+    risk: float
+    losses: NDArray[np.float64]
+    broken: bool
+
+
+class Judge:
+    """Labels, a loss and how losses become a risk.
+
+    Parameters
+    ----------
+    table
+        The hidden labelled sample.
+    loss
+        What a prediction costs.
+    limits
+        How large a file may be.
+    """
+
+    def __init__(self, table: HoldoutTable, loss: Loss, limits: Limits = _DEFAULT) -> None:
+        self.loss = loss
+        self.roster = Roster.of(table)
+        self.grouping = table.grouping
+        self._labels = loss.read_labels(table.labels)
+        self._limits = limits
+        self._own = type(loss) not in LOSSES.values()
+        self._binary = type(loss) in _BINARY
+
+    def within(self, limits: Limits) -> Judge:
+        """Return the same judge with other limits."""
+        other = copy(self)
+        other._limits = limits  # noqa: SLF001 - our own kind
+        return other
+
+    def read(
+        self,
+        predictions: Any,
+        *,
+        training: float | None = None,
+        format: str | None = None,  # noqa: A002 - the word people use
+    ) -> Submission:
+        """Read predictions. It looks at no label, so nothing that it does can depend on one."""
+        read = read_predictions(
+            predictions, self.roster, self.loss, format=format, limits=self._limits
+        )
+        written = {"predictions": write_array(read), "training": training}
+        return Submission(digest("predictions", written), read)
+
+    def judge(self, submission: Submission) -> Judged:
+        """Score predictions: only those of questions that will be asked, for it takes its time.
+
+        A loss of the owner's own that breaks down may do so because of a label. So that nobody
+        learns from it, it counts as the worst risk there is.
+        """
+        try:
+            with np.errstate(all="ignore"):
+                each = self.loss.score(self._labels, submission.aligned)
+            return Judged(self.grouping.risk(each, binary=self._binary), each, broken=False)
+        except (Exception, SystemExit):
+            if self._own:
+                return Judged(1.0, np.ones(self.grouping.examples), broken=True)
+            raise  # as where memory is short: nothing was asked, and nothing is spent
+
+    def by_group(self, judged: Judged) -> NDArray[np.float64]:
+        """Return the losses that a mechanism may look at: one for each group."""
+        return self.grouping.losses(judged.losses)

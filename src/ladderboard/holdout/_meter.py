@@ -1,0 +1,91 @@
+"""What is public about a guard at some time, and what can be promised then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ladderboard.mechanisms import Ladder, OneBit, ShakyLadder
+
+if TYPE_CHECKING:
+    from ladderboard.bounds import Certificate
+    from ladderboard.ledger import At
+    from ladderboard.mechanisms import Mechanism
+
+__all__ = ["Meter", "unseen"]
+
+_NEARLY = 1.645  # of 20 draws of a Gaussian, 19 are below so many deviations
+
+
+@dataclass(frozen=True)
+class Meter:
+    """How many questions were used, and everything else that a certificate needs.
+
+    Parameters
+    ----------
+    mechanism
+        What answers.
+    rules
+        Of the first entry: ``questions``, ``beta``, ``worth`` and ``weighted``.
+    at
+        Where the book stands.
+    """
+
+    mechanism: Mechanism
+    rules: dict[str, Any]
+    at: At
+
+    @property
+    def budget(self) -> int:
+        """How many questions are allowed."""
+        return int(self.rules["questions"])
+
+    @property
+    def used(self) -> int:
+        """How many were used: asked, or charged for answers that were lost."""
+        return self.at.asked + self.at.charged
+
+    @property
+    def remaining(self) -> int:
+        """How many questions are left."""
+        return max(self.budget - self.used, 0)
+
+    def certificate(self, released: float | None) -> Certificate:
+        """Return what can be promised about the best model so far, from what is public.
+
+        ``released`` is the value that stands on the ladder in question. For weighted examples
+        there is the Hoeffding form only.
+        """
+        from ladderboard.bounds import certificate  # noqa: PLC0415 - few questions want it
+
+        at = self.at
+        if self.rules["weighted"] or released is None or released >= 1:
+            released = None
+        return certificate(
+            self.rules["worth"],
+            self.budget,
+            None if at.lost else at.changes,
+            self.mechanism,
+            self.rules["beta"],
+            released,
+            asked=max(self.used, 1),
+            ladders=None,
+            opened=at.ladders + at.lost,
+        )
+
+
+def unseen(mechanism: Mechanism) -> float | None:
+    """Return the gain over the shown best that is seen 19 times out of 20; None if any may be.
+
+    A Ladder sees a gain of more than its step. A Shaky Ladder must besides get over its noise, and
+    over half a cell of its grid with the noise on what is told.
+    """
+    if isinstance(mechanism, ShakyLadder):
+        compared = _NEARLY * (mechanism.compare_noise**2 + mechanism.standing**2) ** 0.5
+        told = (mechanism.grid or 0) / 2 + _NEARLY * mechanism.release_noise
+        return max(mechanism.step + compared, told)
+    if isinstance(mechanism, Ladder):
+        return max(mechanism.step, (mechanism.grid or mechanism.step) / 2)
+    if isinstance(mechanism, OneBit):
+        return mechanism.step
+    return None

@@ -1,0 +1,53 @@
+"""Make a guard's file of the current format, to be kept: later versions must open it.
+
+Run once for each released format: python tests/holdout/formats/make.py FOLDER
+"""
+
+import itertools
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import ladderboard as lb
+from ladderboard.ledger import World
+
+LABELS = ["cat", "dog", "cat", "bird", "dog", "cat"] * 5
+IDS = [f"img_{at}" for at in range(30)]
+
+
+def model(wrong):
+    """Return predictions with ids of which so many are wrong."""
+    words = ["cow" if at < wrong else label for at, label in enumerate(LABELS)]
+    return {"id": IDS, "prediction": words}
+
+
+def make(folder):
+    """Make the file, and beside it what must come out of it."""
+    ticks, salts = itertools.count(1_700_000_000), itertools.count()
+    world = World(clock=lambda: next(ticks), salt=lambda: next(salts).to_bytes(32, "big"))
+    path = folder / "1.db"
+    guard = lb.Holdout.create(
+        path,
+        LABELS,
+        ids=IDS,
+        group=np.arange(30) // 2,
+        questions=20,
+        mechanism=lb.ShakyLadder(step=0.05, compare_noise=0.01, release_noise=0.01, grid=0.01),
+        key=bytes(range(32)),
+        world=world,
+    )
+    for wrong in (20, 19, 10):
+        guard.ask(model(wrong))
+    guard.ladder("second").ask(model(4))
+    guard.close()
+    lb.Holdout.restore(path, charge=2, world=world).close()
+    guard = lb.Holdout.open(path)
+    told = guard.status().describe()
+    guard.close()
+    (folder / "1.json").write_text(json.dumps(told, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]))

@@ -1,0 +1,145 @@
+"""What is refused, or known, is never scored: that takes time, and time may tell of labels."""
+
+import os
+import pickle
+
+import numpy as np
+import pytest
+
+import ladderboard as lb
+from ladderboard.errors import BudgetSpent, InvalidInput, SessionClosed, StorageFailed
+from ladderboard.losses import Log, TopK, ZeroOne
+
+N = 200
+LABELS = np.random.default_rng(1).integers(2, size=N)
+
+
+def wrong(count):
+    return np.where(np.arange(N) < count, 1 - LABELS, LABELS)
+
+
+@pytest.fixture
+def guard(tmp_path):
+    return lb.Holdout.create(
+        tmp_path / "guard.db", LABELS, questions=3, mechanism=lb.Ladder(step=0.02, grid=0.01)
+    )
+
+
+@pytest.fixture
+def scored(monkeypatch):
+    """Return a list that grows with everything that is scored."""
+    done, score = [], ZeroOne.score
+
+    def counted(self, labels, predictions):
+        done.append(1)
+        return score(self, labels, predictions)
+
+    monkeypatch.setattr(ZeroOne, "score", counted)
+    return done
+
+
+def test_an_earlier_answer_is_not_scored_again(guard, scored):
+    guard.ask(wrong(50))
+    assert guard.ask(wrong(50)).again
+    assert len(scored) == 1
+
+
+def test_past_the_budget_nothing_is_scored(guard, scored):
+    for count in (50, 40, 30):
+        guard.ask(wrong(count))
+    with pytest.raises(BudgetSpent):
+        guard.ask(wrong(20))
+    assert len(scored) == 3
+
+
+def test_after_the_close_nothing_is_scored(guard, scored):
+    guard.close_for_good()
+    with pytest.raises(SessionClosed):
+        guard.ask(wrong(20))
+    assert not scored
+
+
+@pytest.mark.parametrize("training", [0.5, 7, "x"])
+def test_what_a_mechanism_refuses_is_not_scored(guard, scored, training):
+    with pytest.raises(InvalidInput, match="training"):
+        guard.ask(wrong(20), training=training)
+    assert not scored
+
+
+def test_a_missing_training_loss_is_told_before_scoring(tmp_path, scored):
+    guard = lb.Holdout.create(
+        tmp_path / "g.db", LABELS, questions=3, mechanism=lb.Thresholdout(threshold=0.1, noise=0.1)
+    )
+    with pytest.raises(InvalidInput, match="needs training="):
+        guard.ask(wrong(20))
+    assert not scored
+
+
+@pytest.mark.parametrize(
+    ("loss", "binary"),
+    [(ZeroOne(), True), (TopK(k=2), True), (Log(classes=(0, 1), clip=0.01), False)],
+    ids=["zero-one", "top-k", "log"],
+)
+def test_the_short_way_to_a_risk_is_chosen_by_the_loss_and_never_by_losses(
+    tmp_path, loss, binary, monkeypatch
+):
+    guard = lb.Holdout.create(tmp_path / "g.db", LABELS, questions=3, loss=loss)
+    taken = []
+    grouping = type(guard._judge.grouping)
+    units = grouping._units
+    monkeypatch.setattr(
+        grouping, "_units", lambda self, losses: taken.append(1) or units(self, losses)
+    )
+    losses = [np.zeros(N), np.ones(N), (LABELS == 1).astype(float)]
+    for each in losses:
+        risk = guard._judge.grouping.risk(each, binary=guard._judge._binary)
+        assert risk == each.mean()
+    assert len(taken) == (0 if binary else len(losses))
+
+
+def test_where_memory_is_short_nothing_is_asked(guard, monkeypatch):
+    def short(self, labels, predictions):
+        raise MemoryError
+
+    score = ZeroOne.score
+    monkeypatch.setattr(ZeroOne, "score", short)
+    with pytest.raises(MemoryError):
+        guard.ask(wrong(50))
+    assert guard.remaining == 3
+    monkeypatch.setattr(ZeroOne, "score", score)
+    assert guard.ask(wrong(50)).released == 0.25
+
+
+def test_the_bound_of_an_earlier_answer_is_about_the_best_so_far(guard):
+    guard.ask(wrong(100))
+    guard.ask(wrong(10))
+    again = guard.ask(wrong(100))
+    assert again.again
+    assert again.released == 0.5
+    assert again.bound == guard.certificate
+    assert again.bound.high < 0.5
+    assert pickle.loads(pickle.dumps(again)).bound == guard.certificate
+
+
+def test_a_mark_that_cannot_be_written_is_told_before_a_question_is_spent(guard, monkeypatch):
+    plain = os.open
+
+    def locked(path, flags, *more, **named):
+        if str(path).endswith(".mark") and flags & os.O_RDWR:
+            raise PermissionError(13, "Permission denied")
+        return plain(path, flags, *more, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", locked)
+        with pytest.raises(StorageFailed, match="mark cannot be written: Permission denied"):
+            guard.ask(wrong(50))
+    assert guard.remaining == 3
+
+
+def test_a_mark_that_fails_afterwards_takes_no_answer_away(guard, monkeypatch):
+    def full(level):
+        raise StorageFailed("the disk is full")
+
+    monkeypatch.setattr(guard._book._water, "rise", full)
+    assert guard.ask(wrong(50)).released == 0.25
+    assert guard.remaining == 2

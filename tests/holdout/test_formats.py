@@ -1,0 +1,48 @@
+"""Files of every released format open, tell what they told, and go on."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import ladderboard as lb
+
+FORMATS = Path(__file__).parent / "formats"
+LABELS = ["cat", "dog", "cat", "bird", "dog", "cat"] * 5
+IDS = [f"img_{at}" for at in range(30)]
+
+
+def model(wrong):
+    words = ["cow" if at < wrong else label for at, label in enumerate(LABELS)]
+    return {"id": IDS, "prediction": words}
+
+
+@pytest.fixture(params=sorted(each.stem for each in FORMATS.glob("*.db")))
+def guard(request, tmp_path):
+    for suffix in (".db", ".db.mark"):
+        shutil.copy(FORMATS / f"{request.param}{suffix}", tmp_path / f"guard{suffix}")
+    opened = lb.Holdout.open(
+        tmp_path / "guard.db", labels=LABELS, ids=IDS, group=[at // 2 for at in range(30)]
+    )
+    yield request.param, opened
+    opened.close()
+
+
+def test_an_old_file_tells_what_it_told(guard):
+    name, opened = guard
+    assert opened.status().describe() == json.loads((FORMATS / f"{name}.json").read_text())
+    assert opened.check() == 4
+
+
+def test_an_old_file_goes_on(guard):
+    _, opened = guard
+    assert [opened.ask(model(wrong)).again for wrong in (20, 19, 10)] == [True] * 3
+    assert opened.remaining == 14
+    assert opened.ask(model(0)).question == 4
+    assert opened.ladder("second").ask(model(0)).question == 2
+    assert opened.check() == 6
+
+
+def test_every_format_that_was_released_is_kept():
+    assert [each.stem for each in FORMATS.glob("*.db")] == ["1"]

@@ -1,0 +1,207 @@
+"""The guard: ladders, certificates, processes, copies."""
+
+import json
+import pickle
+import stat
+from concurrent.futures import ThreadPoolExecutor
+
+import joblib
+import numpy as np
+import pytest
+
+import ladderboard as lb
+from ladderboard.errors import (
+    BrokenLedger,
+    InvalidSetting,
+    OldCopy,
+    SessionClosed,
+)
+
+N = 200
+LABELS = np.random.default_rng(1).integers(2, size=N)
+LADDER = lb.Ladder(step=0.02)
+
+
+def wrong(count, labels=LABELS):
+    """Return predictions of which so many are wrong."""
+    return np.where(np.arange(len(labels)) < count, 1 - labels, labels)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "guard.db"
+
+
+def create(path, labels=LABELS, **given):
+    return lb.Holdout.create(path, labels, **{"questions": 20, "mechanism": LADDER, **given})
+
+
+def test_ladders_share_the_budget_and_start_from_the_top(path):
+    guard = create(path)
+    guard.ask(wrong(10))
+    study = guard.ladder("second study")
+    reply = study.ask(wrong(50))
+    assert (reply.released, reply.ladder, reply.question) == (0.24, "second study", 1)
+    assert guard.remaining == study.remaining == 18
+    assert guard.released == 0.04
+    again = lb.Holdout.open(path).ladder("second study")
+    assert again.released == 0.24
+    for bad in ("", "a\nb", 7, "x" * 101):
+        with pytest.raises(InvalidSetting, match="ladder's name"):
+            guard.ladder(bad)
+
+
+def test_certificates_count_all_ladders_together(path):
+    grid = lb.Ladder(step=0.02, grid=0.01)
+    guard = create(path, mechanism=grid)
+    guard.ask(wrong(50))
+    alone = guard.ask(wrong(49)).bound
+    expected = lb.bounds.certificate(N, 20, 1, grid, released=0.25, asked=2, ladders=None, opened=1)
+    assert alone == expected
+    study = guard.ladder("b")
+    both = study.ask(wrong(50)).bound
+    expected = lb.bounds.certificate(N, 20, 2, grid, released=0.25, asked=3, ladders=None, opened=2)
+    assert both == expected
+    assert both.nats > alone.nats
+    assert guard.certificate.nats == guard.status().certificate.nats == both.nats
+
+
+def test_before_the_first_release_a_certificate_speaks_of_differences(path):
+    guard = create(path, mechanism=lb.Ladder(step=0.02, grid=0.01))
+    assert guard.certificate.differences
+    assert guard.released == 1
+
+
+def test_a_reply_in_a_notebook(path):
+    guard = create(path, mechanism=lb.Ladder(step=0.02, grid=0.01))
+    html = guard.ask(wrong(50))._repr_html_()
+    assert "<b>Improved.</b> The best is now 0.25; 19 questions left." in html
+    assert "lies in [0." in html
+    assert "at least 95%" in html
+
+
+def test_a_reply_is_json_able_and_pickled_with_its_bound(path):
+    reply = create(path).ask(wrong(50))
+    written = json.loads(json.dumps(reply.describe(), allow_nan=False))
+    assert {"released", "improved", "question", "remaining", "bound", "reason"} <= set(written)
+    back = pickle.loads(pickle.dumps(reply))
+    assert back == reply
+    assert back.bound == reply.bound
+
+
+def test_status_tells_what_is_public(path):
+    guard = create(path)
+    guard.ask(wrong(50))
+    guard.ladder("b").ask(wrong(10))
+    told = guard.status().describe()
+    assert json.loads(json.dumps(told, allow_nan=False)) == told
+    assert [each["released"] for each in told["ladders"]] == [0.24, 0.04]
+    assert [each["value"] for each in told["history"]] == [0.24, 0.04]
+    assert told["released"] == 0.04
+    assert told["remaining"] == 18
+    assert told["head"] == guard.head
+
+
+def _ask_one(guard, count):
+    return guard.ask(wrong(count)).question
+
+
+def test_it_is_pickled_for_other_processes(path):
+    guard = create(path)
+    study = pickle.loads(pickle.dumps(guard.ladder("b")))
+    study.ask(wrong(50))
+    assert guard.ladder("b").released == 0.24
+    done = joblib.Parallel(n_jobs=2)(joblib.delayed(_ask_one)(guard, at) for at in range(10, 20))
+    assert sorted(done) == list(range(1, 11))
+    assert guard.remaining == 9
+    assert guard.check() == 11
+
+
+def test_threads_may_share_it(path):
+    guard = create(path, questions=60)
+    with ThreadPoolExecutor(8) as pool:
+        replies = list(pool.map(lambda at: guard.ask(wrong(at)), range(60)))
+    assert sorted(reply.question for reply in replies) == list(range(1, 61))
+    assert guard.check() == 60
+
+
+def breaks_on_ones(labels, predictions):
+    if (predictions == 9).any():
+        return labels / np.where(labels == predictions, 0, 1)
+    if (predictions == 8).any():
+        raise ValueError(f"labels are {labels}")
+    return labels != predictions
+
+
+def test_a_loss_that_breaks_down_tells_nobody(path):
+    guard = create(path, loss=breaks_on_ones)
+    for label in (8, 9):
+        reply = guard.ask(np.where(np.arange(N) < 5, label, LABELS))
+        assert not reply.improved
+        assert reply.released == 1
+    assert guard.remaining == 18
+    assert guard.ask(LABELS).released == 0
+    assert guard.check() == 3
+
+
+class Own(lb.Ladder):
+    name = "own"
+
+
+def test_a_mechanism_and_a_loss_of_ones_own(path):
+    guard = create(path, mechanism=Own(step=0.02), loss=breaks_on_ones)
+    guard.ask(wrong(50))
+    with pytest.raises(InvalidSetting, match="own"):
+        lb.Holdout.open(path)
+    again = lb.Holdout.open(path, mechanism=Own(step=0.02))
+    assert again.remaining == 19
+    with pytest.raises(InvalidSetting, match="another loss"):
+        lb.Holdout.open(path, mechanism=Own(step=0.02), loss="zero_one")
+    with pytest.raises(InvalidSetting, match="no name it can be imported by"):
+        create(path.with_name("b.db"), loss=lambda labels, predictions: labels != predictions)
+
+
+def test_closing_for_good_tells_what_was_kept_back(path):
+    guard = create(path, mechanism=lb.OneBit(step=0.1))
+    guard.ask(wrong(50))
+    assert guard.close_for_good() == 0.2
+    with pytest.raises(SessionClosed):
+        guard.ask(wrong(10))
+    assert guard.status().describe()["closed"]
+
+
+def test_a_copy_needs_to_be_restored(path, tmp_path):
+    guard = create(path, mechanism=lb.Ladder(step=0.02, grid=0.01))
+    guard.ask(wrong(50))
+    guard.backup(tmp_path / "copy.db")
+    guard.ask(wrong(30))
+    with pytest.raises(OldCopy, match=r"move .*copy.db.mark along.*guard restore .* --charge N"):
+        lb.Holdout.open(tmp_path / "copy.db")
+    copy = lb.Holdout.restore(tmp_path / "copy.db", charge=4)
+    assert copy.remaining == 15
+    assert copy.released == 0.25
+    assert copy.ask(wrong(50)).again
+    expected = lb.bounds.certificate(
+        N, 20, None, lb.Ladder(step=0.02, grid=0.01), released=0.25, asked=5, ladders=None, opened=2
+    )
+    assert copy.certificate == expected
+    assert guard.remaining == 18
+    assert stat.S_IMODE((tmp_path / "copy.db").stat().st_mode) == 0o600
+
+
+def test_swapped_labels_are_found_by_a_check(path, tmp_path):
+    guard = create(path)
+    guard.ask(wrong(50))
+    other = create(tmp_path / "other.db", 1 - LABELS)
+    with guard._book.storage.writing(guard._book.name) as book:
+        book.keep("sample", b"\0" + other._book.kept("sample"))
+    with pytest.raises(BrokenLedger, match="labels are not those"):
+        guard.check()
+
+
+def test_what_is_shown_of_it_tells_no_secret(path):
+    guard = create(path)
+    assert repr(guard) == f"Holdout({str(path)!r}, remaining=20)"
+    judged = guard._judge.judge(guard._judge.read(LABELS))
+    assert "Judged" in repr(judged)
+    assert "risk" not in repr(judged)

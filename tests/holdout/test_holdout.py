@@ -1,0 +1,343 @@
+"""The guard, as its owner and its askers use it."""
+
+import os
+import stat
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import ladderboard as lb
+from ladderboard.errors import (
+    BudgetSpent,
+    InvalidInput,
+    InvalidLabels,
+    InvalidPredictions,
+    InvalidSetting,
+    InvalidState,
+    StorageFailed,
+)
+from ladderboard.files import read_holdout
+
+N = 200
+LABELS = np.random.default_rng(1).integers(2, size=N)
+IDS = [f"img_{at}" for at in range(N)]
+LADDER = lb.Ladder(step=0.02)
+SAID = "This model is said to be at"
+
+
+def wrong(count, labels=LABELS):
+    """Return predictions of which so many are wrong."""
+    return np.where(np.arange(len(labels)) < count, 1 - labels, labels)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "guard.db"
+
+
+def create(path, labels=LABELS, **given):
+    return lb.Holdout.create(path, labels, **{"questions": 20, "mechanism": LADDER, **given})
+
+
+def csv(ids=IDS, labels=LABELS, name="label"):
+    rows = "".join(f"{each},{label}\n" for each, label in zip(ids, labels, strict=True))
+    return f"id,{name}\n{rows}".encode()
+
+
+def test_a_reply_has_everything_and_prints_as_one_sentence(path):
+    guard = create(path)
+    reply = guard.ask(wrong(50))
+    assert (reply.released, reply.score, reply.improved) == (0.24, 0.24, True)
+    assert (reply.question, reply.remaining, reply.again) == (1, 19, False)
+    assert str(reply) == "The best is now 0.24; 19 questions left."
+    assert str(guard.ask(wrong(49))) == (
+        "The best stays 0.24; gains below about 0.02 may go unseen; 18 questions left."
+    )
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "first", "second"),
+    [
+        (lb.Exact(), "The best is now 0.25", f"{SAID} 0.3; the best stays 0.25"),
+        (lb.Rounded(digits=1), "The best is now 0.2", f"{SAID} 0.3; the best stays 0.2"),
+        (
+            lb.OneBit(step=0.1),
+            "The best improved; its value is told at the close",
+            "The best stays what it was; gains below about 0.1 may go unseen",
+        ),
+    ],
+    ids=lambda each: getattr(each, "name", ""),
+)
+def test_every_mechanism_has_its_sentence(path, mechanism, first, second):
+    guard = create(path, mechanism=mechanism)
+    assert str(guard.ask(wrong(50))) == f"{first}; 19 questions left."
+    assert str(guard.ask(wrong(60))) == f"{second}; 18 questions left."
+
+
+def test_an_earlier_answer_is_told_as_such(path):
+    guard = create(path)
+    for count in (50, 49, 10):
+        guard.ask(wrong(count))
+    asked = "The same predictions were asked before, as question"
+    spent = "no question is spent now; 17 questions left."
+    assert str(guard.ask(wrong(50))) == f"{asked} 1; then the best became 0.24; {spent}"
+    assert str(guard.ask(wrong(49))) == f"{asked} 2; then the best stayed 0.24; {spent}"
+
+
+def test_the_last_questions_are_counted_in_words(path):
+    guard = create(path, questions=2)
+    assert str(guard.ask(wrong(50))).endswith("; 1 question left.")
+    assert str(guard.ask(wrong(10))).endswith("; no questions left.")
+
+
+def test_the_same_predictions_again_cost_nothing_in_whatever_form_they_come(path):
+    guard = create(path, ids=IDS)
+    first = guard.ask(wrong(50))
+    guard.ask(wrong(10))
+    shuffled = np.random.default_rng(0).permutation(N)
+    forms = [
+        wrong(50).astype(float),
+        wrong(50).tolist(),
+        wrong(50).astype(bool),
+        {"id": [IDS[at] for at in shuffled], "prediction": wrong(50)[shuffled]},
+        csv([IDS[at] for at in shuffled], wrong(50)[shuffled], "prediction"),
+        pd.DataFrame({"id": IDS, "y_pred": wrong(50)}),
+        pl.DataFrame({"id": IDS, "y_pred": wrong(50)}),
+        pd.Series(wrong(50), index=pd.Index(IDS, name="id")),
+    ]
+    for form in forms:
+        again = guard.ask(form)
+        assert again.again
+        assert (again.released, again.question) == (first.released, first.question)
+        assert again.remaining == 18
+        assert "no question is spent now" in str(again)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        LABELS,
+        LABELS.tolist(),
+        LABELS.astype(float),
+        LABELS.astype(bool),
+        pd.Series(LABELS),
+        pl.Series(LABELS),
+        read_holdout(csv()),
+        csv(),
+        pd.DataFrame({"id": IDS, "label": LABELS}),
+        pl.DataFrame({"id": IDS, "label": LABELS}),
+        {"id": IDS, "label": LABELS},
+    ],
+    ids=lambda each: type(each).__module__ + "." + type(each).__name__,
+)
+def test_labels_come_in_many_forms(path, labels):
+    assert create(path, labels).ask(wrong(50)).released == 0.24
+
+
+def test_labels_come_from_a_file(path, tmp_path):
+    (tmp_path / "labels.csv").write_bytes(csv())
+    assert create(path, tmp_path / "labels.csv").ask(wrong(50)).released == 0.24
+    with pytest.raises(InvalidLabels, match="put id there"):
+        create(tmp_path / "other.db", str(tmp_path / "labels.csv"), ids=IDS)
+    assert not (tmp_path / "other.db").exists()
+
+
+def test_labels_may_be_text_and_several(path, tmp_path):
+    words = np.array(["no", "yes"])[LABELS]
+    assert create(path, words).ask(np.array(["no", "yes"])[wrong(50)]).released == 0.24
+    both = np.column_stack([LABELS, LABELS])
+    guard = create(tmp_path / "several.db", both, loss="hamming")
+    assert guard.ask(np.column_stack([LABELS, wrong(50)])).released == 0.12
+
+
+def test_declared_classes_are_enforced_and_others_are_not(path, tmp_path):
+    guard = create(path, classes=[0, 1])
+    with pytest.raises(InvalidPredictions, match="none of the declared classes"):
+        guard.ask(wrong(50) * 2)
+    assert guard.remaining == 20
+    assert create(tmp_path / "open.db").ask(wrong(50) * 7).improved
+
+
+def test_groups_count_as_one_example_each(path):
+    group = np.arange(N) // 2
+    guard = create(path, group=group, mechanism=lb.Exact())
+    assert guard.status().opening["n"] == N // 2
+    assert guard.ask(wrong(50)).released == 0.25
+    assert guard.meter.rules["worth"] == N // 2
+
+
+def test_weights_are_worth_less_and_certified_in_hoeffdings_form_only(path):
+    weight = np.where(np.arange(N) < 100, 1.0, 3.0)
+    guard = create(path, weight=weight, mechanism=lb.Ladder(step=0.02, grid=0.01))
+    reply = guard.ask(wrong(100))
+    assert reply.released == 0.25
+    assert guard.meter.rules["worth"] == 160  # (400)^2 / (100 + 900)
+    assert reply.bound.differences
+    assert "Hoeffding" in reply.bound.theorem
+    assert "kl" in create(path.with_name("b.db")).ask(wrong(100)).bound.theorem
+
+
+def test_a_mechanism_that_compares_losses_takes_no_weights(path):
+    weight = np.arange(1, N + 1)
+    with pytest.raises(InvalidSetting, match="takes no weights"):
+        create(path, weight=weight, mechanism=lb.ParameterFreeLadder())
+    assert not path.exists()
+
+
+def test_a_mechanism_that_compares_losses_gets_them(path):
+    guard = create(path, mechanism=lb.ParameterFreeLadder())
+    session = lb.ParameterFreeLadder().start(n=N)
+    for count in (80, 60, 59, 20):
+        losses = (wrong(count) != LABELS).astype(float)
+        assert guard.ask(wrong(count)).released == session.ask(losses=losses).value
+
+
+def test_the_default_is_calibrated_for_size_and_budget(path):
+    guard = lb.Holdout.create(path, LABELS, questions=30)
+    expected = lb.ShakyLadder.calibrated(n=N, questions=30).describe()
+    assert guard.status().opening["mechanism"] == expected
+
+
+def test_a_mechanism_may_be_named_or_described(path, tmp_path):
+    create(path, mechanism={"mechanism": "ladder", "step": 0.02})
+    assert create(tmp_path / "b.db", mechanism="exact").ask(wrong(50)).released == 0.25
+
+
+def test_training_losses_belong_to_the_question(path):
+    guard = create(path, mechanism=lb.Thresholdout(threshold=0.1, noise=0))
+    assert guard.ask(wrong(50), training=0.2).score == 0.2
+    assert guard.ask(wrong(50), training=0.24).score == 0.24  # another question
+    assert guard.ask(wrong(50), training=0.2).again
+    for bad in (None, -1, 2, "x"):
+        with pytest.raises(InvalidInput, match="training"):
+            guard.ask(wrong(51), training=bad)
+    assert guard.remaining == 18
+
+
+def test_it_is_opened_again_where_it_was(path):
+    first = create(path)
+    first.ask(wrong(50))
+    again = lb.Holdout.open(path)
+    assert again.remaining == 19
+    assert again.released == 0.24
+    assert again.ask(wrong(10)).released == 0.04
+    assert first.remaining == 18
+
+
+def test_the_budget_is_kept(path):
+    guard = create(path, questions=3)
+    for count in (50, 40, 30):
+        guard.ask(wrong(count))
+    with pytest.raises(BudgetSpent, match="All 3 questions were asked"):
+        guard.ask(wrong(20))
+    assert guard.remaining == 0
+    assert guard.ask(wrong(40)).again
+
+
+def test_a_refusal_costs_nothing(path):
+    guard = create(path)
+    before = guard.status()
+    for bad in ([1, 0], wrong(5)[:-1], "nowhere.csv", b"", None, ["x"] * N, [np.nan] * N):
+        with pytest.raises(InvalidPredictions):
+            guard.ask(bad)
+    assert guard.status() == before
+
+
+def test_another_holdout_is_refused(path):
+    create(path, ids=IDS)
+    order = np.random.default_rng(0).permutation(N)
+    lb.Holdout.open(path, labels=LABELS[order], ids=[IDS[at] for at in order])
+    with pytest.raises(InvalidLabels, match=r"2 ids missing \('img_0', 'img_1'\) and 1 id unknown"):
+        lb.Holdout.open(path, labels=LABELS[1:], ids=["new", *IDS[2:]])
+    with pytest.raises(InvalidLabels, match="has ids and this one has none"):
+        lb.Holdout.open(path, labels=LABELS)
+    told = []
+    for at in (0, 100):
+        changed = LABELS.copy()
+        changed[at] = 1 - changed[at]
+        with pytest.raises(InvalidLabels) as refused:
+            lb.Holdout.open(path, labels=changed, ids=IDS)
+        told.append(str(refused.value))
+    assert told == ["This is another holdout: its labels differ from the guard's."] * 2
+
+
+def test_another_holdout_without_ids_is_refused(path):
+    create(path)
+    lb.Holdout.open(path, labels=LABELS.astype(float))
+    with pytest.raises(InvalidLabels, match="it has 199 rows, the guard's has 200"):
+        lb.Holdout.open(path, labels=LABELS[1:])
+    with pytest.raises(InvalidLabels, match="its group differ"):
+        lb.Holdout.open(path, labels=LABELS, group=np.arange(N))
+
+
+def test_what_is_there_is_never_overwritten(path):
+    create(path).ask(wrong(50))
+    with pytest.raises(InvalidState, match="is there already"):
+        create(path)
+    assert lb.Holdout.open(path).remaining == 19
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"questions": 0}, "questions"),
+        ({"questions": 1.5}, "questions"),
+        ({"beta": 0}, "beta"),
+        ({"loss": "auc"}, "AUC"),
+        ({"loss": "nothing"}, "no loss"),
+        ({"mechanism": "nothing"}, "no mechanism"),
+        ({"labels": []}, "."),
+        ({"labels": [0, None]}, "missing"),
+        ({"ids": ["a"]}, "one length"),
+        ({"ids": ["a"] * N}, "differ"),
+        ({"loss": "brier", "classes": [5, 6]}, "."),
+        ({"key": b"short"}, "32 bytes"),
+    ],
+)
+def test_what_cannot_be_guarded_is_refused_and_leaves_no_file(path, given, words):
+    with pytest.raises(InvalidInput, match=words):
+        create(path, **given)
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_path_that_cannot_be_is_told(tmp_path):
+    with pytest.raises(StorageFailed, match="cannot be made"):
+        create(tmp_path / "nowhere" / "guard.db")
+    with pytest.raises(InvalidState, match="no file"):
+        lb.Holdout.open(tmp_path / "guard.db")
+    (tmp_path / "text.db").write_text("hello " * 1000)
+    with pytest.raises(InvalidState, match="not a file of Ladderboard"):
+        lb.Holdout.open(tmp_path / "text.db")
+
+
+def test_only_the_owner_may_read_the_files(path, tmp_path):
+    old = os.umask(0)
+    try:
+        guard = create(path, key_file=tmp_path / "guard.key")
+        guard.ask(wrong(50))
+        modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir()}
+    finally:
+        os.umask(old)
+    assert {"guard.db", "guard.db.mark", "guard.key"} <= set(modes)
+    assert set(modes.values()) == {0o600}
+
+
+def test_an_encrypted_guard_needs_its_key_file(path, tmp_path):
+    guard = create(path, key_file=tmp_path / "guard.key")
+    guard.ask(wrong(50))
+    with pytest.raises(InvalidState, match="give the key file"):
+        lb.Holdout.open(path)
+    assert lb.Holdout.open(path, key_file=tmp_path / "guard.key").remaining == 19
+    (tmp_path / "bad.key").write_text("not hex")
+    with pytest.raises(InvalidSetting, match="not a key file"):
+        lb.Holdout.open(path, key_file=tmp_path / "bad.key")
+    with pytest.raises(InvalidSetting, match="cannot be read"):
+        lb.Holdout.open(path, key_file=tmp_path / "none.key")
+    create(tmp_path / "other.db", key_file=tmp_path / "other.key")
+    with pytest.raises(InvalidState, match="another one"):
+        lb.Holdout.open(path, key_file=tmp_path / "other.key")
+    create(tmp_path / "plain.db")
+    with pytest.raises(InvalidState, match="leave the key file out"):
+        lb.Holdout.open(tmp_path / "plain.db", key_file=tmp_path / "other.key")

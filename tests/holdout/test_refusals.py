@@ -1,0 +1,152 @@
+"""Refusals: the same, byte by byte, whatever the labels are; and nothing else happens."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import ladderboard as lb
+from ladderboard.errors import InvalidLabels, InvalidPredictions
+from ladderboard.holdout import Judge
+from ladderboard.holdout._sample import keep_sample, read_sample, take_sample
+
+N = 5
+IDS = {"none": None, "text": [f"x{at}" for at in range(N)], "whole": [40, 7, 300, -2, 5]}
+CLASSES = ["a", "b", "c"]
+
+
+def product(labels, predictions):
+    """A loss of the owner's that breaks down easily, and in many ways."""
+    return np.clip(labels * predictions, 0, 1) / (labels != 3)
+
+
+numbers = st.one_of(
+    st.integers(-3, 3),
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.booleans(),
+    st.sampled_from([2**53, 2**53 + 1, 0.5, -0.0, 1e-320, 1e308]),
+)
+texts = st.one_of(
+    st.sampled_from(["a", "b", "0", "1", "1.0", "nan", "007", "é", "\0", "a" * 300]),
+    st.text(min_size=1, max_size=5, alphabet=st.characters(codec="utf-8")),
+)
+anything = st.one_of(
+    numbers,
+    texts,
+    st.sampled_from([None, math.nan, math.inf, -math.inf, "", 10**400, b"x", (), [1], 1j]),
+)
+# loss: the labels of one world, and what models would predict if they were well formed
+CASES = {
+    "zero_one of numbers": (lb.loss("zero_one"), numbers, numbers, "number"),
+    "zero_one of text": (lb.loss("zero_one"), texts, texts, "text"),
+    "zero_one of classes": (
+        lb.loss("zero_one", classes=CLASSES), st.sampled_from(CLASSES), texts, "text",
+    ),
+    "zero_one of classes that are numbers": (
+        lb.loss("zero_one", classes=[0, 1, 2.5]), st.sampled_from([0, 1, 2.5]), numbers, "number",
+    ),
+    "brier": (lb.loss("brier"), st.sampled_from([0, 1]), st.floats(0, 1), "number"),
+    "log of text": (
+        lb.loss("log", classes=CLASSES), st.sampled_from(CLASSES), st.floats(0, 1), "text",
+    ),
+    "squared": (lb.loss("squared", range=(0, 10)), st.floats(0, 10), numbers, "number"),
+    "top_k": (lb.loss("top_k", k=1), texts, texts, "text"),
+    "top_k of classes": (
+        lb.loss("top_k", k=1, classes=CLASSES), st.sampled_from(CLASSES), numbers, "text",
+    ),
+    "custom of numbers": (lb.loss(product), numbers, numbers, "number"),
+    "custom of text": (lb.loss(product), texts, texts, "text"),
+}  # fmt: skip
+
+
+FORMS = ["list", "array", "typed", "columns", "csv", "jsonl", "matrix", "rows"]
+
+
+def _less(whole, *parts):
+    """What is missing to a whole, where that makes sense."""
+    return whole - sum(parts) if all(type(each) is float for each in parts) else 0.25
+
+
+@st.composite
+def predictions(draw, good):  # noqa: C901, PLR0911 - a way for each form
+    """Predictions that are malformed in some way, or in none."""
+    size = draw(st.sampled_from([N, N, N, N, N - 1, N + 1, 0]))
+    value = draw(st.sampled_from([good, good, anything]))
+    values = draw(st.lists(value, min_size=size, max_size=size))
+    for _ in range(draw(st.integers(0, 2))):
+        if values:
+            values[draw(st.integers(0, len(values) - 1))] = draw(anything)
+    form = draw(st.sampled_from(FORMS))
+    ids = draw(st.permutations([*IDS["text"], *IDS["whole"]]))[:size]
+    if draw(st.booleans()):
+        ids = draw(st.sampled_from([IDS["text"], IDS["whole"], list(range(N))]))[::-1]
+    if form == "array":
+        out = np.empty(size, dtype=object)
+        out[:] = values
+        return out
+    if form == "typed":
+        kind = draw(st.sampled_from(["f2", "f4", "f8", "i1", "u8", "U3", "M8[s]", "c8", "?"]))
+        return np.arange(size).astype(kind)
+    if form == "matrix":
+        return [values, values][: draw(st.integers(1, 2))]
+    if form == "rows":
+        rest = draw(st.sampled_from([0, 0.5, "a"]))
+        return [[each, rest, _less(1, each, rest)] for each in values]
+    if form == "columns":
+        name = draw(st.sampled_from(["prediction", "p_a", "p_1", "x", "id"]))
+        return {"id": list(ids), name: values}
+    if form == "csv":
+        header = draw(
+            st.sampled_from(["id,prediction\n", "", "prediction\n", "id,x,y\n", "id,p_1\n"])
+        )
+        rows = [f"{key},{each}" for key, each in zip(ids, values, strict=False)]
+        return (header + "\n".join(rows)).encode("utf-8", "replace")
+    if form == "jsonl":
+        rows = [
+            json.dumps({"id": key, "prediction": each}, default=repr)
+            for key, each in zip(ids, values, strict=False)
+        ]
+        return "\n".join(rows).encode()
+    return values
+
+
+def heard(judge, given_predictions, form):
+    """What is said about predictions: a digest, or a refusal with everything in it."""
+    try:
+        return judge.read(given_predictions, format=form).digest
+    except InvalidPredictions as error:
+        behind = [repr(each) for each in (error.__cause__, error.__context__)]
+        return [type(error), str(error), error.args, error.positions, error.problems, behind]
+
+
+def worlds(loss, labels, kind, ids):
+    """Return a judge for each vector of labels: as it was made, and as it is opened again."""
+    judges = []
+    for each in labels:
+        try:
+            table = take_sample(each, ids=IDS[ids], kind=kind)
+            judges += [Judge(table, loss), Judge(read_sample(keep_sample(table)), loss)]
+        except InvalidLabels:
+            assume(False)
+    return judges
+
+
+@pytest.mark.parametrize("name", CASES)
+@settings(max_examples=60)
+@given(data=st.data())
+def test_refusals_do_not_depend_on_labels(name, data):
+    loss, label, good, kind = CASES[name]
+    vector = st.lists(label, min_size=N, max_size=N)
+    labels = data.draw(st.tuples(vector, vector, vector))
+    judges = worlds(loss, labels, kind, data.draw(st.sampled_from(sorted(IDS))))
+    for _ in range(5):
+        given_predictions = data.draw(predictions(good))
+        form = None
+        if isinstance(given_predictions, bytes):
+            form = "jsonl" if given_predictions.startswith(b"{") else "csv"
+        said = [heard(judge, given_predictions, form) for judge in judges]
+        assert all(each == said[0] for each in said)

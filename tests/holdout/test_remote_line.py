@@ -1,0 +1,160 @@
+"""The line to a served guard: broken, crooked, mistyped, and what is never sent over it."""
+
+import json
+import pickle
+import socket
+import threading
+
+import numpy as np
+import pytest
+
+import ladderboard as lb
+from ladderboard.errors import GuardUnreachable, InvalidSetting
+from ladderboard.holdout import RemoteHoldout
+from ladderboard.server import GuardApp
+
+MODEL = np.zeros(10)
+
+
+def crooked(answers):
+    """Listen, and give one of the answers on each connection; return the address and the count."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    seen = []
+
+    def run():
+        for answer in answers:
+            line, _ = listener.accept()
+            with line:
+                seen.append(line.recv(100_000))
+                line.sendall(answer)
+        listener.close()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return f"http://127.0.0.1:{listener.getsockname()[1]}", seen, thread
+
+
+def test_a_broken_connection_is_tried_once_more_and_no_more():
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 16\r\n\r\n"
+    for first in (b"", b"HTTP/1.1 200", head + b"{}"):
+        url, seen, thread = crooked([first, head + b'{"remaining": 7}'])
+        assert RemoteHoldout(url).remaining == 7
+        thread.join()
+        assert len(seen) == 2
+    url, seen, thread = crooked([b"", b"", b""])
+    with pytest.raises(GuardUnreachable, match="guard serve FILE"):
+        _ = RemoteHoldout(url).remaining
+    assert len(seen) == 2
+    with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))):
+        pass  # lets the listener end
+    thread.join()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"hello", b"[]", b"{}", b'{"remaining": "many"}', b'{"remaining": null}'],
+)
+def test_what_is_no_guard_is_said_so(body):
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    url, _, thread = crooked([head + body])
+    with pytest.raises(GuardUnreachable, match="What answers at"):
+        _ = RemoteHoldout(url).remaining
+    thread.join()
+
+
+def answer_with(said):
+    body = json.dumps(said).encode()
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+
+
+@pytest.mark.parametrize(
+    "bad", ["\x1b]0;owned\x07", "ab" * 31, "AB" * 32, "ab" * 32 + "\n", 7, None]
+)
+def test_a_head_is_a_hash_and_nothing_for_a_terminal(bad):
+    url, _, thread = crooked([answer_with({"head": bad})])
+    with pytest.raises(GuardUnreachable, match="not a guard of ours"):
+        _ = RemoteHoldout(url).head
+    thread.join()
+    url, _, thread = crooked([answer_with({"head": "ab" * 32})])
+    assert RemoteHoldout(url).head == "ab" * 32
+    thread.join()
+
+
+@pytest.mark.parametrize(
+    ("where", "bad"), [("commitment", "abc\x1b[2J"), ("head", "abcd"), (None, None)]
+)
+def test_so_are_those_of_a_status(tmp_path, where, bad):
+    guard = lb.Holdout.create(tmp_path / "g.db", MODEL, questions=2, mechanism=lb.Exact())
+    told = GuardApp(guard, hosts=None)._describe()
+    url, _, thread = crooked([answer_with({**told, **({where: bad} if where else {})})])
+    if where is None:
+        assert RemoteHoldout(url).status().head == guard.head
+    else:
+        with pytest.raises(GuardUnreachable, match="not a guard of ours"):
+            RemoteHoldout(url).status()
+    thread.join()
+
+
+@pytest.mark.parametrize("more", ["\x1b[2J", "\n", ""])
+def test_a_sentence_has_no_control_characters(tmp_path, more):
+    guard = lb.Holdout.create(tmp_path / "g.db", MODEL, questions=2, mechanism=lb.Exact())
+    told = guard.ask(MODEL).describe()
+    url, _, thread = crooked([answer_with({**told, "reason": told["reason"] + more})])
+    if more:
+        with pytest.raises(GuardUnreachable, match="not a guard of ours"):
+            RemoteHoldout(url).ask(MODEL)
+    else:
+        assert str(RemoteHoldout(url).ask(MODEL)) == told["reason"]
+    thread.join()
+
+
+def test_a_guard_that_says_nothing_is_not_waited_for():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        remote = RemoteHoldout(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.05)
+        with pytest.raises(GuardUnreachable, match="asking again costs nothing twice"):
+            remote.ask(MODEL)
+
+
+def test_nobody_there(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    for url in (f"http://127.0.0.1:{port}", f"unix:{tmp_path}/nobody"):
+        with pytest.raises(GuardUnreachable, match="cannot be reached") as refused:
+            lb.Holdout.connect(url).ask(MODEL)
+        assert url in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *(
+            "guard.db",
+            "",
+            None,
+            8765,
+            "http://",
+            "ftp://x",
+            "unix:",
+            "http://[::1",
+            "127.0.0.1:8765",
+        ),
+        *("http://u:p@127.0.0.1", "http://127.0.0.1/api", "http://127.0.0.1:99999"),
+    ],
+)
+def test_addresses_that_are_none(url):
+    with pytest.raises(InvalidSetting, match="like http://127"):
+        lb.Holdout.connect(url)
+
+
+def test_a_token_is_not_sent_in_the_clear(monkeypatch):
+    for url in ("http://example.org", "http://192.168.0.1:8765", "http://localhost.evil.example"):
+        with pytest.raises(InvalidSetting, match="in the clear"):
+            lb.Holdout.connect(url, token="x" * 20)
+    monkeypatch.setenv("LADDERBOARD_TOKEN", "y" * 20)
+    with pytest.raises(InvalidSetting, match="in the clear"):
+        lb.Holdout.connect("http://example.org")
+    for url in ("http://127.0.0.1:1", "http://localhost:1", "https://example.org", "unix:/x"):
+        assert "yyy" not in repr(lb.Holdout.connect(url))
+    assert b"yyy" not in pickle.dumps(lb.Holdout.connect("unix:/x"))  # it is in the environment
+    with pytest.raises(InvalidSetting, match="one word"):
+        lb.Holdout.connect("unix:/x", token="\r\n".join("ab"))

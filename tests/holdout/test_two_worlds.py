@@ -1,0 +1,302 @@
+"""Two worlds that differ in their labels, and a mechanism that is deaf: nothing else differs.
+
+Every reply, message, log line, statement, file size and ledger byte is the same; so what anybody
+learns about labels he learns through the mechanism.
+
+Commitments hide what they bind as long as their salt is secret, and no longer. Here salts are
+fixed, so hashes that hide perfectly take their place: of the salt alone. The test sees to it that
+no salt is used for two contents.
+"""
+
+import contextlib
+import logging
+import re
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import ladderboard as lb
+from ladderboard.holdout import _holdout, _judge
+from ladderboard.ledger import Commitment, digest
+
+N = 60
+LOSSES = '''
+import numpy as np
+
+def picky(labels, predictions):
+    """Breaks down if it does not like the labels, and says why."""
+    if (labels > 0).sum() > 30:
+        raise ValueError(f"there are {labels.tolist()}")
+    return labels != predictions
+
+def wild(labels, predictions):
+    """Leaves [0, 1] by as much as the labels tell."""
+    return (labels - predictions) * 1.0
+
+def short(labels, predictions):
+    """Gives as many losses as there are ones."""
+    return np.zeros(int(labels.sum()))
+
+def deep(labels, predictions):
+    """Goes as deep as the labels tell."""
+    return deep(labels, predictions) if labels[0] else predictions * 0
+
+def undefined(labels, predictions):
+    """Divides by labels."""
+    return np.minimum(np.abs(predictions / labels), 1)
+'''
+
+
+@dataclass
+class Case:
+    """A loss, labels for two worlds and others for neither, and how models predict."""
+
+    loss: Any
+    labels: tuple[Any, Any]
+    neither: Any
+    predict: Any
+    params: bool = False
+    sealed: bool = False
+    sample: dict[str, Any] = field(default_factory=dict)
+
+    def frame(self, model):
+        ids = [f"id {at}" for at in range(N)]
+        if np.ndim(model) == 1:
+            return pl.DataFrame({"id": ids, "prediction": model})
+        columns = {f"p_{at}": [row[at] for row in model] for at in range(len(model[0]))}
+        return pl.DataFrame({"id": ids, **columns})
+
+
+def whole(rng):
+    return rng.integers(2, size=N).tolist()
+
+
+def real(rng):
+    return rng.random(N).round(3).tolist()
+
+
+def odds(rng):
+    return [[1 - p, p] for p in rng.random(N).round(3).tolist()]
+
+
+def words(rng):
+    return rng.choice(["no", "yes", "perhaps"], size=N).tolist()
+
+
+def few(seed, *values):
+    return np.random.default_rng(seed).choice(np.array(values), size=N).tolist()
+
+
+BITS = (few(1, 0, 1), few(2, 0, 1))
+CASES = {
+    "zero_one": Case("zero_one", BITS, few(3, 0, 1), whole),
+    "zero_one, other classes": Case(
+        "zero_one", ([0] * N, few(2, -70_000, 5, 2**40)), few(3, 0, 1), whole
+    ),
+    "zero_one, fractions": Case("zero_one", ([0] * N, few(2, 0.5, 1 / 3)), few(3, 0, 1), whole),
+    "zero_one, declared": Case(
+        lb.loss("zero_one", classes=[0, 1, 2]), (few(1, 0, 1), few(2, 1, 2)), few(3, 0), whole, True
+    ),
+    "zero_one, words": Case(
+        "zero_one", (few(1, "no", "yes"), few(2, "Donaudampfschiff", "é" * 90)), few(3, "x"), words
+    ),
+    "zero_one, groups and weights": Case(
+        "zero_one",
+        BITS,
+        few(3, 0, 1),
+        whole,
+        sample={
+            "group": [f"g{at // 3}" for at in range(N)],
+            "weight": [at // 3 + 1 for at in range(N)],
+        },
+    ),
+    "zero_one, sealed": Case("zero_one", BITS, few(3, 0, 1), whole, sealed=True),
+    "brier": Case("brier", BITS, few(3, 0, 1), odds),
+    "brier, one column": Case("brier", (BITS[0], [1] * N), few(3, 0, 1), real),
+    "log": Case("log", ([0] * N, BITS[1]), few(3, 0, 1), odds),
+    "squared": Case(
+        lb.loss("squared", range=(0, 10)),
+        (few(1, 0, 10), few(2, 0.125, 9.999)),
+        few(3, 5),
+        real,
+        True,
+    ),
+    "custom": Case("operator:ne", (BITS[0], few(2, 7, 2**33)), few(3, 0, 1), whole),
+    "custom that raises": Case("world_losses:picky", ([0] * N, [1] * N), few(3, 0, 1), whole),
+    "custom out of range": Case("world_losses:wild", ([0] * N, few(2, 1, 99)), few(3, 5), whole),
+    "custom of a wrong shape": Case("world_losses:short", ([1] * N, BITS[1]), few(3, 0), whole),
+    "custom that goes deep": Case("world_losses:deep", ([0] * N, [1] * N), few(3, 5), whole),
+    "custom that divides": Case("world_losses:undefined", ([0] * N, [1] * N), few(3, 5), whole),
+}  # fmt: skip
+
+
+def hide(monkeypatch):
+    """Let commitments be hashes of their salts."""
+    used = {}
+
+    def hashed(self):
+        content = (self.domain, repr(self.content))
+        assert used.setdefault(self.salt, content) == content, "a salt was used twice"
+        return digest(self.domain, self.salt)
+
+    monkeypatch.setattr(Commitment, "hash", property(hashed))
+
+
+@pytest.fixture
+def worlds(script, tmp_path, capfd, monkeypatch):
+    """Run the session in both worlds, in the same place, and return what was seen in each."""
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules/world_losses.py").write_text(LOSSES)
+    monkeypatch.syspath_prepend(tmp_path / "modules")
+    module = script("_worlds")
+    monkeypatch.setitem(sys.modules, "_worlds", module)
+
+    def run(case, mechanism="Deaf"):
+        found = []
+        for at, labels in enumerate(case.labels):
+            hide(monkeypatch)
+            folder = tmp_path / "world"
+            folder.mkdir()
+            made = getattr(module, mechanism)(**module.NOISE)
+            found.append(module.session(module.Watched(folder, capfd), case, labels, made))
+            folder.rename(tmp_path / f"world {at}")
+        return found
+
+    return run
+
+
+def first_difference(one, other):
+    """Return the step at which two worlds part, and how, or None."""
+    assert [each["step"] for each in one] == [each["step"] for each in other]
+    for left, right in zip(one, other, strict=True):
+        for what in left:
+            if left[what] != right[what]:
+                return left["step"], what, str(left[what]), str(right[what])
+    return None
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_nothing_tells_two_worlds_apart(worlds, name):
+    one, other = worlds(CASES[name])
+    assert first_difference(one, other) is None
+    said = {each["step"]: each["said"] for each in one}
+    # The session went where it should.
+    assert said["ask 0"][0] == said["parquet"][0] == said["study 2"][0] == "Reply"
+    assert "again=True" in said["ask 0 again"][1]
+    assert said["unknown ids"][0][0] == said["half of parquet"][0][0] == "InvalidPredictions"
+    assert said["open the old copy"][0][0] == "OldCopy"
+    assert said["other labels"][0][1].endswith("its labels differ from the guard's.")
+    assert said["to the end 39"][0][0] == "BudgetSpent"
+    assert "again=True" in said["again past the end"][1]
+    assert said["closed"][0][0] == "SessionClosed"
+
+
+def test_nothing_tells_two_worlds_apart_that_are_scored_by_example(worlds):
+    one, other = worlds(CASES["zero_one"], "DeafByExample")
+    assert first_difference(one, other) is None
+
+
+def test_a_mechanism_that_hears_is_found_out(worlds):
+    one, other = worlds(CASES["zero_one"], "Leaky")
+    assert first_difference(one, other) is not None
+
+
+def leak_a_message(monkeypatch):
+    """A broken loss is refused, as one would write it first."""
+
+    def judge(self, predictions, **how):
+        judged = true(self, predictions, **how)
+        if judged.broken:
+            raise lb.errors.BrokenLoss("The loss failed.")
+        return judged
+
+    true = _judge.Judge.judge
+    monkeypatch.setattr(_judge.Judge, "judge", judge)
+
+
+def leak_a_size(monkeypatch):
+    """Labels are kept as long as they are."""
+    monkeypatch.setattr("ladderboard.holdout._sample.pad", lambda content, _: content)
+    monkeypatch.setattr("ladderboard.holdout._sample.unpad", lambda content: content)
+
+
+def leak_a_warning(monkeypatch):
+    """NumPy may warn about labels."""
+    monkeypatch.setattr(_judge.np, "errstate", lambda **_: contextlib.nullcontext())
+
+
+def leak_a_line(monkeypatch):
+    """A line in the log tells the risk."""
+
+    def asked(**fields):
+        logging.getLogger("ladderboard").debug("risk %r", fields["risk"])
+        return true(**fields)
+
+    true = _holdout.Asked
+    monkeypatch.setattr(_holdout, "Asked", asked)
+
+
+LEAKS = {
+    "custom that raises": (leak_a_message, "said"),
+    "zero_one, other classes": (leak_a_size, "tables"),
+    "zero_one, words": (leak_a_size, "tables"),
+    "brier": (leak_a_line, "logged"),
+    "custom that divides": (leak_a_warning, "logged"),
+}
+
+
+@pytest.mark.parametrize("name", LEAKS)
+def test_leaks_are_found(worlds, monkeypatch, name):
+    leak, where = LEAKS[name]
+    leak(monkeypatch)
+    found = first_difference(*worlds(CASES[name]))
+    assert found is not None
+    assert found[1] in {where, "files"}
+
+
+MECHANISMS = {
+    "shaky": lb.ShakyLadder(step=0.01, compare_noise=0.05, release_noise=0.05, grid=0.05),
+    "ladder": lb.Ladder(step=0.05),
+    "parameter-free": lb.ParameterFreeLadder(),
+    "exact": lb.Exact(),
+    "noisy": lb.Noisy(sd=0.01),
+    "thresholdout": lb.Thresholdout(threshold=0.04, noise=0.01, budget=50),
+    "bootstrap": lb.BootstrapLadder(),
+    "one bit": lb.OneBit(step=0.05),
+}
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_question_runs_the_same_statements_and_writes_as_much(script, capfd, tmp_path, name):
+    """Crossed, crossed in silence or not crossed: on the disk they look alike."""
+    module, mechanism = script("_worlds"), MECHANISMS[name]
+    labels = np.array(BITS[0])
+    watched = module.Watched(tmp_path, capfd)
+    with watched.watching():
+        guard = lb.Holdout.create(
+            watched.path, labels=labels, questions=99, mechanism=mechanism, key=module.KEY
+        )
+        statements, improved = set(), set()
+        sizes = {("state", row[-1]) for row in watched.tables()["ladder"]}
+        for at in range(30):
+            right = np.random.default_rng(at).random(N) < 0.2 + at / 60
+            predictions = np.where(right, labels, 1 - labels)
+            how = {"training": 0.1} if mechanism.needs_training else {}
+            watched.statements.clear()
+            improved.add(guard.ask(predictions, **how).improved)
+            statements.add(tuple(skeleton(each) for each in watched.statements))
+            tables = watched.tables()
+            sizes |= {("secret", row[-1]) for row in tables["secret"]}
+            sizes |= {("state", row[-1]) for row in tables["ladder"]}
+    assert improved == {True, False}
+    assert len(statements) == 1
+    assert len(sizes) == 2
+
+
+def skeleton(statement):
+    """A statement without its values."""
+    return re.sub(r"[xX]?'[^']*'|\b\d+\b|\bNULL\b", "?", statement)
