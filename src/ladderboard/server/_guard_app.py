@@ -1,0 +1,212 @@
+"""The guard over HTTP: what is public about it, and its questions."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from ladderboard import _settings
+from ladderboard.files import Limits
+from ladderboard.server._guard_body import MOST_BYTES, Room, format_of
+from ladderboard.server._guard_door import Door
+from ladderboard.server._guard_problem import Refused, problem, problem_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from starlette.types import Receive, Scope, Send
+
+    from ladderboard.holdout import Holdout
+
+    Handler = Callable[[Request], Awaitable[Response]]
+
+__all__ = ["GuardApp"]
+
+_LOG = logging.getLogger("ladderboard.guard")
+_THREADS = 4
+_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+
+
+class GuardApp:
+    """An ASGI application around one guard.
+
+    Predictions are scored in threads; what is said is decided by the guard alone. The log gets one
+    line for a question, the same whatever was answered about it.
+
+    Parameters
+    ----------
+    holdout
+        The guard.
+    hosts
+        The ``Host`` headers that are let in; all if None, for a Unix socket only.
+    token
+        What everybody must bear who asks; nothing if None.
+    most_bytes
+        How large predictions may be, packed and unpacked.
+    """
+
+    def __init__(
+        self,
+        holdout: Holdout,
+        *,
+        hosts: frozenset[str] | None,
+        token: str | None = None,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
+        most_bytes = _settings.whole("most_bytes", most_bytes, at_least=1)
+        self._holdout = holdout.within(Limits(bytes=most_bytes))
+        self._door = Door(hosts, token)
+        self._room = Room(most_bytes)
+        self._threads = ThreadPoolExecutor(_THREADS, "guard")
+        self._app = Starlette(
+            routes=[
+                Route("/api/v1/guard", self._told(self._status)),
+                Route("/api/v1/guard/meter", self._told(self._meter)),
+                Route("/api/v1/guard/questions", self._told(self._ask), methods=["POST"]),
+                Route("/healthz", self._told(self._health)),
+            ],
+            exception_handlers={HTTPException: _unknown},
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            return
+        try:
+            self._door.check(scope)
+        except Refused as refused:
+            await problem_of(refused)[0](scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    def close(self) -> None:
+        """Wait for the questions that are being answered, and end."""
+        self._threads.shutdown()
+
+    def _told(self, handler: Handler) -> Handler:
+        """Return a handler that says what cannot be done as a problem document."""
+
+        async def told(request: Request) -> Response:
+            try:
+                response = await handler(request)
+                said = "answered"
+            except ClientDisconnect:
+                response, said = Response(status_code=400), "gone"
+            except Exception as error:  # noqa: BLE001 - nobody outside may see what it was
+                response, said, owners = problem_of(error)
+                if owners:
+                    _LOG.error("%s", _for_owner(error))
+            if request.method == "POST":
+                name = request.query_params.get("ladder", "")
+                _LOG.info("question on ladder %s: %s", _settings.shown(name), said)
+            response.headers.update(_HEADERS)
+            return response
+
+        return told
+
+    async def _in_thread(self, work: Callable[[], Any]) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    async def _health(self, request: Request) -> Response:
+        await self._in_thread(lambda: self._holdout.remaining)
+        return _json({"status": "ok"})
+
+    async def _status(self, request: Request) -> Response:
+        _query(request)
+        return _json(await self._in_thread(self._describe))
+
+    def _describe(self) -> dict[str, Any]:
+        status = self._holdout.status()
+        at = status.meter.at
+        return {
+            **status.describe(),
+            "opening": status.opening,
+            "entries": at.entries,
+            "changes": at.changes,
+            "lost": at.lost,
+            "time": at.time,
+        }
+
+    async def _meter(self, request: Request) -> Response:
+        name = _query(request, "ladder").get("ladder", "")
+        return _json(await self._in_thread(lambda: self._standing(name)))
+
+    def _standing(self, name: str) -> dict[str, Any]:
+        """Return the little that changes with every question, without reading the chain."""
+        holdout = self._holdout
+        released = (holdout.ladder(name) if name else holdout).released
+        meter = holdout.meter
+        return {
+            "ladder": name,
+            "released": released,
+            "bound": meter.certificate(released).describe(),
+            "questions": meter.budget,
+            "asked": meter.at.asked,
+            "charged": meter.at.charged,
+            "remaining": meter.remaining,
+            "closed": meter.at.closed,
+            "head": meter.at.head.hex(),
+        }
+
+    async def _ask(self, request: Request) -> Response:
+        query = _query(request, "ladder", "training")
+        training = _number(query.get("training"))
+        told = format_of(request)
+        with self._room.enter() as body:
+            data = await body.read(request)
+            async with self._room.turn(data):
+                reply = await self._in_thread(
+                    lambda: self._holdout.ask(
+                        data, training=training, format=told, ladder=query.get("ladder", "")
+                    ).describe()
+                )
+        return _json(reply, 200 if reply["again"] else 201)
+
+
+def _query(request: Request, *known: str) -> dict[str, str]:
+    """Return the parameters; refuse others, since a mistyped one would cost a question."""
+    pairs = request.query_params.multi_items()
+    query = dict(pairs)
+    if len(query) != len(pairs) or not query.keys() <= set(known):
+        listed = f"only {' and '.join(known)}, each once" if known else "no parameters"
+        raise Refused(400, "invalid_setting", f"This takes {listed}.")
+    return query
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        raise Refused(400, "invalid_setting", "training must be a number.") from None
+
+
+def _json(said: dict[str, Any], status: int = 200) -> Response:
+    return Response(json.dumps(said, allow_nan=False), status, media_type="application/json")
+
+
+async def _unknown(_request: Request, error: Exception) -> Response:
+    """Say that there is no such place, or that it does not take the method."""
+    assert isinstance(error, HTTPException)  # noqa: S101 - Starlette hands over nothing else
+    told = {404: "There is nothing here; see /api/v1/guard.", 405: "Not with this method."}
+    detail = told.get(error.status_code, "This cannot be done.")
+    return problem(error.status_code, "not_found", detail, headers=error.headers)
+
+
+def _for_owner(error: Exception) -> str:
+    """Return what the owner must know: a sentence of ours, or where a stranger came from."""
+    if type(error).__module__.startswith("ladderboard."):
+        return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    # The text of a foreign exception may hold anything, labels included.
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    where = "".join(f" at {each.name}, line {each.lineno}" for each in last)
+    return f"{type(error).__name__}{where}"

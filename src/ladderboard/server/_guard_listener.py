@@ -1,0 +1,162 @@
+"""Listeners: where a guard can be asked, a port on loopback or a Unix socket."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+import stat
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ladderboard import _settings
+from ladderboard.errors import InvalidSetting, StorageFailed
+
+try:
+    import fcntl
+except ImportError:  # Windows, which has no such sockets either
+    fcntl = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Listener", "listen_on_path", "listen_on_port"]
+
+_LONGEST = 107  # bytes in the name of a Unix socket, on Linux
+
+
+@dataclass
+class Listener:
+    """A bound socket, what to call it, and which ``Host`` headers belong to it."""
+
+    socket: socket.socket
+    url: str
+    hosts: frozenset[str] | None = None
+    path: Path | None = None
+    inode: tuple[int, int] | None = None
+
+    def close(self) -> None:
+        """Close it; a Unix socket's file goes too, unless another one has taken its place."""
+        self.socket.close()
+        if self.path is not None:
+            with suppress(OSError):
+                if _inode(self.path) == self.inode:
+                    self.path.unlink()
+
+
+def listen_on_port(host: str = "127.0.0.1", port: int = 8765) -> Listener:
+    """Return a listener on a port of this machine that no other machine can reach.
+
+    >>> listen_on_port("0.0.0.0")
+    Traceback (most recent call last):
+    ...
+    ladderboard.errors.InvalidSetting: host must be a loopback address, such as 127.0.0.1 or ::1;
+    got '0.0.0.0'. For other machines put a real server, with TLS and users, in front.
+    """
+    port = _settings.whole("port", port, at_least=0, at_most=65535)
+    try:
+        address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
+    except ValueError:
+        address = None
+    if address is None or not address.is_loopback:
+        raise InvalidSetting(
+            f"host must be a loopback address, such as 127.0.0.1 or ::1; got "
+            f"{_settings.shown(host)}. For other machines put a real server, with TLS and users, "
+            "in front."
+        )
+    family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
+    # With its protocol said, or asyncio leaves Nagle's algorithm on and every answer waits 40 ms.
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        if os.name == "posix":  # elsewhere this would let others in on the same port
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((str(address), port))
+        bound.listen()
+    except OSError as error:
+        bound.close()
+        raise StorageFailed(f"Nobody can listen on port {port}: {error.strerror}.") from None
+    port = bound.getsockname()[1]
+    name = f"[{address}]" if address.version == 6 else str(address)
+    hosts = {f"{each}:{port}" for each in (name, "localhost")}
+    if port == 80:  # then nobody says it
+        hosts |= {name, "localhost"}
+    return Listener(bound, f"http://{name}:{port}", frozenset(hosts))
+
+
+def listen_on_path(path: Path | str, mode: int = 0o660) -> Listener:
+    """Return a listener on a Unix socket, made with this mode from its first moment on.
+
+    A socket that a guard left behind is replaced; anything else at the path is refused.
+    """
+    path = Path(path).absolute()
+    if fcntl is None or not hasattr(socket, "AF_UNIX"):
+        raise InvalidSetting("There are no Unix sockets here; serve on a port.")
+    if len(os.fsencode(path)) > _LONGEST:
+        raise InvalidSetting(
+            f"The path of a Unix socket has at most {_LONGEST} bytes; {path} has more."
+        )
+    if not 0 <= mode <= 0o777 or mode & 0o600 != 0o600:
+        raise InvalidSetting(
+            f"socket-mode must be like 660, for its owner at least 6; got {mode:o}."
+        )
+    with _alone_in(path.parent):
+        _make_way(path)
+        bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        before = os.umask(0o777 & ~mode)
+        try:
+            bound.bind(os.fspath(path))
+        except OSError as error:
+            bound.close()
+            raise StorageFailed(f"{path} cannot be made: {error.strerror}.") from None
+        finally:
+            os.umask(before)
+        inode = _inode(path)
+    bound.listen()
+    return Listener(bound, f"unix:{path}", None, path, inode)
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Hold a folder's lock, so that of two guards that start at once one waits."""
+    try:
+        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise StorageFailed(f"{folder} cannot be opened: {error.strerror}.") from None
+    try:
+        found = os.fstat(held)
+        writable = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if found.st_uid not in {0, os.geteuid()} or (writable and not found.st_mode & stat.S_ISVTX):
+            raise InvalidSetting(
+                f"Others can replace what is in {folder}, and so pretend to be the guard; put the "
+                "socket into a folder that only its owner can write to."
+            )
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)  # and with it the lock
+
+
+def _make_way(path: Path) -> None:
+    """Remove a socket of ours on which nobody listens; refuse everything else that is there."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(found.st_mode) or found.st_uid != os.geteuid():
+        raise InvalidSetting(f"{path} is there already, and is no socket that a guard left behind.")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
+        try:
+            caller.connect(os.fspath(path))
+        except ConnectionRefusedError:
+            path.unlink()
+            return
+        except OSError:
+            pass
+    raise InvalidSetting(f"Somebody listens on {path} already.")
+
+
+def _inode(path: Path) -> tuple[int, int]:
+    found = path.lstat()
+    return found.st_dev, found.st_ino

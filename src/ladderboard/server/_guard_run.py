@@ -1,0 +1,96 @@
+"""Running a guard's server until somebody stops it."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+
+from ladderboard.server._guard_app import GuardApp
+from ladderboard.server._guard_body import MOST_BYTES
+from ladderboard.server._guard_protocol import GuardProtocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ladderboard.holdout import Holdout
+    from ladderboard.server._guard_listener import Listener
+
+__all__ = ["serve_guard"]
+
+_BACKLOG = 64  # connections taken at once, before any can be turned away
+_GRACE = 30  # seconds for questions that are being answered when it ends
+
+
+def serve_guard(
+    holdout: Holdout,
+    listener: Listener,
+    *,
+    token: str | None = None,
+    most_bytes: int = MOST_BYTES,
+    started: Callable[[uvicorn.Server], None] | None = None,
+) -> None:
+    """Answer at a listener until Ctrl-C, SIGTERM or SIGHUP; then end what was begun, and close it.
+
+    ``started`` gets the server before it runs; ``server.should_exit = True`` ends it from another
+    thread.
+    """
+    app = GuardApp(holdout, hosts=listener.hosts, token=token, most_bytes=most_bytes)
+    # The access log would hold query strings. Nothing of uvicorn's own is worth a line: whoever
+    # asks could fill the disk with it.
+    config = uvicorn.Config(
+        app,
+        loop="asyncio",
+        http=GuardProtocol,
+        ws="none",
+        lifespan="off",
+        workers=1,
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        backlog=_BACKLOG,
+        timeout_keep_alive=int(2 * GuardProtocol.idle),  # which ends it before
+        timeout_graceful_shutdown=_GRACE,
+    )
+    server = uvicorn.Server(config)
+    try:
+        with _stopped_by_signals(server):
+            if started is not None:
+                started(server)
+            server.run(sockets=[listener.socket])
+    finally:
+        listener.close()
+        app.close()
+
+
+@contextmanager
+def _stopped_by_signals(server: uvicorn.Server) -> Iterator[None]:
+    """Let signals end the server and nothing else, so that what comes after it is done, too.
+
+    uvicorn takes SIGINT and SIGTERM itself and, when it has ended, sends them to whoever had them
+    before: that is us.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: Any) -> None:
+        server.should_exit = True
+
+    names = ("SIGINT", "SIGTERM", "SIGHUP")
+    wanted = [getattr(signal, each) for each in names if hasattr(signal, each)]
+    before = {each: signal.getsignal(each) for each in wanted}
+    for each, handler in before.items():
+        if handler != signal.SIG_IGN:  # as nohup wants it
+            signal.signal(each, stop)
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

@@ -1,0 +1,94 @@
+"""Two worlds over HTTP: where the mechanism ignores the risk, no byte depends on the labels."""
+
+import io
+import itertools
+import logging
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import pytest
+
+import ladderboard as lb
+from ladderboard.ledger import World
+from ladderboard.mechanisms import Mechanism, Step
+
+MODELS = np.random.default_rng(1).integers(2, size=(5, 60))
+
+
+class Count(NamedTuple):
+    best: float
+    asked: int
+
+
+@dataclass(frozen=True)
+class Deaf(Mechanism):
+    """Says the same whatever it hears, unless it is told to listen."""
+
+    name: ClassVar[str] = "deaf"
+    state_type: ClassVar[Any] = Count
+    listens: bool = False
+
+    def begin(self, setup, draws):
+        return Count(1.0, 0)
+
+    def advance(self, setup, state, seen, draws):
+        best = seen.risk if self.listens else state.best - 0.125
+        return Step(Count(best, state.asked + 1), best, None, best < state.best)
+
+
+def npy(array):
+    out = io.BytesIO()
+    np.save(out, array)
+    return out.getvalue()
+
+
+def session(serve, path, labels, mechanism, caplog):
+    """Return every byte that came out, and every line that was logged."""
+    salts = itertools.count(1)
+    world = World(clock=lambda: 1_700_000_000, salt=lambda: next(salts).to_bytes(32, "big"))
+    guard = lb.Holdout.create(
+        path, labels, questions=4, mechanism=mechanism, key=bytes(32), world=world
+    )
+    served = serve(guard)
+    caplog.clear()
+    with caplog.at_level(logging.DEBUG):
+        said = [
+            served.call(),
+            *(served.ask(npy(each)) for each in MODELS[:2]),
+            served.ask(npy(MODELS[0])),
+            served.ask(npy(MODELS[2]), "?ladder=b"),
+            served.ask(b"id,prediction\n1,0\n1,9\n"),
+            served.ask(npy(MODELS[0][:-1])),
+            served.ask(npy(np.array(["x"] * 60))),
+            served.ask(npy(MODELS[0]), "?training=0.5"),
+            served.call(path="/api/v1/guard/meter?ladder=b"),
+            *(served.ask(npy(each)) for each in MODELS[3:]),
+            served.call(),
+            served.call(path="/nowhere"),
+        ]
+    lines = [(each.name, each.levelname, each.getMessage()) for each in caplog.records]
+    return said, lines
+
+
+@pytest.mark.parametrize(("listens", "same"), [(False, True), (True, False)])
+def test_every_answer_and_every_line_is_the_same(serve, tmp_path, caplog, listens, same):
+    first, second = (
+        session(serve, tmp_path / f"{seed}.db", labels, Deaf(listens), caplog)
+        for seed, labels in enumerate(np.random.default_rng(2).integers(2, size=(2, 60)))
+    )
+    assert [status for status, _, _ in first[0]] == [
+        *(200, 201, 201, 200, 201, 422, 422, 422, 400, 200, 201, 409, 200, 404)
+    ]
+    assert first[1] == second[1]  # the log never tells, not even what a mechanism does
+    assert len(first[1]) == 10
+    # The commitment to the holdout is salted, but these salts are the same: hide what it hashes.
+    assert (_open_part(first[0]) == _open_part(second[0])) is same
+
+
+def _open_part(said):
+    hashes = {"commitment", "head", "opening", "holdout"}
+    return [
+        (status, headers, {name: each for name, each in body.items() if name not in hashes})
+        for status, headers, body in said
+    ]
