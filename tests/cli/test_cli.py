@@ -15,7 +15,15 @@ import ladderboard as lb
 
 ROOT = Path(__file__).parents[2]
 VERBS = {
-    "": ["plan", "calibrate", "attack", "experiment"],
+    "": ["plan", "calibrate", "guard", "attack", "experiment"],
+    "guard": ["create", "ask", "status", "export", "restore", "backup", "serve"],
+    "guard create": [],
+    "guard ask": [],
+    "guard status": [],
+    "guard export": [],
+    "guard restore": [],
+    "guard backup": [],
+    "guard serve": [],
     "attack": ["majority"],
     "attack majority": [],
     "experiment": ["paper", "shifted", "calibrated", "faithful", "arena"],
@@ -195,6 +203,19 @@ def test_a_missing_extra_is_one_line(missing, words, tmp_path):
     assert missing in refused(done)
     assert "pip install 'ladderboard[arena]'" in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_without_typer_a_guard_names_its_own_extra(tmp_path):
+    code = (
+        "import sys\n"
+        "sys.modules['typer'] = None\n"
+        "sys.argv = ['ladderboard', 'guard', 'status', 'guard.db']\n"
+        "from ladderboard.cli import main\n"
+        "main()\n"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert "typer: pip install 'ladderboard[guard]'" in refused(done)
 
 
 PATIENT = """

@@ -1,26 +1,34 @@
 """The program: its verbs and what belongs to all of them."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
 from ladderboard._version import __version__
-from ladderboard.cli import _attack, _calibrate, _experiment, _plan
+from ladderboard.cli._verbs import Verbs
 
 __all__ = ["app"]
 
+
+class _Program(Verbs):
+    homes: ClassVar[dict[str, str]] = {
+        "plan": "_plan:plan",
+        "calibrate": "_calibrate:calibrate",
+        "guard": "_guard:app",
+        "attack": "_attack:app",
+        "experiment": "_experiment:app",
+    }
+
+
 app = typer.Typer(
     name="ladderboard",
+    cls=_Program,
     help="A leaderboard that stays honest.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.add_typer(_attack.app, name="attack")
-app.add_typer(_experiment.app, name="experiment")
-app.command()(_plan.plan)
-app.command()(_calibrate.calibrate)
 
 
 def _tell_version(wanted: bool) -> None:

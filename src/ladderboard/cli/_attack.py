@@ -12,6 +12,7 @@ __all__ = ["app"]
 app = typer.Typer(
     help="Simulate an attack and print how well it does.",
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode=None,
 )
 

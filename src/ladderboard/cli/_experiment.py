@@ -14,6 +14,7 @@ __all__ = ["app"]
 app = typer.Typer(
     help="Run an experiment and write its tables and figures to a directory.",
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode=None,
 )
 

@@ -1,0 +1,52 @@
+"""``ladderboard guard``: a holdout that may be asked as often as its budget allows."""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import typer
+
+from ladderboard.cli._verbs import Verbs, load
+
+__all__ = ["app", "verb_of"]
+
+_HELP = """Keep labels behind a budget, in one file, and ask about models.
+
+Exit codes: 0 done or answered; 1 not improved, where that was to fail; 2 what was given cannot be
+used; 3 the budget is spent or the guard closed; 4 its file or its storage is not in order. A
+refusal costs no question and changes nothing.
+"""
+
+
+class _Guard(Verbs):
+    homes: ClassVar[dict[str, str]] = {
+        "create": "_guard_create:create",
+        "ask": "_guard_ask:ask",
+        "status": "_guard_status:status",
+        "export": "_guard_export:export",
+        "restore": "_guard_keep:restore",
+        "backup": "_guard_keep:backup",
+        "serve": "_guard_serve:serve",
+    }
+
+
+app = typer.Typer(
+    name="guard",
+    cls=_Guard,
+    help=_HELP,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+
+@app.callback(help=_HELP)
+def _guard() -> None:
+    pass
+
+
+def verb_of(words: list[str]) -> Callable[..., None] | None:
+    """Return the verb that a command line begins with, if it can be read quickly."""
+    if not words or words[0] not in _Guard.homes or words[0] == "serve":
+        return None
+    found: Callable[..., None] = load(_Guard.homes[words[0]])
+    return found

@@ -1,0 +1,98 @@
+"""``ladderboard guard ask``: ask about a model by its predictions."""
+
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ladderboard.cli._guard_options import AsJson, FileOrUrl, KeyFile, is_url, open_guard
+from ladderboard.cli._said import say, say_json
+from ladderboard.errors import InvalidSetting
+
+if TYPE_CHECKING:
+    from ladderboard.holdout import Reply
+
+__all__ = ["ask"]
+
+
+def ask(
+    file: FileOrUrl,
+    predictions: Annotated[
+        str,
+        typer.Argument(
+            metavar="PREDICTIONS", help="A file of predictions; - reads them from a pipe."
+        ),
+    ],
+    *,
+    ladder: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Ask on a ladder of its own, started if it is new."),
+    ] = "",
+    training: Annotated[
+        float | None,
+        typer.Option(help="The model's mean loss on its training data, for thresholdout."),
+    ] = None,
+    format: Annotated[  # noqa: A002 - the word people use
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="One of csv, tsv, parquet, arrow, jsonl, npy; found out if left out.",
+        ),
+    ] = None,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+    fail_unless_improved: Annotated[
+        bool,
+        typer.Option("--fail-unless-improved", help="Exit with 1 where the best stays as it was."),
+    ] = False,
+    summary: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="Append the answer to a file, in Markdown."),
+    ] = None,
+) -> None:
+    """Ask about a model by its predictions.
+
+    A refusal costs nothing. The very same predictions again get the same answer and cost nothing,
+    so a run may be repeated. The question is spent before its answer is said.
+
+    Exit codes: 0 answered; 1 not improved, where that was to fail; 2 the predictions or the command
+    cannot be used; 3 the budget is spent or the guard closed; 4 the guard's file or storage is not
+    in order.
+    """
+    with _noting(summary) as note, open_guard(file, key_file) as guard:
+        reply = guard.ask(
+            _source(predictions, file), training=training, format=format, ladder=ladder
+        )
+        note(reply)
+    if as_json:
+        say_json(reply.describe())
+    else:
+        say(str(reply))
+    if fail_unless_improved and not reply.improved:
+        raise typer.Exit(1)
+
+
+def _source(predictions: str, file: str) -> Any:
+    """Return what to read: a path, or everything that comes through the pipe."""
+    if predictions != "-":
+        return Path(predictions)
+    if sys.stdin is None or sys.stdin.isatty():
+        raise InvalidSetting(
+            "With - predictions come through a pipe, as in: "
+            f"python predict.py | ladderboard guard ask {file} -"
+        )
+    return sys.stdin.buffer.read() if is_url(file) else sys.stdin.buffer
+
+
+def _noting(summary: Path | None) -> Any:
+    if summary is None:
+        return nullcontext(_nothing)
+    from ladderboard.cli._guard_summary import noting  # noqa: PLC0415 - only where it is wanted
+
+    return noting(summary)
+
+
+def _nothing(_: "Reply") -> None:
+    """Note nothing."""

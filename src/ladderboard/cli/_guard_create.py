@@ -1,0 +1,272 @@
+"""``ladderboard guard create``: labels, a loss, a mechanism and a budget in one file."""
+
+import csv
+import json
+from contextlib import closing
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ladderboard.cli._guard_options import AsJson, is_url, refuse_taken
+from ladderboard.cli._numbers import whole
+from ladderboard.cli._said import printable, say, say_json
+from ladderboard.errors import InvalidSetting
+
+if TYPE_CHECKING:
+    from ladderboard.bounds import Certificate
+    from ladderboard.holdout import Holdout
+
+__all__ = ["create"]
+
+_PUBLIC = (
+    "the number of examples, the loss with its classes or range, the mechanism, the budget, "
+    "whether labels are numbers or text, and every release with its time"
+)
+
+_MORE = "More labels, or fewer questions, would promise something; ladderboard plan tells how many."
+
+
+def create(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The file to make.")],
+    *,
+    labels: Annotated[
+        Path,
+        typer.Option(
+            metavar="PATH",
+            help="A table with a column label and, as wanted, id, group and weight.",
+        ),
+    ],
+    questions: Annotated[
+        int, typer.Option(parser=whole, help="The budget: how many questions are allowed.")
+    ],
+    loss: Annotated[
+        str, typer.Option(metavar="NAME", help="A loss, a metric, or module:function.")
+    ] = "zero_one",
+    classes: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,C", help="The classes of the loss; they are public."),
+    ] = None,
+    range_: Annotated[
+        str | None,
+        typer.Option("--range", metavar="LOW,HIGH", help="Where numbers to be predicted lie."),
+    ] = None,
+    k: Annotated[
+        int | None, typer.Option(parser=whole, help="How many guesses top_k looks at.")
+    ] = None,
+    clip: Annotated[
+        float | None, typer.Option(help="The least probability the log loss counts.")
+    ] = None,
+    quantile: Annotated[
+        float | None, typer.Option(help="The quantile of the pinball loss.")
+    ] = None,
+    mechanism: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What answers: a name, or a name with settings in JSON; the Shaky Ladder, "
+            "calibrated for this size, if left out.",
+        ),
+    ] = None,
+    beta: Annotated[
+        float, typer.Option(help="The probability with which certificates may be false.")
+    ] = 0.05,
+    kind: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Of the labels: number or text; found out if left out."),
+    ] = None,
+    key_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Encrypt the labels and all that is secret; made if it is not there.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a file that holds labels and will answer so many questions about them.
+
+    Nothing can be changed later: what decides the answers is committed to in the ledger's first
+    entry. How many labels and questions go together: ladderboard plan.
+    """
+    from ladderboard.files import Limits, read_holdout  # noqa: PLC0415 - the help must not wait
+    from ladderboard.holdout import Holdout  # noqa: PLC0415 - same
+
+    _check_new(file)
+    table = read_holdout(labels, kind=kind, limits=Limits(bytes=2**40))  # type: ignore[arg-type]
+    given = {
+        "classes": None if classes is None else _classes(classes, table.kind),
+        "range": None if range_ is None else _range(range_),
+        "k": k,
+        "clip": clip,
+        "quantile": quantile,
+    }
+    made = Holdout.create(
+        file,
+        table,
+        questions=questions,
+        loss=_loss(loss, {name: each for name, each in given.items() if each is not None}),
+        mechanism=None if mechanism is None else _mechanism(mechanism),
+        beta=beta,
+        key_file=key_file,
+    )
+    with closing(made) as guard:
+        bound = _beforehand(guard)
+        if as_json:
+            say_json(_described(file, guard, bound, encrypted=key_file is not None))
+        else:
+            say(*_shown(file, guard, bound, key_file, grouped=table.group is not None))
+
+
+def _check_new(file: str) -> None:
+    if is_url(file):
+        raise InvalidSetting("A guard is made as a file; `ladderboard guard serve` serves it then.")
+    refuse_taken(Path(file))
+    mark = Path(f"{file}.mark")
+    if mark.exists():
+        raise InvalidSetting(
+            f"{mark} is there already: it belongs to a guard that was here. If that one is gone "
+            "for good, remove its mark; otherwise choose another name."
+        )
+
+
+def _classes(text: str, kind: str) -> list[Any]:
+    """Read classes as the labels are: numbers, or text; quotes hold what has a comma."""
+    (row,) = csv.reader([text], skipinitialspace=True)
+    if kind == "text":
+        return row
+    try:
+        return [int(each) if each.strip().lstrip("+-").isdigit() else float(each) for each in row]
+    except ValueError:
+        raise InvalidSetting(
+            f"The labels are numbers, so classes must be; got {text!r:.80}. If they are names, "
+            "give --kind text."
+        ) from None
+
+
+def _range(text: str) -> tuple[float, float]:
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise InvalidSetting(
+            f"A range is two numbers with a comma between, as in 0,100; got {text!r:.80}."
+        ) from None
+    return low, high
+
+
+def _loss(name: str, params: dict[str, Any]) -> Any:
+    """Make a loss; what is wrong is said in the words of the command line."""
+    from ladderboard.losses import loss  # noqa: PLC0415 - the help must not wait
+
+    try:
+        return loss(name, **params)
+    except InvalidSetting as error:
+        for each in params:
+            if f"unexpected keyword argument {each!r}" in str(error):
+                raise InvalidSetting(f"The loss {name} takes no --{each}.") from None
+        if "range=" in str(error):
+            raise InvalidSetting(
+                f"The loss {name} needs the range in which labels lie, as in --range 0,100."
+            ) from None
+        raise
+
+
+def _mechanism(text: str) -> Any:
+    """Make a mechanism from its name, or from JSON with its settings."""
+    from ladderboard.mechanisms import MECHANISMS, mechanism  # noqa: PLC0415 - as above
+
+    settings: Any = {"mechanism": text}
+    if text.lstrip().startswith(("{", "[", '"')):
+        try:
+            settings = json.loads(text)
+        except ValueError as error:
+            raise InvalidSetting(f"The mechanism is not JSON: {error}. {_FORM}") from None
+    if not isinstance(settings, dict) or "mechanism" not in settings:
+        raise InvalidSetting(f"A mechanism is a name, or in JSON an object with one. {_FORM}")
+    kind = MECHANISMS.get(str(settings.get("mechanism")))
+    if kind is not None:
+        known = {each.name: each.default is MISSING for each in fields(kind) if each.compare}
+        lacking = [each for each, needed in known.items() if needed and each not in settings]
+        unknown = [each for each in settings if each not in {"mechanism", *known}]
+        if lacking:
+            raise InvalidSetting(f"{kind.name} needs {', '.join(lacking)}. {_FORM}")
+        if unknown:
+            there_is = ", ".join(known) or "none"
+            raise InvalidSetting(
+                f"{kind.name} has no setting {unknown[0]!r:.80}; there is {there_is}."
+            )
+    return mechanism(settings)
+
+
+_FORM = """Settings go in JSON: --mechanism '{"mechanism": "ladder", "step": 0.01}'"""
+
+
+def _beforehand(guard: "Holdout") -> "Certificate":
+    """Return what can be promised before the data: the worst over all that may be seen."""
+    from ladderboard.bounds import certificate  # noqa: PLC0415 - the help must not wait
+
+    rules, meter = guard.meter.rules, guard.meter
+    return certificate(
+        rules["worth"], meter.budget, None, meter.mechanism, rules["beta"], ladders=None, opened=1
+    )
+
+
+def _described(
+    file: str, guard: "Holdout", bound: "Certificate", *, encrypted: bool
+) -> dict[str, Any]:
+    from ladderboard.holdout._meter import unseen  # noqa: PLC0415 - the help must not wait
+
+    opening = guard.status().opening
+    return {
+        "file": file,
+        "n": opening["n"],
+        "loss": opening["loss"],
+        "mechanism": opening["mechanism"],
+        **opening["rules"],
+        "unseen": unseen(guard.meter.mechanism),
+        "bound": bound.describe(),
+        "encrypted": encrypted,
+        "commitment": opening["commitment"],
+        "head": guard.head,
+    }
+
+
+def _shown(
+    file: str, guard: "Holdout", bound: "Certificate", key_file: Path | None, *, grouped: bool
+) -> list[str]:
+    from ladderboard.cli._guard_words import described, promised, wrapped  # noqa: PLC0415 - same
+    from ladderboard.holdout._meter import unseen  # noqa: PLC0415 - same
+
+    opening = guard.status().opening
+    n, rules = opening["n"], opening["rules"]
+    gain = unseen(guard.meter.mechanism)
+    counted = f"{rules['rows']:,} labels in {n:,} groups" if grouped else f"{n:,} labels"
+    if rules["weighted"]:
+        counted += f", by their weights worth {rules['worth']:,}"
+    paragraphs = [
+        f"{file} is made: {counted}; {rules['questions']:,} questions.",
+        f"Loss: {described('loss', opening['loss'])}.",
+        f"Answered by: {described('mechanism', opening['mechanism'])}."
+        + ("" if gain is None else f" Gains below about {gain:.2g} may go unseen."),
+        f"Promised before the data, whatever is asked: {promised(bound)}",
+        *([_MORE] if bound.vacuous else []),
+        f"Public, and to be told to whoever asks: {_PUBLIC}.",
+        "Secret: labels, risks and the noise key. "
+        + (
+            f"They are encrypted; {key_file} opens them. Without it all is lost: keep a copy of it "
+            "elsewhere than the file."
+            if key_file is not None
+            else f"Whoever can read {file} can read them; --key-file would encrypt them."
+        ),
+    ]
+    if not grouped:
+        paragraphs.append(
+            "Are the rows independent of each other? If several come from one patient, user or "
+            "document, the promise does not hold: make it again with a column group in the labels."
+        )
+    paragraphs.append(f"Keep {file}.mark beside the file: it tells an old copy from the newest.")
+    command = f"  ladderboard guard ask {printable(file)} PREDICTIONS.csv"
+    key = "" if key_file is None else f" --key-file {printable(key_file)}"
+    lines = [line for each in paragraphs for line in wrapped(each, indent="  ", first="")]
+    return [*lines, "Next:", command + key]

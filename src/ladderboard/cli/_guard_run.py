@@ -1,0 +1,80 @@
+"""Running a verb of the guard: the exit codes, and refusals for machines."""
+
+import gc
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import typer
+
+from ladderboard.cli._guard import verb_of
+from ladderboard.cli._quick import read_quickly
+from ladderboard.cli._said import printable, refuse, say_error
+from ladderboard.errors import (
+    BrokenLedger,
+    BudgetSpent,
+    GuardUnreachable,
+    InvalidState,
+    LadderboardError,
+    OldCopy,
+    SessionClosed,
+    StorageFailed,
+    WrongKey,
+)
+
+__all__ = ["run_guard"]
+
+# The first that fits counts. A wrong key file is the word of who typed it; what else is found in a
+# file that is there is the file's.
+_EXITS: tuple[tuple[tuple[type[LadderboardError], ...], int], ...] = (
+    ((WrongKey,), 2),
+    ((BudgetSpent, SessionClosed), 3),
+    ((BrokenLedger, InvalidState, OldCopy, StorageFailed, GuardUnreachable), 4),
+)
+# What Typer raises for a line that it cannot read; it has had several homes.
+_Unread: Any = next(
+    each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException"
+)
+_REFUSED, _FAULT, _STOPPED = 2, 70, 130  # 70: as sysexits.h has it
+
+
+def run_guard(app: Callable[..., Any], words: list[str]) -> NoReturn:
+    """Run a verb and exit; under ``--json`` whatever comes of it is one JSON object."""
+    for stream in (sys.stdout, sys.stderr):  # names of files need not be text
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    end = words.index("--") if "--" in words else len(words)
+    as_json = "--json" in words[:end]
+    try:
+        code = _run(app, words, as_json=as_json)
+    except LadderboardError as error:
+        code = next((code for kinds, code in _EXITS if isinstance(error, kinds)), _REFUSED)
+        refuse(error, code, as_json=as_json)
+    except KeyboardInterrupt:
+        code = _STOPPED
+    except Exception as error:  # noqa: BLE001 - see below
+        if isinstance(error, _Unread):
+            code = error.exit_code
+            say_error("usage", error.format_message())
+        else:
+            # Not 1, which is Python's own: it would say that a model is no better.
+            code = _FAULT
+            told = traceback.format_exc().splitlines()
+            print("\n".join(map(printable, told)), file=sys.stderr)  # noqa: T201
+            if as_json:
+                say_error("fault", f"This should not happen: {type(error).__name__}.")
+    if words[1:2] == ["ask"] and code in {0, 1}:
+        gc.freeze()  # nothing is garbage but everything; looking for it takes a fifth of the time
+    sys.exit(code)
+
+
+def _run(app: Callable[..., Any], words: list[str], *, as_json: bool) -> int:
+    verb = verb_of(words[1:2])
+    given = None if verb is None else read_quickly(verb, words[2:])
+    if verb is None or given is None:
+        return app(words, prog_name="ladderboard", standalone_mode=not as_json) or 0
+    try:
+        verb(**given)
+    except typer.Exit as done:
+        return done.exit_code
+    return 0

@@ -1,0 +1,153 @@
+"""``guard create``: what is made, what is promised, and what is refused before anything is."""
+
+import json
+import stat
+
+import pytest
+
+import ladderboard as lb
+
+
+def test_what_is_made_is_what_was_said(run, made):
+    words = ("create", "new.db", "--labels", "labels.csv", "--questions", "1e2", "--json")
+    found = run(*words).json
+    guard = lb.Holdout.open("new.db")
+    opening = guard.status().opening
+    assert found["mechanism"] == lb.ShakyLadder.calibrated(400, 100).describe()
+    assert (found["n"], found["questions"], found["beta"]) == (400, 100, 0.05)
+    assert (found["commitment"], found["head"]) == (opening["commitment"], guard.head)
+    assert found["loss"] == {"loss": "zero_one", "classes": None}
+    assert found["encrypted"] is False
+    before = lb.bounds.certificate(
+        400, 100, None, guard.meter.mechanism, ladders=None, opened=1
+    ).describe()
+    assert found["bound"] == json.loads(json.dumps(before))
+    guard.close()
+    assert sorted(path.name for path in made.glob("new*")) == ["new.db", "new.db.mark"]
+    assert stat.S_IMODE((made / "new.db").stat().st_mode) == 0o600
+
+
+def test_a_person_is_told_what_is_promised(run, made):
+    ladder = '{"mechanism": "ladder", "step": 0.02}'
+    words = ("--labels", "labels.csv", "--questions", "5", "--beta", "0.1", "--mechanism", ladder)
+    said = " ".join(run("create", "new.db", *words).out.split())
+    assert "new.db is made: 400 labels; 5 questions." in said
+    assert "Answered by: ladder (step 0.02). Gains below about 0.02 may go unseen." in said
+    assert "Promised before the data, whatever is asked: With probability at least 0.9," in said
+    assert "Public, and to be told to whoever asks:" in said
+    assert "Whoever can read new.db can read them; --key-file would encrypt them." in said
+    assert "Are the rows independent of each other?" in said
+    assert said.endswith("Next: ladderboard guard ask new.db PREDICTIONS.csv")
+    assert run("ask", "new.db", "half.csv").code == 0
+
+
+def test_groups_are_counted_and_not_asked_for(run, made):
+    rows = "".join(f"{at},{at % 2},patient {at // 4}\n" for at in range(400))
+    (made / "grouped.csv").write_text(f"id,label,group\n{rows}")
+    words = ("create", "new.db", "--labels", "grouped.csv", "--questions", "5")
+    said = run(*words).out
+    assert "400 labels in 100 groups" in said
+    assert "independent" not in said
+
+
+def test_an_encrypted_guard_says_what_opens_it(run, made):
+    words = ("--labels", "labels.csv", "--questions", "5", "--key-file", "my.key")
+    said = run("create", "new.db", *words).out
+    assert said.endswith("ladderboard guard ask new.db PREDICTIONS.csv --key-file my.key\n")
+    secret = (made / "my.key").read_text().strip()
+    assert secret not in said
+    assert run("create", "second.db", *words, "--json").json["encrypted"] is True
+    assert (made / "my.key").read_text().strip() == secret
+
+
+@pytest.mark.parametrize(
+    ("labels", "words", "loss"),
+    [
+        ("0 1", ["--loss", "brier", "--classes", "0,1"], lb.loss("brier", classes=[0, 1])),
+        ("a b", ["--loss", "brier", "--classes", "a, b"], lb.loss("brier", classes=["a", "b"])),
+        (
+            '"a,b" c',
+            ["--loss", "zero_one", "--classes", '"a,b",c'],
+            lb.loss("zero_one", classes=["a,b", "c"]),
+        ),
+        ("1 2", ["--kind", "text", "--classes", "1,2"], lb.loss("zero_one", classes=["1", "2"])),
+        ("0.5 1", ["--classes", "0.5,1"], lb.loss("zero_one", classes=[0.5, 1])),
+        ("-1 2", ["--loss", "mae", "--range", "-5,5"], lb.loss("absolute", range=(-5, 5))),
+        (
+            "1 2",
+            ["--loss", "pinball", "--range", "0,5", "--quantile", "0.9"],
+            lb.loss("pinball", range=(0, 5), quantile=0.9),
+        ),
+        ("0 1", ["--loss", "log", "--clip", "0.1"], lb.loss("log", clip=0.1)),
+        (
+            "a b",
+            ["--loss", "top_k", "--k", "2", "--classes", "a,b,c"],
+            lb.loss("top_k", k=2, classes=["a", "b", "c"]),
+        ),
+    ],
+)
+def test_a_loss_is_described_by_options(run, tmp_path, labels, words, loss):
+    (tmp_path / "few.csv").write_text("label\n" + "\n".join(labels.split(" ")) + "\n")
+    done = run("create", "new.db", "--labels", "few.csv", "--questions", "2", *words, "--json")
+    assert done.json["loss"] == json.loads(json.dumps(loss.describe()))
+
+
+REFUSED = {
+    "there already": (["--labels", "labels.csv"], "is there already"),
+    "no labels": (["--labels", "nothing.csv"], "could not be opened"),
+    "not labels": (["--labels", "half.csv"], "no column named label"),
+    "no questions": (["--questions", "0"], "questions must be"),
+    "half a question": (["--questions", "0.5"], "A whole number is wanted"),
+    "a metric": (["--loss", "f1"], "F1 is not a mean of bounded per-example losses"),
+    "a slip": (["--loss", "zero_on"], "did you mean 'zero_one'"),
+    "no range": (["--loss", "squared"], "as in --range 0,100"),
+    "half a range": (["--loss", "squared", "--range", "3"], "two numbers with a comma between"),
+    "a range that is none": (["--loss", "squared", "--range", "3,1"], "low < high"),
+    "not its option": (["--range", "0,1"], "The loss zero_one takes no --range."),
+    "classes of numbers": (["--loss", "brier", "--classes", "a,b"], "so classes must be"),
+    "a mechanism in need": (["--mechanism", "ladder"], "ladder needs step."),
+    "a setting too many": (
+        ["--mechanism", '{"mechanism": "ladder", "step": 1, "stp": 2}'],
+        "ladder has no setting 'stp'; there is step, grid.",
+    ),
+    "no mechanism": (["--mechanism", "ladder2"], "There is no mechanism named 'ladder2'"),
+    "no JSON": (["--mechanism", "{step: 1}"], "The mechanism is not JSON"),
+    "no name": (["--mechanism", '{"step": 1}'], "an object with one"),
+    "beta": (["--beta", "2"], "beta must be"),
+    "a kind": (["--kind", "words"], "kind must be 'number' or 'text'"),
+    "no key file": (["--key-file", "labels.csv"], "is not a key file"),
+    "a URL": (["http://127.0.0.1:8765"], "A guard is made as a file"),
+    "a module that is not there": (["--loss", "nowhere:loss"], "could not be imported"),
+}
+
+
+@pytest.mark.parametrize(("words", "sentence"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_made_leaves_nothing(run, made, words, sentence):
+    file = "guard.db" if words == ["--labels", "labels.csv"] else "new.db"
+    file, words = (words[0], []) if words[0].startswith("http") else (file, words)
+    others = {"--labels": "labels.csv", "--questions": "5"}
+    for name, value in others.items():
+        words = words if name in words else [*words, name, value]
+    before = {path.name: path.read_bytes() for path in made.iterdir()}
+    done = run("create", file, *words)
+    assert (done.code, done.out) == (2, "")
+    assert sentence in done.err
+    error = run("create", file, *words, "--json")
+    assert error.code == 2
+    assert sentence in error.json["error"]["message"]
+    assert {path.name: path.read_bytes() for path in made.iterdir()} == before
+
+
+def test_a_mark_of_another_guard_stays(run, made):
+    """Whoever deletes a guard to begin again is told what the mark is for."""
+    (made / "guard.db").unlink()
+    before = (made / "guard.db.mark").read_bytes()
+    done = run("create", "guard.db", "--labels", "labels.csv", "--questions", "5")
+    assert done.code == 2
+    assert "guard.db.mark is there already" in done.err
+    assert (made / "guard.db.mark").read_bytes() == before
+
+
+def test_a_directory_that_is_not_there_is_4(run, made):
+    done = run("create", "nowhere/new.db", "--labels", "labels.csv", "--questions", "5", "--json")
+    assert (done.code, done.json["error"]["code"]) == (4, "storage_failed")
