@@ -5,8 +5,10 @@
     LadderboardError
     ├── InvalidInput (ValueError)      what was given cannot be used
     │   ├── InvalidSetting             a loss, a tape or a mechanism is described wrongly
+    │   │   ├── InvalidRules           a board's folder or its rules are not as they must be
     │   │   ├── OutsideTheorem         the theorem asked for does not cover these settings
-    │   │   └── NoPerExampleLoss       a metric that is not a mean of per-example losses
+    │   │   ├── NoPerExampleLoss       a metric that is not a mean of per-example losses
+    │   │   └── KeyReused              a key to retry with that belongs to another submission
     │   ├── InvalidLabels              the owner's labels do not fit the loss
     │   ├── InvalidPredictions         predictions cannot be scored, whatever the labels are
     │   ├── InvalidRisk                a risk, or a vector of losses, outside its range
@@ -15,10 +17,17 @@
     ├── BrokenLoss                     a custom loss returned something that is not a loss
     ├── BrokenMechanism                a mechanism said something that is not a value
     ├── BrokenLedger                   a ledger is not as it was written
+    ├── BrokenDump                     a dump is not as it was written
     ├── StorageFailed                  a database could not do what it must
     ├── OldCopy                        a ledger is behind its mark: an old copy was put back
     ├── GuardUnreachable               a served guard that does not answer, or lets nobody in
     ├── BudgetSpent                    no question is left
+    ├── NotOpen                        a board takes no submissions now
+    ├── TooSoon                        a limit over time; it says how long to wait
+    ├── NotAllowed                     who asks may not do this
+    ├── NotFound                       there is no such thing, or none that may be seen
+    ├── Taken                          a name or a place that somebody else has
+    ├── NoRoom                         a board keeps as many bytes of submissions as it may
     ├── SessionClosed                  the session was closed; it answers no more
     ├── GameFailed                     a mechanism or an analyst broke down in a game
     ├── WorkersLost                    processes or a cluster that cannot be reached, or died
@@ -33,6 +42,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 __all__ = [
+    "BrokenDump",
     "BrokenLedger",
     "BrokenLoss",
     "BrokenMechanism",
@@ -43,15 +53,23 @@ __all__ = [
     "InvalidLabels",
     "InvalidPredictions",
     "InvalidRisk",
+    "InvalidRules",
     "InvalidSetting",
     "InvalidState",
+    "KeyReused",
     "LadderboardError",
     "MissingDependency",
     "NoPerExampleLoss",
+    "NoRoom",
+    "NotAllowed",
+    "NotFound",
+    "NotOpen",
     "OldCopy",
     "OutsideTheorem",
     "SessionClosed",
     "StorageFailed",
+    "Taken",
+    "TooSoon",
     "WorkersLost",
     "WrongKey",
 ]
@@ -100,6 +118,14 @@ class InvalidSetting(InvalidInput):
     """A loss, a tape or a mechanism is described wrongly."""
 
 
+class InvalidRules(InvalidSetting):
+    """A board's folder, its rules or a change to them. For the organiser: it may speak of labels.
+
+    ``problems`` holds everything that is wrong: ``column`` is the key or the file to blame, ``ids``
+    the line of it.
+    """
+
+
 class OutsideTheorem(InvalidSetting):
     """The theorem asked for does not cover these settings.
 
@@ -117,6 +143,10 @@ class NoPerExampleLoss(InvalidSetting):
     def __init__(self, message: str, *, nearest: str = "") -> None:
         super().__init__(message)
         self.nearest = nearest
+
+
+class KeyReused(InvalidSetting):
+    """A key under which to retry was used for another submission."""
 
 
 class InvalidLabels(InvalidInput):
@@ -151,6 +181,10 @@ class BrokenLedger(LadderboardError):
     """A ledger is not as it was written; the message names the first entry that differs."""
 
 
+class BrokenDump(LadderboardError):
+    """A dump is not as it was written: damaged, cut off, or something was added to it."""
+
+
 class StorageFailed(LadderboardError):
     """A database could not do what it must; nothing was released.
 
@@ -182,6 +216,34 @@ class GuardUnreachable(LadderboardError):
 
 class BudgetSpent(LadderboardError):
     """No question is left."""
+
+
+class NotOpen(LadderboardError):
+    """A board takes no submissions now: it has not begun, is paused, is over or has moved."""
+
+
+class TooSoon(LadderboardError):
+    """A limit over time is reached; ``wait`` is for how many seconds."""
+
+    def __init__(self, message: str, *, wait: int) -> None:
+        super().__init__(message)
+        self.wait = wait
+
+
+class NotAllowed(LadderboardError):
+    """Who asks may not do this."""
+
+
+class NotFound(LadderboardError):
+    """There is no such thing, or none that may be seen."""
+
+
+class Taken(LadderboardError):
+    """Somebody else has this name, or there is no place left."""
+
+
+class NoRoom(LadderboardError):
+    """A board keeps as many bytes of submissions as its rules allow; nothing was asked."""
 
 
 class SessionClosed(LadderboardError):

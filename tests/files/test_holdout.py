@@ -21,6 +21,13 @@ def test_every_column():
     assert repr(table) == "HoldoutTable(3 rows, kind='number')"
 
 
+def test_usage_is_another_name_of_split():
+    table = read_holdout(b"id,label,Usage\n1,1,Public\n2,0,Private\n")
+    assert table.split.tolist() == ["Public", "Private"]
+    with pytest.raises(InvalidLabels, match=r"1 column should not be there: 'usage'"):
+        read_holdout(b"id,label,split,usage\n1,1,public,Public\n")
+
+
 @pytest.mark.parametrize(
     ("labels", "kind", "expected"),
     [
@@ -83,3 +90,12 @@ def test_tables_that_are_refused(data, code):
 def test_ids_must_differ():
     with pytest.raises(InvalidLabels, match="these come again: 'a'"):
         read_holdout(b"id,label\na,1\na,2\n")
+
+
+@pytest.mark.parametrize("ids", ["abc", "123"])
+def test_some_rows_of_a_table(ids):
+    rows = "".join(f"{each},{at},{'xyx'[at]}\n" for at, each in enumerate(ids))
+    table = read_holdout(f"id,label,split\n{rows}".encode())
+    part = table.where(table.split == "x")
+    assert [str(each) for each in part.ids] == [ids[0], ids[2]]
+    assert part.labels.tolist() == [0, 2]

@@ -220,7 +220,7 @@ def test_no_key_or_label_is_told_by_what_breaks(tmp_path):
     guard, key_file = make(tmp_path, sealed=True)
     own = bytes.fromhex(key_file.read_text())
     shown = [repr(guard), str(guard), repr(guard._book), repr(guard._judge), repr(guard.status())]
-    shown += [repr(guard._book._seal), repr(vars(guard)), repr(guard._book._ladders)]
+    shown += [repr(guard._book.seal), repr(vars(guard)), repr(guard._book.sessions)]
     code = f"import ladderboard as lb; lb.Holdout.open({str(tmp_path / 'guard.db')!r})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     shown.append(done.stderr)

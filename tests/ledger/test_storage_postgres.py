@@ -223,7 +223,7 @@ def test_a_commit_that_the_server_refuses_is_certain(postgres, schema, storage, 
 def test_an_error_that_is_swallowed_does_not_commit_the_rest(storage, grow):
     def swallow(book):
         with pytest.raises(StorageFailed, match="division by zero"):
-            book._run("SELECT 1 / 0", ())
+            book.run("SELECT 1 / 0", ())
 
     with pytest.raises(StorageFailed, match="cannot go on") as caught:
         writing(storage, grow, swallow)
@@ -292,3 +292,43 @@ def test_without_the_driver_a_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
     with pytest.raises(MissingDependency, match=r"ladderboard\[server\]"):
         PostgresStorage("postgresql://u@h/d")
+
+
+def test_where_the_server_takes_no_more_connections_blocks_wait_for_each_other(postgres_server):
+    server = postgres_server(max_connections="8", superuser_reserved_connections="3")
+    try:
+        server.run("CREATE ROLE plain LOGIN PASSWORD 'plain'")
+        server.run("GRANT CREATE ON DATABASE postgres TO plain")
+        url = server.url(password="plain").replace("tester", "plain")  # noqa: S106 - a minute
+        storage = PostgresStorage(url, create=True)
+        with storage.add_book("b") as book:
+            book.keep("x", b"y")
+        together, failed = threading.Barrier(12), []
+
+        def look():
+            together.wait()
+            try:
+                for _ in range(20):
+                    with storage.reading("b") as book:
+                        book.kept("x")
+            except StorageFailed as error:
+                failed.append(error)
+
+        threads = [threading.Thread(target=look) for _ in range(12)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        assert not failed
+        assert 1 < len(storage._pool._all) <= 5
+        # With nobody to wait for it is said at once.
+        others = [psycopg.connect(url) for _ in range(5 - len(storage._pool._all))]
+        storage.close()
+        others += [psycopg.connect(url) for _ in range(5 - len(others))]
+        with pytest.raises(StorageFailed, match="There is no way"), storage.reading("b"):
+            pass
+        for each in others:
+            each.close()
+        storage.close()
+    finally:
+        server.stop()

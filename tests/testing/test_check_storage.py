@@ -170,12 +170,12 @@ def states_out_of_a_cache(patch):
     cache, true, put = {}, around(SqlReading, "state"), around(SqlWriting, "set_state")
 
     def state(self, ladder):
-        key = (id(self._run.__self__), self._book, ladder)
+        key = (id(self.run.__self__), self.number, ladder)
         return cache.setdefault(key, true(self, ladder))
 
     def set_state(self, ladder, value):
         put(self, ladder, value)
-        cache[id(self._run.__self__), self._book, ladder] = value
+        cache[id(self.run.__self__), self.number, ladder] = value
 
     patch.setattr(SqlReading, "state", state)
     patch.setattr(SqlWriting, "set_state", set_state)

@@ -12,6 +12,7 @@ from ladderboard.bounds._certificate import Certificate
 from ladderboard.bounds._certify import certificate
 from ladderboard.bounds._paper import PaperBound, Privacy, paper
 from ladderboard.bounds._plan import Plan, plan
+from ladderboard.bounds._untouched import untouched
 
 __all__ = [
     "Certificate",
@@ -24,4 +25,5 @@ __all__ = [
     "floor",
     "paper",
     "plan",
+    "untouched",
 ]

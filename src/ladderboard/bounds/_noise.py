@@ -6,6 +6,7 @@ Proofs: docs/explanation/certificates.md, "Noise". All lengths are risks; a unit
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ _HALVINGS = 200
 _EXCESS = 1.0003
 
 
+@lru_cache(maxsize=1024)  # within a budget they are the same for every question
 def quantile(law: str, scale: float, chance: float) -> float:
     """Return q such that one draw is above q with probability at most ``chance``.
 
@@ -35,6 +37,7 @@ def quantile(law: str, scale: float, chance: float) -> float:
     return scale * _invert(tail, chance) + UNIT
 
 
+@lru_cache(maxsize=1024)
 def difference_quantile(law: str, scale: float, chance: float) -> float:
     """Return q such that the difference of two draws is above q so rarely.
 

@@ -6,6 +6,7 @@ Reads what people really send, joins it by id, and says in words what is wrong w
 """
 
 from ladderboard.errors import Problem
+from ladderboard.files._formats import format_of
 from ladderboard.files._holdout import HoldoutTable, read_holdout
 from ladderboard.files._limits import Limits
 from ladderboard.files._predictions import read_predictions
@@ -16,6 +17,7 @@ __all__ = [
     "Limits",
     "Problem",
     "Roster",
+    "format_of",
     "read_holdout",
     "read_predictions",
 ]

@@ -30,6 +30,7 @@ __all__ = ["HoldoutTable", "read_holdout"]
 _DEFAULT = Limits()
 _LABELS = ("label", "labels", "target", "y", "class")
 _OTHERS = ("id", "split", "group", "weight")
+_SPLIT = "usage"  # Kaggle's word for it
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +59,16 @@ class HoldoutTable:
 
         return Grouping(self.group, self.weight, n=len(self))
 
+    def where(self, rows: NDArray[np.bool_]) -> HoldoutTable:
+        """Return some rows of it."""
+        ids = self.ids
+        if ids is not None:
+            at = rows.nonzero()[0].tolist()  # polars takes Python's numbers only
+            ids = ids[rows] if isinstance(ids, np.ndarray) else [ids[each] for each in at]
+        kept = {"split": self.split, "group": self.group, "weight": self.weight}
+        parts = {name: None if each is None else each[rows] for name, each in kept.items()}
+        return HoldoutTable(ids, self.labels[rows], self.kind, **parts)
+
     def __repr__(self) -> str:
         return f"HoldoutTable({many(len(self), 'row')}, kind={self.kind!r})"  # never a label
 
@@ -71,9 +82,10 @@ def read_holdout(
 ) -> HoldoutTable:
     r"""Return the owner's table from ``id,label[,split][,group][,weight]``, in any format.
 
-    Several labels an example are ``label_1``, ``label_2`` and so on. ``kind`` declares what labels
-    are, ``"number"`` or ``"text"``; it is found out if not given. It becomes public: with
-    ``"number"`` a prediction that is no number is refused.
+    ``usage``, as Kaggle has it, is another name of ``split``. Several labels an example are
+    ``label_1``, ``label_2`` and so on. ``kind`` declares what labels are, ``"number"`` or
+    ``"text"``; it is found out if not given. It becomes public: with ``"number"`` a prediction that
+    is no number is refused.
 
     Raises
     ------
@@ -128,6 +140,8 @@ def _choose(sheet: Sheet) -> tuple[dict[str, int], list[int]]:
         said = f"A column's name must come once; these come again: {listed(twice)}."
         problems.add("duplicate_column", said, column=twice[0], count=len(twice))
         problems.refuse_if_any()
+    if "split" not in plain:
+        plain = ["split" if each == _SPLIT else each for each in plain]
     at = {each: plain.index(each) for each in _OTHERS if each in plain}
     numbered = [each for each, name in enumerate(plain) if _is_numbered(name)]
     labels = [plain.index(each) for each in _LABELS if each in plain][:1] or sorted(

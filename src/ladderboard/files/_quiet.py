@@ -58,8 +58,8 @@ def _turn_away() -> None:
     with suppress(OSError, ValueError, AttributeError):  # there may be no standard error at all
         sys.stderr.flush()
     with suppress(OSError):
-        kept = os.dup(_STDERR)
         file = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the last reader is done
+        kept = os.dup(_STDERR)
         os.dup2(file.fileno(), _STDERR)
         _TURN.kept, _TURN.file = kept, file
 

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 from ladderboard.holdout._export import export_entries
 from ladderboard.holdout._holdout import Holdout
 from ladderboard.holdout._judge import Judge, Judged, Submission
+from ladderboard.holdout._key_file import make_key_file, read_key_file
 from ladderboard.holdout._meter import Meter
 from ladderboard.holdout._reply import Reply
+from ladderboard.holdout._sample import keep_sample, read_sample, sample_digest, write_sample
 from ladderboard.holdout._status import LadderStatus, Status, Told
+from ladderboard.holdout._words import sentence
 
 if TYPE_CHECKING:
     from ladderboard.holdout._remote import RemoteHoldout
@@ -29,6 +32,13 @@ __all__ = [
     "Submission",
     "Told",
     "export_entries",
+    "keep_sample",
+    "make_key_file",
+    "read_key_file",
+    "read_sample",
+    "sample_digest",
+    "sentence",
+    "write_sample",
 ]
 
 

@@ -31,6 +31,12 @@ class Submission:
     digest: bytes
     aligned: NDArray[Any]
 
+    @classmethod
+    def of(cls, aligned: NDArray[Any], *, training: float | None = None) -> Submission:
+        """Return the submission of predictions that were read, whoever read them."""
+        written = {"predictions": write_array(aligned), "training": training}
+        return cls(digest("predictions", written), aligned)
+
 
 @dataclass(frozen=True, repr=False)
 class Judged:
@@ -56,13 +62,24 @@ class Judge:
         What a prediction costs.
     limits
         How large a file may be.
+    rows
+        Which rows are scored, all if None. Predictions are read for all of them.
     """
 
-    def __init__(self, table: HoldoutTable, loss: Loss, limits: Limits = _DEFAULT) -> None:
+    def __init__(
+        self,
+        table: HoldoutTable,
+        loss: Loss,
+        limits: Limits = _DEFAULT,
+        *,
+        rows: NDArray[np.bool_] | None = None,
+    ) -> None:
         self.loss = loss
         self.roster = Roster.of(table)
-        self.grouping = table.grouping
-        self._labels = loss.read_labels(table.labels)
+        self._rows = rows
+        scored = table if rows is None else table.where(rows)
+        self.grouping = scored.grouping
+        self._labels = loss.read_labels(scored.labels)
         self._limits = limits
         self._own = type(loss) not in LOSSES.values()
         self._binary = type(loss) in _BINARY
@@ -84,8 +101,7 @@ class Judge:
         read = read_predictions(
             predictions, self.roster, self.loss, format=format, limits=self._limits
         )
-        written = {"predictions": write_array(read), "training": training}
-        return Submission(digest("predictions", written), read)
+        return Submission.of(read, training=training)
 
     def judge(self, submission: Submission) -> Judged:
         """Score predictions: only those of questions that will be asked, for it takes its time.
@@ -95,12 +111,15 @@ class Judge:
         """
         try:
             with np.errstate(all="ignore"):
-                each = self.loss.score(self._labels, submission.aligned)
+                each = self.loss.score(self._labels, self._scored(submission.aligned))
             return Judged(self.grouping.risk(each, binary=self._binary), each, broken=False)
         except (Exception, SystemExit):
             if self._own:
                 return Judged(1.0, np.ones(self.grouping.examples), broken=True)
             raise  # as where memory is short: nothing was asked, and nothing is spent
+
+    def _scored(self, aligned: NDArray[Any]) -> NDArray[Any]:
+        return aligned if self._rows is None else aligned[self._rows]
 
     def by_group(self, judged: Judged) -> NDArray[np.float64]:
         """Return the losses that a mechanism may look at: one for each group."""

@@ -26,7 +26,8 @@ class Meter:
     mechanism
         What answers.
     rules
-        Of the first entry: ``questions``, ``beta``, ``worth`` and ``weighted``.
+        Of the first entry: ``questions``, ``beta``, ``worth`` and ``weighted``; and ``amended``
+        where the budget is not what it was at first, so that it cannot be reckoned with.
     at
         Where the book stands.
     """
@@ -63,7 +64,7 @@ class Meter:
             released = None
         return certificate(
             self.rules["worth"],
-            self.budget,
+            None if self.rules.get("amended") else self.budget,
             None if at.lost else at.changes,
             self.mechanism,
             self.rules["beta"],

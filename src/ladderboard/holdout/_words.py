@@ -13,8 +13,11 @@ if TYPE_CHECKING:
 __all__ = ["left", "sentence"]
 
 
-def sentence(release: Release, meter: Meter, *, again: bool) -> str:
-    """Return a reply's one sentence; in the past tense if it repeats an earlier answer."""
+def sentence(release: Release, meter: Meter, *, again: bool, remaining: int | None = None) -> str:
+    """Return a reply's one sentence; in the past tense if it repeats an earlier answer.
+
+    ``remaining`` is how many questions are left where there is a tighter limit than the meter's.
+    """
     if again:
         said = [
             f"The same predictions were asked before, as question {release.question}",
@@ -26,7 +29,8 @@ def sentence(release: Release, meter: Meter, *, again: bool) -> str:
         gain = unseen(meter.mechanism)
         if not release.improved and gain is not None:
             said.append(f"gains below about {gain:.2g} may go unseen")
-    return f"{'; '.join([*said, left(meter.remaining)])}."
+    rest = meter.remaining if remaining is None else remaining
+    return f"{'; '.join([*said, left(rest)])}."
 
 
 def _told(release: Release, moved: str, stayed: str, be: str) -> list[str]:

@@ -6,12 +6,16 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Self
 
 from ladderboard.errors import InvalidState
+from ladderboard.ledger._parts import lift_part, part_format
 from ladderboard.ledger._sql import SqlReading, SqlWriting
-from ladderboard.ledger._storage import Reading, Storage, Writing
+from ladderboard.ledger._storage import Storage
 from ladderboard.ledger._values import text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ladderboard.ledger._link import Link
+    from ladderboard.ledger._parts import Part
     from ladderboard.ledger._pool import Pool
 
 __all__ = ["SqlStorage"]
@@ -20,14 +24,14 @@ _ADD = "INSERT INTO main.book (name) VALUES (?) ON CONFLICT DO NOTHING"
 _BOOKS = "SELECT name FROM main.book ORDER BY id"
 
 
-class _ReadingBlock(AbstractContextManager[Reading]):
+class _ReadingBlock(AbstractContextManager[SqlReading]):
     """A view that is undone at its end; a class, as a generator costs more than a statement."""
 
     def __init__(self, pool: Pool, book: str) -> None:
         self._pool = pool
         self._book = text(book)
 
-    def __enter__(self) -> Reading:
+    def __enter__(self) -> SqlReading:
         self._link = link = self._pool.take()
         try:
             link.begin(write=False)
@@ -45,7 +49,7 @@ class _ReadingBlock(AbstractContextManager[Reading]):
         self._pool.give(self._link)
 
 
-class _WritingBlock(AbstractContextManager[Writing]):
+class _WritingBlock(AbstractContextManager[SqlWriting]):
     """A view that is committed at its end, or undone if that is an exception."""
 
     def __init__(self, pool: Pool, book: str, *, add: bool = False) -> None:
@@ -53,7 +57,7 @@ class _WritingBlock(AbstractContextManager[Writing]):
         self._book = text(book)
         self._add = add
 
-    def __enter__(self) -> Writing:
+    def __enter__(self) -> SqlWriting:
         pool, book = self._pool, self._book
         self._turns = pool.turns  # those of this process, even if the block ends in a forked one
         self._turns.enter(book)
@@ -101,6 +105,29 @@ class SqlStorage(Storage):
     """A storage in a database that speaks SQL."""
 
     _pool: Pool
+    _words: Mapping[str, str]
+
+    def _tables(self, link: Link) -> set[str]:
+        """Return the names of all tables."""
+        raise NotImplementedError
+
+    def _alone(self, link: Link) -> None:
+        """Begin a transaction in which nobody else makes tables."""
+        link.begin(write=True)
+
+    def furnish(self, part: Part) -> None:
+        """Let the database have a room's own tables, in the room's latest format."""
+        link = self._pool.take()
+        try:
+            if part_format(link, part, self._tables(link)) == len(part.steps):
+                return
+            self._alone(link)
+            version = part_format(link, part, self._tables(link))  # others may have been here
+            lift_part(link, part, version, self._words)
+            link.commit()
+        finally:
+            link.undo()
+            self._pool.give(link)
 
     def books(self) -> list[str]:
         """Return the ids of all books."""
@@ -112,15 +139,15 @@ class SqlStorage(Storage):
             link.undo()
             self._pool.give(link)
 
-    def add_book(self, book: str) -> AbstractContextManager[Writing]:
+    def add_book(self, book: str) -> AbstractContextManager[SqlWriting]:
         """Add a book; it is there when the block ends."""
         return _WritingBlock(self._pool, book, add=True)
 
-    def reading(self, book: str) -> AbstractContextManager[Reading]:
+    def reading(self, book: str) -> AbstractContextManager[SqlReading]:
         """Read a book, as it stands now."""
         return _ReadingBlock(self._pool, book)
 
-    def writing(self, book: str) -> AbstractContextManager[Writing]:
+    def writing(self, book: str) -> AbstractContextManager[SqlWriting]:
         """Change a book; others who want to wait."""
         return _WritingBlock(self._pool, book)
 

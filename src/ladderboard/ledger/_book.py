@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.errors import (
-    BudgetSpent,
-    InvalidSetting,
-    InvalidState,
-    OldCopy,
-    SessionClosed,
-    StorageFailed,
-)
-from ladderboard.ledger._asked import Outcome, release_of
+from ladderboard.errors import InvalidSetting, InvalidState, OldCopy, StorageFailed
+from ladderboard.ledger._asked import Asked, Outcome
 from ladderboard.ledger._canonical import encode
 from ladderboard.ledger._chain import Head, append, follow
 from ladderboard.ledger._check import check, check_opening
 from ladderboard.ledger._entry import Entry
 from ladderboard.ledger._ladders import Ladders
 from ladderboard.ledger._seal import NoSeal
-from ladderboard.ledger._secret import Secret
-from ladderboard.ledger._state import state_digest, write_state
 from ladderboard.ledger._storage import COPY, START
+from ladderboard.ledger._turn import Turn, found_by, refuse_if_spent
 from ladderboard.ledger._water import Level
 from ladderboard.ledger._world import World
 from ladderboard.mechanisms import Mechanism
@@ -32,9 +24,8 @@ from ladderboard.mechanisms import mechanism as mechanism_of
 from ladderboard.tape import Tape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    from ladderboard.ledger._asked import Asked
     from ladderboard.ledger._opening import Opening
     from ladderboard.ledger._seal import Seal
     from ladderboard.ledger._storage import At, Reading, Storage, Writing
@@ -79,8 +70,8 @@ class Book:
         stale: bool = False,
     ) -> None:
         self.storage, self.name = storage, name
-        self._seal = NoSeal() if seal is None else seal
-        self._water, self._world = water, World() if world is None else world
+        self.seal = NoSeal() if seal is None else seal
+        self.world, self._water = World() if world is None else world, water
         level = None if water is None or stale else water.read()
         with storage.reading(name) as book:
             if book.kept(COPY) and not stale:
@@ -101,7 +92,7 @@ class Book:
             raise InvalidSetting("This was started with another mechanism.")
         self.mechanism: Mechanism = mechanism
         """What answers."""
-        self._ladders = Ladders(mechanism, self.opening["n"], Tape(key=key), self._seal)
+        self.sessions = Ladders(mechanism, self.opening["n"], Tape(key=key), self.seal)
         self._numbers = {"": 0}
 
     @classmethod
@@ -117,11 +108,12 @@ class Book:
         seal: Seal | None = None,
         water: HighWater | None = None,
         world: World | None = None,
+        also: Callable[[Writing], None] | None = None,
     ) -> Book:
         """Start a book: commit to everything that decides releases, and append that first.
 
         ``key`` is the noise key, from the operating system if not given; ``keep`` is what else is
-        kept with the secret side.
+        kept with the secret side; ``also`` is done in the same transaction.
         """
         world = World() if world is None else world
         seal = NoSeal() if seal is None else seal
@@ -145,6 +137,8 @@ class Book:
             at = append(book, name, START, "opened", world.clock(), fields)
             at = append(book, name, at, "ladder", world.clock(), {"ladder": 0}, ladders=1)
             ladders.add(book, 0, "")
+            if also is not None:
+                also(book)
         if water is not None:
             water.rise(Level.of(name, at))
         return cls(storage, name, mechanism=mechanism, seal=seal, water=water, world=world)
@@ -169,11 +163,15 @@ class Book:
         with self.storage.reading(self.name) as book:
             return self._kept(book, what)
 
+    def keep(self, view: Writing, what: str, content: bytes) -> None:
+        """Keep something more with the secret side, in a transaction of the caller's."""
+        view.keep(what, self.seal.close(_KEEP.format(what), content))
+
     def _kept(self, book: Reading, what: str) -> bytes:
         held = book.kept(what)
         if held is None:
             raise InvalidState("A part of the secret side is missing.")
-        return self._seal.open(_KEEP.format(what), held)
+        return self.seal.open(_KEEP.format(what), held)
 
     def ladders(self) -> list[str]:
         """Return the names of all ladders, in the order of their numbers; the first has none."""
@@ -187,34 +185,38 @@ class Book:
     def stands(self, ladder: str = "") -> tuple[At, float | None]:
         """Return, of one moment, where the book stands and what stands on a ladder."""
         with self.storage.reading(self.name) as book:
-            at, number = book.at(), self._numbered(book, ladder)
+            at, number = book.at(), self.numbered(book, ladder)
             if number is None:
-                return at, self._ladders.start(at.ladders).value
-            return at, self._ladders.resume(book, number).value
+                return at, self.sessions.start(at.ladders).value
+            return at, self.sessions.resume(book, number).value
+
+    @contextmanager
+    def turn(self) -> Iterator[Turn]:
+        """Begin one transaction in which the book may grow; it stands when the block ends."""
+        level = self._level()
+        try:
+            with self.storage.writing(self.name) as view:
+                turn = Turn(self, view, self._checked(view, level))
+                yield turn
+        except BaseException:
+            self._numbers = {"": 0}  # some may be of ladders that were not started after all
+            raise
+        self._rise(turn.at)
 
     def ask(self, asked: Asked) -> Outcome:
         """Answer a question, once: all that decides it is read and written in one transaction.
 
         Where a commit was sent and no answer came the question is looked up, never asked again.
         """
-        mark = self._mark("submission", asked.ladder, asked.asker, asked.submission.hex())
-        retry = None if asked.retry is None else self._mark("retry", asked.asker, asked.retry)
-        level = self._level()
         outcome = None
         try:
-            with self.storage.writing(self.name) as book:
-                at = self._checked(book, level)
-                outcome = self._earlier(book, at, mark, retry)
-                if outcome is None:
-                    outcome = self._answer(book, at, asked)
-                    for each in (mark, retry):
-                        if each is not None:
-                            book.mark(each, outcome.number)
+            with self.turn() as turn:
+                outcome = turn.ask(asked)
         except StorageFailed as failed:
             if not failed.uncertain:
                 raise
-            outcome = self._look_up(mark, outcome, failed)
-        self._rise(outcome.at)
+            outcome = self._look_up(self.mark_of(asked), outcome, failed)
+            self._rise(outcome.at)
         return outcome
 
     def known(
@@ -224,19 +226,18 @@ class Book:
 
         So that nothing need be scored for it. ``ask`` looks again: others may come between.
         """
-        mark = self._mark("submission", ladder, asker, submission.hex())
         level = self._level()
-        with self.storage.reading(self.name) as book:
-            at = self._checked(book, level)
-            found = self._earlier(book, at, mark, None)
+        with self.storage.reading(self.name) as view:
+            at = self._checked(view, level)
+            found = self.earlier(view, Asked(submission, 0, ladder=ladder, asker=asker))
             if found is None:
-                self._refuse_if_spent(at)
+                refuse_if_spent(at, self.budget)
             return found
 
     def _look_up(self, mark: bytes, sent: Outcome | None, failed: StorageFailed) -> Outcome:
         # As a writer: a commit that is still under way has to end first.
         with self.storage.writing(self.name) as book:
-            found = self._earlier(book, book.at(), mark, None)
+            found = found_by(book, mark, None)
             if found is None:
                 raise StorageFailed(f"{failed} The question was not asked.") from failed
             if sent is not None and sent.number == found.number:
@@ -245,95 +246,38 @@ class Book:
                     return sent
         return found
 
+    def mark_of(self, asked: Asked) -> bytes:
+        """Return the mark of a submission: nobody else can tell what it is of."""
+        return self._mark("submission", asked.ladder, asked.asker, asked.submission.hex())
+
+    def retry_of(self, asked: Asked) -> bytes | None:
+        """Return the mark of a key to retry with, if there is one."""
+        return None if asked.retry is None else self._mark("retry", asked.asker, asked.retry)
+
+    def signed(self, *parts: Any) -> bytes:
+        """Return a mark that only whoever has the book can make."""
+        return self._mark("signed", *parts)
+
     def _mark(self, *parts: Any) -> bytes:
-        """Return the mark of a submission or a key: nobody else can tell what it is of."""
         return hashlib.blake2b(encode(parts), key=self._marking, digest_size=32).digest()
 
-    def _earlier(self, book: Reading, at: At, mark: bytes, retry: bytes | None) -> Outcome | None:
-        by_mark = book.find(mark)
-        if retry is not None:
-            by_retry = book.find(retry)
-            if by_retry is not None and by_retry != by_mark:
-                raise InvalidSetting("This key was used for another submission; take a new one.")
-        if by_mark is None:
-            return None
-        form = next(iter(book.entries(by_mark, by_mark + 1)))
-        return Outcome(release_of(Entry(form).read()), by_mark, at, again=True)
+    def earlier(self, view: Reading, asked: Asked) -> Outcome | None:
+        """Return what came of a question before; refuse a key that belongs to another one."""
+        return found_by(view, self.mark_of(asked), self.retry_of(asked))
 
-    def _answer(self, book: Writing, at: At, asked: Asked) -> Outcome:
-        self._refuse_if_spent(at)
-        ladder = self._numbered(book, asked.ladder)
-        if ladder is None:
-            ladder = at.ladders
-            at = self._append(book, at, "ladder", {"ladder": ladder}, ladders=ladder + 1)
-            self._ladders.add(book, ladder, asked.ladder)
-        before, session = self._ladders.take(book, ladder)
-        given: dict[str, Any] = (
-            {"risk": asked.risk} if asked.losses is None else {"losses": asked.losses}
-        )
-        if asked.training is not None:
-            given["training"] = asked.training
-        release = session.ask(**given, context=asked.submission)
-        after = write_state(session)
-        secret = Secret(
-            risk=float(asked.risk),
-            training=asked.training,
-            broken=asked.broken,
-            draws=session.draws,
-            before=state_digest(before),
-            after=state_digest(after),
-            salt=self._world.salt(),
-            submission=asked.submission,
-            submission_salt=self._world.salt(),
-        )
-        submission, shown, packed = secret.written()
-        fields = {
-            "ladder": ladder,
-            "question": release.question,
-            "asker": asked.asker,
-            "submission": submission.hex(),
-            "value": release.value,
-            "score": release.score,
-            "improved": release.improved,
-            "secret": shown.hex(),
-        }
-        packed = self._seal.close(f"secret {at.entries}", packed)
-        now = self._append(
-            book,
-            at,
-            "question",
-            fields,
-            packed,
-            asked=at.asked + 1,
-            changes=at.changes + release.improved,
-        )
-        self._ladders.put(book, ladder, after, session)
-        return Outcome(release, at.entries, now, again=False)
-
-    def _refuse_if_spent(self, at: At) -> None:
-        _refuse_if_closed(at)
-        if at.asked + at.charged >= self.budget:
-            raise BudgetSpent(f"All {self.budget} questions were asked; the budget is spent.")
-
-    def _numbered(self, book: Reading, ladder: str) -> int | None:
+    def numbered(self, view: Reading, ladder: str) -> int | None:
         """Return the number of a ladder that was started; it never changes."""
         number = self._numbers.get(ladder)
         if number is None:
-            names = book.ladders()
-            self._numbers.update((name, at) for at, name in enumerate(names))
-            number = self._numbers.get(ladder)
+            number = view.ladder(ladder)
+            if number is not None:
+                self._numbers[ladder] = number
         return number
 
     def close(self) -> list[float | None]:
         """End it for good, and return the last estimate of every ladder, also where kept back."""
-        level = self._level()
-        with self.storage.writing(self.name) as book:
-            at = self._checked(book, level)
-            _refuse_if_closed(at)
-            values = [self._ladders.resume(book, each).close() for each in range(at.ladders)]
-            at = self._append(book, at, "closed", {"values": values}, closed=True)
-        self._rise(at)
-        return values
+        with self.turn() as turn:
+            return turn.close()
 
     def entries(self) -> Iterator[tuple[Entry, dict[str, Any]]]:
         """Read the chain from its start, checking every link."""
@@ -345,7 +289,7 @@ class Book:
         with self.storage.reading(self.name) as book:
             entries = [fields for _, fields in follow(book.entries(), self.name)]
             values = {
-                name: self._ladders.resume(book, number).value
+                name: self.sessions.resume(book, number).value
                 for number, name in enumerate(book.ladders())
             }
             return book.at(), values, entries
@@ -358,18 +302,7 @@ class Book:
         with self.storage.reading(self.name) as book:
             key, salt = self._kept(book, "key"), self._kept(book, "salt of the key")
             check_opening(self.opening, key, salt)
-            return check(book, self.name, self._ladders, self._seal)
-
-    def _append(
-        self,
-        book: Writing,
-        at: At,
-        kind: str,
-        fields: dict[str, Any],
-        secret: bytes | None = None,
-        **moved: Any,
-    ) -> At:
-        return append(book, self.name, at, kind, self._world.clock(), fields, secret, **moved)
+            return check(book, self.name, self.sessions, self.seal)
 
     def _level(self) -> Level | None:
         return None if self._water is None else self._water.read(write=True)
@@ -387,8 +320,3 @@ class Book:
                 level = level._replace(questions=self.budget)
             with suppress(StorageFailed):  # it was answered; a mark that lags tells no lie
                 self._water.rise(level)
-
-
-def _refuse_if_closed(at: At) -> None:
-    if at.closed:
-        raise SessionClosed("This is closed; it answers no more questions.")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ladderboard.ledger._storage import At, Reading
     from ladderboard.mechanisms import Session
 
-__all__ = ["check", "check_opening"]
+__all__ = ["check", "check_opening", "moved"]
 
 
 def check_opening(opening: dict[str, Any], key: bytes, salt: bytes) -> None:
@@ -43,8 +43,8 @@ def check(book: Reading, name: str, ladders: Ladders, seal: Seal) -> int:
     stood: list[bytes] = []
     at = START
     for number, (entry, fields) in enumerate(follow(book.entries(), name)):
-        moved = _moved(at, fields)
-        at = at._replace(entries=number + 1, head=entry.hash, time=fields["time"], **moved)
+        changed = moved(at, fields)
+        at = at._replace(entries=number + 1, head=entry.hash, time=fields["time"], **changed)
         if fields["kind"] == "ladder":
             sessions.append(ladders.start(fields["ladder"]))
             stood.append(state_digest(write_state(sessions[-1])))
@@ -66,7 +66,7 @@ def check(book: Reading, name: str, ladders: Ladders, seal: Seal) -> int:
     return at.asked if ladders.replay else 0
 
 
-def _moved(at: At, fields: dict[str, Any]) -> dict[str, Any]:
+def moved(at: At, fields: dict[str, Any]) -> dict[str, Any]:
     """Return what an entry moves."""
     kind = fields["kind"]
     if kind == "question":
@@ -75,6 +75,8 @@ def _moved(at: At, fields: dict[str, Any]) -> dict[str, Any]:
         return {"ladders": at.ladders + 1}
     if kind == "restored":
         return {"lost": at.lost + 1, "charged": at.charged + fields["charged"]}
+    if kind == "resumed":
+        return {"charged": at.charged + fields["charged"]}
     return {"closed": True} if kind == "closed" else {}
 
 

@@ -8,7 +8,11 @@ from typing import Any, NoReturn
 
 from ladderboard.errors import StorageFailed
 
-__all__ = ["Link", "keep_for_good"]
+__all__ = ["Link", "NoWay", "keep_for_good"]
+
+
+class NoWay(StorageFailed):
+    """No link can be opened now: there may be as many as the database allows."""
 
 
 class Link(ABC):
@@ -42,6 +46,10 @@ class Link(ABC):
 
         A ``fresh`` one was added in this very transaction, which may yet be undone.
         """
+
+    def now(self) -> int | None:
+        """Return the database's time in whole seconds, where machines may share it."""
+        return None
 
     @abstractmethod
     def commit(self) -> None:

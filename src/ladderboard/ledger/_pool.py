@@ -10,6 +10,8 @@ from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING
 
+from ladderboard.ledger._link import NoWay
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -20,6 +22,7 @@ __all__ = ["Pool"]
 
 
 _CALM = 5.0  # seconds that a fork waits for the blocks of other threads to end
+_CROWDED = 30.0  # seconds to wait for a link of another thread's where no more can be opened
 
 
 class Pool:
@@ -57,12 +60,22 @@ class Pool:
         self._free: list[Link] = []
         self._opening: list[int] = []  # threads that open a link
         self._forking: list[int] = []  # threads that fork, or are about to
+        self._wanting = 0  # threads that wait for a link of another's
         self._lock = threading.RLock()  # a signal's handler may come back here
-        self._changed = threading.Condition(self._lock)  # told only while someone forks
+        self._changed = threading.Condition(self._lock)  # told only while someone waits
         self.turns = self._make_turns()
 
     def take(self) -> Link:
-        """Return a link that nobody uses."""
+        """Return a link that nobody uses; where the database allows no more, wait for one."""
+        deadline = time.monotonic() + _CROWDED
+        while True:
+            try:
+                return self._take()
+            except NoWay:
+                if not self._wait(deadline):
+                    raise
+
+    def _take(self) -> Link:
         me = threading.get_ident()
         with self._lock:
             if self._forking:
@@ -84,6 +97,22 @@ class Pool:
                 opening.remove(me)
                 self._tell()
         return link
+
+    def _wait(self, deadline: float) -> bool:
+        """Wait for another thread's block to end; tell whether there was one to wait for."""
+        me = threading.get_ident()
+        with self._lock:
+            busy = {link for link in self._all if link.owner not in {0, me}}
+            if not busy:
+                return bool(self._free)
+            self._wanting += 1
+            try:
+                return self._changed.wait_for(
+                    lambda: bool(self._free) or not busy <= self._all,
+                    max(deadline - time.monotonic(), 0),
+                )
+            finally:
+                self._wanting -= 1
 
     def _may_begin(self, me: int) -> bool:
         """Tell whether no fork is near, or one that is this thread's or waits for its block."""
@@ -126,7 +155,7 @@ class Pool:
             self._tell()
 
     def _tell(self) -> None:
-        if self._forking:
+        if self._forking or self._wanting:
             self._changed.notify_all()
 
     def __del__(self) -> None:

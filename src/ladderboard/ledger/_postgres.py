@@ -24,6 +24,9 @@ __all__ = ["PostgresStorage"]
 _WORDS = {
     "blob": "BYTEA",
     "whole": "BIGINT",
+    "prefix": "",  # of an index's name
+    "on": "main.",  # of the name of its table
+    "real": "DOUBLE PRECISION",
     "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
     "tail": "",
 }
@@ -60,6 +63,8 @@ class PostgresStorage(SqlStorage):
         Where the tables are.
     """
 
+    _words = _WORDS
+
     def __init__(self, url: str, *, create: bool = False, schema: str = "ladderboard") -> None:
         if not re.fullmatch(r"[a-z_][a-z0-9_]{0,39}", schema):
             raise InvalidSetting(
@@ -90,10 +95,7 @@ class PostgresStorage(SqlStorage):
         """Find the tables; make or migrate them under a lock, in one transaction."""
         if self._format(link) == latest():
             return
-        link.begin(write=True)
-        key = hashlib.sha256(f"ladderboard {self._schema}".encode()).digest()[:8]
-        link.run("SET LOCAL lock_timeout = '600s'")  # others may have much to copy
-        link.run("SELECT pg_advisory_xact_lock(?)", (int.from_bytes(key, signed=True),))
+        self._alone(link)
         version = self._format(link)  # others may have been here first
         if version is None:
             if not create:
@@ -105,9 +107,18 @@ class PostgresStorage(SqlStorage):
             link.run("UPDATE main.format SET version = ?", (latest(),))
         link.commit()
 
+    def _alone(self, link: Link) -> None:
+        link.begin(write=True)
+        key = hashlib.sha256(f"ladderboard {self._schema}".encode()).digest()[:8]
+        link.run("SET LOCAL lock_timeout = '600s'")  # others may have much to copy
+        link.run("SELECT pg_advisory_xact_lock(?)", (int.from_bytes(key, signed=True),))
+
+    def _tables(self, link: Link) -> set[str]:
+        return {row[0] for row in link.run(_TABLES, (self._schema,))}
+
     def _format(self, link: Link) -> int | None:
         """Return the format of the tables, or None where there are none at all."""
-        found = {row[0] for row in link.run(_TABLES, (self._schema,))}
+        found = self._tables(link)
         if not found:
             return None
         if not {"format", *NAMES} <= found:
@@ -131,7 +142,7 @@ class PostgresStorage(SqlStorage):
         """Copy all tables as they are; the books in the copy know that they are copies."""
         link.run("LOCK TABLE main.book IN EXCLUSIVE MODE")  # no block that writes is open now
         link.run(f'CREATE SCHEMA "{to}"')
-        for name in ("format", *NAMES):
+        for name in sorted(self._tables(link)):
             for statement in _COPY:
                 link.run(statement.format(to=to, name=name))
         link.run(_FLAG.format(to=to), (COPY, b"1"))

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ladderboard.errors import InvalidSetting, InvalidState, MissingDependency, StorageFailed
-from ladderboard.ledger._link import Link
+from ladderboard.ledger._link import Link, NoWay
 from ladderboard.ledger._migrate import latest, refuse_unknown
 from ladderboard.ledger._turns import PATIENCE
 
@@ -31,6 +31,7 @@ _LOCK = (
     f"SELECT id, (SELECT version FROM main.format), {_SAFE} "  # noqa: S608 - our own words
     "FROM main.book WHERE name = ? FOR UPDATE"
 )
+_NOW = "SELECT floor(extract(epoch FROM clock_timestamp()))::bigint"
 _NUMBER = "SELECT id FROM main.book WHERE name = ?"
 
 
@@ -77,7 +78,7 @@ class Address:
         try:
             return psycopg.connect(self.url, autocommit=True, client_encoding="UTF8", **patient)
         except psycopg.Error as error:
-            raise StorageFailed(f"There is no way to {self!r}: {self.clean(error)}.") from None
+            raise NoWay(f"There is no way to {self!r}: {self.clean(error)}.") from None
 
     def clean(self, error: Exception) -> str:
         """Return the first line that a driver or a server said, without any password."""
@@ -174,6 +175,10 @@ class PostgresLink(Link):
             refuse_unknown(version, repr(self._address))
             raise InvalidState(f"{self._address!r} is in format {version} now; open it again.")
         return int(number)
+
+    def now(self) -> int | None:
+        """Return the server's time: machines that serve one board need not agree on theirs."""
+        return int(self.run(_NOW)[0][0])
 
     def commit(self) -> None:
         """Commit; where no answer comes, nobody knows."""

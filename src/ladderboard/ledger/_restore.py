@@ -24,11 +24,13 @@ def restore(
     *,
     water: HighWater | None = None,
     world: World | None = None,
+    budget: int | None = None,
 ) -> At:
     """Charge what may have been asked since a copy was made, and say so in the chain.
 
     At least as many are charged as the mark shows to be missing. The certificate counts what is
-    lost as answers of a ladder of its own, about which nothing is known.
+    lost as answers of a ladder of its own, about which nothing is known. ``budget`` is that of
+    now, where it was amended.
     """
     charge = _settings.whole("charge", charge, at_least=0)
     world = World() if world is None else world
@@ -43,8 +45,9 @@ def restore(
                 f"Questions used since this copy was made: at least {missing}; charge so many, or "
                 "more."
             )
-        left = Entry(next(iter(book.entries(0, 1)))).read()["rules"]["questions"]
-        left -= at.asked + at.charged
+        if budget is None:
+            budget = int(Entry(next(iter(book.entries(0, 1)))).read()["rules"]["questions"])
+        left = budget - at.asked - at.charged
         if charge > left:
             raise InvalidSetting(
                 f"No more than {left} can be charged: that is how many questions are left."

@@ -56,6 +56,7 @@ _AT = (
 _FORMS = "SELECT place, form FROM main.entry WHERE place >= ? AND place < ? ORDER BY place LIMIT ?"
 _SECRET = "SELECT packed FROM main.secret WHERE place = ?"  # noqa: S105 - a statement
 _LADDERS = "SELECT name FROM main.ladder WHERE book = ? ORDER BY number"
+_LADDER = "SELECT number FROM main.ladder WHERE book = ? AND name = ?"
 _STATE = "SELECT state FROM main.ladder WHERE book = ? AND number = ?"
 _FIND = "SELECT number FROM main.mark WHERE book = ? AND mark = ?"
 _KEPT = "SELECT value FROM main.kept WHERE book = ? AND name = ?"
@@ -80,27 +81,40 @@ class SqlReading(Reading):
     """A book in a transaction that somebody else begins and ends."""
 
     def __init__(self, link: Link, book: int) -> None:
-        self._run: Callable[..., list[tuple[Any, ...]]] = link.run
-        self._change: Callable[..., int] = link.change
-        self._book = book
+        self.run: Callable[..., list[tuple[Any, ...]]] = link.run
+        """Run a statement of another room's, on tables of its own, and return its rows."""
+        self.change: Callable[..., int] = link.change
+        """Run one that changes rows, and return how many."""
+        self.number = book
+        """The book's number, which other tables name it by."""
+        self._now: Callable[..., int | None] = link.now
         self._first = book * _ENTRIES
         self._at: At | None = None
 
     def end(self) -> None:
         """End the view: statements after this would be in nobody's transaction."""
-        self._run = self._change = _ended
+        self.run = self.change = self._now = _ended
         self._at = None
 
     def _blob(self, statement: str, *values: Any) -> bytes | None:
-        rows = self._run(statement, values)
+        rows = self.run(statement, values)
         return _sound(rows[0][0], bytes) if rows else None
+
+    def now(self) -> int | None:
+        """Return the database's own time, if it has one."""
+        return self._now()
 
     def at(self) -> At:
         """Return where the book stands: what its last entry says."""
         if self._at is None:
-            rows = self._run(_AT, (self._first, self._first + _ENTRIES))
+            rows = self.run(_AT, (self._first, self._first + _ENTRIES))
             self._at = self._read(rows[0]) if rows else START
         return self._at
+
+    def at_entry(self, entries: int) -> At:
+        """Return where the book stood when it had so many entries."""
+        rows = self.run(_AT, (self._first, self._first + min(max(entries, 0), _ENTRIES)))
+        return self._read(rows[0]) if rows else START
 
     def _read(self, row: tuple[Any, ...]) -> At:
         if tuple(map(type, row)) != _AT_TYPES:
@@ -114,7 +128,7 @@ class SqlReading(Reading):
         place = self._first + max(first, 0)
         end = self._first + (_ENTRIES if last is None else min(last, _ENTRIES))
         while place < end:
-            rows = self._run(_FORMS, (place, end, _PAGE))
+            rows = self.run(_FORMS, (place, end, _PAGE))
             for _, form in rows:
                 yield _sound(form, bytes)
             if len(rows) < _PAGE:
@@ -129,20 +143,25 @@ class SqlReading(Reading):
 
     def ladders(self) -> list[str]:
         """Return the names of all ladders, in the order of their numbers."""
-        return [_sound(row[0], str) for row in self._run(_LADDERS, (self._book,))]
+        return [_sound(row[0], str) for row in self.run(_LADDERS, (self.number,))]
+
+    def ladder(self, name: str) -> int | None:
+        """Return the number of a ladder."""
+        rows = self.run(_LADDER, (self.number, text(name)))
+        return _sound(rows[0][0], int) if rows else None
 
     def state(self, ladder: int) -> bytes | None:
         """Return a ladder's state."""
-        return self._blob(_STATE, self._book, whole(ladder))
+        return self._blob(_STATE, self.number, whole(ladder))
 
     def find(self, mark: bytes) -> int | None:
         """Return the number of the entry that bears a mark."""
-        rows = self._run(_FIND, (self._book, blob(mark)))
+        rows = self.run(_FIND, (self.number, blob(mark)))
         return _sound(rows[0][0], int) if rows else None
 
     def kept(self, name: str) -> bytes | None:
         """Return what is kept under a name."""
-        return self._blob(_KEPT, self._book, text(name))
+        return self._blob(_KEPT, self.number, text(name))
 
 
 class SqlWriting(SqlReading, Writing):
@@ -168,30 +187,30 @@ class SqlWriting(SqlReading, Writing):
         if secret is not None:
             blob(secret)
         values = (text(kind), ladder, question, asker, blob(head), *counts, blob(form))
-        self._change(_APPEND, (place, *values))
+        self.change(_APPEND, (place, *values))
         if secret is not None:
-            self._change(_APPEND_SECRET, (place, secret))
+            self.change(_APPEND_SECRET, (place, secret))
         self._at = at
 
     def mark(self, mark: bytes, number: int) -> None:
         """Let an entry bear a mark."""
-        if not self._change(_MARK, (self._book, blob(mark), whole(number))):
+        if not self.change(_MARK, (self.number, blob(mark), whole(number))):
             raise InvalidState("This mark is borne by an entry already.")
 
     def add_ladder(self, ladder: int, name: str, state: bytes) -> None:
         """Add a ladder; a number or a name that is taken is refused."""
-        values = (self._book, whole(ladder), text(name), blob(state))
-        if not self._change(_ADD_LADDER, values):
+        values = (self.number, whole(ladder), text(name), blob(state))
+        if not self.change(_ADD_LADDER, values):
             raise InvalidState(f"There is a ladder {ladder} already, or one of this name.")
 
     def set_state(self, ladder: int, state: bytes) -> None:
         """Replace a ladder's state."""
-        if not self._change(_SET_STATE, (blob(state), self._book, whole(ladder))):
+        if not self.change(_SET_STATE, (blob(state), self.number, whole(ladder))):
             raise InvalidState(f"There is no ladder {ladder}.")
 
     def keep(self, name: str, value: bytes) -> None:
         """Keep something under a name."""
-        self._change(_KEEP, (self._book, text(name), blob(value)))
+        self.change(_KEEP, (self.number, text(name), blob(value)))
 
 
 def _ended(*_: object) -> NoReturn:

@@ -8,7 +8,7 @@ import stat
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ladderboard.errors import InvalidState, StorageFailed
 from ladderboard.ledger._block import SqlStorage
@@ -20,12 +20,18 @@ from ladderboard.ledger._sqlite_link import APPLICATION, SqliteLink, connect, fa
 from ladderboard.ledger._storage import COPY
 from ladderboard.ledger._turns import OneByOne
 
+if TYPE_CHECKING:
+    from ladderboard.ledger._link import Link
+
 __all__ = ["SqliteStorage"]
 
 _PAGE = 4096
 _WORDS = {
     "blob": "BLOB",
     "whole": "INTEGER",
+    "prefix": "main.",  # of an index's name
+    "on": "",  # of the name of its table
+    "real": "REAL",
     "serial": "INTEGER PRIMARY KEY AUTOINCREMENT",
     "tail": " WITHOUT ROWID",  # one page less to write for every row
 }
@@ -57,6 +63,8 @@ class SqliteStorage(SqlStorage):
     >>> storage.close()
     >>> folder.cleanup()
     """
+
+    _words = _WORDS
 
     def __init__(self, path: Path | str, *, create: bool = False) -> None:
         self.path = Path(os.path.abspath(path))  # noqa: PTH100 - links are not followed
@@ -121,6 +129,9 @@ class SqliteStorage(SqlStorage):
         except BaseException:
             link.undo()
             raise
+
+    def _tables(self, link: Link) -> set[str]:
+        return {row[0] for row in link.run("SELECT name FROM sqlite_schema WHERE type = 'table'")}
 
     def backup(self, to: Path | str) -> None:
         """Copy the file while it is in use; the books in the copy know that they are copies.

@@ -69,6 +69,10 @@ class Reading(ABC):
     def at(self) -> At:
         """Return where the book stands."""
 
+    def now(self) -> int | None:
+        """Return the time that holds for all who use the database; None if each has their own."""
+        return None
+
     @abstractmethod
     def entries(self, first: int = 0, last: int | None = None) -> Iterator[bytes]:
         """Return the bytes of entries in their order, from ``first`` to before ``last``."""
@@ -80,6 +84,11 @@ class Reading(ABC):
     @abstractmethod
     def ladders(self) -> list[str]:
         """Return the names of all ladders, in the order of their numbers."""
+
+    def ladder(self, name: str) -> int | None:
+        """Return the number of a ladder."""
+        names = self.ladders()
+        return names.index(name) if name in names else None
 
     @abstractmethod
     def state(self, ladder: int) -> bytes | None:

@@ -1,0 +1,294 @@
+"""A book in another database: the same chain, and the same answers from then on."""
+
+import io
+import secrets
+
+import numpy as np
+import pytest
+
+from ladderboard.errors import BrokenDump, BrokenLedger, KeyReused, LadderboardError, WrongKey
+from ladderboard.ledger import (
+    Asked,
+    Book,
+    Cipher,
+    NoSeal,
+    Opening,
+    PostgresStorage,
+    RecordReader,
+    RecordWriter,
+    SecretKey,
+    SqliteStorage,
+    VaultReader,
+    VaultWriter,
+    World,
+    check_book,
+    digest,
+    encode,
+    put_book,
+    take_book,
+)
+from ladderboard.mechanisms import ParameterFreeLadder, ShakyLadder
+
+N, BUDGET = 200, 60
+KEY = SecretKey.make()
+
+
+def cipher(name):
+    return Cipher(bytes(range(32)), name)
+
+
+def no_seal(name):
+    return NoSeal()
+
+
+def a_file(request, tmp_path, name):
+    return SqliteStorage(tmp_path / f"{name}.db", create=True)
+
+
+def a_schema(request, tmp_path, name):
+    server = request.getfixturevalue("postgres")
+    return PostgresStorage(server.url(), create=True, schema=f"s_{secrets.token_hex(6)}")
+
+
+@pytest.fixture(params=[(a_file, a_schema), (a_schema, a_file), (a_file, a_file)])
+def places(request, tmp_path):
+    storages = [make(request, tmp_path, f"{at}") for at, make in enumerate(request.param)]
+    yield storages
+    for each in storages:
+        each.close()
+
+
+def begin(storage, seal, mechanism=None):
+    mechanism = (
+        ShakyLadder(step=0.02, compare_noise=0.01, release_noise=0.005)
+        if mechanism is None
+        else mechanism
+    )
+    opening = Opening(
+        N, {"name": "zero_one"}, mechanism.describe(), {"questions": BUDGET}, b"h" * 32
+    )
+    book = Book.create(storage, opening, name="b", seal=seal("b"), keep={"sample": b"labels"})
+    with storage.writing("b") as view:
+        view.keep("colour", b"blue")  # no secret
+    rng = np.random.default_rng(1)
+    for at in range(30):
+        losses = (rng.random(N) < 0.5).astype(float)
+        book.ask(question(at, losses, mechanism))
+    return book
+
+
+def question(at, losses, mechanism=None, retry=None):
+    ladder, asker = [("", None), ("red", "red"), ("blue", "blue")][at % 3]
+    given = losses if isinstance(mechanism, ParameterFreeLadder) else None
+    return Asked(
+        digest("predictions", at),
+        float(losses.mean()),
+        losses=given,
+        ladder=ladder,
+        asker=asker,
+        retry=f"key {at}" if retry is None else retry,
+    )
+
+
+def taken(book):
+    file = io.BytesIO()
+    vault = VaultWriter(file, KEY.public)
+    records = RecordWriter(vault)
+    with book.storage.reading(book.name) as view:
+        take_book(view, book.seal, records)
+    records.end()
+    vault.end()
+    return file.getvalue()
+
+
+def put(form, storage, seal, name="b"):
+    records = RecordReader(VaultReader(io.BytesIO(form), KEY))
+    with storage.add_book(name) as view:
+        put_book(view, name, seal(name), records)
+        records.end()
+        check_book(view, name, seal(name))
+    return Book(storage, name, seal=seal(name))
+
+
+@pytest.mark.parametrize(
+    "seals",
+    [(cipher, no_seal), (no_seal, cipher), (cipher, cipher)],
+    ids=["opened", "closed", "both"],
+)
+def test_a_book_goes_on_elsewhere_as_it_would_have_here(places, seals):
+    source = begin(places[0], seals[0])
+    target = put(taken(source), places[1], seals[1])
+    assert target.at() == source.at()
+    assert [entry for entry, _ in target.entries()] == [entry for entry, _ in source.entries()]
+    assert target.ladders() == source.ladders() == ["", "red", "blue"]
+    assert target.kept("sample") == b"labels"
+    with target.storage.reading("b") as view:
+        assert view.kept("colour") == b"blue"
+    assert target.check() == source.check() == 30
+    rng = np.random.default_rng(2)
+    for at in range(30, 45):
+        losses = (rng.random(N) < 0.45 - at / 300).astype(float)
+        here, there = (each.ask(question(at, losses)) for each in (source, target))
+        assert there.release == here.release
+        assert there.number == here.number
+    assert target.check() == 45
+    assert source.value("red") == target.value("red") < 1.0
+
+
+def test_what_was_asked_before_is_known_and_keys_stay_used(places):
+    target = put(taken(begin(places[0], no_seal)), places[1], cipher)
+    losses = np.zeros(N)
+    again = target.ask(question(7, losses))
+    assert again.again
+    with pytest.raises(KeyReused):
+        target.ask(question(37, losses, retry="key 7"))
+
+
+def test_losses_of_examples_go_along(places):
+    mechanism = ParameterFreeLadder()
+    source = begin(places[0], cipher, mechanism)
+    target = put(taken(source), places[1], no_seal)
+    rng = np.random.default_rng(3)
+    for at in range(30, 36):
+        losses = (rng.random(N) < 0.4).astype(float)
+        here, there = (each.ask(question(at, losses, mechanism)) for each in (source, target))
+        assert there.release == here.release
+
+
+def altered(source, change):
+    """Return records of a book, changed by someone who has the key."""
+    reader = VaultReader(io.BytesIO(taken(source)), KEY)
+    records = RecordReader(reader)
+    kept = [
+        (kind, each)
+        for kind in ("entry", "ladder", "mark", "kept")
+        for each in records.section(kind)
+    ]
+    file = io.BytesIO()
+    vault = VaultWriter(file, KEY.public)
+    writer = RecordWriter(vault)
+    for kind, content in change(kept):
+        writer.put(kind, content)
+    writer.end()
+    vault.end()
+    return file.getvalue()
+
+
+def _without(kind, number=0):
+    def change(records):
+        found = [at for at, each in enumerate(records) if each[0] == kind]
+        return [each for at, each in enumerate(records) if at != found[number]]
+
+    return change
+
+
+def _with(*more):
+    return lambda records: [*records, *more]
+
+
+def _another_key(records):
+    return [("kept", ["key", bytes(32), True]) if each[1][0] == "key" else each for each in records]
+
+
+def _states_swapped(records):
+    states = [content[2] for kind, content in records if kind == "ladder"]
+    return [
+        (kind, [*content[:2], states[(content[0] + 1) % 3]] if kind == "ladder" else content)
+        for kind, content in records
+    ]
+
+
+def _a_mark_of_nothing(records):
+    return [(kind, [content[0], 999] if kind == "mark" else content) for kind, content in records]
+
+
+def _a_ladder_too_many(records):
+    more = [("ladder", [3, "green", records[-1][1][1]])]
+    at = next(at for at, each in enumerate(records) if each[0] == "mark")
+    return records[:at] + more + records[at:]
+
+
+def _no_secret(records):
+    return [(kind, [content[0], None] if kind == "entry" else content) for kind, content in records]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_without("entry", 3), "does not follow|is numbered"),
+        (_without("entry", -1), "entry 33, which is not there"),
+        (_without("ladder", -1), "no entry has started"),
+        (_without("kept", 1), "secret side is missing"),
+        (_another_key, "noise key is not the one"),
+        (_states_swapped, "does not follow from its questions"),
+        (_a_mark_of_nothing, "entry 999, which is not there"),
+        (_a_ladder_too_many, "no entry has started"),
+        (_with(("kept", ["copy", b"1", False])), "no ledger keeps"),
+        (_with(("kept", ["colour", b"\0blue", False])), "no ledger keeps"),
+        (_no_secret, "its secret side is missing"),
+        (_with(("strange", 1)), "something that we do not write"),
+        (lambda records: [], "no entry"),
+    ],
+)
+def test_what_does_not_hold_together_is_refused(tmp_path, change, said):
+    source = begin(SqliteStorage(tmp_path / "a.db", create=True), no_seal)
+    target = SqliteStorage(tmp_path / "b.db", create=True)
+    with pytest.raises(LadderboardError, match=said):
+        put(altered(source, change), target, no_seal)
+    assert target.books() == []
+
+
+def test_a_book_is_not_put_under_another_name(tmp_path):
+    source = begin(SqliteStorage(tmp_path / "a.db", create=True), no_seal)
+    target = SqliteStorage(tmp_path / "b.db", create=True)
+    with pytest.raises(BrokenLedger, match="another book"):
+        put(taken(source), target, no_seal, "c")
+    assert target.books() == []
+
+
+def test_a_book_that_another_key_closed_is_not_taken(tmp_path):
+    source = begin(SqliteStorage(tmp_path / "a.db", create=True), cipher)
+    source.seal = NoSeal()
+    with pytest.raises(WrongKey):
+        taken(source)
+
+
+def test_counts_are_compared(tmp_path):
+    file = io.BytesIO()
+    vault = VaultWriter(file, KEY.public)
+    form = encode(["end", {"entry": 1}])
+    vault.write(len(form).to_bytes(8) + form)
+    vault.end()
+    with pytest.raises(BrokenDump, match="records are missing"):
+        RecordReader(VaultReader(io.BytesIO(file.getvalue()), KEY)).end()
+
+
+@pytest.mark.parametrize(
+    "content", [b"", bytes(8), b"\0" * 7 + b"\xff" + b"x" * 20, b"\0" * 7 + b"\1N"]
+)
+def test_strange_records_are_refused(content):
+    file = io.BytesIO()
+    vault = VaultWriter(file, KEY.public)
+    vault.write(content)
+    vault.end()
+    with pytest.raises(BrokenDump):
+        RecordReader(VaultReader(io.BytesIO(file.getvalue()), KEY)).one("entry")
+
+
+def test_nobody_is_kept_waiting(tmp_path):
+    source = begin(SqliteStorage(tmp_path / "a.db", create=True), no_seal)
+    file = io.BytesIO()
+    records = RecordWriter(VaultWriter(file, KEY.public))
+    with source.storage.reading("b") as view:
+        before = view.at()
+        source.ask(question(50, np.ones(N)))
+        take_book(view, source.seal, records)
+    assert records._counts["entry"] == before.entries < source.at().entries
+
+
+def test_the_time_of_the_world_is_not_needed(tmp_path):
+    source = begin(SqliteStorage(tmp_path / "a.db", create=True), no_seal)
+    target = put(taken(source), SqliteStorage(tmp_path / "b.db", create=True), no_seal)
+    late = Book(target.storage, "b", world=World(clock=lambda: 0))
+    late.ask(question(51, np.ones(N)))
+    assert late.at().time == source.at().time
