@@ -1,0 +1,169 @@
+"""A board: one holdout, its rules, its teams and its ledger."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+
+from ladderboard.board._amend import Amending
+from ladderboard.board._desk import Desk
+from ladderboard.board._finals import Finishing
+from ladderboard.board._queue import Queue
+from ladderboard.board._rules import Rules
+from ladderboard.board._seats import Seats
+from ladderboard.board._tables import read_board
+from ladderboard.board._view import View
+from ladderboard.files import Limits
+from ladderboard.holdout import Judge, Meter, read_sample
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from ladderboard.board._answer import Answer
+    from ladderboard.board._desk import Sent
+    from ladderboard.board._people import Caller
+    from ladderboard.board._store import Store
+    from ladderboard.board._tables import BoardRow, TeamRow
+    from ladderboard.files import HoldoutTable
+    from ladderboard.ledger import At, Book, SqlReading
+
+__all__ = ["Board", "kept_sample"]
+
+
+def kept_sample(epoch: int) -> str:
+    """Return the name under which an epoch's labelled sample is kept."""
+    return "sample" if epoch == 0 else f"sample {epoch}"
+
+
+class _Epoch(NamedTuple):
+    """The labels of a time between two corrections, and who scores with them."""
+
+    number: int
+    limits: Limits
+    table: HoldoutTable
+    judge: Judge
+
+
+class Board:
+    """Everything that can be done with one board; thread-safe. Made by :class:`Boards`.
+
+    Nothing that matters is in memory: rules, status and epoch are read with every question, and
+    what is kept here is used only if it is still what the database says.
+    """
+
+    def __init__(self, book: Book, store: Store, slug: str) -> None:
+        self.book, self.store, self.slug = book, store, slug
+        self.queue = Queue(book)
+        self.seats = Seats(self)
+        """Teams, invitations and tokens."""
+        self._desk = Desk(self)
+        self._row: BoardRow | None = None
+        self._rules: tuple[str, Rules] | None = None
+        self._epoch: _Epoch | None = None
+
+    @contextmanager
+    def reading(self) -> Iterator[SqlReading]:
+        """Look at the board, as it stands now."""
+        with self.book.storage.reading(self.book.name) as view:
+            yield cast("SqlReading", view)
+
+    def row(self) -> BoardRow:
+        """Return the board's own row."""
+        with self.reading() as view:
+            return self.read(view)
+
+    def read(self, view: SqlReading) -> BoardRow:
+        """Return the board's own row, in somebody's view of it."""
+        self._row = row = read_board(view)
+        return row
+
+    def lately(self) -> BoardRow:
+        """Return the row as it was seen here last, for what is looked at again before it counts."""
+        row = self._row
+        return self.row() if row is None else row
+
+    @property
+    def rules(self) -> Rules:
+        """The rules of now."""
+        return self.rules_of(self.row())
+
+    def rules_of(self, row: BoardRow) -> Rules:
+        """Return the rules that a row holds; they are read again only if they changed."""
+        held = self._rules
+        if held is None or held[0] != row.rules:
+            held = (row.rules, Rules.of(json.loads(row.rules)))
+            self._rules = held
+        return held[1]
+
+    def epoch_of(self, row: BoardRow) -> _Epoch:
+        """Return the labels that a row's epoch has, and their judge."""
+        held, limits = self._epoch, self.rules_of(row).files.limits
+        if held is None or held.number != row.epoch:
+            table = read_sample(self.book.kept(kept_sample(row.epoch)))
+            loss = self.rules_of(row).loss
+            judge = Judge(table, loss, limits, rows=rows_of(table, "public"))
+            held = self._epoch = _Epoch(row.epoch, limits, table, judge)
+        elif held.limits != limits:
+            judge = held.judge.within(limits)
+            held = self._epoch = held._replace(limits=limits, judge=judge)
+        return held
+
+    def judge_of(self, row: BoardRow) -> Judge:
+        """Return who scores the public split."""
+        return self.epoch_of(row).judge
+
+    def judge(self) -> Judge:
+        """Return who reads and scores submissions now."""
+        return self.judge_of(self.row())
+
+    def ladder_of(self, row: BoardRow, team: TeamRow) -> str:
+        """Return the name of the ladder that a team climbs."""
+        own = "" if self.rules_of(row).ladder == "board" else team.id
+        return own if row.epoch == 0 else f"{own} epoch {row.epoch}".strip()
+
+    def meter(self, row: BoardRow, at: At) -> Meter:
+        """Return how much of the budget is used, and what can be promised."""
+        rules: dict[str, Any] = {
+            **self.book.opening["rules"],
+            "questions": self.rules_of(row).questions,
+        }
+        rules["amended"] = rules["questions"] != self.book.opening["rules"]["questions"]
+        return Meter(self.book.mechanism, rules, at)
+
+    @staticmethod
+    def reader(judge: Judge) -> Judge:
+        """Return a judge for what was read before, whatever the limits on files are by now."""
+        return judge.within(Limits(bytes=2**50, rows=2**50, columns=2**20))
+
+    def stored(self, place: str) -> bytes:
+        """Return a submitted file."""
+        with self.store.get(place) as file:
+            return file.read()
+
+    def as_seen_by(self, caller: Caller) -> View:
+        """Return what somebody may see of it: the only way to read anything."""
+        return View(self, caller)
+
+    def submit(self, caller: Caller, sent: Sent, team: str | None = None) -> Answer:
+        """Answer a submission."""
+        return self._desk.submit(caller, sent, team)
+
+    @property
+    def amending(self) -> Amending:
+        """Pausing, going on, and changing what may change."""
+        return Amending(self)
+
+    @property
+    def finishing(self) -> Finishing:
+        """Selections, the end, and the final ranking."""
+        return Finishing(self)
+
+
+def rows_of(table: HoldoutTable, split: str) -> NDArray[np.bool_] | None:
+    """Return which rows are in a split; None where there is no split, and all are public."""
+    return None if table.split is None else np.asarray(table.split == split)

@@ -1,0 +1,299 @@
+"""All boards in one database."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING, cast
+
+from ladderboard.board._baselines import ask_baselines, check_baselines
+from ladderboard.board._board import Board, kept_sample, rows_of
+from ladderboard.board._limits import recount
+from ladderboard.board._people import Caller, Role, new_token, token_hash
+from ladderboard.board._seats import add_credential
+from ladderboard.board._tables import PART, SERVER, is_plain, read_board, written
+from ladderboard.errors import InvalidSetting, InvalidState, NotAllowed, NotFound, Taken
+from ladderboard.holdout import (
+    Judge,
+    keep_sample,
+    make_key_file,
+    sample_digest,
+    write_sample,
+)
+from ladderboard.ledger import (
+    Book,
+    Cipher,
+    HighWater,
+    NoSeal,
+    Opening,
+    SqliteStorage,
+    SqlStorage,
+    World,
+    restore,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from ladderboard.board._folder import BoardFolder
+    from ladderboard.board._store import Store
+    from ladderboard.ledger import Seal, SqlReading, SqlWriting, Turn
+    from ladderboard.mechanisms import Mechanism
+
+__all__ = ["Boards"]
+
+_ALL = "SELECT slug FROM main.board ORDER BY book"
+_BY_SLUG = (
+    "SELECT main.book.name FROM main.board JOIN main.book ON main.book.id = main.board.book "
+    "WHERE main.board.slug = ?"
+)
+_INSERT = (
+    "INSERT INTO main.board (book, slug, rules, status, visibility, horizon, seen_epoch, epoch, "
+    "amended, teams, pooled, replayed, stored, made) "
+    "VALUES (?, ?, ?, 'open', ?, 2, 0, 0, 0, 0, 0, 0, 0, ?)"
+)
+_BY_HASH = (
+    "SELECT role, team, book, expires FROM main.credential "
+    "WHERE hash = ? AND ended IS NULL AND role <> 'invitation'"
+)
+_PLACES = "SELECT place FROM main.submission WHERE place LIKE '%/%'"  # those in a folder
+_ANY_ORGANISER = "SELECT 1 FROM main.credential WHERE book = ? AND role = 'organiser'"
+_END_ORGANISERS = (
+    "UPDATE main.credential SET ended = ? WHERE book = ? AND role = 'organiser' AND ended IS NULL"
+)
+
+
+class Boards:
+    """The boards of a server, on SQLite or PostgreSQL.
+
+    Parameters
+    ----------
+    storage
+        The database.
+    store
+        Where submitted files are kept.
+    key_file
+        Encrypts labels and everything else that is secret; made if it is not there.
+    world
+        Clock and salts, for tests.
+    mechanism
+        For tests: what answers on boards that are made here, in place of what their rules say.
+    """
+
+    def __init__(
+        self,
+        storage: SqlStorage,
+        store: Store,
+        *,
+        key_file: Path | str | None = None,
+        world: World | None = None,
+        mechanism: Mechanism | None = None,
+    ) -> None:
+        self.storage, self.store = storage, store
+        self.world = World() if world is None else world
+        self._mechanism = mechanism
+        self._key = None if key_file is None else make_key_file(key_file)
+        self._open: dict[str, Board] = {}
+        self._lock = threading.Lock()
+        storage.furnish(PART)
+        if SERVER not in storage.books():
+            try:
+                with storage.add_book(SERVER) as view:
+                    view.keep("signing key", self._seal(SERVER, "signing key", self.world.salt()))
+            except InvalidState:  # another process was quicker
+                if SERVER not in storage.books():
+                    raise
+        self.signing_key()  # which refuses another key file than the others were made with
+
+    def _seal(self, book: str, name: str, content: bytes) -> bytes:
+        return (self.seal(book) or NoSeal()).close(f"kept {name}", content)
+
+    def seal(self, book: str) -> Seal | None:
+        """Return what the secret side of a book is closed with."""
+        return None if self._key is None else Cipher(self._key, book)
+
+    def water(self, book: str) -> HighWater | None:
+        """Return the mark that tells an old copy of a book, where there is a file to lie beside."""
+        if not isinstance(self.storage, SqliteStorage):
+            return None
+        return HighWater(f"{self.storage.path}.{book[:8]}")
+
+    def signing_key(self) -> bytes:
+        """Return the key that cookies are signed with."""
+        with self.storage.reading(SERVER) as view:
+            held = view.kept("signing key")
+        if held is None:
+            raise InvalidState("The server's signing key is missing.")
+        return (self.seal(SERVER) or NoSeal()).open("kept signing key", held)
+
+    def list(self) -> list[str]:
+        """Return the slugs of all boards, oldest first."""
+        with self._server() as view:
+            return [row[0] for row in view.run(_ALL)]
+
+    def _server(self) -> AbstractContextManager[SqlReading]:
+        return self.storage.reading(SERVER)
+
+    def open(self, slug: str) -> Board:
+        """Return a board."""
+        with self._lock:
+            board = self._open.get(slug)
+        if board is not None:
+            return board
+        with self._server() as view:
+            rows = view.run(_BY_SLUG, (slug,)) if is_plain(slug) else []
+        if not rows:
+            raise NotFound("There is no such board.")
+        name = rows[0][0]
+        book = Book(
+            self.storage,
+            name,
+            mechanism=self._mechanism,
+            seal=self.seal(name),
+            water=self.water(name),
+            world=self.world,
+        )
+        with self._lock:
+            return self._open.setdefault(slug, Board(book, self.store, slug))
+
+    def adopt(self, slug: str, charge: int) -> Board:
+        """Go on with an old copy of the database, for one board.
+
+        ``charge`` is how many questions may have been answered since the copy was made.
+        """
+        with self._server() as view:
+            rows = view.run(_BY_SLUG, (slug,)) if is_plain(slug) else []
+            if not rows:
+                raise NotFound("There is no such board.")
+        name = rows[0][0]
+        with self.storage.reading(name) as view:
+            budget = int(json.loads(read_board(view).rules)["questions"])
+        water, world = self.water(name), self.world
+        restore(self.storage, name, charge, water=water, world=world, budget=budget)
+        with self._lock:
+            self._open.pop(slug, None)
+        board = self.open(slug)
+
+        def count(turn: Turn) -> None:
+            view = cast("SqlWriting", turn.view)
+            recount(view, board.rules_of(read_board(view)), turn.at)
+
+        board.queue.do(count)
+        return board
+
+    def create(self, folder: BoardFolder) -> Board:
+        """Start a board: commit to its holdout, key and rules, and ask its baselines."""
+        rules, table = folder.rules, folder.table
+        judge = Judge(table, rules.loss, rules.files.limits, rows=rows_of(table, "public"))
+        worth = int(judge.grouping.effective_n)
+        mechanism = self._mechanism or rules.mechanism_for(worth)
+        if mechanism.needs == "losses" and judge.grouping.weight is not None:
+            raise InvalidSetting(f"{mechanism.name} compares losses; it takes no weights.")
+        if rules.slug in self.list():
+            raise Taken(f"There is a board {rules.slug!r} already.")
+        check_baselines(judge, folder)
+        described = rules.describe()
+        opening = Opening(
+            n=judge.grouping.n,
+            loss=rules.loss.describe(),
+            mechanism=mechanism.describe(),
+            rules={
+                "questions": rules.questions,
+                "beta": rules.beta,
+                "rows": len(table),
+                "kind": table.kind,
+                "worth": worth,
+                "weighted": judge.grouping.weight is not None,
+                "board": described,
+            },
+            holdout=sample_digest(write_sample(table)),
+        )
+        name = self.world.salt()[-16:].hex()
+
+        def furnish(view: SqlWriting) -> None:
+            visibility = rules.visibility
+            values = (view.number, rules.slug, written(described), visibility, self.world.clock())
+            view.change(_INSERT, values)
+
+        Book.create(
+            self.storage,
+            opening,
+            name=name,
+            mechanism=mechanism,
+            key=self.world.salt(),
+            keep={kept_sample(0): keep_sample(table)},
+            seal=self.seal(name),
+            water=self.water(name),
+            world=self.world,
+            also=cast("Callable[..., None]", furnish),
+        )
+        board = self.open(rules.slug)
+        ask_baselines(board, folder)
+        return board
+
+    def first_token(self) -> str | None:
+        """Return a token for the organiser of all boards, once; None if there is one already."""
+        token = new_token("organiser", self.world.salt)
+        with self.storage.writing(SERVER) as view:
+            if view.run(_ANY_ORGANISER, (view.number,)):
+                return None
+            add_credential(view, token, "organiser", self.world.clock())
+        return token
+
+    def new_token(self, role: Role = Role.ORGANISER, *, end_others: bool = False) -> str:
+        """Return another token for all boards; ``end_others`` ends the organisers' before."""
+        token = new_token(role.name.lower(), self.world.salt)
+        with self.storage.writing(SERVER) as view:
+            if end_others:
+                view.change(_END_ORGANISERS, (self.world.clock(), view.number))
+            add_credential(view, token, role.name.lower(), self.world.clock())
+        return token
+
+    def by_token(self, token: str, slug: str | None = None) -> Caller:
+        """Return who a token's bearer is, on a board or on none; refuse one that nobody has.
+
+        A token of one board means nothing on another. The answer is the same for a token that was
+        never given, one that has ended, and one of another board.
+        """
+        return self.by_hash(token_hash(token), slug)
+
+    def by_hash(self, hashed: bytes, slug: str | None = None) -> Caller:
+        """Return the same by the hash of a token, as sessions know it."""
+        with self._server() as view:
+            rows = view.run(_BY_HASH, (hashed,))
+            if rows:
+                role, team, book, expires = rows[0]
+                found = [] if slug is None else view.run(_NUMBER, (slug,))
+                here = book in {view.number, *(row[0] for row in found)}
+                late = expires is not None and expires <= self.world.clock()
+                if here and not late:
+                    return Caller(Role[role.upper()], team, hashed)
+        raise NotAllowed("This token is unknown, or has ended.")
+
+    def boards_of(self, hashed: bytes) -> str | None:
+        """Return the slug of the one board that a token is for; None if it is for all, or ended."""
+        with self._server() as view:
+            rows = view.run(_BOARD_OF, (hashed,))
+        return rows[0][0] if rows else None
+
+    def sweep(self) -> int:
+        """Remove submitted files that a crash has left without a row; return how many."""
+        with self._server() as view:
+            places = {row[0] for row in view.run(_PLACES)}
+        return self.store.sweep(places.__contains__)
+
+    def close(self) -> None:
+        """Let go of the database."""
+        with self._lock:
+            self._open.clear()
+        self.storage.close()
+
+
+_NUMBER = "SELECT book FROM main.board WHERE slug = ?"
+_BOARD_OF = (
+    "SELECT main.board.slug FROM main.credential "
+    "JOIN main.board ON main.board.book = main.credential.book "
+    "WHERE main.credential.hash = ? AND main.credential.ended IS NULL"
+)

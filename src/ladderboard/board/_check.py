@@ -1,0 +1,173 @@
+"""``board check``: a board tried out before anybody sees it."""
+
+from __future__ import annotations
+
+import textwrap
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ladderboard.board._check_grade import Grader
+from ladderboard.board._check_promise import promise_of
+from ladderboard.board._check_warnings import warnings_about
+from ladderboard.board._folder import BoardFolder, read_folder
+from ladderboard.errors import InvalidRules
+
+if TYPE_CHECKING:
+    from ladderboard.board._check_attack import Attack
+    from ladderboard.board._check_promise import Promise
+    from ladderboard.errors import Problem
+
+__all__ = ["Report", "check_board"]
+
+_WIDE = 80
+
+
+@dataclass(frozen=True)
+class Report:
+    """What came of a check.
+
+    ``problems`` must be mended; ``warnings`` may be meant. ``facts`` say what the board is, what
+    could be graded and whether rows are independent. There is no promise and no attack where the
+    folder could not be read.
+    """
+
+    name: str
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
+    promise: Promise | None = None
+    attacks: tuple[Attack, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether the board may be opened."""
+        return not self.problems
+
+    @property
+    def lines(self) -> list[str]:
+        """The report as plain text, in lines of at most 80 columns."""
+        found = [*self.facts]
+        if self.promise is not None:
+            found += self.promise.sentences
+        if self.attacks:
+            found.append(self._played())
+            found += [f"- {each.sentence}" for each in self.attacks]
+        found += [f"Warning: {each}" for each in self.warnings]
+        found += [f"Problem: {each.message}" for each in self.problems]
+        count = len(self.problems)
+        found.append(
+            f"{self.name} is ready."
+            if self.ok
+            else f"{self.name} is not ready: {count} problem{'s' * (count > 1)}."
+        )
+        return [line for each in found for line in _wrapped(each)]
+
+    def describe(self) -> dict[str, Any]:
+        """Return everything, JSON-able."""
+        return {
+            "name": self.name,
+            "ok": self.ok,
+            "problems": [{**asdict(each), "ids": list(each.ids)} for each in self.problems],
+            "warnings": list(self.warnings),
+            "facts": list(self.facts),
+            "promise": None if self.promise is None else self.promise.describe(),
+            "attacks": [each.describe() for each in self.attacks],
+        }
+
+    def _played(self) -> str:
+        first, promise = self.attacks[0], self.promise
+        smaller = promise is not None and (first.n, first.questions) != (
+            promise.worth,
+            promise.questions,
+        )
+        size = f"{first.n:,} examples and {first.questions:,} questions"
+        note = f", played at {size} to be quick" if smaller else ""
+        return (
+            f"What an attacker could gain, on coin flips for labels (mean of {first.repetitions} "
+            f"games{note}):"
+        )
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+
+def check_board(
+    folder: BoardFolder | Path | str, *, now: float | None = None, seed: int = 0
+) -> Report:
+    """Try a board out: rules, holdout, grading, promise and attacks. It takes some seconds.
+
+    Parameters
+    ----------
+    folder
+        A board's folder, read already or not.
+    now
+        The time that deadlines are compared with, in seconds since 1970; now if not given.
+    seed
+        Of the simulated attacks.
+    """
+    if not isinstance(folder, BoardFolder):
+        path = Path(folder)
+        try:
+            folder = read_folder(path)
+        except InvalidRules as error:
+            return Report(path.resolve().name, problems=error.problems)
+    from ladderboard.board._check_attack import attacks_on  # noqa: PLC0415 - a server needs none
+
+    grader = Grader(folder)
+    gold = grader.gold()
+    files = {} if folder.sample is None else {"The sample submission": folder.sample}
+    files |= {f"The baseline {name!r}": path for name, path in folder.baselines.items()}
+    graded = {name: grader.file(path) for name, path in files.items()}
+    promise = promise_of(folder)
+    facts = [
+        *_facts(folder, promise),
+        *([] if gold else ["The labels as predictions are perfect, as they must be."]),
+        *(f"{name} can be graded." for name, wrong in graded.items() if not wrong),
+        _independent(folder, promise),
+    ]
+    return Report(
+        name=folder.rules.slug,
+        problems=(*gold, *(each for wrong in graded.values() for each in wrong)),
+        warnings=tuple(warnings_about(folder, promise, time.time() if now is None else now)),
+        facts=tuple(facts),
+        promise=promise,
+        attacks=tuple(attacks_on(promise, calibrated=folder.rules.mechanism is None, seed=seed)),
+    )
+
+
+def _facts(folder: BoardFolder, promise: Promise) -> list[str]:
+    rules = folder.rules
+    public, private = int(folder.public.sum()), int(folder.private.sum())
+    ignored = len(folder.table) - public - private
+    rows = f"{public:,} public rows, {private:,} private, {ignored:,} ignored"
+    if folder.table.group is not None:
+        rows += f"; the public ones are {promise.n:,} groups"
+    if promise.worth != promise.n:
+        rows += f", by their weights worth {promise.worth:,}"
+    ladder = "one ladder for all" if rules.ladder == "board" else "a ladder for each"
+    asked = f", {rules.asked_baselines} for baselines" if rules.asked_baselines else ""
+    budget = (
+        f"{rules.questions:,} questions{asked}; at most {rules.teams:,} teams with "
+        f"{rules.share:,} reserved for each, {ladder}; answered by {promise.mechanism.name}."
+    )
+    return [f"{rules.slug}: {rules.title}", f"{rows}.", budget]
+
+
+def _independent(folder: BoardFolder, promise: Promise) -> str:
+    if folder.table.group is None:
+        return (
+            f"Are the {len(folder.table):,} rows independent? Rows of one patient, user or video "
+            "are not: give them one `group`."
+        )
+    return (
+        f"Are the {promise.n:,} public groups independent of each other? Everything promised "
+        "counts on it."
+    )
+
+
+def _wrapped(text: str) -> list[str]:
+    """Return lines that fit; whatever a terminal might obey is escaped."""
+    plain = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+    return textwrap.wrap(plain, _WIDE, subsequent_indent="  ", break_on_hyphens=False)

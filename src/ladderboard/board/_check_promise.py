@@ -1,0 +1,130 @@
+"""What a board will promise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ladderboard.bounds import certificate
+from ladderboard.bounds._certificate import NONE
+from ladderboard.bounds._digits import confidence, up
+from ladderboard.errors import InvalidSetting
+from ladderboard.holdout._meter import unseen
+
+if TYPE_CHECKING:
+    from ladderboard.board._folder import BoardFolder
+    from ladderboard.bounds import Certificate
+    from ladderboard.mechanisms import Mechanism
+
+__all__ = ["Promise", "promise_of"]
+
+# How often a board is likely to be seen to move: one ladder of everybody, or each of many.
+_CHANGES_ONE, _CHANGES_EACH = 8, 3
+_KNOWN = 0.5  # every risk is within 0.5 of 0.5
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What can be promised at the end of the budget.
+
+    ``n`` counts independent rows or groups, ``worth`` what they are worth under weights;
+    ``changes`` is how many are supposed for ``likely``; ``worst`` supposes nothing, and ``likely``
+    is the same where so many cannot be. ``unseen`` is the gain below which a better model may not
+    be told of, None where any is.
+    """
+
+    n: int
+    worth: int
+    questions: int
+    ladders: int
+    mechanism: Mechanism
+    changes: int | None
+    likely: Certificate
+    worst: Certificate
+    unseen: float | None
+
+    @property
+    def hollow(self) -> bool:
+        """Whether it says no more than is known without any data."""
+        return self.none or _error(self.likely) >= _KNOWN
+
+    @property
+    def none(self) -> bool:
+        """Whether nothing can be promised for this mechanism, however many labels there are."""
+        return self.likely.theorem == NONE
+
+    @property
+    def sentences(self) -> list[str]:
+        """The promise in words."""
+        if self.none:
+            return [f"Nothing can be promised. {self.likely.assumptions[0]}"]
+        if self.likely.vacuous:
+            size = f"{self.worth:,} examples and {self.questions:,} questions"
+            told = f"{self.mechanism.name} tells too much for {size}"
+            return [f"Nothing is promised that was not known beforehand: {told}."]
+        sure = confidence(self.likely.beta)
+        ends = (
+            f"With probability {sure} the true risk of the best model lies {_reach(self.worst)} "
+            "what is shown at the end of the budget, whatever happens"
+        )
+        if self.changes is not None:
+            ends += f"; {_reach(self.likely)} it, if the board moved {self.changes:,} times"
+        gain = self.unseen
+        return [f"{ends}."] + (
+            [] if gain is None else [f"A gain below about {gain:.2g} may go unseen."]
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """Return everything, JSON-able."""
+        return {
+            "n": self.n,
+            "worth": self.worth,
+            "questions": self.questions,
+            "ladders": self.ladders,
+            "mechanism": self.mechanism.describe(),
+            "changes": self.changes,
+            "likely": self.likely.describe(),
+            "worst": self.worst.describe(),
+            "unseen": self.unseen,
+            "hollow": self.hollow,
+        }
+
+
+def promise_of(folder: BoardFolder) -> Promise:
+    """Return what a board can promise before its first question."""
+    rules, worth = folder.rules, folder.worth
+    mechanism = rules.mechanism_for(worth)
+    each = _CHANGES_ONE if rules.ladders == 1 else _CHANGES_EACH * rules.ladders
+    changes: int | None = min(each, rules.questions)
+    opened = min(rules.ladders, rules.questions)
+
+    def at_end(changes: int | None) -> Certificate:
+        return certificate(
+            worth, rules.questions, changes, mechanism, rules.beta, ladders=None, opened=opened
+        )
+
+    worst = at_end(None)
+    try:
+        likely = at_end(changes)
+    except InvalidSetting:  # a coarse ladder cannot change so often: suppose the worst
+        likely, changes = worst, None
+    n = folder.part("public").grouping.n
+    return Promise(
+        n=n,
+        worth=worth,
+        questions=rules.questions,
+        ladders=rules.ladders,
+        mechanism=mechanism,
+        changes=changes,
+        likely=likely,
+        worst=worst,
+        unseen=unseen(mechanism),
+    )
+
+
+def _reach(bound: Certificate) -> str:
+    return f"between {up(max(-bound.low, 0), 2)} below and {up(max(bound.high, 0), 2)} above"
+
+
+def _error(bound: Certificate) -> float:
+    return _KNOWN if bound.error is None else bound.error

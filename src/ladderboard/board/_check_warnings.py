@@ -1,0 +1,56 @@
+"""Warnings: what may be meant, and seldom is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ladderboard.board._times import write_time
+from ladderboard.mechanisms import OneBit
+from ladderboard.mechanisms._calibrated import Calibrated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ladderboard.board._check_promise import Promise
+    from ladderboard.board._folder import BoardFolder
+
+__all__ = ["warnings_about"]
+
+
+def warnings_about(folder: BoardFolder, promise: Promise, now: float) -> Iterator[str]:
+    """Tell what an organiser should know before others do, a sentence or two each."""
+    rules = folder.rules
+    if rules.registration == "open" and rules.ladder == "team":
+        yield (
+            "Registration is open and every team has a ladder of its own: accounts are answers. "
+            "Whoever makes many is told many scores. Use ladder: board, or registration: invited."
+        )
+    if rules.per_team * rules.teams + rules.asked_baselines > rules.questions:
+        yield (
+            f"{rules.teams:,} teams with {rules.per_team:,} questions each are more than the "
+            f"{rules.questions:,} there are: {rules.share:,} are reserved for each, and the "
+            f"other {rules.pool:,} go to whoever asks first."
+        )
+    if promise.none:
+        yield f"Nothing can be promised for {promise.mechanism.name}; leave mechanism out."
+    elif promise.hollow:
+        yield (
+            f"{promise.worth:,} independent examples are too few for {rules.questions:,} questions "
+            f"on {promise.ladders:,} ladders: the promise says no more than is known without "
+            "data. Use more labels, fewer questions or fewer teams; ladderboard plan tells how "
+            "many."
+        )
+    origin = getattr(promise.mechanism, "origin", None)
+    if isinstance(origin, Calibrated) and origin.beyond:
+        yield f"The mechanism's settings are {origin.note}: no board so hard was measured."
+    if isinstance(promise.mechanism, OneBit):
+        yield "one_bit tells no value before the close: standings show only who improved."
+    if rules.deadline is not None and rules.deadline <= now:
+        yield f"The deadline is past: {write_time(rules.deadline)}. Nothing would be answered."
+    if folder.sample is None:
+        yield "There is no sample_submission.csv: participants will have to guess the format."
+    if not folder.private.any():
+        yield (
+            "No row is private: there is no final ranking on labels that nobody asked about. A "
+            "column split with public and private would give one."
+        )

@@ -1,0 +1,293 @@
+"""The desk: where submissions come in, and every one is answered once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from ladderboard.board._access import allow
+from ladderboard.board._answer import Answer
+from ladderboard.board._limits import left, refuse_closed, refuse_spent, shares, veiled
+from ladderboard.board._people import Role
+from ladderboard.board._tables import find_team, read_board, read_team, time_of
+from ladderboard.board._words import moment
+from ladderboard.errors import InvalidSetting, LadderboardError, NoRoom, NotFound, StorageFailed
+from ladderboard.holdout import sentence
+from ladderboard.ledger import Asked
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ladderboard.board._board import Board
+    from ladderboard.board._limits import Left
+    from ladderboard.board._people import Caller
+    from ladderboard.board._store import Prepared
+    from ladderboard.board._tables import BoardRow, TeamRow
+    from ladderboard.holdout import Submission
+    from ladderboard.ledger import Outcome, SqlReading, SqlWriting, Turn
+
+__all__ = ["Desk", "Sent"]
+
+_INSERT = (
+    "INSERT INTO main.submission (book, team, number, id, entry, time, message, format, size, "
+    "place, chosen, epoch, value, score, improved, question) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)"
+)
+_FIND = "SELECT team, number, id, time FROM main.submission WHERE book = ? AND entry = ?"
+_TEAM = (
+    "UPDATE main.team SET used = ?, last = ?, released = ?, since = ? WHERE book = ? AND number = ?"
+)
+_BOARD = "UPDATE main.board SET pooled = ?, stored = stored + ?, best = ? WHERE book = ?"
+_RECORD = (
+    "INSERT INTO main.record (book, entry, epoch, time, team, value) VALUES (?, ?, ?, ?, ?, ?)"
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Sent:
+    """A submission as it arrives, read and aligned.
+
+    ``received`` is when its first byte came; ``retry`` is a key under which it may be sent again.
+    """
+
+    submission: Submission
+    body: bytes | Path
+    size: int
+    received: int
+    format: str | None = None
+    message: str = ""
+    retry: str | None = None
+
+
+class _Job(NamedTuple):
+    """A question that is scored, on its way into a transaction."""
+
+    id: str
+    epoch: int
+    number: int
+    asked: Asked
+    sent: Sent
+    prepared: Prepared
+
+
+class _Done(NamedTuple):
+    """What a transaction did, to be told after it is committed."""
+
+    outcome: Outcome
+    team: TeamRow
+    left: Left
+    id: str
+    number: int
+    time: int
+
+
+class _LabelsChanged(LadderboardError):
+    """Labels were corrected while a submission was scored; it is scored again."""
+
+
+class Desk:
+    """Answers submissions to one board.
+
+    Nothing is scored that is refused or was answered before, so that neither takes longer for one
+    label than for another.
+    """
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+
+    def submit(self, caller: Caller, sent: Sent, team: str | None = None) -> Answer:
+        """Answer a submission: a team's own, or one that an evaluator sends for a team."""
+        allow(caller, "submit")
+        if team is None and caller.team is None:
+            raise InvalidSetting("Say for which team this is.")
+        if team is not None and caller.role < Role.EVALUATOR:
+            raise InvalidSetting("A team submits for itself only.")
+        while True:
+            try:
+                return self._submit(caller, sent, team)
+            except _LabelsChanged:
+                continue
+
+    def _submit(self, caller: Caller, sent: Sent, team: str | None) -> Answer:
+        board = self._board
+        with board.reading() as view:
+            row = board.read(view)
+            who = find_team(view, team) if team else read_team(view, caller.team or 0)
+            asked = self._asked(row, who, sent)
+            found = board.book.earlier(view, asked)
+            if found is not None and self._is_keyed(view, asked):
+                done = self._earlier(view, row, who, found)
+            elif found is not None:
+                done = None
+            else:
+                self._refuse(view, row, who, sent, time_of(view, self._board.book.world))
+                done = None
+        if done is None and found is not None:
+            done = board.queue.do(lambda turn: self._again(turn, who.number, asked))
+        elif done is None:
+            done = self._ask(row, who, asked, sent)
+        return self._answer(row, done, veil=_is_veiled(row, caller))
+
+    def _is_keyed(self, view: SqlReading, asked: Asked) -> bool:
+        """Tell whether the key to retry with, if there is one, is known to belong to this."""
+        mark = self._board.book.retry_of(asked)
+        return mark is None or view.find(mark) is not None
+
+    def _again(self, turn: Turn, number: int, asked: Asked) -> _Done:
+        """Say again what was said, and from now on also under this key."""
+        view = cast("SqlWriting", turn.view)
+        outcome = turn.again(asked)
+        return self._earlier(view, read_board(view), read_team(view, number), outcome)
+
+    def _asked(self, row: BoardRow, who: TeamRow, sent: Sent) -> Asked:
+        return Asked(
+            submission=sent.submission.digest,
+            risk=1.0,
+            ladder=self._board.ladder_of(row, who),
+            asker=who.id,
+            retry=sent.retry,
+        )
+
+    def _refuse(self, view: SqlReading, row: BoardRow, who: TeamRow, sent: Sent, now: int) -> None:
+        """Refuse what may not be asked now. Only the time of receipt counts for a deadline."""
+        rules = self._board.rules_of(row)
+        ago = max(self._board.book.world.clock() - sent.received, 0)
+        refuse_closed(rules, row, None if who.kind == "baseline" else now - ago)
+        refuse_spent(left(view, rules, row, who, at=view.at(), now=now), now)
+        if row.stored + sent.size > rules.files.quota:
+            raise NoRoom("The board's place for submissions is full; tell its organiser.")
+
+    def _ask(self, row: BoardRow, who: TeamRow, asked: Asked, sent: Sent) -> _Done:
+        board = self._board
+        judge = board.judge_of(row)
+        judged = judge.judge(sent.submission)
+        wants = board.book.mechanism.needs == "losses"
+        asked = asked._replace(
+            risk=judged.risk,
+            losses=judge.by_group(judged) if wants else None,
+            broken=judged.broken,
+        )
+        own = board.book.world.salt()[-16:].hex()
+        prepared = board.store.prepare(own, sent.body)
+        kept = False
+        try:
+            job = _Job(own, row.epoch, who.number, asked, sent, prepared)
+            done = board.queue.do(lambda turn: self._work(turn, job))
+            kept = done.id == own
+        except StorageFailed:
+            kept = True  # the row may stand; if it does not, the file is swept one day
+            raise
+        finally:
+            if not kept:
+                prepared.abandon()
+        return done
+
+    def _work(self, turn: Turn, job: _Job) -> _Done:
+        """Do all of it in one transaction: check again, ask, and write down."""
+        board, view = self._board, cast("SqlWriting", turn.view)
+        own, epoch, number, asked, sent, prepared = job
+        row, who = read_board(view), read_team(view, number)
+        if board.book.earlier(view, asked) is not None:
+            return self._again(turn, number, asked)
+        if row.epoch != epoch:
+            raise _LabelsChanged
+        rules = board.rules_of(row)
+        self._refuse(view, row, who, sent, turn.now)
+        outcome = turn.ask(asked, budget=rules.questions)
+        prepared.commit(view)
+        release, time, count = outcome.release, turn.at.time, who.used + 1
+        view.change(
+            _INSERT,
+            (
+                view.number,
+                number,
+                count,
+                own,
+                outcome.number,
+                time,
+                sent.message,
+                sent.format,
+                sent.size,
+                prepared.place,
+                epoch,
+                release.value,
+                release.score,
+                int(release.improved),
+                release.question,
+            ),
+        )
+        best = row.best
+        if release.improved:
+            who = who._replace(released=release.value, since=time)
+            if release.value is not None and (best is None or release.value < best):
+                best = release.value
+                entry = (view.number, outcome.number, epoch, time, number, release.value)
+                view.change(_RECORD, entry)
+        share = shares(rules, row, turn.at).share
+        pooled = row.pooled + (who.kind == "team" and who.used >= share)
+        who = who._replace(used=count, last=time)
+        view.change(_TEAM, (count, time, who.released, who.since, view.number, number))
+        view.change(_BOARD, (pooled, sent.size, best, view.number))
+        row = row._replace(pooled=pooled, best=best)
+        rest = left(view, rules, row, who, at=turn.at, now=turn.now)
+        return _Done(outcome, who, rest, own, count, time)
+
+    def _earlier(self, view: SqlReading, row: BoardRow, who: TeamRow, found: Outcome) -> _Done:
+        rows = view.run(_FIND, (view.number, found.number))
+        if not rows or rows[0][0] != who.number:
+            raise NotFound("There is no such submission.")
+        _, number, own, time = rows[0]
+        rules = self._board.rules_of(row)
+        rest = left(view, rules, row, who, at=view.at(), now=time_of(view, self._board.book.world))
+        return _Done(found, who, rest, own, number, time)
+
+    def _answer(self, row: BoardRow, done: _Done, *, veil: bool) -> Answer:
+        board = self._board
+        rules = board.rules_of(row)
+        meter = board.meter(row, done.outcome.at)
+        if veil:
+            done = self._veiled(row, done)
+        value = done.outcome.release.value
+        if done.outcome.again:
+            value = done.team.released if rules.ladder == "team" else row.best
+        return Answer(
+            id=done.id,
+            number=done.number,
+            time=done.time,
+            entry=None if veil else done.outcome.number,
+            team=done.team.id,
+            name=done.team.name,
+            release=done.outcome.release,
+            again=done.outcome.again,
+            bound=None if veil else meter.certificate(value),
+            left=done.left,
+            reason=_reason(done, meter),
+            rules=rules,
+        )
+
+    def _veiled(self, row: BoardRow, done: _Done) -> _Done:
+        """Leave out what depends on others: the board's best and number, the pool."""
+        rules, team, outcome = self._board.rules_of(row), done.team, done.outcome
+        release = outcome.release
+        if rules.ladder == "board":
+            value = release.value if release.improved else None
+            release = release._replace(value=value, question=done.number)
+        share = shares(rules, row, outcome.at).share
+        return done._replace(
+            outcome=outcome._replace(release=release), left=veiled(done.left, team, share)
+        )
+
+
+def _is_veiled(row: BoardRow, caller: Caller) -> bool:
+    """Tell whether somebody must not know what others do."""
+    return row.visibility in {"hidden", "frozen"} and caller.role < Role.EVALUATOR
+
+
+def _reason(done: _Done, meter: Any) -> str:
+    """Return the reply's sentence: a guard's, with the tightest limit for what is left."""
+    tightest = done.left.tightest
+    outcome = done.outcome
+    said = sentence(outcome.release, meter, again=outcome.again, remaining=tightest.remaining)
+    if done.left.next is not None and tightest.remaining == 0:
+        return f"{said[:-1]} now; next at {moment(done.left.next)}."
+    return said

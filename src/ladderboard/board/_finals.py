@@ -1,0 +1,214 @@
+"""Finals: what teams select, the end of the board, and the ranking on the private split."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from ladderboard.board._access import allow
+from ladderboard.board._standings import read_standings
+from ladderboard.board._tables import ENDED, is_plain, read_board, written
+from ladderboard.board._words import displayed, moment
+from ladderboard.bounds import untouched
+from ladderboard.errors import InvalidSetting, NotFound, NotOpen
+from ladderboard.holdout import Judge
+from ladderboard.ledger import digest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ladderboard.board._board import Board
+    from ladderboard.board._people import Caller
+    from ladderboard.board._rules import Rules
+    from ladderboard.board._tables import BoardRow
+    from ladderboard.ledger import SqlReading, SqlWriting, Turn
+
+__all__ = ["Finishing", "rank_finals"]
+
+_OWN = "SELECT number FROM main.submission WHERE book = ? AND team = ? AND id = ?"
+_CHOOSE = "UPDATE main.submission SET chosen = ? WHERE book = ? AND team = ? AND number = ?"
+_FORGET = "UPDATE main.submission SET chosen = 0 WHERE book = ? AND team = ? AND chosen <> 0"
+_CLOSING = "UPDATE main.board SET status = 'closing' WHERE book = ?"
+_CLOSED = (
+    "UPDATE main.board SET status = 'closed', final = ?, amended = amended + 1, visibility = ? "
+    "WHERE book = ?"
+)
+_TEAMS = "SELECT number, id, name, kind FROM main.team WHERE book = ? AND used > 0 ORDER BY number"
+# Those that were chosen; then what would be chosen by default, the last improved ones first.
+_CHOSEN = (
+    "SELECT id, place, format FROM main.submission WHERE book = ? AND team = ? "
+    "ORDER BY chosen DESC, improved DESC, number DESC LIMIT ?"
+)
+_MANY = "SELECT COUNT(*) FROM main.submission WHERE book = ? AND team = ? AND chosen <> 0"
+_PAGE = 1000
+
+
+class _Entrant(NamedTuple):
+    """A submission in the finals."""
+
+    team: str
+    name: str
+    kind: str
+    submission: str
+    place: str
+    format: str | None
+
+
+class Finishing:
+    """The end of one board."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+
+    def choose(self, caller: Caller, submissions: Sequence[str]) -> None:
+        """Select a team's own submissions for the finals, in place of those selected before."""
+        allow(caller, "choose")
+        wanted = list(dict.fromkeys(submissions))
+
+        def work(turn: Turn) -> None:
+            view = cast("SqlWriting", turn.view)
+            row = read_board(view)
+            if row.status in ENDED:
+                raise NotOpen("The board is closed; selections are locked.")
+            most = self._board.rules_of(row).selections
+            if len(wanted) > most:
+                raise InvalidSetting(f"At most {most} can be selected, not {len(wanted)}.")
+            numbers = []
+            for each in wanted:
+                found = view.run(_OWN, (view.number, caller.team, each)) if is_plain(each) else []
+                if not found:
+                    raise NotFound("There is no such submission.")
+                numbers.append(found[0][0])
+            view.change(_FORGET, (view.number, caller.team))
+            for number in numbers:
+                view.change(_CHOOSE, (1, view.number, caller.team, number))
+
+        self._board.queue.do(work)
+
+    def close(self, caller: Caller) -> dict[str, Any] | None:
+        """End the board for good; score what was selected on the private split, once.
+
+        Cut short, it can be called again: selections stay locked, and nothing is scored twice
+        differently.
+        """
+        allow(caller, "run")
+        board = self._board
+
+        def lock(turn: Turn) -> None:
+            view = cast("SqlWriting", turn.view)
+            row = read_board(view)
+            if row.status in {"closed", "moved"}:
+                raise NotOpen(f"The board is {row.status}.")
+            view.change(_CLOSING, (view.number,))
+
+        board.queue.do(lock)
+        with board.reading() as view:
+            row = read_board(view)
+            rules = board.rules_of(row)
+            entrants = _entrants(view, rules)
+            ranks = _public_ranks(view, board.book.signed)
+        final = self._score(row, rules, entrants, ranks)
+
+        def end(turn: Turn) -> None:
+            view = cast("SqlWriting", turn.view)
+            now = read_board(view)
+            if now.status == "closed":
+                return
+            told = None if final is None else written(final)
+            summary = {} if final is None else {"finals": digest("finals", told).hex()}
+            turn.close(**summary)
+            visibility = "public" if now.visibility == "frozen" else now.visibility
+            view.change(_CLOSED, (told, visibility, view.number))
+
+        board.queue.do(end)
+        return final
+
+    def _score(
+        self, row: BoardRow, rules: Rules, entrants: list[_Entrant], ranks: dict[str, int]
+    ) -> dict[str, Any] | None:
+        from ladderboard.board._board import rows_of  # noqa: PLC0415 - which imports this
+
+        board = self._board
+        table = board.epoch_of(row).table
+        private = rows_of(table, "private")
+        if private is None or not private.any():
+            return None
+        judge = board.reader(Judge(table, rules.loss, rows=private))
+        worth = int(judge.grouping.effective_n)
+        weighted = judge.grouping.weight is not None
+        best: dict[str, tuple[float, _Entrant]] = {}
+        for each in entrants:
+            risk = judge.judge(judge.read(board.stored(each.place), format=each.format)).risk
+            if each.team not in best or risk < best[each.team][0]:
+                best[each.team] = (risk, each)
+        rows = []
+        for risk, each in sorted(best.values(), key=lambda pair: pair[0]):
+            low, high = untouched(
+                worth, risk, among=len(entrants), beta=rules.beta, weighted=weighted
+            )
+            rows.append(_row(rules, each, risk, (low, high), ranks.get(each.team)))
+        rank_finals(rows)
+        return {
+            "board": board.slug,
+            "closed": moment(board.book.at().time),
+            "n": worth,
+            "selected": len(entrants),
+            "beta": rules.beta,
+            "rows": rows,
+        }
+
+
+def _row(
+    rules: Rules, each: _Entrant, risk: float, interval: tuple[float, float], rank: int | None
+) -> dict[str, Any]:
+    low, high = interval
+    return {
+        "rank": None,
+        "team": {"id": each.team, "name": each.name},
+        "baseline": each.kind == "baseline",
+        "score": risk,
+        "low": low,
+        "high": high,
+        "display": displayed(rules.display, risk),
+        "submission": each.submission,
+        "public_rank": rank,
+        "move": None,
+    }
+
+
+def rank_finals(rows: list[dict[str, Any]]) -> None:
+    """Give ranks, equal ones to equal scores, and say how far each team moved.
+
+    Both ranks are among those who are in the rows: who is disqualified later takes none.
+    """
+    teams = [row for row in rows if not row["baseline"]]
+    public = sorted(row["public_rank"] for row in teams if row["public_rank"] is not None)
+    last, rank = None, 0
+    for counted, row in enumerate(teams, start=1):
+        if row["public_rank"] is not None:
+            row["public_rank"] = public.index(row["public_rank"]) + 1
+        if row["score"] != last:
+            last, rank = row["score"], counted
+        row["rank"] = rank
+        if row["public_rank"] is not None:
+            row["move"] = row["public_rank"] - rank
+
+
+def _entrants(view: SqlReading, rules: Rules) -> list[_Entrant]:
+    found: list[_Entrant] = []
+    for number, team, name, kind in view.run(_TEAMS, (view.number,)):
+        chosen = view.run(_MANY, (view.number, number))[0][0]
+        many = min(chosen or rules.selections, rules.selections) if kind == "team" else 1
+        files = view.run(_CHOSEN, (view.number, number, many))
+        found += [_Entrant(team, name, kind, *file) for file in files]
+    return found
+
+
+def _public_ranks(view: SqlReading, sign: Callable[[str], bytes]) -> dict[str, int]:
+    ranks: dict[str, int] = {}
+    cursor = None
+    while True:
+        page = read_standings(view, seen=False, limit=_PAGE, cursor=cursor, sign=sign)
+        ranks |= {each.id: each.rank for each in page.rows if each.rank is not None}
+        if page.next is None:
+            return ranks
+        cursor = page.next

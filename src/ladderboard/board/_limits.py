@@ -1,0 +1,179 @@
+"""What a team has left, and when it may ask again."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ladderboard.board._tables import read_board
+from ladderboard.board._words import moment
+from ladderboard.errors import BudgetSpent, NotOpen, TooSoon
+
+if TYPE_CHECKING:
+    from ladderboard.board._rules import Rules
+    from ladderboard.board._tables import BoardRow, TeamRow
+    from ladderboard.ledger import At, SqlReading, SqlWriting
+
+__all__ = [
+    "Left",
+    "Limit",
+    "left",
+    "recount",
+    "refuse_closed",
+    "refuse_spent",
+    "shares",
+    "veiled",
+]
+
+_TIMES = (
+    "SELECT time FROM main.submission WHERE book = ? AND team = ? AND number > ? ORDER BY number"
+)
+_RECOUNT = (
+    "UPDATE main.board SET pooled = (SELECT COALESCE(SUM(used - ?), 0) FROM main.team "
+    "WHERE main.team.book = ? AND kind = 'team' AND used > ?) WHERE book = ?"
+)
+_SENTENCES = {
+    "board": "The board's budget of {0} questions is spent.",
+    "team": "This team has asked all its {0} questions.",
+}
+
+
+class Limit(NamedTuple):
+    """One limit: its name, how many are left of how many, and for a window when the next is."""
+
+    name: str
+    remaining: int
+    allowed: int
+    next: int | None = None
+
+    def describe(self) -> dict[str, Any]:
+        """Return it, JSON-able."""
+        told = {"name": self.name, "remaining": self.remaining, "allowed": self.allowed}
+        return told if self.next is None else {**told, "next": moment(self.next)}
+
+
+class Left(NamedTuple):
+    """All limits of a team, the tightest first, and when the next question may come."""
+
+    limits: tuple[Limit, ...]
+    next: int | None
+
+    @property
+    def tightest(self) -> Limit:
+        """The one that is felt first."""
+        return self.limits[0]
+
+
+class Shares(NamedTuple):
+    """How many questions are reserved for each team, and how many are nobody's."""
+
+    share: int
+    pool: int
+
+
+def shares(rules: Rules, row: BoardRow, at: At) -> Shares:
+    """Return what there is to share: not what was charged, nor what was asked again by nobody.
+
+    The shares and the pool add up to what teams may ask in all.
+    """
+    rest = rules.questions - rules.asked_baselines - at.charged - row.replayed
+    share = max(min(rules.per_team, rest // rules.teams), 0)
+    return Shares(share, max(rest - rules.teams * share, 0))
+
+
+def recount(view: SqlWriting, rules: Rules, at: At) -> None:
+    """Count anew what teams asked beyond their shares: to be done whenever shares change."""
+    share = shares(rules, read_board(view), at).share
+    view.change(_RECOUNT, (share, view.number, share, view.number))
+
+
+def left(view: SqlReading, rules: Rules, row: BoardRow, team: TeamRow, *, at: At, now: int) -> Left:
+    """Return what a team has left now.
+
+    Each team's share of the board's budget is its own. What it may ask beyond that comes out of
+    a pool, so nobody can use up what belongs to others.
+    """
+    whole = max(rules.questions - at.asked - at.charged, 0)
+    if team.kind == "baseline":  # its one question is reserved
+        return Left((Limit("board", min(whole, max(1 - team.used, 0)), rules.questions),), now)
+    share, pool = shares(rules, row, at)
+    reserved = max(share - team.used, 0) + max(pool - row.pooled, 0)
+    limits = [
+        Limit("team", max(rules.per_team - team.used, 0), rules.per_team),
+        Limit("board", min(whole, reserved), rules.questions),
+    ]
+    window = rules.window
+    if window is not None:  # no more than its last few times are looked at
+        rows = view.run(_TIMES, (view.number, team.number, team.used - window.questions))
+        since = [each[0] for each in rows if each[0] > now - window.seconds]
+        rest = max(window.questions - len(since), 0)
+        following = None if rest else since[0] + window.seconds
+        limits.append(Limit("window", rest, window.questions, following))
+    limits.sort(key=_remaining)
+    if any(not each.remaining and each.next is None for each in limits):
+        return Left(tuple(limits), None)
+    soonest = max([now, *(each.next for each in limits if each.next is not None)])
+    return Left(tuple(limits), _opens(rules, soonest))
+
+
+_remaining = attrgetter("remaining")
+
+
+def _opens(rules: Rules, time: int) -> int | None:
+    """Return the first moment from ``time`` on at which a phase is open."""
+    if rules.phase_at(time) is not None:
+        return time
+    return rules.next_start(time)
+
+
+def refuse_closed(rules: Rules, row: BoardRow, received: int | None) -> None:
+    """Refuse a question that came when the board takes none; the time of receipt decides.
+
+    ``received`` is None for a baseline, which is asked before the first phase begins.
+    """
+    sentence = _STATUS.get(row.status)
+    if sentence is not None:
+        raise NotOpen(sentence)
+    if received is not None and rules.phase_at(received) is None:
+        start = rules.next_start(received)
+        if start is None:
+            raise NotOpen(f"The deadline was {moment(rules.deadline or 0)}.")
+        raise NotOpen(f"The board opens at {moment(start)}.")
+
+
+_STATUS = {
+    "paused": "The board is paused; nothing was asked. Try again later.",
+    "restored": "The board was restored and waits for its organiser; nothing was asked.",
+    "closing": "The board is being closed; it takes no more submissions.",
+    "closed": "The board is closed; it takes no more submissions.",
+    "moved": "The board has moved to another server; ask its organiser where.",
+}
+
+
+def refuse_spent(found: Left, now: int) -> None:
+    """Refuse a question past a limit, and name the limit."""
+    for each in found.limits:
+        if each.remaining:
+            continue
+        if each.next is not None:
+            wait = max(each.next - now, 1)
+            raise TooSoon(
+                f"This team has asked its {each.allowed} questions for now; the next is at "
+                f"{moment(each.next)}.",
+                wait=wait,
+            )
+        raise BudgetSpent(_SENTENCES[each.name].format(each.allowed))
+
+
+def veiled(found: Left, team: TeamRow, share: int) -> Left:
+    """Return what a team may know it has left while it must not know what others asked.
+
+    What the pool holds depends on them; its own share does not.
+    """
+    own = max(share - team.used, 0)
+    limits = [
+        each._replace(remaining=own, allowed=share) if each.name == "board" else each
+        for each in found.limits
+    ]
+    limits.sort(key=_remaining)
+    return Left(tuple(limits), found.next)

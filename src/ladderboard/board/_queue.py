@@ -1,0 +1,140 @@
+"""Writers who share a transaction: whoever comes first does everybody's work, and commits once."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from ladderboard.errors import LadderboardError, StorageFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ladderboard.ledger import Book, Turn
+
+__all__ = ["Queue"]
+
+_MOST = 64  # jobs in one transaction: none waits long for the others' work
+
+Result = TypeVar("Result")
+
+
+class _Job(Generic[Result]):
+    __slots__ = ("done", "error", "result", "wake", "work")
+
+    def __init__(self, work: Callable[[Turn], Result]) -> None:
+        self.work = work
+        self.done = False
+        self.wake = threading.Lock()  # let go when it is done, or when its thread shall work
+        self.wake.acquire()
+        self.result: Result | None = None
+        self.error: BaseException | None = None
+
+
+class Queue:
+    """Jobs on one book. Each is done in a turn of the book; several may share one.
+
+    A job checks everything before it writes anything: what it refuses with a ``LadderboardError``
+    has changed nothing, and the others go on. Anything else undoes the whole turn, and each job is
+    done again in a turn of its own, from what the database says; so jobs must bear to be done
+    again, as questions do, which are looked up first. Nobody hears of a result before the commit.
+
+    One thread works at a time, for all who wait. It wakes the next one first, then those whose jobs
+    are done, all at once: nobody waits for another to wake up.
+    """
+
+    def __init__(self, book: Book) -> None:
+        self._book = book
+        self._waiting: list[_Job[Any]] = []
+        self._busy = False  # whether a thread works, or is about to
+        self._lock = threading.Lock()  # around the two
+        self._turn = threading.Lock()  # held by the one who works
+
+    def do(self, work: Callable[[Turn], Result]) -> Result:
+        """Do a job, together with those that others wait for; return when it is committed."""
+        job = _Job(work)
+        with self._lock:
+            self._waiting.append(job)
+            first, self._busy = not self._busy, True
+        try:
+            if not first:
+                job.wake.acquire()
+        except BaseException:  # as by Ctrl-C: nobody may wait for this thread
+            if self._forget(job) and not job.done:
+                self._hand_over([])
+            raise
+        if not job.done:
+            self._lead(job)
+        if job.error is not None:
+            raise job.error
+        return job.result  # type: ignore[return-value]  # set where there is no error
+
+    def _forget(self, job: _Job[Any]) -> bool:
+        """Take a job back that nobody has begun; tell whether it was this thread's turn."""
+        with self._lock:
+            if job in self._waiting:
+                self._waiting.remove(job)
+            return job.wake.acquire(blocking=False)
+
+    def _lead(self, job: _Job[Any]) -> None:
+        """Work for all who wait by now, this thread included."""
+        jobs = [job]
+        try:
+            with self._turn:
+                jobs = self._take(job)
+                self._work(jobs)
+        finally:
+            self._forget(job)
+            self._hand_over([each for each in jobs if each is not job])
+
+    def _take(self, job: _Job[Any]) -> list[_Job[Any]]:
+        with self._lock:
+            jobs, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
+            if job not in jobs:  # more than fit came before it
+                self._waiting.remove(job)
+                jobs.append(job)
+            return jobs
+
+    def _hand_over(self, done: list[_Job[Any]]) -> None:
+        """Let the next thread work, if one waits; then wake those whose jobs are done."""
+        with self._lock:
+            self._busy = bool(self._waiting)
+            if self._busy:
+                self._waiting[0].wake.release()
+        for each in done:
+            each.wake.release()
+
+    def _work(self, jobs: list[_Job[Any]]) -> None:
+        try:
+            self._together(jobs)
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                for job in jobs:
+                    job.error = job.error or error
+                raise
+            for job in jobs:
+                self._alone(job)
+        finally:
+            for job in jobs:
+                job.done = True
+
+    def _together(self, jobs: list[_Job[Any]]) -> None:
+        with self._book.turn() as turn:
+            for job in jobs:
+                before = turn.at
+                try:
+                    job.result = job.work(turn)
+                except StorageFailed:
+                    raise
+                except LadderboardError as refused:
+                    if turn.at is not before:  # it had begun to write: nothing of it may stand
+                        raise
+                    job.error = refused
+
+    def _alone(self, job: _Job[Any]) -> None:
+        job.error = job.result = None
+        try:
+            with self._book.turn() as turn:
+                job.result = job.work(turn)
+        except Exception as error:  # noqa: BLE001 - whoever waits for it gets it
+            job.error = error

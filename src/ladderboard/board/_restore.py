@@ -1,0 +1,221 @@
+"""A board out of a dump, in another database: whole, or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from ladderboard.board._dump import FORMAT, sealed_with
+from ladderboard.board._dump_bodies import Arriving, put_bodies
+from ladderboard.board._dump_rows import BOARD, TABLES, put_row, put_rows
+from ladderboard.board._rules import Rules
+from ladderboard.board._tables import PART, SERVER, read_board
+from ladderboard.errors import (
+    BrokenDump,
+    BrokenLedger,
+    InvalidSetting,
+    InvalidState,
+    LadderboardError,
+    StorageFailed,
+    Taken,
+)
+from ladderboard.holdout import read_sample, sample_digest, write_sample
+from ladderboard.ledger import (
+    START,
+    Commitment,
+    Entry,
+    Level,
+    NoSeal,
+    Passphrase,
+    RecordReader,
+    SecretKey,
+    check_book,
+    note_restored,
+    put_book,
+    read_secret_key,
+    read_vault,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ladderboard.board._boards import Boards
+    from ladderboard.ledger import At, Seal, SqlWriting
+
+__all__ = ["restore_board"]
+
+_STATUSES = {"open", "paused", "restored", "closing", "closed"}
+_SLUG = "SELECT 1 FROM main.board WHERE slug = ?"
+_NO_PLACE = "SELECT count(*) FROM main.submission WHERE book = ? AND place = ''"
+
+
+class _Header(NamedTuple):
+    """What the first record says."""
+
+    format: int
+    tables: int
+    book: str
+    slug: str
+    entries: int
+    head: bytes
+    moved: bool
+    status: str
+    time: int
+
+
+def restore_board(
+    boards: Boards,
+    source: Path | str,
+    *,
+    passphrase: str | None = None,
+    secret_key: str | SecretKey | None = None,
+) -> str:
+    """Put the board of a dump into the database, and return its slug.
+
+    Every release is recomputed before anything is committed. A board that was moved goes on at
+    once. Any other is a copy: questions may have been answered since, so it stays paused until the
+    organiser says how many.
+    """
+    key = _key(passphrase, secret_key)
+    path = Path(os.path.abspath(source))  # noqa: PTH100 - links are not followed
+    with read_vault(path, key) as vault, _as_we_write_it():
+        records = RecordReader(vault)
+        header = _read_header(records.one("dump"))
+        _refuse_taken(boards, header)
+        _arrive(boards, header, records)
+    return header.slug
+
+
+def _arrive(boards: Boards, header: _Header, records: RecordReader) -> None:
+    """Put the board there in one transaction; where it fails, nothing is left."""
+    water, at = boards.water(header.book), START
+    with Arriving(boards.store) as files:
+        try:
+            if water is not None:  # before there is anything, as for a new book
+                water.replace(Level.of(header.book, START))
+            with boards.storage.add_book(header.book) as view:
+                at = _put(boards, view, header, records, files)
+        except BaseException as error:
+            uncertain = isinstance(error, StorageFailed) and error.uncertain
+            if not uncertain or header.book not in boards.storage.books():
+                files.undo()
+                if water is not None:
+                    with suppress(OSError):
+                        water.path.unlink()
+                raise
+    if water is not None:
+        water.rise(Level.of(header.book, at))
+
+
+def _key(passphrase: str | None, secret_key: str | SecretKey | None) -> Passphrase | SecretKey:
+    if (passphrase is None) == (secret_key is None):
+        raise InvalidSetting("A dump is opened either with a passphrase or with a secret key.")
+    if secret_key is None:
+        return Passphrase(cast("str", passphrase))
+    return secret_key if isinstance(secret_key, SecretKey) else read_secret_key(secret_key)
+
+
+@contextmanager
+def _as_we_write_it() -> Iterator[None]:
+    """Refuse content that cannot be read; only who has the key could have written it."""
+    try:
+        yield
+    except LadderboardError:
+        raise
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        raise BrokenDump("The dump holds something that we do not write.") from None
+
+
+def _read_header(written: dict[str, Any]) -> _Header:
+    for name, known, what in (("format", FORMAT, "dumps"), ("tables", len(PART.steps), "boards")):
+        if written[name] > known:
+            raise InvalidState(
+                f"The dump was written by a newer Ladderboard, in format {written[name]} of "
+                f"{what}; this one knows {known}. Install a newer one to restore it."
+            )
+    header = _Header(**written)
+    kinds = tuple(type(each) for each in header)
+    if kinds != (int, int, str, str, int, bytes, bool, str, int) or header.book == SERVER:
+        raise BrokenDump("The dump holds something that we do not write.")
+    if header.status not in _STATUSES:
+        raise BrokenDump("The dump says of its board what no board can be.")
+    return header
+
+
+def _refuse_taken(boards: Boards, header: _Header) -> None:
+    if header.book in boards.storage.books():
+        raise Taken(f"This very board is here already, or was: {header.slug!r:.80}.")
+    if header.slug in boards.list():
+        raise Taken(
+            f"There is a board {header.slug!r:.80} here already; restore it into another database."
+        )
+
+
+def _put(
+    boards: Boards,
+    view: SqlWriting,
+    header: _Header,
+    records: RecordReader,
+    files: Arriving,
+) -> At:
+    """Put everything there, check it, and say how the board goes on."""
+    seal = boards.seal(header.book) or NoSeal()
+    at = put_book(view, header.book, seal, records)
+    if (at.entries, at.head) != (header.entries, header.head):
+        raise BrokenDump("The ledger in the dump does not end where the dump says.")
+    over = header.status in {"closing", "closed"}  # nothing can have been asked since
+    status = header.status if header.moved or over else "restored"
+    board = records.one(BOARD.name)
+    rules = Rules.of(json.loads(board["rules"]))  # a loss of one's own must be known here
+    if {board["slug"], rules.slug} != {header.slug}:
+        raise BrokenDump("The dump holds another board than it says.")
+    if view.run(_SLUG, (header.slug,)):
+        raise Taken(f"There is a board {header.slug!r:.80} here already.")
+    put_row(view, BOARD, board, lambda row: row.update(status=status))
+    without = 0
+
+    def no_place(row: dict[str, Any]) -> None:
+        nonlocal without
+        without += not row["place"]
+        row["place"] = ""
+
+    for table in TABLES:
+        put_rows(view, table, records, no_place if table.name == "submission" else None)
+    put_bodies(view, files, records)
+    if view.run(_NO_PLACE, (view.number,))[0][0] != without:
+        raise BrokenDump("The dump lacks files that were submitted.")
+    records.end()
+    _check(view, header, seal)
+    if header.moved:
+        return at
+    return note_restored(view, header.book, at, boards.world)
+
+
+def _check(view: SqlWriting, header: _Header, seal: Seal) -> None:
+    """Recompute every release, and see that all labels are those that were committed to."""
+    check_book(view, header.book, seal)
+    if header.moved and sealed_with(view) != header.status:
+        raise BrokenDump("The dump says that its board has moved, and the ledger does not.")
+    epoch = 0
+    for form in view.entries():
+        holdout = Entry(form).read().get("holdout")
+        if holdout is not None:
+            end = f" {epoch}" if epoch else ""
+            sample = read_sample(_kept(view, seal, f"sample{end}"))
+            salt = _kept(view, seal, f"salt of the holdout{end}")
+            told = Commitment("holdout", sample_digest(write_sample(sample)), salt)
+            if told.hash.hex() != holdout:
+                raise BrokenLedger("The labels are not those that were committed to.")
+            epoch += 1
+    if read_board(view).epoch != epoch - 1:
+        raise BrokenDump("The dump's board is in another epoch than its ledger.")
+
+
+def _kept(view: SqlWriting, seal: Seal, name: str) -> bytes:
+    held = view.kept(name)
+    if held is None:
+        raise BrokenDump("The dump lacks labels that were committed to.")
+    return seal.open(f"kept {name}", held)

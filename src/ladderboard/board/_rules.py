@@ -1,0 +1,224 @@
+"""A board's rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from ladderboard import _settings
+from ladderboard.board._rules_amend import check_amendment, merged
+from ladderboard.board._rules_keys import Keys, Noted
+from ladderboard.board._rules_read import read_fields
+from ladderboard.board._rules_values import CALIBRATED
+from ladderboard.board._rules_yaml import read_yaml
+from ladderboard.mechanisms import ShakyLadder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ladderboard.board._rules_parts import (
+        Baseline,
+        Display,
+        FileLimits,
+        Finals,
+        Phase,
+        Window,
+    )
+    from ladderboard.losses import Loss
+    from ladderboard.mechanisms import Mechanism
+
+__all__ = ["Rules", "read_rules"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    r"""Who may ask what, when and how often. Made by :func:`read_rules` or :meth:`of`.
+
+    Every key of ``board.yaml`` is a field; docs/reference/board-yaml.md describes them.
+    ``mechanism`` is None for the calibrated Shaky Ladder.
+
+    Examples
+    --------
+    >>> rules = read_rules("slug: digits\nloss: accuracy\nquestions: 1000\nteams: 20\n")
+    >>> rules.share, rules.pool, rules.ladders, rules.display.name
+    (50, 0, 20, 'accuracy')
+    >>> Rules.of(rules.describe()) == rules
+    True
+    """
+
+    slug: str
+    title: str
+    description: str
+    loss: Loss
+    display: Display
+    mechanism: Mechanism | None
+    beta: float
+    questions: int
+    teams: int
+    per_team: int
+    window: Window | None
+    phases: tuple[Phase, ...]
+    ladder: Literal["team", "board"]
+    registration: Literal["open", "invited", "organiser"]
+    visibility: Literal["public", "hidden", "anonymous", "frozen"]
+    baselines: tuple[Baseline, ...]
+    finals: Finals | None
+    files: FileLimits
+
+    @classmethod
+    def of(cls, described: Mapping[str, Any]) -> Rules:
+        """Return the rules that ``describe`` wrote."""
+        return _made(dict(described), Noted(), None)
+
+    @cached_property
+    def asked_baselines(self) -> int:
+        """How many baselines are files: each is asked once, and counted."""
+        return sum(each.file is not None for each in self.baselines)
+
+    @cached_property
+    def share(self) -> int:
+        """How many questions are reserved for each team, whatever the others do."""
+        return min(self.per_team, (self.questions - self.asked_baselines) // self.teams)
+
+    @cached_property
+    def pool(self) -> int:
+        """How many questions are nobody's: whoever has used up a share takes from them."""
+        return self.questions - self.asked_baselines - self.teams * self.share
+
+    @property
+    def ladders(self) -> int:
+        """How many ladders there can ever be."""
+        return 1 if self.ladder == "board" else self.teams + self.asked_baselines
+
+    @property
+    def selections(self) -> int:
+        """How many submissions of a team are in the final ranking, if there is one."""
+        return 1 if self.finals is None else self.finals.selections
+
+    @property
+    def deadline(self) -> int | None:
+        """When the last phase ends; None if it never does."""
+        return self.phases[-1].end
+
+    def phase_at(self, time: float) -> Phase | None:
+        """Return the phase at a time; None where nothing is answered."""
+        return next((each for each in self.phases if each.covers(time)), None)
+
+    def next_start(self, time: float) -> int | None:
+        """Return when the next phase begins; None if none does."""
+        starts = (each.start for each in self.phases if each.start is not None)
+        return next((each for each in starts if each > time), None)
+
+    def mechanism_for(self, n: int) -> Mechanism:
+        """Return what answers on a holdout worth ``n`` examples.
+
+        The calibrated settings depend on questions and teams: take it from the rules a board was
+        made with. Amended rules do not change it.
+        """
+        if self.mechanism is not None:
+            return self.mechanism
+        return ShakyLadder.calibrated(n=n, questions=self.questions, teams=self.ladders)
+
+    def amended(self, changes: Mapping[str, Any], *, used: int | None = None) -> Rules:
+        r"""Return the rules with some keys changed, typed as in ``board.yaml``.
+
+        ``start`` and ``end`` are those of the first phase and of the last. With ``used``, the
+        questions used so far, the budget may be lowered to that.
+
+        >>> rules = read_rules("slug: digits\nloss: accuracy\nquestions: 1000\n")
+        >>> rules.amended({"questions": 2000}).questions
+        2000
+        >>> rules.amended({"loss": "brier"})
+        Traceback (most recent call last):
+        ...
+        ladderboard.errors.InvalidRules: Loss cannot change: releases under two losses cannot be
+        compared, and the commitment names this one.
+        """
+        noted = Noted()
+        after = _made(merged(self, changes, noted), noted, None)
+        check_amendment(self, after, used, noted)
+        noted.refuse_if_any()
+        return after
+
+    def describe(self) -> dict[str, Any]:
+        """Return every key with its value, JSON-able; two equal rules have one description."""
+        window, finals, mechanism = self.window, self.finals, self.mechanism
+        return {
+            "slug": self.slug,
+            "title": self.title,
+            "description": self.description,
+            "loss": {"name": self.loss.name, **self.loss.params},
+            "display": self.display.describe(),
+            "mechanism": CALIBRATED if mechanism is None else _settings_of(mechanism),
+            "beta": self.beta,
+            "questions": self.questions,
+            "teams": self.teams,
+            "per_team": self.per_team,
+            "window": None if window is None else window.describe(),
+            "phases": [each.describe() for each in self.phases],
+            "ladder": self.ladder,
+            "registration": self.registration,
+            "visibility": self.visibility,
+            "baselines": [each.describe() for each in self.baselines],
+            "finals": None if finals is None else finals.describe(),
+            "files": self.files.describe(),
+        }
+
+
+def read_rules(text: str, *, where: str = "board.yaml", slug: str | None = None) -> Rules:
+    r"""Return the rules that a YAML text holds.
+
+    Parameters
+    ----------
+    text
+        What ``board.yaml`` holds.
+    where
+        How messages call it.
+    slug
+        What stands for the board where the text does not say: the folder's name.
+
+    Raises
+    ------
+    InvalidRules
+        With everything that is wrong in ``problems``, each with its line.
+
+    Examples
+    --------
+    >>> read_rules("slug: digits\nloss: acuracy\nquestion: 10\n")
+    Traceback (most recent call last):
+    ...
+    ladderboard.errors.InvalidRules: 3 problems were found:
+    - board.yaml: questions is missing; try questions: 1000.
+    - board.yaml, line 2: loss: There is no loss named 'acuracy'; did you mean 'accuracy'?
+    - board.yaml, line 3: there is no key 'question'; did you mean questions?
+    """
+    noted = Noted(where)
+
+    def note(code: str, sentence: str, line: int | None) -> None:
+        noted.add(code, f"it {sentence}", line=line or 0)
+
+    given, noted.lines = read_yaml(text, note)
+    if given is None and not noted.found:
+        given = {}  # an empty file lacks everything
+    if given is None:
+        noted.refuse_if_any()
+    return _made(given, noted, slug)
+
+
+def _made(given: Any, noted: Noted, slug: str | None) -> Rules:
+    if not isinstance(given, dict):
+        said = "it must hold keys with values, as in title: My board"
+        noted.add("yaml", f"{said}; got {_settings.shown(given)}.", line=1)
+        noted.refuse_if_any()
+    if not all(isinstance(each, str) for each in given):
+        noted.add("yaml", "the keys of rules must be text.")
+        noted.refuse_if_any()
+    fields = read_fields(Keys(given, noted), slug)
+    noted.refuse_if_any()
+    return Rules(**fields)
+
+
+def _settings_of(mechanism: Mechanism) -> dict[str, Any]:
+    described = mechanism.describe()
+    return {"name": described.pop("mechanism"), **described}

@@ -1,0 +1,146 @@
+"""The parts of a board's rules: phases, a window, a display, baselines, finals, file limits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ladderboard.board._times import write_time
+from ladderboard.files import Limits
+
+__all__ = ["Baseline", "Display", "FileLimits", "Finals", "Phase", "Window"]
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A time in which questions are answered: from ``start`` up to, but without, ``end``.
+
+    Both are seconds since 1970; None where it has no beginning or no end.
+    """
+
+    name: str
+    start: int | None = None
+    end: int | None = None
+
+    def covers(self, time: float) -> bool:
+        """Return whether a time lies in it."""
+        return (self.start is None or self.start <= time) and (self.end is None or time < self.end)
+
+    def describe(self) -> dict[str, Any]:
+        """Return it JSON-able, times as text."""
+        times = {"start": self.start, "end": self.end}
+        written = {key: None if at is None else write_time(at) for key, at in times.items()}
+        return {"name": self.name, **written}
+
+
+@dataclass(frozen=True)
+class Window:
+    """How many questions a team may ask within so many seconds, whenever they begin."""
+
+    questions: int
+    seconds: int
+
+    def describe(self) -> dict[str, Any]:
+        """Return it JSON-able."""
+        return {"questions": self.questions, "seconds": self.seconds}
+
+
+@dataclass(frozen=True)
+class Display:
+    """How people are shown a loss.
+
+    ``shown_as`` is ``"loss"``, ``"complement"`` (1 - loss), ``"scaled"`` (loss times ``unit``) or
+    ``"root"`` (the square root of that); ``unit`` is the loss's own, such as the width of a range.
+    """
+
+    name: str
+    digits: int = 4
+    shown_as: Literal["loss", "complement", "scaled", "root"] = "loss"
+    unit: float = 1.0
+
+    @property
+    def direction(self) -> Literal["higher", "lower"]:
+        """Which way is better, as shown."""
+        return "higher" if self.shown_as == "complement" else "lower"
+
+    def shown(self, loss: float) -> float:
+        """Return the number to show, unrounded.
+
+        >>> Display("accuracy", shown_as="complement").shown(0.25)
+        0.75
+        """
+        if self.shown_as == "complement":
+            return 1 - loss
+        if self.shown_as == "scaled":
+            return loss * self.unit
+        if self.shown_as == "root":
+            return math.sqrt(max(loss, 0) * self.unit)
+        return loss
+
+    def text(self, loss: float | None) -> str:
+        """Return the number as it is printed; a dash where there is none.
+
+        >>> Display("accuracy", digits=3, shown_as="complement").text(0.25)
+        '0.750'
+        """
+        return "-" if loss is None else f"{self.shown(loss):.{self.digits}f}"
+
+    def describe(self) -> dict[str, Any]:
+        """Return it JSON-able."""
+        return {
+            "name": self.name,
+            "direction": self.direction,
+            "digits": self.digits,
+            "as": self.shown_as,
+        }
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Something to compare with: a file asked like any other, or a loss known from elsewhere."""
+
+    name: str
+    file: str | None = None
+    value: float | None = None
+    source: str = ""
+
+    def describe(self) -> dict[str, Any]:
+        """Return it JSON-able."""
+        if self.file is not None:
+            return {"name": self.name, "file": self.file}
+        return {"name": self.name, "value": self.value, "source": self.source}
+
+
+@dataclass(frozen=True)
+class Finals:
+    """How many of its submissions a team selects for the final ranking."""
+
+    selections: int = 1
+
+    def describe(self) -> dict[str, Any]:
+        """Return it JSON-able."""
+        return {"selections": self.selections}
+
+
+@dataclass(frozen=True)
+class FileLimits:
+    """How large a submitted file may be, and what reading it may cost.
+
+    ``bytes`` and ``rows`` count after unpacking; ``seconds`` is how long it may take to read;
+    ``quota`` (bytes) bounds all files that the board keeps.
+    """
+
+    bytes: int = 100_000_000
+    rows: int = 50_000_000
+    seconds: int = 20
+    quota: int = 10 * 2**30
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of a single file, as ``ladderboard.files`` has them."""
+        return Limits(bytes=self.bytes, rows=self.rows)
+
+    def describe(self) -> dict[str, Any]:
+        """Return it JSON-able."""
+        return dict(vars(self))

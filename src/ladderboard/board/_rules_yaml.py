@@ -1,0 +1,186 @@
+"""YAML without surprises.
+
+PyYAML finds the structure; what a scalar means is decided here. ``no`` is a word and not False,
+``1:30`` is no number, a date is text until somebody says in which place on earth. Anchors, aliases,
+tags and a second document are refused, and so is a key that comes twice.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ladderboard import _settings
+from ladderboard.errors import MissingDependency
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Lines", "read_yaml"]
+
+MOST_BYTES = 1_000_000
+MOST_VALUES = 50_000  # some losses have twenty thousand classes
+_DEEPEST = 16
+_NULL = {"", "~", "null", "Null", "NULL"}
+_TRUTH = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_WHOLE = re.compile(r"[-+]?(0|[1-9][0-9]*(_[0-9]+)*)")
+_REAL = re.compile(r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,4})?")
+_LONGEST = 40  # of a number's text; nobody types a longer one
+
+Lines = dict[tuple[str | int, ...], int]
+"""The line on which each key or item stands, by its path."""
+
+
+def read_yaml(text: str, note: Callable[[str, str, int | None], None]) -> tuple[Any, Lines]:
+    """Return what a text holds, made of dicts, lists, text, numbers, booleans and None.
+
+    ``note(code, sentence, line)`` is told what is wrong; then None may be returned.
+    """
+    if len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
+        note("too_many_bytes", f"must have at most {MOST_BYTES:,} bytes.", None)
+        return None, {}
+    yaml = _load()
+    tree = _Tree(note)
+    try:
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            tree.take(type(event).__name__.removesuffix("Event"), event)
+    except _Refused as error:
+        note(error.code, error.sentence, error.line)
+        return None, {}
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        said = f"must be text without control characters; there is U+{error.character:04X}."
+        note("yaml", said, line)
+        return None, {}
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        said = " ".join(map(_printable, filter(None, (error.context, error.problem))))
+        note("yaml", f"is not YAML: {said}.", None if mark is None else mark.line + 1)
+        return None, {}
+    except (ValueError, OverflowError):  # an escape such as "\UFFFFFFFF", which is no character
+        note("yaml", "holds an escape that is no character.", None)
+        return None, {}
+    return tree.root, tree.lines
+
+
+def _load() -> Any:
+    try:
+        import yaml  # noqa: PLC0415 - optional, and needed for boards only
+    except ImportError:
+        raise MissingDependency(
+            "Reading board.yaml needs PyYAML; install ladderboard[server]."
+        ) from None
+    return yaml
+
+
+class _Refused(Exception):
+    def __init__(self, code: str, sentence: str, line: int) -> None:
+        super().__init__(sentence)
+        self.code, self.sentence, self.line = code, sentence, line
+
+
+@dataclass
+class _Open:
+    """A mapping or a list that has not ended yet; ``key`` waits for its value."""
+
+    path: tuple[str | int, ...]
+    content: dict[str, Any] | list[Any]
+    key: str | None = None
+    dropped: bool = False  # the key came before: its value is read and forgotten
+
+
+@dataclass
+class _Tree:
+    """Puts events together, without recursion."""
+
+    note: Callable[[str, str, int | None], None]
+    root: Any = None
+    lines: Lines = field(default_factory=dict)
+    stack: list[_Open] = field(default_factory=list)
+    documents: int = 0
+    values: int = 0
+
+    def take(self, kind: str, event: Any) -> None:
+        """Take the next event."""
+        line = event.start_mark.line + 1
+        if getattr(event, "anchor", None) is not None:
+            said = "holds an anchor or an alias (& or *), which are not read; write it out."
+            raise _Refused("anchor", said, line)
+        if getattr(event, "tag", None) not in {None, "!"}:
+            said = "holds a tag (!), which is not read; remove it, or put the text in quotes."
+            raise _Refused("tag", said, line)
+        if kind == "DocumentStart":
+            self.documents += 1
+            if self.documents > 1:
+                raise _Refused("documents", "must hold one document; a second begins here.", line)
+        elif kind == "Scalar":
+            self.values += 1
+            if self.values > MOST_VALUES:
+                raise _Refused("yaml", f"must hold at most {MOST_VALUES:,} keys and values.", line)
+            self._scalar(event, line)
+        elif kind in {"MappingStart", "SequenceStart"}:
+            self._begin({} if kind == "MappingStart" else [], line)
+        elif kind in {"MappingEnd", "SequenceEnd"}:
+            self.stack.pop()
+
+    def _scalar(self, event: Any, line: int) -> None:
+        top = self.stack[-1] if self.stack else None
+        if top is not None and isinstance(top.content, dict) and top.key is None:
+            self._key(top, event.value, line)
+            return
+        plain = event.style is None and event.tag is None
+        self._put(_value(event.value) if plain else event.value, line)
+
+    def _key(self, top: _Open, key: str, line: int) -> None:
+        top.key, top.dropped = key, key in top.content
+        if top.dropped:
+            first = self.lines[*top.path, key]
+            said = f"has {_settings.shown(key)} twice: here and on line {first}; keep one of them."
+            self.note("duplicate_key", said, line)
+        else:
+            self.lines[*top.path, key] = line
+
+    def _begin(self, content: dict[str, Any] | list[Any], line: int) -> None:
+        top = self.stack[-1] if self.stack else None
+        if top is not None and isinstance(top.content, dict) and top.key is None:
+            raise _Refused("yaml", "must have text for its keys; here is something else.", line)
+        if len(self.stack) == _DEEPEST:
+            raise _Refused("yaml", f"must not be nested more than {_DEEPEST} deep.", line)
+        self.stack.append(_Open(self._put(content, line), content))
+
+    def _put(self, value: Any, line: int) -> tuple[str | int, ...]:
+        """Put a value where it belongs, and return the path there."""
+        if not self.stack:
+            self.root = value
+            return ()
+        top = self.stack[-1]
+        if isinstance(top.content, list):
+            path = (*top.path, len(top.content))
+            top.content.append(value)
+            self.lines[path] = line
+            return path
+        key, top.key = top.key, None
+        assert key is not None  # noqa: S101 - a value follows its key
+        if not top.dropped:
+            top.content[key] = value
+        return (*top.path, key)
+
+
+def _value(text: str) -> Any:
+    """Return what a scalar without quotes means."""
+    if text in _NULL:
+        return None
+    if text in _TRUTH:
+        return _TRUTH[text]
+    if len(text) <= _LONGEST:
+        if _WHOLE.fullmatch(text):
+            return int(text.replace("_", ""))
+        if _REAL.fullmatch(text) and math.isfinite(real := float(text)):
+            return real
+    return text
+
+
+def _printable(text: str) -> str:
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)[:200]

@@ -1,0 +1,258 @@
+"""Seats: teams, how they come, and the tokens by which they are known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from ladderboard.board._access import allow
+from ladderboard.board._people import (
+    Caller,
+    Role,
+    check_name,
+    fold,
+    new_token,
+    token_hash,
+)
+from ladderboard.board._tables import ENDED, find_team, read_board, read_team, time_of
+from ladderboard.board._words import moment
+from ladderboard.errors import InvalidSetting, NotAllowed, NotFound, NotOpen, Taken
+
+if TYPE_CHECKING:
+    from ladderboard.board._board import Board
+    from ladderboard.board._tables import TeamRow
+    from ladderboard.ledger import SqlReading, SqlWriting, Turn
+
+__all__ = ["NewTeam", "Seats", "add_credential", "end_credentials"]
+
+_ADD = (
+    "INSERT INTO main.team (book, number, id, name, folded, kind, disqualified, made, used) "
+    "VALUES (?, ?, ?, ?, ?, ?, 0, ?, 0)"
+)
+_COUNT = "UPDATE main.board SET teams = teams + 1 WHERE book = ?"
+_NEXT = "SELECT COALESCE(MAX(number), 0) + 1 FROM main.team WHERE book = ?"
+_SAME = "SELECT 1 FROM main.team WHERE book = ? AND folded = ?"
+_CREDENTIAL = (
+    "INSERT INTO main.credential (hash, book, role, team, made, expires) VALUES (?, ?, ?, ?, ?, ?)"
+)
+_INVITATION = (
+    "SELECT expires, ended FROM main.credential WHERE hash = ? AND book = ? AND role = 'invitation'"
+)
+_SPEND = "UPDATE main.credential SET ended = ?, team = ? WHERE hash = ?"
+_END = (
+    "UPDATE main.credential SET ended = ? "
+    "WHERE book = ? AND role = 'team' AND team = ? AND ended IS NULL"
+)
+_END_ONE = "UPDATE main.credential SET ended = ? WHERE book = ? AND hash = ? AND ended IS NULL"
+_GOOD = (
+    "SELECT c.hash, c.role, t.id, c.made, c.expires FROM main.credential c "
+    "LEFT JOIN main.team t ON t.book = c.book AND t.number = c.team "
+    "WHERE c.book = ? AND c.ended IS NULL AND (c.expires IS NULL OR c.expires > ?) "
+    "ORDER BY c.made, c.hash"
+)
+_SHOW = "UPDATE main.team SET disqualified = ? WHERE book = ? AND number = ?"
+_STALE = "This invitation is unknown, was used before, or is past its date."
+
+
+class NewTeam(NamedTuple):
+    """A team that was just made, with the one thing that is never told again."""
+
+    id: str
+    name: str
+    token: str
+
+
+class Seats:
+    """The teams of one board."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+
+    def register(self, name: str, invitation: str | None = None) -> NewTeam:
+        """Let somebody in: on an open board anybody, elsewhere who has an invitation."""
+        registration = self._board.rules.registration
+        if invitation is None and registration != "open":
+            raise NotAllowed("Teams come by invitation here; ask the organiser for one.")
+        return self._add(name, invitation)
+
+    def admit(self, caller: Caller, name: str, invitation: str | None = None) -> NewTeam:
+        """Let a team in: one that the organiser names, or one that may register."""
+        if invitation is None and caller.role >= Role.ORGANISER:
+            return self.add(caller, name)
+        return self.register(name, invitation)
+
+    def add(self, caller: Caller, name: str) -> NewTeam:
+        """Make a team, by the organiser."""
+        allow(caller, "teams")
+        return self._add(name, None)
+
+    def _add(self, name: str, invitation: str | None) -> NewTeam:
+        name, salt = check_name(name), self._board.book.world.salt
+        token, team = new_token("team", salt), salt()[-8:].hex()
+
+        def work(turn: Turn) -> NewTeam:
+            view, now = cast("SqlWriting", turn.view), turn.now
+            row = read_board(view)
+            if row.status in ENDED:
+                raise NotOpen(f"The board is {row.status}; it takes no more teams.")
+            hashed = None
+            if invitation is not None:
+                hashed = token_hash(invitation)
+                rows = view.run(_INVITATION, (hashed, view.number))
+                if not rows or rows[0][1] is not None or (rows[0][0] or now + 1) <= now:
+                    raise NotAllowed(_STALE)
+            if row.teams >= self._board.rules_of(row).teams:
+                raise Taken(f"All {row.teams} places on this board are taken.")
+            number = _insert(view, team, name, "team", now)
+            view.change(_COUNT, (view.number,))
+            add_credential(view, token, "team", now, team=number)
+            if hashed is not None:
+                view.change(_SPEND, (now, number, hashed))
+            return NewTeam(team, name, token)
+
+        return self._board.queue.do(work)
+
+    def invite(self, caller: Caller, *, days: float = 7) -> str:
+        """Return an invitation for one team, good for so many days."""
+        allow(caller, "teams")
+        if not 0 < days <= 366:
+            raise InvalidSetting("An invitation is good for more than 0 and at most 366 days.")
+        token = new_token("invitation", self._board.book.world.salt)
+
+        def work(turn: Turn) -> str:
+            view = cast("SqlWriting", turn.view)
+            expires = turn.now + int(days * 86400)
+            add_credential(view, token, "invitation", turn.now, expires=expires)
+            return token
+
+        return self._board.queue.do(work)
+
+    def rotate(self, caller: Caller, team: str | None = None) -> NewTeam:
+        """Give a team another token, and end the old one with every session that came by it."""
+        token = new_token("team", self._board.book.world.salt)
+
+        def work(turn: Turn) -> NewTeam:
+            view = cast("SqlWriting", turn.view)
+            found = self._whose(view, caller, team)
+            if found.kind != "team":
+                raise NotFound("There is no such team.")
+            end_credentials(view, turn.now, found.number)
+            add_credential(view, token, "team", turn.now, team=found.number)
+            return NewTeam(found.id, found.name, token)
+
+        return self._board.queue.do(work)
+
+    def revoke(self, caller: Caller, team: str) -> None:
+        """End a team's token; it may get another one."""
+        allow(caller, "tokens")
+
+        def work(turn: Turn) -> None:
+            view = cast("SqlWriting", turn.view)
+            end_credentials(view, turn.now, find_team(view, team).number)
+
+        self._board.queue.do(work)
+
+    def tokens(self, caller: Caller) -> list[dict[str, Any]]:
+        """Return what tokens of this board's are good, without telling them.
+
+        An ``id`` is the beginning of a token's hash.
+        """
+        allow(caller, "tokens")
+        with self._board.reading() as view:
+            rows = view.run(_GOOD, (view.number, time_of(view, self._board.book.world)))
+        return [
+            {
+                "id": bytes(hashed)[:8].hex(),
+                "role": role,
+                "team": team,
+                "made": moment(made),
+                "expires": None if expires is None else moment(expires),
+            }
+            for hashed, role, team, made, expires in rows
+        ]
+
+    def end_token(self, caller: Caller, token: str) -> None:
+        """End one token of this board's by its id, whosever it is: an invitation's, too."""
+        allow(caller, "tokens")
+
+        def work(turn: Turn) -> None:
+            view = cast("SqlWriting", turn.view)
+            good = view.run(_GOOD, (view.number, turn.now))
+            found = [bytes(row[0]) for row in good if bytes(row[0])[:8].hex() == token]
+            if not found:
+                raise NotFound("There is no such token.")
+            for hashed in found:
+                view.change(_END_ONE, (turn.now, view.number, hashed))
+
+        self._board.queue.do(work)
+
+    def trust(self, caller: Caller, role: Role) -> str:
+        """Return a token for another organiser or evaluator of this board."""
+        allow(caller, "tokens")
+        if role not in {Role.EVALUATOR, Role.ORGANISER}:
+            raise InvalidSetting("Only evaluators and organisers get a token without a team.")
+        token = new_token(role.name.lower(), self._board.book.world.salt)
+
+        def work(turn: Turn) -> str:
+            add_credential(cast("SqlWriting", turn.view), token, role.name.lower(), turn.now)
+            return token
+
+        return self._board.queue.do(work)
+
+    def disqualify(self, caller: Caller, team: str, *, reinstate: bool = False) -> None:
+        """Take a team off what is shown, or put it back. No ladder, meter or state changes."""
+        allow(caller, "teams")
+
+        def work(turn: Turn) -> None:
+            view = cast("SqlWriting", turn.view)
+            if read_board(view).status == "moved":
+                raise NotOpen("The board has moved; nothing about it can change here.")
+            found = find_team(view, team)
+            if bool(found.disqualified) == (not reinstate):
+                return
+            turn.note("reinstated" if reinstate else "disqualified", {"asker": found.id})
+            view.change(_SHOW, (int(not reinstate), view.number, found.number))
+
+        self._board.queue.do(work)
+
+    def add_baseline(self, name: str) -> Caller:
+        """Make the seat of a baseline, which has no token."""
+        team = self._board.book.world.salt()[-8:].hex()
+
+        def work(turn: Turn) -> Caller:
+            view = cast("SqlWriting", turn.view)
+            return Caller(Role.TEAM, _insert(view, team, check_name(name), "baseline", turn.now))
+
+        return self._board.queue.do(work)
+
+    @staticmethod
+    def _whose(view: SqlReading, caller: Caller, team: str | None) -> TeamRow:
+        if team is not None:
+            found = find_team(view, team) if caller.role >= Role.ORGANISER else None
+            if caller.team is not None:
+                own = read_team(view, caller.team)
+                found = own if own.id == team else None
+            if found is None:
+                allow(caller, "tokens")
+                raise NotAllowed("A team may change its own token only.")
+            return found
+        allow(caller, "rotate own token")
+        return read_team(view, caller.team or 0)
+
+
+def _insert(view: SqlWriting, team: str, name: str, kind: str, now: int) -> int:
+    if view.run(_SAME, (view.number, fold(name))):
+        raise Taken("Another team has this name, or one that looks like it; choose another.")
+    number = int(view.run(_NEXT, (view.number,))[0][0])
+    view.change(_ADD, (view.number, number, team, name, fold(name), kind, now))
+    return number
+
+
+def add_credential(view: SqlWriting, token: str, role: str, now: int, **more: Any) -> None:
+    """Keep the hash of a token."""
+    values = (token_hash(token), view.number, role, more.get("team"), now, more.get("expires"))
+    view.change(_CREDENTIAL, values)
+
+
+def end_credentials(view: SqlWriting, now: int, team: int) -> None:
+    """End all tokens of a team."""
+    view.change(_END, (now, view.number, team))

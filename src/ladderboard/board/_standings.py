@@ -1,0 +1,133 @@
+"""Standings: teams by what was released to them, a page at a time."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ladderboard.errors import InvalidSetting
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ladderboard.ledger import SqlReading
+
+__all__ = ["Page", "Standing", "read_standings"]
+
+MOST = 1000  # rows of a page
+_TAG = 12
+
+# By release, then by time; who has none comes last, in the order in which teams came. What comes
+# after a page is found by its last row, so a page costs the same wherever it stands.
+_RANKED = (
+    "SELECT number, id, name, kind, {0}released, {0}since, {0}used, {0}last FROM main.team "
+    "WHERE book = ? AND disqualified = 0 AND {0}released IS NOT NULL AND {0}released >= ? "
+    "AND ({0}released > ? OR {0}since > ? OR ({0}since = ? AND number > ?)) "
+    "ORDER BY {0}released, {0}since, number LIMIT ?"
+)
+_UNRANKED = (
+    "SELECT number, id, name, kind, {0}released, {0}since, {0}used, {0}last FROM main.team "
+    "WHERE book = ? AND disqualified = 0 AND {0}released IS NULL AND {0}used IS NOT NULL "
+    "AND number > ? ORDER BY number LIMIT ?"
+)
+
+
+class Standing(NamedTuple):
+    """A row: ``rank`` is None for who has no record and for baselines."""
+
+    rank: int | None
+    number: int
+    id: str
+    name: str
+    kind: str
+    released: float | None
+    since: int | None
+    used: int
+    last: int | None
+
+
+class Page(NamedTuple):
+    """Some rows, and what to ask the next page with; None after the last."""
+
+    rows: list[Standing]
+    next: str | None
+
+
+class _Place(NamedTuple):
+    """Where a page ended: teams counted, the last one's rank and value, and the row itself."""
+
+    counted: int
+    rank: int
+    released: float | None
+    since: int
+    number: int
+
+
+_START = _Place(0, 0, -1.0, -1, -1)
+
+
+def read_standings(
+    view: SqlReading,
+    *,
+    seen: bool,
+    limit: int = 100,
+    cursor: str | None = None,
+    sign: Callable[[str], bytes],
+) -> Page:
+    """Return a page of the standings: those of now, or those that were ``seen`` at the freeze.
+
+    Equal releases have equal ranks. Whoever is disqualified is not there. A cursor tells the ranks
+    so far, so it is signed: a link cannot make somebody the first.
+    """
+    if not 1 <= limit <= MOST:
+        raise InvalidSetting(f"limit must be between 1 and {MOST}.")
+    place = _START if cursor is None else _read(cursor, sign)
+    prefix = "seen_" if seen else ""
+    rows: list[Standing] = []
+    if place.released is not None:
+        value = place.released
+        found = view.run(
+            _RANKED.format(prefix),
+            (view.number, value, value, place.since, place.since, place.number, limit + 1),
+        )
+        for row in found[:limit]:
+            place = _follow(place, row)
+            rows.append(Standing(place.rank if row[3] == "team" else None, *row))
+        if len(found) > limit:
+            return Page(rows, _write(place, sign))
+        place = place._replace(released=None, since=-1, number=-1)
+    wanted = limit - len(rows)
+    found = view.run(_UNRANKED.format(prefix), (view.number, place.number, wanted + 1))
+    for row in found[:wanted]:
+        place = place._replace(number=row[0])
+        rows.append(Standing(None, *row))
+    return Page(rows, _write(place, sign) if len(found) > wanted else None)
+
+
+def _follow(place: _Place, row: tuple[Any, ...]) -> _Place:
+    """Return where a row leaves off; a baseline takes no rank from anybody."""
+    number, kind, released, since = row[0], row[3], row[4], row[5]
+    counted = place.counted + (kind == "team")
+    tie = released == place.released and place.rank > 0
+    rank = place.rank if tie or kind != "team" else counted
+    return _Place(counted, rank, released, since, number)
+
+
+def _write(place: _Place, sign: Callable[[str], bytes]) -> str:
+    told = json.dumps(place)
+    return base64.urlsafe_b64encode(sign(told)[:_TAG] + told.encode()).decode().rstrip("=")
+
+
+def _read(cursor: str, sign: Callable[[str], bytes]) -> _Place:
+    try:
+        padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
+        read = base64.b64decode(padded, b"-_", validate=True)
+        told = read[_TAG:].decode("ascii")
+        if not hmac.compare_digest(sign(told)[:_TAG], read[:_TAG]):
+            raise ValueError
+        return _Place(*json.loads(told))
+    except (binascii.Error, TypeError, ValueError):
+        raise InvalidSetting("This is no cursor of ours; begin without one.") from None

@@ -1,0 +1,168 @@
+"""The board's own tables, beside the ledger's in one database, and their rows."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ladderboard.errors import NotFound
+from ladderboard.ledger import Part
+
+if TYPE_CHECKING:
+    from ladderboard.ledger import SqlReading, World
+
+__all__ = [
+    "ENDED",
+    "PART",
+    "SERVER",
+    "BoardRow",
+    "TeamRow",
+    "find_team",
+    "is_plain",
+    "read_board",
+    "read_team",
+    "time_of",
+    "written",
+]
+
+ENDED = {"closing", "closed", "moved"}
+"""What a board is that takes no more questions."""
+
+SERVER = "server"
+"""The name of a book without entries, for what belongs to all boards."""
+
+# A step is never changed once it was released; the next format is another tuple.
+# seen_*: what others see while the board is frozen.
+_FIRST = (
+    """CREATE TABLE main.board (
+        book {whole} PRIMARY KEY, slug TEXT NOT NULL UNIQUE, rules TEXT NOT NULL,
+        status TEXT NOT NULL, visibility TEXT NOT NULL, horizon {whole} NOT NULL,
+        seen_epoch {whole} NOT NULL, epoch {whole} NOT NULL, amended {whole} NOT NULL,
+        teams {whole} NOT NULL, pooled {whole} NOT NULL, replayed {whole} NOT NULL,
+        stored {whole} NOT NULL, best {real}, final TEXT, made {whole} NOT NULL)""",
+    """CREATE TABLE main.team (
+        book {whole} NOT NULL, number {whole} NOT NULL, id TEXT NOT NULL, name TEXT NOT NULL,
+        folded TEXT NOT NULL, kind TEXT NOT NULL, disqualified {whole} NOT NULL,
+        made {whole} NOT NULL, used {whole} NOT NULL, last {whole}, released {real}, since {whole},
+        seen_used {whole}, seen_last {whole}, seen_released {real}, seen_since {whole},
+        PRIMARY KEY (book, number), UNIQUE (book, folded), UNIQUE (book, id))""",
+    """CREATE INDEX {prefix}team_standing
+        ON {on}team (book, disqualified, released, since, number)""",
+    """CREATE INDEX {prefix}team_seen
+        ON {on}team (book, disqualified, seen_released, seen_since, number)""",
+    """CREATE TABLE main.credential (
+        hash {blob} PRIMARY KEY, book {whole} NOT NULL, role TEXT NOT NULL, team {whole},
+        made {whole} NOT NULL, expires {whole}, ended {whole})""",
+    "CREATE INDEX {prefix}credential_team ON {on}credential (book, team)",
+    """CREATE TABLE main.submission (
+        book {whole} NOT NULL, team {whole} NOT NULL, number {whole} NOT NULL, id TEXT NOT NULL,
+        entry {whole} NOT NULL, time {whole} NOT NULL, message TEXT NOT NULL, format TEXT,
+        size {whole} NOT NULL, place TEXT NOT NULL, chosen {whole} NOT NULL,
+        epoch {whole} NOT NULL, value {real}, score {real}, improved {whole} NOT NULL,
+        question {whole} NOT NULL, PRIMARY KEY (book, team, number), UNIQUE (id),
+        UNIQUE (book, entry))""",
+    """CREATE TABLE main.record (
+        book {whole} NOT NULL, entry {whole} NOT NULL, epoch {whole} NOT NULL,
+        time {whole} NOT NULL, team {whole} NOT NULL, value {real} NOT NULL,
+        PRIMARY KEY (book, entry)){tail}""",
+    "CREATE TABLE main.upload (id TEXT PRIMARY KEY, body {blob} NOT NULL)",
+)
+PART = Part("board", (_FIRST,))
+
+_BOARD = (
+    "SELECT slug, rules, status, visibility, horizon, seen_epoch, epoch, amended, teams, pooled, "
+    "replayed, stored, best, final, made FROM main.board WHERE book = ?"
+)
+_TEAM_COLUMNS = (
+    "number, id, name, kind, disqualified, made, used, last, released, since, "
+    "seen_used, seen_last, seen_released, seen_since"
+)
+_TEAM = f"SELECT {_TEAM_COLUMNS} FROM main.team WHERE book = ? AND number = ?"  # noqa: S608
+_TEAM_BY_ID = f"SELECT {_TEAM_COLUMNS} FROM main.team WHERE book = ? AND id = ?"  # noqa: S608
+
+
+class BoardRow(NamedTuple):
+    """A board as it stands.
+
+    ``status`` is open, paused, restored (paused until a charge is named), closing, closed or moved.
+    ``rules`` are those of now; ``amended`` counts how often they changed. ``horizon`` is how many
+    entries others may see while the board is frozen, ``seen_epoch`` the epoch then. ``pooled``
+    counts questions beyond the teams' own shares, ``replayed`` those that were asked again after
+    labels were corrected, ``stored`` the bytes of all submissions; ``best`` is the best release of
+    all.
+    """
+
+    slug: str
+    rules: str
+    status: str
+    visibility: str
+    horizon: int
+    seen_epoch: int
+    epoch: int
+    amended: int
+    teams: int
+    pooled: int
+    replayed: int
+    stored: int
+    best: float | None
+    final: str | None
+    made: int
+
+
+class TeamRow(NamedTuple):
+    """A team as it stands; ``kind`` is team or baseline, ``since`` when its release came."""
+
+    number: int
+    id: str
+    name: str
+    kind: str
+    disqualified: int
+    made: int
+    used: int
+    last: int | None
+    released: float | None
+    since: int | None
+    seen_used: int | None
+    seen_last: int | None
+    seen_released: float | None
+    seen_since: int | None
+
+
+def read_board(view: SqlReading) -> BoardRow:
+    """Return the row of the view's board."""
+    rows = view.run(_BOARD, (view.number,))
+    if not rows:
+        raise NotFound("There is no such board.")
+    return BoardRow(*rows[0])
+
+
+def read_team(view: SqlReading, number: int) -> TeamRow:
+    """Return a team of the view's board by its number."""
+    rows = view.run(_TEAM, (view.number, number))
+    if not rows:
+        raise NotFound("There is no such team.")
+    return TeamRow(*rows[0])
+
+
+def find_team(view: SqlReading, team: str) -> TeamRow:
+    """Return a team of the view's board by its id."""
+    rows = view.run(_TEAM_BY_ID, (view.number, team))
+    if not rows:
+        raise NotFound("There is no such team.")
+    return TeamRow(*rows[0])
+
+
+def time_of(view: SqlReading, world: World) -> int:
+    """Return the time: the database's where it has one, and never before the last entry."""
+    shared = view.now() if world.real else None
+    return max(world.clock() if shared is None else shared, view.at().time)
+
+
+def is_plain(text: str) -> bool:
+    """Tell whether text can be looked for in a database at all."""
+    return isinstance(text, str) and "\0" not in text and text.isascii()
+
+
+def written(value: Any) -> str:
+    """Return JSON as the database keeps it."""
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":"), sort_keys=True)

@@ -1,0 +1,351 @@
+"""A view: what somebody may see of a board. Everything that is read goes through here."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from ladderboard.board._access import allow
+from ladderboard.board._finals import rank_finals
+from ladderboard.board._limits import left, shares, veiled
+from ladderboard.board._people import Role
+from ladderboard.board._standings import read_standings
+from ladderboard.board._tables import find_team, is_plain, read_board, read_team, time_of
+from ladderboard.board._words import displayed, moment
+from ladderboard.errors import InvalidSetting, NotAllowed, NotFound
+
+if TYPE_CHECKING:
+    from ladderboard.board._board import Board
+    from ladderboard.board._people import Caller
+    from ladderboard.board._standings import Standing
+    from ladderboard.board._tables import BoardRow, TeamRow
+    from ladderboard.ledger import At, SqlReading
+
+__all__ = ["View"]
+
+_HIDDEN = "The organiser keeps the standings of this board hidden."
+_RECORDS = (
+    "SELECT main.record.entry, main.record.time, main.record.value, main.team.id, main.team.name "
+    "FROM main.record JOIN main.team ON main.team.book = main.record.book "
+    "AND main.team.number = main.record.team "
+    "WHERE main.record.book = ? AND main.record.epoch = ? AND main.record.entry < ? "
+    "AND main.team.disqualified = 0 ORDER BY main.record.entry"
+)
+_COLUMNS = "number, id, entry, time, message, size, chosen, epoch, value, score, improved, question"
+_OWN = (
+    f"SELECT {_COLUMNS} FROM main.submission WHERE book = ? AND team = ? AND number < ? "  # noqa: S608
+    "ORDER BY number DESC LIMIT ?"
+)
+_ONE = f"SELECT {_COLUMNS}, team FROM main.submission WHERE book = ? AND id = ?"  # noqa: S608
+_TEAMS = (
+    "SELECT number, id, name, kind, disqualified, made, used, last, released FROM main.team "
+    "WHERE book = ? AND number > ? ORDER BY number LIMIT ?"
+)
+_SELECTED = (
+    "SELECT id FROM main.submission WHERE book = ? AND team = ? AND chosen <> 0 ORDER BY number"
+)
+_GONE = "SELECT id FROM main.team WHERE book = ? AND disqualified <> 0"
+_MOST = 1000
+_LAST = 2**62
+
+
+class View:
+    """A board through somebody's eyes.
+
+    While a board is hidden or frozen, others than its organiser and evaluators see its ledger, its
+    counts and its standings up to a horizon only: for a hidden board the first entry, for a frozen
+    one what there was at the freeze. A team always sees its own submissions.
+    """
+
+    def __init__(self, board: Board, caller: Caller) -> None:
+        self._board, self._caller = board, caller
+        self._all = caller.role >= Role.EVALUATOR
+
+    def _horizon(self, view: SqlReading, row: BoardRow) -> At:
+        """Return where the board stands, as far as it may be seen."""
+        if self._all or row.visibility in {"public", "anonymous"}:
+            return view.at()
+        return view.at_entry(row.horizon if row.visibility == "frozen" else 1)
+
+    def _is_hidden(self, row: BoardRow) -> bool:
+        return row.visibility == "hidden" and not self._all
+
+    def _is_frozen(self, row: BoardRow) -> bool:
+        return row.visibility == "frozen" and not self._all
+
+    def summary(self) -> dict[str, Any]:
+        """Return what the board is, what it promises, and how far it has come."""
+        board = self._board
+        with board.reading() as view:
+            row = read_board(view)
+            at, now = self._horizon(view, row), time_of(view, self._board.book.world)
+            best = self._best(view, row, at)
+        rules, opening = board.rules_of(row), board.book.opening
+        meter = board.meter(row, at)
+        hidden = self._is_hidden(row)
+        phase = rules.phase_at(now)
+        described = rules.describe()
+        for secret in ("slug", "files"):
+            described.pop(secret)
+        return {
+            "slug": board.slug,
+            **described,
+            "status": row.status,
+            "visibility": row.visibility,
+            "n": opening["n"],
+            "rows": opening["rules"]["rows"],
+            "kind": opening["rules"]["kind"],
+            "mechanism": opening["mechanism"],
+            "share": rules.share,
+            "phase": None if phase is None else phase.name,
+            "deadline": None if rules.deadline is None else moment(rules.deadline),
+            "files": {"bytes": rules.files.bytes, "rows": rules.files.rows},
+            "used": None if hidden else meter.used,
+            "changes": None if hidden else at.changes,
+            "registered": None if hidden or self._is_frozen(row) else row.teams,
+            "epoch": self._epoch(row),
+            "best": {"released": best, "display": displayed(rules.display, best)},
+            "bound": None if hidden else meter.certificate(best).describe(),
+            "book": board.book.name,
+            "commitment": opening["commitment"],
+            "head": {"entries": at.entries, "hash": at.head.hex()},
+        }
+
+    def _best(self, view: SqlReading, row: BoardRow, at: At) -> float | None:
+        if self._is_hidden(row):
+            return None
+        rows = view.run(_RECORDS, (view.number, self._epoch(row), at.entries))
+        return rows[-1][2] if rows else None
+
+    def _epoch(self, row: BoardRow) -> int:
+        return row.seen_epoch if self._is_frozen(row) else row.epoch
+
+    def _is_veiled(self, row: BoardRow) -> bool:
+        """Tell whether what others do must not show."""
+        return self._is_hidden(row) or self._is_frozen(row)
+
+    def leaderboard(self, *, limit: int = 100, cursor: str | None = None) -> dict[str, Any]:
+        """Return a page of the standings."""
+        board = self._board
+        with board.reading() as view:
+            row = read_board(view)
+            if self._is_hidden(row):
+                raise NotAllowed(_HIDDEN)
+            frozen = self._is_frozen(row)
+            at = self._horizon(view, row)
+            page = read_standings(
+                view,
+                seen=frozen,
+                limit=limit,
+                cursor=cursor,
+                sign=lambda told: board.book.signed("cursor", frozen, told),
+            )
+            own = self._own(view)
+        return {
+            "board": board.slug,
+            "as_of": moment(at.time),
+            "frozen": frozen,
+            "rows": [self._standing(row, each, own) for each in page.rows],
+            "declared": self._declared(row) if cursor is None else [],
+            "next": page.next,
+        }
+
+    def _standing(self, row: BoardRow, each: Standing, own: str | None) -> dict[str, Any]:
+        display = self._board.rules_of(row).display
+        return {
+            "rank": each.rank,
+            "team": {"id": each.id, "name": self._name(row, each[2:5], own)},
+            "baseline": each.kind == "baseline",
+            "you": each.number == self._caller.team,
+            "released": each.released,
+            "display": displayed(display, each.released),
+            "since": None if each.since is None else moment(each.since),
+            "submissions": each.used,
+            "last": None if each.last is None else moment(each.last),
+        }
+
+    def _name(self, row: BoardRow, team: tuple[str, str, str], own: str | None) -> str | None:
+        """Return a team's name, or none where teams go without; baselines are nobody's secret."""
+        team_id, name, kind = team
+        told = row.visibility != "anonymous" or self._all or kind == "baseline" or team_id == own
+        return name if told else None
+
+    def _own(self, view: SqlReading) -> str | None:
+        """Return the id of the caller's own team."""
+        team = self._caller.team
+        return None if team is None else read_team(view, team).id
+
+    def _declared(self, row: BoardRow) -> list[dict[str, Any]]:
+        """Return the baselines that are numbers from elsewhere."""
+        rules = self._board.rules_of(row)
+        return [
+            {
+                "name": each.name,
+                "value": each.value,
+                "display": displayed(rules.display, each.value),
+                "source": each.source,
+            }
+            for each in rules.baselines
+            if each.file is None
+        ]
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return every time that the best of the whole board went down."""
+        with self._board.reading() as view:
+            row = read_board(view)
+            if self._is_hidden(row):
+                raise NotAllowed(_HIDDEN)
+            at = self._horizon(view, row)
+            rows = view.run(_RECORDS, (view.number, self._epoch(row), at.entries))
+            own = self._own(view)
+        display = self._board.rules_of(row).display
+        return [
+            {
+                "entry": entry,
+                "time": moment(time),
+                "released": value,
+                "display": displayed(display, value),
+                "team": {"id": team, "name": self._name(row, (team, name, "team"), own)},
+            }
+            for entry, time, value, team, name in rows
+        ]
+
+    def ledger(self, *, first: int = 0, limit: int = 100) -> list[bytes]:
+        """Return entries as they were hashed."""
+        if first < 0 or not 1 <= limit <= _MOST:
+            raise InvalidSetting(f"first must be 0 or more, and limit between 1 and {_MOST}.")
+        with self._board.reading() as view:
+            at = self._horizon(view, read_board(view))
+            return list(view.entries(first, min(first + limit, at.entries)))
+
+    def head(self) -> tuple[int, str]:
+        """Return how many entries may be seen, and the hash of the last of them."""
+        with self._board.reading() as view:
+            at = self._horizon(view, read_board(view))
+        return at.entries, at.head.hex()
+
+    def team(self, team: str | None = None) -> dict[str, Any]:
+        """Return a team's own affairs: its limits, its release, and what it selected."""
+        board = self._board
+        with board.reading() as view:
+            row = read_board(view)
+            found = self._team(view, team)
+            rules, now = board.rules_of(row), time_of(view, self._board.book.world)
+            rest = left(view, rules, row, found, at=view.at(), now=now)
+            if self._is_veiled(row):
+                rest = veiled(rest, found, shares(rules, row, view.at()).share)
+        return {
+            "id": found.id,
+            "name": found.name,
+            "disqualified": bool(found.disqualified),
+            "released": found.released,
+            "display": displayed(rules.display, found.released),
+            "submissions": found.used,
+            "remaining": rest.tightest.remaining,
+            "limit": rest.tightest.name,
+            "limits": [each.describe() for each in rest.limits],
+            "next_submission_at": None if rest.next is None else moment(rest.next),
+        }
+
+    def _team(self, view: SqlReading, team: str | None) -> TeamRow:
+        """Return one's own team, or for an evaluator or organiser any."""
+        if team is not None and self._all:
+            return find_team(view, team)
+        allow(self._caller, "own")
+        own = read_team(view, self._caller.team or 0)
+        if team is not None and team != own.id:
+            raise NotFound("There is no such team.")
+        return own
+
+    def teams(self, *, limit: int = 100, after: int = 0) -> list[dict[str, Any]]:
+        """Return all teams, with those that are not shown."""
+        allow(self._caller, "see everything")
+        if after < 0 or not 1 <= limit <= _MOST:
+            raise InvalidSetting(f"after must be 0 or more, and limit between 1 and {_MOST}.")
+        with self._board.reading() as view:
+            rows = view.run(_TEAMS, (view.number, after, limit))
+        return [
+            {
+                "number": number,
+                "id": team,
+                "name": name,
+                "kind": kind,
+                "disqualified": bool(disqualified),
+                "made": moment(made),
+                "submissions": used,
+                "last": None if last is None else moment(last),
+                "released": released,
+            }
+            for number, team, name, kind, disqualified, made, used, last, released in rows
+        ]
+
+    def submissions(
+        self, team: str | None = None, *, limit: int = 100, before: int | None = None
+    ) -> list[dict[str, Any]]:
+        """Return a team's submissions, newest first."""
+        if not 1 <= limit <= _MOST or (before is not None and not 0 <= before < _LAST):
+            raise InvalidSetting(f"limit must be between 1 and {_MOST}, and before 0 or more.")
+        with self._board.reading() as view:
+            row, found = read_board(view), self._team(view, team)
+            last = _LAST if before is None else before
+            rows = view.run(_OWN, (view.number, found.number, last, limit))
+        return [self._submission(row, each) for each in rows]
+
+    def submission(self, submission: str) -> dict[str, Any]:
+        """Return one submission: one's own, or for an evaluator or organiser any."""
+        if not self._all:
+            allow(self._caller, "own")
+        with self._board.reading() as view:
+            row = read_board(view)
+            found = view.run(_ONE, (view.number, submission)) if is_plain(submission) else []
+        if not found or not (self._all or found[0][-1] == self._caller.team):
+            raise NotFound("There is no such submission.")
+        return self._submission(row, found[0][:-1])
+
+    def _submission(self, row: BoardRow, each: tuple[Any, ...]) -> dict[str, Any]:
+        number, own, entry, time, message, size, chosen, epoch, value, score, improved, asked = each
+        rules = self._board.rules_of(row)
+        display = rules.display
+        if self._is_veiled(row):  # entries are numbered over all teams, and so may questions be
+            entry = None
+            if rules.ladder == "board":
+                asked, value = number, value if improved else None
+        return {
+            "id": own,
+            "number": number,
+            "entry": entry,
+            "time": moment(time),
+            "message": message,
+            "size": size,
+            "selected": bool(chosen),
+            "epoch": epoch,
+            "released": value,
+            "score": score,
+            "improved": bool(improved),
+            "question": asked,
+            "display": displayed(display, value),
+        }
+
+    def selections(self) -> list[str]:
+        """Return the ids of what one's own team selected; none where the default holds."""
+        with self._board.reading() as view:
+            found = self._team(view, None)
+            return [row[0] for row in view.run(_SELECTED, (view.number, found.number))]
+
+    def finals(self) -> dict[str, Any]:
+        """Return the final ranking, after the close."""
+        row = self._board.row()
+        if row.final is None or row.status != "closed":
+            raise NotFound("The final ranking comes when the board is closed.")
+        if self._is_hidden(row):
+            raise NotAllowed(_HIDDEN)
+        final: dict[str, Any] = json.loads(row.final)
+        with self._board.reading() as view:
+            gone = {found[0] for found in view.run(_GONE, (view.number,))}
+            own = self._own(view)
+        final["rows"] = [each for each in final["rows"] if each["team"]["id"] not in gone]
+        rank_finals(final["rows"])
+        for each in final["rows"]:
+            team, kind = each["team"], "baseline" if each["baseline"] else "team"
+            team["name"] = self._name(row, (team["id"], team["name"], kind), own)
+        return final

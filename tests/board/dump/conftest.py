@@ -1,0 +1,195 @@
+"""Boards with a history, in files and on a server, and stores for what is submitted."""
+
+import itertools
+import secrets
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from ladderboard.board import (
+    Boards,
+    Caller,
+    DatabaseStore,
+    FolderStore,
+    MixedStore,
+    Role,
+    Sent,
+    dump_board,
+    read_rules,
+)
+from ladderboard.files import read_holdout
+from ladderboard.ledger import PostgresStorage, SecretKey, SqliteStorage, World
+
+N = 200
+ORGANISER = Caller(Role.ORGANISER)
+_GONE = "UPDATE main.submission SET place = '' WHERE book = ? AND number = 4 AND team = 1"
+RULES = """
+slug: {slug}
+loss: accuracy
+questions: 400
+teams: 3
+registration: organiser
+mechanism: {{name: shaky_ladder, step: 0.02, compare_noise: 0.01, release_noise: 0.005}}
+"""
+
+
+def table(flip=0):
+    labels = [(each + (each < flip)) % 2 for each in range(N)]
+    return read_holdout({"id": list(range(N)), "label": labels})
+
+
+def predictions(at):
+    """Return predictions that are better the later they come, and one file that is large."""
+    rng = np.random.default_rng(at)
+    wrong = rng.random(N) < 0.5 / (1 + at / 8)
+    lines = [f"{each},{(each + wrong[each]) % 2}" for each in range(N)]
+    pad = " " * 12_000 if at == 3 else ""  # more than two parts of a dump
+    return "".join(f"{line}{pad}\n" for line in ["id,prediction", *lines]).encode()
+
+
+class History:
+    """A board in use."""
+
+    def __init__(self, board):
+        self.board, self.book = board, board.book
+
+    def submit(self, at):
+        """Submit for one of three teams."""
+        body = predictions(at)
+        sent = Sent(
+            self.board.judge().read(body),
+            body,
+            len(body),
+            self.book.world.clock(),
+            message=f"note {at} \u00e9",
+            retry=f"key {at}",
+        )
+        return self.board.submit(Caller(Role.TEAM, 1 + at % 3), sent)
+
+    def rows(self, table):
+        """Return all rows of a table."""
+        with self.board.reading() as view:
+            return view.run(
+                f"SELECT {', '.join(table.columns)} FROM main.{table.name} WHERE book = ? "
+                f"ORDER BY {', '.join(table.key)}",
+                (view.number,),
+            )
+
+    def bodies(self):
+        """Return what was submitted."""
+        with self.board.reading() as view:
+            places = view.run(
+                "SELECT id, place FROM main.submission WHERE book = ?", (view.number,)
+            )
+        return {own: self._body(place) for own, place in places if place}
+
+    def _body(self, place):
+        with self.board.store.get(place) as file:
+            return file.read()
+
+    @property
+    def status(self):
+        return self.board.row().status
+
+    def set_status(self, status):
+        """Put the board into a state."""
+        with self.book.storage.writing(self.book.name) as view:
+            view.change("UPDATE main.board SET status = ? WHERE book = ?", (status, view.number))
+
+
+def open_board(boards, slug="digits"):
+    """Return a board that is there."""
+    return History(boards.open(slug))
+
+
+def make_board(boards, slug="digits", *, status="open"):
+    """Make a board with three teams, history in two epochs, and all kinds of tokens."""
+    folder = SimpleNamespace(rules=read_rules(RULES.format(slug=slug)), table=table(), baselines={})
+    made = History(boards.create(folder))
+    seats = made.board.seats
+    made.tokens = {
+        "organiser": seats.trust(ORGANISER, Role.ORGANISER),
+        "invitation": seats.invite(ORGANISER),
+        "server": boards.new_token(),
+        **{name: seats.add(ORGANISER, name).token for name in ("R\u00e9d", "Blue", "Green")},
+    }
+    for at in range(7):
+        made.submit(at)
+    made.board.amending.correct(ORGANISER, table(flip=5))
+    for at in range(7, 12):
+        made.submit(at)
+    with made.book.storage.writing(made.book.name) as view:  # one whose file is gone
+        view.change(
+            "UPDATE main.submission SET place = '' WHERE book = ? AND number = 4 AND team = 1",
+            (view.number,),
+        )
+    if status != "open":
+        made.set_status(status)
+    return made
+
+
+WAYS = {
+    "file to server": ("file", True, "server", False),
+    "server to file": ("server", False, "file", True),
+    "server to server": ("server", True, "server", True),
+}
+
+
+def _boards(storage, store, key_file=None):
+    ticks = itertools.count(1_800_000_000)
+    return Boards(storage, store, key_file=key_file, world=World(clock=lambda: next(ticks)))
+
+
+@pytest.fixture
+def place(request, tmp_path):
+    """Give a function that makes a place for boards: a file, or a schema of a server."""
+    made = []
+
+    def make(kind="file", key=False):
+        name = f"place-{len(made)}"
+        if kind == "file":
+            storage = SqliteStorage(tmp_path / f"{name}.db", create=True)
+            store = MixedStore(storage, tmp_path / f"{name}-files")
+        else:
+            url = request.getfixturevalue("postgres").url()
+            storage = PostgresStorage(url, create=True, schema=f"s_{secrets.token_hex(6)}")
+            store = DatabaseStore(storage)
+        made.append(_boards(storage, store, tmp_path / f"{name}.key" if key else None))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+@pytest.fixture(scope="session")
+def a_dump(tmp_path_factory):
+    """Give the path of a dump of a board that was moved, and the key that opens it."""
+    folder, key = tmp_path_factory.mktemp("dump"), SecretKey.make()
+    boards = _boards(
+        SqliteStorage(folder / "boards.db", create=True), FolderStore(folder / "files")
+    )
+    make_board(boards)
+    dump_board(boards, "digits", folder / "dump", public_key=key.public, move=True)
+    boards.close()
+    return folder / "dump", key
+
+
+@pytest.fixture(params=WAYS.values(), ids=WAYS)
+def places(request, place):
+    """Give two places to move between."""
+    source, key, target, other = request.param
+    return place(source, key), place(target, other)
+
+
+@pytest.fixture(name="make_board")
+def give_make_board():
+    """Give the function."""
+    return make_board
+
+
+@pytest.fixture(name="open_board")
+def give_open_board():
+    """Give the function."""
+    return open_board

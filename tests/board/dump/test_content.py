@@ -1,0 +1,211 @@
+"""What is in a dump: everything, and nothing that was made up by somebody who has the key."""
+
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from ladderboard.board import dump_board, restore_board
+from ladderboard.board._dump_rows import BOARD, TABLES
+from ladderboard.board._tables import PART
+from ladderboard.errors import LadderboardError
+from ladderboard.ledger import (
+    RecordReader,
+    RecordWriter,
+    SecretKey,
+    read_vault,
+    write_vault,
+)
+
+KEY = SecretKey.make()
+KINDS = ("dump", "entry", "ladder", "mark", "kept", "board", "team", "credential", "submission")
+KINDS += ("record",)
+
+
+@pytest.mark.parametrize("kind", ["file", "server"])
+def test_no_column_and_no_table_is_forgotten(place, kind):
+    with place(kind).storage.reading("server") as view:
+        for table in (BOARD, *TABLES):
+            if kind == "file":
+                found = [row[1] for row in view.run(f"PRAGMA table_info({table.name})")]
+            else:
+                schema = view.run.__self__._prefix.strip('".')
+                found = [
+                    row[0]
+                    for row in view.run(
+                        "SELECT column_name FROM information_schema.columns "
+                        "WHERE table_schema = ? AND table_name = ?",
+                        (schema, table.name),
+                    )
+                ]
+            assert sorted(found) == sorted(["book", *table.columns])
+    statements = " ".join(each for step in PART.steps for each in step)
+    made = set(re.findall(r"CREATE TABLE main\.(\w+)", statements))
+    assert made == {BOARD.name, *(each.name for each in TABLES), "upload"}
+
+
+@pytest.fixture
+def dumped(place, a_dump, tmp_path):
+    """Give a function that restores a dump whose records were changed, and the target."""
+    target, (path, key) = place(), a_dump
+
+    def restore(change=lambda records: records):
+        with read_vault(path, key) as vault:
+            records = list(_all(RecordReader(vault)))
+        with write_vault(tmp_path / "changed", KEY.public) as vault:
+            writer = RecordWriter(vault)
+            for kind, content in change(records):
+                writer.put(kind, content)
+            writer.end()
+        return restore_board(target, tmp_path / "changed", secret_key=KEY)
+
+    restore.target = target
+    return restore
+
+
+def _all(records):
+    for kind in KINDS:
+        for content in records.section(kind):
+            yield kind, content
+    for own in records.section("body"):
+        yield "body", own
+        for part in records.section("part"):
+            yield "part", part
+    records.end()
+
+
+def set_in(kind, **changes):
+    """Return a change to all records of a kind."""
+
+    def change(records):
+        return [
+            (each, {**content, **changes} if each == kind else content) for each, content in records
+        ]
+
+    return change
+
+
+def without(kind, key=None):
+    """Return a change that leaves out the last of a kind, or a key of all."""
+
+    def change(records):
+        if key is None:
+            last = max(at for at, each in enumerate(records) if each[0] == kind)
+            return [each for at, each in enumerate(records) if at != last]
+        return [
+            (each, {k: v for k, v in content.items() if k != key} if each == kind else content)
+            for each, content in records
+        ]
+
+    return change
+
+
+def twice(kind):
+    return lambda records: [each for each in records for _ in range(1 + (each[0] == kind))]
+
+
+def no_last_file(records):
+    last = max(at for at, each in enumerate(records) if each[0] == "body")
+    return records[:last]
+
+
+def labels(records):
+    return [
+        (
+            kind,
+            [content[0], records[-1][1], True]
+            if kind == "kept" and content[0] == "sample"
+            else content,
+        )
+        for kind, content in records
+    ]
+
+
+def corrected(records):
+    """Let the labels of the second epoch be those of the first."""
+    first = next(
+        content[1] for kind, content in records if kind == "kept" and content[0] == "sample"
+    )
+    return [
+        (
+            kind,
+            ["sample 1", first, True] if kind == "kept" and content[0] == "sample 1" else content,
+        )
+        for kind, content in records
+    ]
+
+
+def test_what_was_not_changed_is_restored(dumped):
+    assert dumped() == "digits"
+    assert dumped.target.open("digits").book.check() > 12
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (set_in("dump", format=2), "newer Ladderboard, in format 2 of dumps"),
+        (set_in("dump", tables=99), "newer Ladderboard, in format 99 of boards"),
+        (set_in("dump", status="moved"), "what no board can be"),
+        (set_in("dump", status="paused"), "has moved, and the ledger does not"),
+        (set_in("dump", book="server"), "do not write"),
+        (set_in("dump", book=7), "do not write"),
+        (set_in("dump", more=7), "do not write"),
+        (set_in("dump", entries=3), "does not end where the dump says"),
+        (set_in("dump", head=bytes(32)), "does not end where the dump says"),
+        (set_in("dump", slug="other"), "another board than it says"),
+        (set_in("board", slug="other"), "another board than it says"),
+        (set_in("board", epoch=0), "another epoch"),
+        (set_in("board", rules="{"), "do not write"),
+        (set_in("board", rules="{}"), "."),
+        (set_in("team", used="many"), "a team whose used cannot be kept"),
+        (set_in("team", used=2**63), "a team whose used cannot be kept"),
+        (set_in("team", name="a\0b"), "a team whose name cannot be kept"),
+        (set_in("team", name="\ud800"), "a team whose name cannot be kept"),
+        (set_in("team", name=None), "a team whose name cannot be kept"),
+        (set_in("team", colour="red"), "a team with other columns"),
+        (without("team", "name"), "a team with other columns"),
+        (twice("team"), "A team of this board is here already"),
+        (twice("board"), "do not write"),
+        (without("dump"), "do not write"),
+        (without("body"), "do not write|lacks files"),
+        (no_last_file, "lacks files"),
+        (lambda records: [*records, ("body", "00" * 16)], "belongs to no submission"),
+        (twice("body"), "belongs to no submission"),
+        (lambda records: [*records, ("strange", 1)], "do not write"),
+        (lambda records: [*records[:5], ("entry", 7), *records[5:]], "do not write"),
+        (labels, "labels"),
+        (corrected, "not those that were committed to"),
+    ],
+)
+def test_what_somebody_made_up_is_refused(dumped, change, said):
+    with pytest.raises(LadderboardError, match=said):
+        dumped(change)
+    assert dumped.target.storage.books() == ["server"]
+    assert dumped.target.list() == []
+
+
+@pytest.mark.parametrize("kind", ["file", "server"])
+def test_a_process_that_is_killed_leaves_no_board(place, a_dump, kind, monkeypatch):
+    target, (path, key) = place(kind), a_dump
+    child = os.fork()
+    if child == 0:
+        monkeypatch.setattr(
+            "ladderboard.board._restore.check_book", lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+        )
+        restore_board(target, path, secret_key=key)
+        os._exit(0)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    assert target.storage.books() == ["server"]
+    assert target.list() == []
+    assert restore_board(target, path, secret_key=key) == "digits"
+    assert target.open("digits").book.check() > 12
+
+
+def test_no_secret_is_to_be_seen_from_outside(place, make_board, tmp_path):
+    made = make_board(source := place(key=True))
+    dump_board(source, "digits", tmp_path / "dump", public_key=KEY.public)
+    form = Path(tmp_path / "dump").read_bytes()
+    for secret in (made.book.kept("key"), b"digits", made.book.name.encode(), b"id,prediction"):
+        assert secret not in form

@@ -1,0 +1,348 @@
+"""A board that was moved goes on elsewhere as it would have here; a copy waits."""
+
+import stat
+
+import pytest
+
+from ladderboard.board import Caller, Role, Sent, dump_board, restore_board
+from ladderboard.board._dump_rows import BOARD, TABLES
+from ladderboard.errors import (
+    BrokenDump,
+    InvalidSetting,
+    InvalidState,
+    KeyReused,
+    NotAllowed,
+    NotFound,
+    NotOpen,
+    StorageFailed,
+    Taken,
+    WrongKey,
+)
+from ladderboard.ledger import Head, SecretKey, make_secret_key, write_public_key
+
+KEY = SecretKey.make()
+ORGANISER = Caller(Role.ORGANISER)
+
+
+def dump(boards, to, slug="digits", **more):
+    return dump_board(boards, slug, to, public_key=KEY.public, **more)
+
+
+def restore(boards, source):
+    return restore_board(boards, source, secret_key=KEY)
+
+
+def rows(made):
+    """Return all rows, without what is a database's own."""
+    found = {each.name: made.rows(each) for each in (BOARD, *TABLES)}
+    at = list(TABLES[2].columns).index("place")
+    found["submission"] = [(*row[:at], *row[at + 1 :]) for row in found["submission"]]
+    return found
+
+
+@pytest.fixture
+def moved(places, make_board, open_board, tmp_path):
+    """Give a board that was moved, the same where it is now, and the head of the dump."""
+    source, target = places
+    made = make_board(source)
+    make_board(source, "other")
+    head = dump(source, tmp_path / "dump", move=True)
+    assert restore(target, tmp_path / "dump") == "digits"
+    return made, open_board(target), head
+
+
+def test_everything_of_the_board_is_there(moved):
+    here, there, head = moved
+    assert there.book.head() == here.book.head() == head
+    assert [each for each, _ in there.book.entries()] == [each for each, _ in here.book.entries()]
+    before, after = rows(here), rows(there)
+    assert all(before.values())
+    status = list(BOARD.columns).index("status")
+    assert (before["board"][0][status], after["board"][0][status]) == ("moved", "open")
+    here.set_status("open")
+    assert rows(there) == rows(here)
+    assert len(there.bodies()) == 11
+    assert there.bodies() == here.bodies()
+    assert there.book.check() == here.book.check() > 12
+    assert there.book.ladders() == here.book.ladders()
+    assert len(there.book.ladders()) == 7
+
+
+def test_the_board_is_sealed_where_it_was(moved):
+    here, there, _ = moved
+    with pytest.raises(NotOpen, match="moved to another server"):
+        here.submit(20)
+    fields = [fields for _, fields in there.book.entries()][-1]
+    assert (fields["kind"], fields["status"]) == ("moved", "open")
+
+
+def test_the_next_answers_are_what_the_source_would_have_said(moved):
+    here, there, _ = moved
+    here.set_status("open")  # as if nothing had happened
+    for at in range(12, 24):
+        told, would = there.submit(at), here.submit(at)
+        assert told.release == would.release
+        assert told.left.limits == would.left.limits
+        assert (told.number, told.entry, told.team) == (would.number, would.entry, would.team)
+        assert not told.again
+    assert there.book.check() == here.book.check()
+    improved = [row[-2] for row in there.rows(TABLES[2])]
+    assert 0 < sum(improved) < len(improved)
+
+
+def test_what_was_sent_before_is_known(moved):
+    here, there, _ = moved
+    asked = there.book.at().asked
+    assert there.submit(8).again
+    with pytest.raises(KeyReused):
+        there.board.submit(Caller(Role.TEAM, 3), _sent(there, at=30, retry="key 8"))
+    assert there.book.at().asked == asked
+    assert here.book.at().asked == asked
+
+
+def _sent(made, at, retry):
+    body = b"id,prediction\n" + b"".join(b"%d,%d\n" % (each, at % 2) for each in range(200))
+    return Sent(made.board.judge().read(body), body, len(body), 1_800_000_000, retry=retry)
+
+
+def test_tokens_of_the_board_go_along_and_those_of_the_server_stay(moved, places):
+    here, _, _ = moved
+    target = places[1]
+    for name, role in (("organiser", Role.ORGANISER), ("R\u00e9d", Role.TEAM), ("Blue", Role.TEAM)):
+        assert target.by_token(here.tokens[name], "digits").role == role
+    with pytest.raises(NotAllowed):
+        target.by_token(here.tokens["server"], "digits")
+    with target.storage.reading("server") as view:
+        assert view.run("SELECT count(*) FROM main.credential") == [(5,)]
+
+
+def test_an_invitation_is_good_on_the_other_side(moved):
+    here, there, _ = moved
+    with pytest.raises(Taken, match="All 3 places"):  # it was found, but there is no place
+        there.board.seats.register("Late", here.tokens["invitation"])
+    with pytest.raises(NotAllowed, match="This invitation is unknown"):
+        there.board.seats.register("Late", "lb_invitation_made-up")
+
+
+def test_a_copy_stays_paused_until_a_charge_is_named(places, make_board, open_board, tmp_path):
+    source, target = places
+    made = make_board(source)
+    asked = made.book.at().asked
+    head = dump(source, tmp_path / "dump")
+    made.submit(40)
+    assert made.status == "open"
+    restore(target, tmp_path / "dump")
+    there = open_board(target)
+    assert there.status == "restored"
+    at = there.book.at()
+    assert (at.entries, at.asked, at.lost, at.charged) == (head.entries + 1, asked, 1, 0)
+    fields = [fields for _, fields in there.book.entries()][-1]
+    assert (fields["kind"], fields["charged"]) == ("restored", 0)
+    with pytest.raises(NotOpen, match="waits for its organiser"):
+        there.submit(20)
+    with pytest.raises(InvalidSetting, match="how many questions"):
+        there.board.amending.resume(ORGANISER)
+    there.board.amending.resume(ORGANISER, charge=3)
+    assert there.book.at().charged == 3
+    there.submit(20)
+    assert there.book.check() == asked + 1
+
+
+@pytest.mark.parametrize("status", ["closing", "closed"])
+@pytest.mark.parametrize("move", [True, False])
+def test_a_board_that_is_over_stays_so(place, make_board, open_board, tmp_path, status, move):
+    source, target = place(), place()
+    make_board(source, status=status)
+    dump(source, tmp_path / "dump", move=move)
+    restore(target, tmp_path / "dump")
+    assert open_board(target).status == status
+
+
+@pytest.mark.parametrize("status", ["paused", "restored"])
+def test_a_board_that_moves_is_as_it_was(place, make_board, open_board, tmp_path, status):
+    source, target = place(), place()
+    make_board(source, status=status)
+    dump(source, tmp_path / "dump", move=True)
+    restore(target, tmp_path / "dump")
+    assert open_board(target).status == status
+
+
+def test_a_board_that_has_moved_may_be_dumped_again(place, make_board, open_board, tmp_path):
+    source, target = place(), place()
+    make_board(source)
+    head = dump(source, tmp_path / "first", move=True)
+    assert dump(source, tmp_path / "second", move=True) == head
+    assert dump(source, tmp_path / "third") == head
+    restore(target, tmp_path / "third")
+    assert open_board(target).status == "open"
+
+
+def test_a_dump_that_cannot_be_written_seals_nothing(place, make_board, open_board, tmp_path):
+    source = place()
+    made = make_board(source)
+    (tmp_path / "dump").write_bytes(b"mine")
+    with pytest.raises(InvalidState, match="there already"):
+        dump(source, tmp_path / "dump", move=True)
+    with pytest.raises(StorageFailed, match="cannot be made"):
+        dump(source, tmp_path / "none" / "dump", move=True)
+    with pytest.raises(InvalidSetting, match="at least 8"):
+        dump_board(source, "digits", tmp_path / "new", passphrase="short", move=True)  # noqa: S106
+    assert made.status == "open"
+    assert (tmp_path / "dump").read_bytes() == b"mine"
+
+
+def test_a_dump_that_fails_after_the_seal_says_what_to_do(
+    place, make_board, open_board, tmp_path, monkeypatch
+):
+    source, target = place(), place()
+    made = make_board(source)
+    real = source.store.get
+    monkeypatch.setattr(type(source.store), "get", lambda *_: _full())
+    with pytest.raises(StorageFailed, match=r"No space left.*dump it again in the same way"):
+        dump(source, tmp_path / "dump", move=True)
+    assert made.status == "moved"
+    assert not (tmp_path / "dump").exists()
+    monkeypatch.setattr(type(source.store), "get", lambda _, place: real(place))
+    dump(source, tmp_path / "dump", move=True)
+    restore(target, tmp_path / "dump")
+    assert open_board(target).status == "open"
+
+
+def _full():
+    raise OSError(28, "No space left on device")
+
+
+def test_the_file_is_its_owners_alone(place, make_board, open_board, tmp_path):
+    make_board(source := place())
+    dump(source, tmp_path / "dump")
+    assert stat.S_IMODE((tmp_path / "dump").stat().st_mode) == 0o600
+
+
+def test_a_passphrase_or_a_key_but_not_both(place, make_board, open_board, tmp_path):
+    source, target = place(), place()
+    make_board(source)
+    both = {"passphrase": "correct horse", "public_key": KEY.public}
+    for given in ({}, both):
+        with pytest.raises(InvalidSetting, match="either"):
+            dump_board(source, "digits", tmp_path / "dump", **given)
+    secret = make_secret_key(tmp_path / "key")
+    dump_board(
+        source, "digits", tmp_path / "dump", public_key=write_public_key(secret.public), move=True
+    )
+    for given in ({}, {"passphrase": "correct horse", "secret_key": KEY}):
+        with pytest.raises(InvalidSetting, match="either"):
+            restore_board(target, tmp_path / "dump", **given)
+    with pytest.raises(WrongKey, match="another key"):
+        restore(target, tmp_path / "dump")
+    assert restore_board(target, tmp_path / "dump", secret_key=str(tmp_path / "key")) == "digits"
+
+
+def test_a_passphrase_opens_it(place, make_board, open_board, tmp_path):
+    source, target = place(), place()
+    make_board(source)
+    words = {"passphrase": "correct horse battery"}
+    assert isinstance(dump_board(source, "digits", tmp_path / "dump", **words), Head)
+    with pytest.raises(WrongKey, match="passphrase is another"):
+        restore_board(target, tmp_path / "dump", passphrase="correct horse")  # noqa: S106
+    assert restore_board(target, tmp_path / "dump", **words) == "digits"
+
+
+def test_a_board_that_is_there_is_not_restored(places, make_board, open_board, tmp_path):
+    source, target = places
+    make_board(source)
+    dump(source, tmp_path / "dump", move=True)
+    restore(target, tmp_path / "dump")
+    before = rows(open_board(target))
+    for each in (source, target):
+        with pytest.raises(Taken, match="This very board is here already"):
+            restore(each, tmp_path / "dump")
+    assert rows(open_board(target)) == before
+
+
+def test_a_slug_that_is_taken_is_refused(places, make_board, tmp_path):
+    source, target = places
+    make_board(source)
+    there = make_board(target)
+    dump(source, tmp_path / "dump", move=True)
+    with pytest.raises(Taken, match="There is a board 'digits' here already"):
+        restore(target, tmp_path / "dump")
+    assert target.storage.books() == ["server", there.book.name]
+
+
+def everything(place, folder):
+    """Return what a restore might leave behind."""
+    counted = ["board", "team", "credential", "submission", "record", "upload", "entry", "mark"]
+    with place.storage.reading("server") as view:
+        found = [view.run(f"SELECT count(*) FROM main.{each}") for each in counted]
+    files = sorted(each.name for each in folder.glob("place-*-files/*/*/*"))
+    marks = sorted(each.name for each in folder.glob("*.mark"))
+    return place.storage.books(), found, files, marks
+
+
+@pytest.fixture(params=["file", "server"])
+def target(request, place):
+    return place(request.param)
+
+
+def test_damage_is_found_and_leaves_nothing(target, a_dump, tmp_path):
+    path, key = a_dump
+    before = everything(target, tmp_path)
+    form = path.read_bytes()
+    damaged = {"longer": form + b"x"}
+    for share in (0.0001, 0.3, 0.6, 0.9999):
+        at = int(share * len(form))
+        damaged[f"flipped at {share}"] = form[:at] + bytes([form[at] ^ 4]) + form[at + 1 :]
+        damaged[f"cut at {share}"] = form[:at]
+    for name, changed in damaged.items():
+        (tmp_path / name).write_bytes(changed)
+        with pytest.raises((BrokenDump, InvalidState)):
+            restore_board(target, tmp_path / name, secret_key=key)
+        assert everything(target, tmp_path) == before, name
+    assert restore_board(target, path, secret_key=key) == "digits"
+
+
+def test_a_failure_on_the_way_leaves_nothing(target, a_dump, tmp_path, monkeypatch):
+    path, key = a_dump
+    before = everything(target, tmp_path)
+
+    def fail(*_):
+        raise KeyboardInterrupt
+
+    for step in ("put_book", "put_rows", "put_bodies", "check_book", "read_sample"):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"ladderboard.board._restore.{step}", fail)
+            with pytest.raises(KeyboardInterrupt):
+                restore_board(target, path, secret_key=key)
+        assert everything(target, tmp_path) == before, step
+    assert restore_board(target, path, secret_key=key) == "digits"
+
+
+def test_a_commit_without_an_answer_is_looked_up(target, a_dump, monkeypatch):
+    path, key = a_dump
+    held = target.storage._pool.take()
+    target.storage._pool.give(held)
+    link, real = type(held), type(held).commit
+
+    def lost(self):
+        real(self)
+        raise StorageFailed("nothing heard", uncertain=True)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(link, "commit", lost)
+        assert restore_board(target, path, secret_key=key) == "digits"
+    assert target.open("digits").book.check() > 12
+
+
+def test_a_board_that_is_not_there_is_not_dumped(place, tmp_path):
+    with pytest.raises(NotFound):
+        dump(place(), tmp_path / "dump")
+    assert not (tmp_path / "dump").exists()
+
+
+def test_the_restored_book_has_its_mark(place, make_board, open_board, tmp_path):
+    source, target = place(), place()
+    make_board(source)
+    dump(source, tmp_path / "dump")
+    restore(target, tmp_path / "dump")
+    book = open_board(target).book
+    assert target.water(book.name).read().entries == book.at().entries

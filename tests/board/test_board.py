@@ -1,0 +1,299 @@
+"""A board from its start to its end."""
+
+import json
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from ladderboard.board import PUBLIC, Boards, MixedStore
+from ladderboard.errors import (
+    BudgetSpent,
+    InvalidSetting,
+    KeyReused,
+    NotAllowed,
+    NotOpen,
+    OldCopy,
+    Taken,
+    TooSoon,
+)
+from ladderboard.ledger import SqliteStorage
+
+
+@pytest.fixture
+def board(boards, make_folder):
+    return boards.create(make_folder(window="{questions: 3, hours: 1}"))
+
+
+def test_a_submission_is_answered_and_stands(boards, board, join, submit, predict):
+    ada, _ = join(boards, board, "Ada")
+    bob, made = join(boards, board, "Bob")
+    first = submit(board, ada, predict(30), message="forest").describe()
+    assert (first["released"], first["improved"], first["question"]) == (0.1, True, 1)
+    assert (first["remaining"], first["limit"]) == (2, "window")
+    assert first["bound"]["low"] < 0.1 < first["bound"]["high"]
+    second = submit(board, ada, predict(60)).describe()
+    assert (second["released"], second["improved"], second["score"]) == (0.1, False, None)
+    other = submit(board, bob, predict(15)).describe()
+    assert other["released"] == 0.05  # a ladder of its own
+    page = board.as_seen_by(PUBLIC).leaderboard()
+    assert [(row["rank"], row["team"]["name"], row["released"]) for row in page["rows"]] == [
+        (1, "Bob", 0.05),
+        (2, "Ada", 0.1),
+    ]
+    own = board.as_seen_by(bob).leaderboard()["rows"][0]
+    assert own["you"]
+    assert own["team"]["id"] == made.id
+    assert [each["message"] for each in board.as_seen_by(ada).submissions()] == ["", "forest"]
+    assert board.book.check() == 3
+    records = board.as_seen_by(PUBLIC).records()
+    assert [each["released"] for each in records] == [0.1, 0.05]
+    json.dumps(board.as_seen_by(PUBLIC).summary())
+
+
+def test_the_same_again_costs_nothing_and_belongs_to_its_team(boards, board, join, submit, predict):
+    ada, _ = join(boards, board, "Ada")
+    bob, _ = join(boards, board, "Bob")
+    first = submit(board, ada, predict(30), retry="a")
+    again = submit(board, ada, predict(30), retry="a")
+    assert again.again
+    assert (again.id, again.release) == (first.id, first.release)
+    assert not submit(board, bob, predict(30), retry="a").again
+    with pytest.raises(KeyReused):
+        submit(board, ada, predict(31), retry="a")
+    assert board.book.at().asked == 2
+
+
+def test_limits_are_named_and_said_when_they_end(
+    boards, board, join, submit, predict, clock, organiser
+):
+    ada, _ = join(boards, board, "Ada")
+    for wrong in (30, 20, 10):
+        last = submit(board, ada, predict(wrong))
+        clock.now += 60
+    assert last.describe()["next_submission_at"] is not None
+    with pytest.raises(TooSoon) as soon:
+        submit(board, ada, predict(5))
+    assert soon.value.wait == 3600 - 180
+    clock.now += 3600 - 180
+    assert submit(board, ada, predict(5)).left.tightest.remaining == 0
+    board.amending.amend(organiser, {"per_team": 4})
+    clock.now += 7200
+    with pytest.raises(BudgetSpent, match="This team has asked all its 4"):
+        submit(board, ada, predict(4))
+
+
+def test_a_share_is_reserved_and_the_pool_is_not(boards, make_folder, join, submit, predict):
+    rules = {"questions": "11", "teams": "3", "per_team": "11"}
+    board = boards.create(make_folder(**rules))
+    ada, _ = join(boards, board, "Ada")
+    bob, _ = join(boards, board, "Bob")
+    for asked in range(5):  # a share of 3, and the pool of 2
+        submit(board, ada, predict(100 + asked))
+    with pytest.raises(BudgetSpent, match="board"):
+        submit(board, ada, predict(1))
+    for asked in range(3):
+        submit(board, bob, predict(100 + asked))
+    with pytest.raises(BudgetSpent):
+        submit(board, bob, predict(1))
+    assert board.book.at().asked == 8
+
+
+def test_time_of_receipt_decides(boards, make_folder, join, submit, predict, clock):
+    clock.now = 1_800_000_000 - 1
+    board = boards.create(make_folder(start="2027-01-15T08:00:00Z", end="2027-01-15T08:10:00Z"))
+    ada, _ = join(boards, board, "Ada")
+    with pytest.raises(NotOpen, match="opens at 2027-01-15T08:00:00Z"):
+        submit(board, ada, predict(30))
+    clock.now = 1_800_000_000 + 700
+    submit(board, ada, predict(30), received=1_800_000_000 + 599)
+    with pytest.raises(NotOpen, match="The deadline was 2027-01-15T08:10:00Z"):
+        submit(board, ada, predict(20), received=1_800_000_000 + 600)
+    assert submit(board, ada, predict(30), received=1_800_000_000 + 700).again
+
+
+def test_budgets_hold_for_many_threads(boards, make_folder, join, submit, predict):
+    board = boards.create(make_folder(questions="20", teams="2", per_team="20"))
+    callers = [join(boards, board, name)[0] for name in ("Ada", "Bob")]
+
+    def ask(at):
+        try:
+            return submit(board, callers[at % 2], predict(at)).entry
+        except BudgetSpent:
+            return None
+
+    with ThreadPoolExecutor(8) as threads:
+        answered = [each for each in threads.map(ask, range(60)) if each is not None]
+    assert len(answered) == board.book.at().asked == 20
+    assert board.book.check() == 20
+
+
+def test_seats_are_counted_and_names_are_unique(boards, board, organiser):
+    board.seats.add(organiser, "Ada")
+    for name in ("ada", " A d a ", "ＡＤＡ"):
+        with pytest.raises(Taken, match="name"):
+            board.seats.add(organiser, name)
+    with pytest.raises(NotAllowed, match="invitation"):
+        board.seats.register("Eve")
+    invitation = board.seats.invite(organiser)
+    made = board.seats.register("Eve", invitation)
+    assert boards.by_token(made.token, board.slug).team == 2
+    with pytest.raises(NotAllowed, match="used before"):
+        board.seats.register("Mallory", invitation)
+    board.seats.add(organiser, "Third")
+    board.seats.add(organiser, "Fourth")
+    with pytest.raises(Taken, match="All 4 places"):
+        board.seats.add(organiser, "Fifth")
+
+
+def test_tokens_end_and_belong_to_one_board(boards, board, make_folder, organiser, clock):
+    other = boards.create(make_folder(slug="second"))
+    made = board.seats.add(organiser, "Ada")
+    with pytest.raises(NotAllowed, match="unknown, or has ended"):
+        boards.by_token(made.token, other.slug)
+    caller = boards.by_token(made.token, board.slug)
+    fresh = board.seats.rotate(caller)
+    with pytest.raises(NotAllowed, match="unknown, or has ended"):
+        boards.by_token(made.token, board.slug)
+    assert boards.by_token(fresh.token, board.slug).team == caller.team
+    first = boards.first_token()
+    assert boards.first_token() is None
+    assert boards.by_token(first, board.slug).role.name == "ORGANISER"
+    board.seats.revoke(organiser, made.id)
+    with pytest.raises(NotAllowed):
+        boards.by_token(fresh.token, board.slug)
+
+
+def test_the_finals_are_scored_once_on_the_private_split(
+    boards, make_folder, join, submit, predict, organiser
+):
+    board = boards.create(make_folder(finals="{selections: 2}"))
+    ada, _ = join(boards, board, "Ada")
+    bob, _ = join(boards, board, "Bob")
+    submit(board, ada, predict(10, 30))
+    best = submit(board, bob, predict(20, 20))
+    hidden = submit(board, bob, predict(40, 5))
+    board.finishing.choose(bob, [hidden.id])
+    with pytest.raises(NotAllowed):
+        board.finishing.close(ada)
+    final = board.finishing.close(organiser)
+    assert [
+        (row["rank"], row["team"]["name"], row["score"], row["move"]) for row in final["rows"]
+    ] == [
+        (1, "Bob", 0.05, 1),
+        (2, "Ada", 0.3, -1),
+    ]
+    assert final["rows"][0]["low"] < 0.05 < final["rows"][0]["high"]
+    assert board.as_seen_by(PUBLIC).finals() == final
+    with pytest.raises(NotOpen, match="closed"):
+        submit(board, ada, predict(1))
+    with pytest.raises(NotOpen):
+        board.finishing.choose(bob, [best.id])
+    with pytest.raises(NotOpen):
+        board.finishing.close(organiser)
+    assert board.book.check() == 3
+
+
+def test_labels_are_corrected_in_a_new_epoch(boards, make_folder, join, submit, predict, organiser):
+    board = boards.create(make_folder())
+    ada, _ = join(boards, board, "Ada")
+    submit(board, ada, predict(30))
+    submit(board, ada, predict(60))
+    labels = np.arange(400) % 2
+    labels[:15] ^= 1
+    count = board.amending.correct(organiser, make_folder(labels=labels).table)
+    assert count == 1
+    rows = board.as_seen_by(PUBLIC).leaderboard()["rows"]
+    assert [(row["released"], row["submissions"]) for row in rows] == [(0.05, 2)]
+    assert board.book.at().asked == 3
+    assert board.book.at().ladders == 3
+    assert submit(board, ada, predict(30)).again
+    assert submit(board, ada, predict(15)).release.value == 0.0
+    assert board.row().status == "open"
+    assert board.book.check() == 4
+
+
+def test_an_old_copy_of_the_file_is_noticed_and_charged(
+    tmp_path, make_folder, join, submit, predict
+):
+    storage = SqliteStorage(tmp_path / "boards.db", create=True)
+    boards = Boards(storage, MixedStore(storage, tmp_path / "files"))
+    board = boards.create(make_folder())
+    ada, _ = join(boards, board, "Ada")
+    submit(board, ada, predict(30))
+    boards.close()
+    shutil.copy(tmp_path / "boards.db", tmp_path / "copy.db")
+    for wrong in (20, 10):
+        submit(board, ada, predict(wrong))
+    boards.close()
+    shutil.copy(tmp_path / "copy.db", tmp_path / "boards.db")
+    storage = SqliteStorage(tmp_path / "boards.db")
+    boards = Boards(storage, MixedStore(storage, tmp_path / "files"))
+    with pytest.raises(OldCopy):
+        boards.open("first")
+    with pytest.raises(InvalidSetting, match="at least 2"):
+        boards.adopt("first", 1)
+    board = boards.adopt("first", 5)
+    assert submit(board, ada, predict(20)).left.limits[-1].remaining
+    at = board.book.at()
+    assert (at.asked, at.charged, at.lost) == (2, 5, 1)
+    assert board.book.check() == 2
+    boards.close()
+
+
+def test_a_close_or_a_correction_that_was_cut_short_goes_on(
+    boards, make_folder, join, submit, predict, organiser, monkeypatch
+):
+    board = boards.create(make_folder(finals="{selections: 1}"))
+    callers = [join(boards, board, name)[0] for name in ("Ada", "Bob", "Cyd")]
+    for at, caller in enumerate(callers):
+        submit(board, caller, predict(30 + at))
+    labels = np.arange(400) % 2
+    labels[:15] ^= 1
+    table = make_folder(labels=labels).table
+    whole, calls = board.stored, iter(range(100))
+
+    def stored(place):
+        if next(calls) == 4:  # three were looked at before anything changed, one was asked again
+            raise RuntimeError("power cut")
+        return whole(place)
+
+    monkeypatch.setattr(board, "stored", stored)
+    with pytest.raises(RuntimeError):
+        board.amending.correct(organiser, table)
+    monkeypatch.setattr(board, "stored", whole)
+    assert (board.row().status, board.row().epoch, board.row().replayed) == ("paused", 1, 1)
+    assert board.amending.correct(organiser, table) == 2
+    rows = board.as_seen_by(PUBLIC).leaderboard()["rows"]
+    assert [row["released"] for row in rows] == [0.05, 0.05, 0.06]
+    assert board.row().status == "open"
+
+    monkeypatch.setattr(board, "stored", lambda place: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        board.finishing.close(organiser)
+    monkeypatch.setattr(board, "stored", whole)
+    with pytest.raises(NotOpen, match="being closed"):
+        submit(board, callers[0], predict(1))
+    board.amending.resume(organiser)
+    submit(board, callers[0], predict(1))
+    assert len(board.finishing.close(organiser)["rows"]) == 3
+    assert board.book.check() == 7
+
+
+def test_who_is_disqualified_has_no_rank_in_the_finals(
+    boards, make_folder, join, submit, predict, organiser
+):
+    board = boards.create(make_folder(finals="{selections: 3}"))
+    callers = {name: join(boards, board, name)[0] for name in ("Ada", "Bob", "Cyd")}
+    for at, caller in enumerate(callers.values()):
+        submit(board, caller, predict(10 * at, 10 * at))
+    chosen = [submit(board, callers["Cyd"], predict(60 + at, 5 - at)).id for at in range(3)]
+    board.finishing.choose(callers["Cyd"], chosen)
+    board.amending.amend(organiser, {"finals": {"selections": 1}})
+    board.finishing.close(organiser)
+    board.seats.disqualify(organiser, board.as_seen_by(callers["Ada"]).team()["id"])
+    rows = board.as_seen_by(PUBLIC).finals()["rows"]
+    told = [(row["rank"], row["team"]["name"], row["public_rank"], row["move"]) for row in rows]
+    assert told == [(1, "Cyd", 2, 1), (2, "Bob", 1, -1)]
+    assert rows[0]["submission"] == chosen[-1]

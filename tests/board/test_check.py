@@ -1,0 +1,245 @@
+"""board check: what it grades, promises, tries and warns of."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from ladderboard.board import check_board, read_folder
+from ladderboard.board._check_grade import Grader
+from ladderboard.board._times import read_time
+
+BASE = "questions: 100\nteams: 5\n"
+RULES = "loss: accuracy\n" + BASE
+
+
+def predictions(n=300, value=0):
+    return "\n".join(["id,prediction", *(f"{at},{value}" for at in range(n)), ""])
+
+
+def numbers(values):
+    return "\n".join(["id,label", *(f"{at},{each}" for at, each in enumerate(values)), ""])
+
+
+def quick(monkeypatch):
+    """Leave the games out, where they are not what is tested."""
+    monkeypatch.setattr("ladderboard.board._check_attack.attacks_on", lambda *_, **__: [])
+
+
+def test_a_board_that_is_ready(folder):
+    rules = RULES + "baselines: [{name: zeros, file: zeros.csv}]\n"
+    path = folder(
+        **{"board.yaml": rules, "sample_submission.csv": predictions(), "zeros.csv": predictions()}
+    )
+    report = check_board(path)
+    assert report.ok
+    text = " ".join(line.strip() for line in report.lines)
+    assert "200 public rows, 100 private, 0 ignored." in text
+    assert "100 questions, 1 for baselines; at most 5 teams with 19 reserved for each" in text
+    assert "The labels as predictions are perfect" in text
+    assert "The sample submission can be graded. The baseline 'zeros' can be graded." in text
+    assert "Are the 300 rows independent? Rows of one patient, user or video are not" in text
+    assert "A gain below about" in text
+    assert text.endswith("digits is ready.")
+    assert all(len(line) <= 80 and line.isprintable() for line in report.lines)
+    assert str(report).splitlines() == report.lines
+    assert [each.name for each in report.attacks] == ["majority", "sybil"]
+    assert all((each.n, each.questions) == (200, 100) for each in report.attacks)
+    described = json.loads(json.dumps(report.describe(), allow_nan=False))
+    assert described["ok"] is True
+    assert described["promise"]["ladders"] == 6
+    # The same folder, read already.
+    assert check_board(read_folder(path)).describe() == report.describe()
+
+
+def test_the_promise_is_that_of_n_questions_and_ladders(folder, monkeypatch):
+    from ladderboard.bounds import certificate
+
+    quick(monkeypatch)
+    promise = check_board(folder()).promise
+    assert (promise.n, promise.worth, promise.questions, promise.ladders) == (200, 200, 100, 5)
+    expected = certificate(200, 100, 15, promise.mechanism, ladders=None, opened=5)
+    assert (promise.changes, promise.likely) == (15, expected)
+    assert promise.worst.low <= promise.likely.low
+    assert promise.worst.high >= promise.likely.high
+
+
+def test_a_ladder_that_cannot_move_so_often_is_promised_at_its_worst(folder, monkeypatch):
+    quick(monkeypatch)
+    rules = RULES + "mechanism: {name: ladder, step: 0.4}\nladder: board\n"
+    promise = check_board(folder(**{"board.yaml": rules})).promise
+    assert (promise.likely, promise.changes) == (promise.worst, None)
+    assert "moved" not in promise.sentences[0]
+
+
+def test_exact_scores_promise_nothing_and_are_gained_from(folder):
+    report = check_board(folder(**{"board.yaml": RULES + "mechanism: exact\nladder: board\n"}))
+    assert report.promise.hollow
+    assert "exact tells too much for 200 examples" in report.promise.sentences[0]
+    # Against exact scores the majority attack on n=200 with 100 questions gains 0.21 a game, with a
+    # standard deviation of 0.025: three of them are below 0.1 on average once in 10^13 runs.
+    assert report.attacks[0].gain == report.attacks[0].exact > 0.1
+    assert report.attacks[1].name == "shifted_majority"
+
+
+def test_a_large_board_is_played_smaller_and_says_so(folder, monkeypatch):
+    monkeypatch.setattr("ladderboard.board._check_attack._MOST_EXAMPLES", 150)
+    monkeypatch.setattr("ladderboard.board._check_attack._MOST_QUESTIONS", 50)
+    report = check_board(folder())
+    assert all((each.n, each.questions) == (150, 50) for each in report.attacks)
+    said = " ".join(line.strip() for line in report.lines)
+    assert "games, played at 150 examples and 50 questions to be quick" in said
+
+
+GOLD = [
+    ("accuracy", numbers(["a", "b", "c"])),
+    ("{name: accuracy, classes: [a, b, c]}", numbers(["a", "b", "c"])),
+    ("zero_one", numbers([1, 2.5, 3])),
+    ("brier", numbers([0, 1, 1])),
+    ("{name: brier, classes: [a, b, c]}", numbers(["a", "b", "c"])),
+    ("{name: log, classes: [no, yes]}", numbers(["no", "yes", "no"])),
+    ("{name: top_k, k: 2}", numbers(["a", "b", "c"])),
+    ("{name: top_k, k: 2, classes: [a, b, c]}", numbers(["a", "b", "c"])),
+    ("{name: mae, range: [0, 10]}", numbers([0, 3.5, 10])),
+    ("{name: rmse, range: [0, 10]}", numbers([0, 3.5, 10])),
+    ("{name: pinball, range: [0, 10], quantile: 0.9}", numbers([0, 3.5, 10])),
+    ("hamming", "id,label_1,label_2\n1,a,b\n2,c,d\n"),
+]
+
+
+@pytest.mark.parametrize(("loss", "rows"), GOLD, ids=[loss for loss, _ in GOLD])
+def test_gold_is_perfect_under_every_loss(folder, loss, rows):
+    found = read_folder(folder(**{"board.yaml": f"loss: {loss}\n{BASE}", "holdout.csv": rows}))
+    assert Grader(found).gold() == []
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("return (labels != predictions) | (labels == 1)", "of the private rows 2 of 2 have"),
+        ("raise RuntimeError(labels)", "cannot be graded as predictions: The loss"),
+        ("return labels * 9", "cannot be graded as predictions: The loss"),
+    ],
+)
+def test_gold_that_is_not_perfect(folder, tmp_path, monkeypatch, body, words):
+    (tmp_path / "losses_of_mine.py").write_text(f"def own(labels, predictions):\n    {body}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "losses_of_mine", raising=False)
+    quick(monkeypatch)
+    rows = "id,label,split\n1,0,public\n2,0,public\n3,1,private\n4,1,private\n"
+    path = folder(**{"board.yaml": f"loss: losses_of_mine:own\n{BASE}", "holdout.csv": rows})
+    report = check_board(path)
+    assert [each.code for each in report.problems] == ["gold"]
+    assert words in report.problems[0].message
+    assert not report.ok
+    assert report.lines[-1] == "digits is not ready: 1 problem."
+
+
+def test_files_that_cannot_be_graded_are_itemised(folder, monkeypatch):
+    quick(monkeypatch)
+    rules = RULES + "baselines: [{name: short, file: short.csv}]\n"
+    path = folder(
+        **{
+            "board.yaml": rules,
+            "sample_submission.csv": predictions(299).replace("\n7,0", "\nx,"),
+            "short.csv": "id,guess,remark\n1,1,x\n",
+        }
+    )
+    report = check_board(path)
+    assert [each.code for each in report.problems] == [
+        "unknown_id", "missing_id", "missing_value", "missing_column",
+    ]  # fmt: skip
+    assert report.problems[0].message.startswith("sample_submission.csv: ")
+    assert report.problems[3].message.startswith("short.csv: ")
+    assert "can be graded" not in str(report)
+
+
+def test_a_sample_that_holds_the_labels_is_found(folder, monkeypatch):
+    quick(monkeypatch)
+    path = folder()
+    rows = [line.split(",")[:2] for line in (path / "holdout.csv").read_text().splitlines()[1:]]
+    text = "\n".join(["id,prediction", *map(",".join, rows), ""])
+    (path / "sample_submission.csv").write_text(text)
+    report = check_board(path)
+    assert [each.code for each in report.problems] == ["holds_labels"]
+
+
+def test_a_file_above_the_limit_is_found(folder, monkeypatch):
+    quick(monkeypatch)
+    rules = RULES + "files: {bytes: 1 kB}\n"
+    path = folder(**{"board.yaml": rules, "sample_submission.csv": predictions()})
+    assert [each.code for each in check_board(path).problems] == ["too_many_bytes"]
+
+
+def warned(folder, monkeypatch, rules, now=0.0, **files):
+    quick(monkeypatch)
+    files = {"sample_submission.csv": predictions(), **files}
+    report = check_board(folder(**{"board.yaml": rules, **files}), now=now)
+    assert report.ok
+    return [each for each in report.warnings if "are too few" not in each]
+
+
+DEADLINE = "end: 2027-01-31T00:00:00Z\n"
+
+
+@pytest.mark.parametrize(
+    ("rules", "now", "expected"),
+    [
+        (RULES, 0, None),
+        (RULES + "registration: open\nladder: team\n", 0, "accounts are answers"),
+        (RULES + "registration: open\n", 0, None),
+        (RULES + "per_team: 50\n", 0, "20 are reserved for each, and the other 0 go to"),
+        (RULES + "per_team: 20\n", 0, None),
+        (RULES + "mechanism: {name: one_bit, step: 0.01}\n", 0, "standings show only who improved"),
+        (RULES + "mechanism: {name: noisy, sd: 0.1}\n", 0, "Nothing can be promised for noisy"),
+        (RULES + DEADLINE, read_time("", "2027-01-31T00:00:00Z"), "The deadline is past: 2027-01-"),
+        (RULES + DEADLINE, read_time("", "2027-01-30T23:59:59Z"), None),
+    ],
+)
+def test_warnings(folder, monkeypatch, rules, now, expected):
+    found = warned(folder, monkeypatch, rules, now)
+    assert [expected in each for each in found] == [True] if expected else found == []
+
+
+def test_warnings_about_files_that_are_not_there(folder, monkeypatch):
+    rows = numbers(np.arange(100) % 2)
+    found = warned(folder, monkeypatch, RULES,
+                   **{"holdout.csv": rows, "sample_submission.csv": None})  # fmt: skip
+    assert len(found) == 2
+    assert "There is no sample_submission.csv" in found[0]
+    assert "No row is private" in found[1]
+
+
+def test_too_few_examples_for_the_promise(folder, monkeypatch):
+    quick(monkeypatch)
+    path = folder(**{"board.yaml": RULES + "mechanism: {name: ladder, step: 0.02}\n"})
+    assert any("are too few for 100 questions" in each for each in check_board(path).warnings)
+    rows = numbers(np.arange(20_000) % 2)
+    (path / "holdout.csv").write_text(rows)
+    assert not any("are too few" in each for each in check_board(path).warnings)
+
+
+def test_a_size_that_was_never_measured(folder, monkeypatch):
+    found = warned(folder, monkeypatch, RULES,
+                   **{"holdout.csv": numbers(np.arange(50) % 2), "sample_submission.csv":
+                      predictions(50)})  # fmt: skip
+    assert any("no board so hard was measured" in each for each in found)
+
+
+def test_groups_are_what_must_be_independent(folder, monkeypatch):
+    quick(monkeypatch)
+    rows = "\n".join(["id,label,group", *(f"{at},{at % 2},g{at // 3}" for at in range(300)), ""])
+    report = check_board(folder(**{"holdout.csv": rows}))
+    assert "the public ones are 100 groups" in " ".join(report.facts)
+    assert report.facts[-1].startswith("Are the 100 public groups independent of each other?")
+    assert report.promise.n == 100
+
+
+def test_a_folder_that_cannot_be_read_is_a_report_too(folder):
+    report = check_board(folder(**{"board.yaml": "loss: auc\n", "holdout.csv": None}))
+    assert not report.ok
+    assert report.promise is None
+    assert [each.code for each in report.problems] == ["missing_key", "bad_value", "missing_file"]
+    assert report.lines[-1] == "digits is not ready: 3 problems."
+    assert json.loads(json.dumps(report.describe()))["attacks"] == []

@@ -1,0 +1,70 @@
+"""The example board: ready, made by its maker byte for byte, and its script works."""
+
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from ladderboard.board import check_board, read_folder
+from ladderboard.board._check_grade import Grader
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+DIGITS = EXAMPLES / "digits"
+
+
+def test_the_maker_makes_just_these_files(tmp_path):
+    runpy.run_path(str(EXAMPLES / "make_digits.py"))["main"](tmp_path)
+    made = {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*.csv")}
+    kept = {
+        path.relative_to(DIGITS): path.read_bytes()
+        for path in DIGITS.rglob("*.csv")
+        if path.name != "predictions.csv"  # written by the script, if somebody ran it
+    }
+    assert made == kept
+
+
+def test_it_is_ready_without_a_warning():
+    report = check_board(DIGITS)
+    assert (report.ok, report.warnings) == (True, ())
+    assert not report.promise.hollow
+    assert sum("can be graded" in each for each in report.facts) == 2
+
+
+def test_the_script_for_participants_needs_the_public_folder_and_numpy_only(tmp_path):
+    shutil.copytree(DIGITS / "public", tmp_path / "public")
+    script = tmp_path / "public/example_submission.py"
+    code = f"""
+import runpy, sys
+for name in ("ladderboard", "sklearn", "pandas", "polars"):
+    sys.modules[name] = None
+runpy.run_path({str(script)!r})
+"""
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "predictions.csv holds 1400 predictions.\n"
+    folder = read_folder(DIGITS)
+    grader = Grader(folder)
+    aligned = grader.judge.read(tmp_path / "public/predictions.csv").aligned
+    assert np.mean(aligned == folder.table.labels) > 0.85  # 0.89 here
+
+
+def test_participants_get_no_label_of_the_holdout():
+    train, test = (
+        [line.split(",") for line in (DIGITS / f"public/{name}.csv").read_text().splitlines()]
+        for name in ("train", "test")
+    )
+    assert test[0] == ["id", *train[0][1:]]
+    ids = [row[0] for row in test[1:]]
+    assert ids == list(read_folder(DIGITS).table.ids)
+    learned = {tuple(row[1:]) for row in train[1:]}
+    assert not learned & {tuple(row[1:]) for row in test[1:]}
+
+
+def test_the_source_and_its_licence_are_named():
+    for page in (DIGITS / "README.md", DIGITS / "public/README.md"):
+        assert "UCI Machine Learning" in page.read_text()
+        assert "CC BY 4.0" in page.read_text()

@@ -1,0 +1,153 @@
+"""A board's folder: what it must hold, and where its files may lie."""
+
+import polars as pl
+import pytest
+
+import ladderboard as lb
+from ladderboard.board import read_folder
+from ladderboard.errors import InvalidRules
+
+RULES = "loss: accuracy\nquestions: 100\nteams: 5\n"
+ROWS = "id,label,split\na,1,public\nb,0,private\nc,1,ignored\nd,0,public\n"
+
+
+def refused(path):
+    with pytest.raises(InvalidRules) as caught:
+        read_folder(path)
+    return caught.value
+
+
+def codes(path):
+    return [each.code for each in refused(path).problems]
+
+
+def test_rules_table_and_splits(folder):
+    path = folder(**{"holdout.csv": ROWS, "sample_submission.csv": "id,prediction\n"})
+    found = read_folder(path)
+    assert (found.rules.slug, found.path) == ("digits", path)
+    assert found.public.tolist() == [True, False, False, True]
+    assert found.private.tolist() == [False, True, False, False]
+    assert list(found.part("public").ids) == ["a", "d"]
+    assert found.part("public").labels.tolist() == [1, 0]
+    assert found.part("private").labels.tolist() == [0]
+    assert (found.sample, found.baselines) == (path / "sample_submission.csv", {})
+    assert found.worth == 2
+    assert "BoardFolder" in repr(found)
+    assert "label" not in repr(found)
+
+
+def test_without_a_split_every_row_is_public(folder):
+    found = read_folder(str(folder(**{"holdout.csv": "id,label\n1,1\n2,0\n"})))
+    assert found.public.tolist() == [True, True]
+    assert found.private.tolist() == [False, False]
+    assert found.part("public").ids.tolist() == [1, 2]
+
+
+def test_kaggle_s_usage_in_any_case(folder):
+    rows = "id,label,Usage\n1,1,Public\n2,0,PRIVATE\n3,1,Ignored\n"
+    found = read_folder(folder(**{"holdout.csv": rows}))
+    assert found.table.split.tolist() == ["public", "private", "ignored"]
+
+
+def test_groups_count_once_and_weights_less(folder):
+    rows = "id,label,group,weight\n1,1,p,1\n2,0,p,1\n3,1,q,3\n4,0,r,1\n"
+    found = read_folder(folder(**{"holdout.csv": rows}))
+    assert found.part("public").grouping.n == 3
+    assert found.worth == 2  # 25 / 11
+
+
+def test_other_formats(folder):
+    path = folder(**{"holdout.csv": None})
+    pl.DataFrame({"id": [1, 2], "label": ["x", "y"]}).write_parquet(path / "holdout.parquet")
+    assert read_folder(path).table.kind == "text"
+
+
+def test_labels_are_read_as_the_classes_are(folder):
+    rules = "loss: {name: accuracy, classes: ['1', '2']}\nquestions: 100\nteams: 5\n"
+    found = read_folder(folder(**{"board.yaml": rules, "holdout.csv": "id,label\n1,1\n2,2\n"}))
+    assert found.table.labels.tolist() == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"board.yaml": None}, ["missing_file"]),
+        ({"board.yaml": b"loss: \xff"}, ["encoding"]),
+        ({"board.yaml": "loss: accuracy\n"}, ["missing_key"]),
+        ({"holdout.csv": None}, ["missing_file"]),
+        ({"holdout.tsv": "id\tlabel\n1\t1\n"}, ["several_files"]),
+        ({"holdout.csv": "label\n1\n0\n"}, ["missing_column"]),
+        ({"holdout.csv": "id,label\n1,\n2,0\n"}, ["missing_value"]),
+        ({"holdout.csv": "id,label\n1,1\n1,0\n"}, ["labels"]),
+        ({"holdout.csv": "id,label,split\n1,1,public\n2,0,test\n"}, ["unknown_split"]),
+        ({"holdout.csv": "id,label,split\n1,1,private\n2,0,ignored\n"}, ["unknown_split"]),
+        ({"holdout.csv": "id,label,split,group\n1,1,public,a\n2,0,private,a\n3,0,public,b\n"},
+         ["torn_group"]),
+        ({"board.yaml": RULES + "ladder: board\n", "holdout.csv": "id,label\n1,1\n"},
+         ["no_private"]),
+        ({"board.yaml": RULES + "finals: {selections: 1}\n", "holdout.csv": "id,label\n1,1\n"},
+         ["no_private"]),
+        ({"board.yaml": RULES.replace("accuracy", "{name: accuracy, classes: [0, 2]}")},
+         ["labels"]),
+        ({"board.yaml": RULES + "baselines: [{name: a, file: a.csv}]\n"}, ["missing_file"]),
+        ({"board.yaml": RULES + "mechanism: bootstrap_ladder\n",
+          "holdout.csv": "id,label,weight\n1,1,1\n2,0,2\n"}, ["bad_value"]),
+        # Everything at once.
+        ({"board.yaml": "loss: auc\nquestions: 0\n", "holdout.csv": "label\n1\n"},
+         ["bad_value", "bad_value", "missing_column"]),
+    ],
+)  # fmt: skip
+def test_folders_that_are_refused(folder, files, expected):
+    assert codes(folder(**files)) == expected
+
+
+def test_what_is_no_folder(tmp_path):
+    assert codes(tmp_path / "nowhere") == ["not_a_folder"]
+
+
+def test_the_folder_s_name_may_be_no_slug(folder):
+    assert "the folder's name 'My board'" in str(refused(folder(name="My board")))
+
+
+def test_links_must_stay_inside(folder, tmp_path):
+    rules = RULES + "baselines: [{name: a, file: a.csv}]\n"
+    path = folder(**{"board.yaml": rules, "b.csv": "id,prediction\n"})
+    (path / "a.csv").symlink_to("b.csv")
+    assert read_folder(path).baselines == {"a": path / "a.csv"}
+    outside = tmp_path / "outside.csv"
+    outside.write_text("id,prediction\n")
+    (path / "a.csv").unlink()
+    (path / "a.csv").symlink_to(outside)
+    (path / "sample_submission.csv").symlink_to(outside)
+    assert codes(path) == ["outside", "outside"]
+    (path / "a.csv").unlink()
+    (path / "a.csv").symlink_to("a.csv")
+    assert codes(path)[1] in {"outside", "missing_file"}
+
+
+def test_the_digest_is_of_everything_that_decides(folder):
+    rules = RULES + "baselines: [{name: a, file: a.csv}]\n"
+    files = {"board.yaml": rules, "holdout.csv": ROWS, "a.csv": "id,prediction\na,1\n"}
+    before = read_folder(folder(**files))
+    assert len(before.digest()) == 32
+    changed = [
+        ("board.yaml", rules + "title: x\n"),
+        ("holdout.csv", ROWS.replace("a,1", "a,0")),
+        ("holdout.csv", ROWS.replace("ignored", "public")),
+        ("a.csv", "id,prediction\na,0\n"),
+    ]
+    digests = {before.digest()}
+    for name, text in changed:
+        (before.path / name).write_text(text)
+        digests.add(read_folder(before.path).digest())
+        (before.path / name).write_text(files[name])
+    assert len(digests) == len(changed) + 1
+    assert read_folder(before.path).digest() == before.digest()
+    (before.path / "board.yaml").write_text("# a remark\n" + rules)
+    assert read_folder(before.path).digest() == before.digest()
+
+
+def test_the_mechanism_is_that_of_the_public_part(folder):
+    found = read_folder(folder())
+    expected = lb.ShakyLadder.calibrated(n=200, questions=100, teams=5)
+    assert found.rules.mechanism_for(found.worth) == expected

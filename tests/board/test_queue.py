@@ -1,0 +1,134 @@
+"""Writers who share a transaction."""
+
+import threading
+
+import pytest
+
+from ladderboard.board import PUBLIC, Boards, FolderStore
+from ladderboard.errors import LadderboardError, NotOpen, StorageFailed
+from ladderboard.ledger import SqliteStorage
+
+
+@pytest.fixture
+def board(tmp_path, make_folder):
+    storage = SqliteStorage(tmp_path / "boards.db", create=True)
+    boards = Boards(storage, FolderStore(tmp_path / "files"))
+    yield boards.create(make_folder(questions="1000"))
+    boards.close()
+
+
+class Turns:
+    """Counts the turns of a book, and breaks the commit of some of them."""
+
+    def __init__(self, book, fail=()):
+        self.count, self._turn, self._fail = 0, book.turn, set(fail)
+        book.turn = self
+
+    def __call__(self):
+        self.count += 1
+        if self.count in self._fail:
+            return _Uncertain(self._turn())
+        return self._turn()
+
+
+class _Uncertain:
+    """A transaction that is committed, and says that nobody knows."""
+
+    def __init__(self, turn):
+        self._turn = turn
+
+    def __enter__(self):
+        return self._turn.__enter__()
+
+    def __exit__(self, *how):
+        self._turn.__exit__(*how)
+        raise StorageFailed("The line went dead.", uncertain=True)
+
+
+def all_at_once(queue, jobs):
+    """Do jobs from threads of their own, all of which wait while the first holds the turn."""
+    results, started = {}, threading.Barrier(len(jobs) + 1)
+
+    def run(name, work):
+        started.wait()
+        try:
+            results[name] = queue.do(work)
+        except Exception as error:  # noqa: BLE001 - to be looked at
+            results[name] = error
+
+    threads = [threading.Thread(target=run, args=item) for item in jobs.items()]
+    with queue._turn:
+        for each in threads:
+            each.start()
+        started.wait()
+        while len(queue._waiting) < len(jobs):
+            pass
+    for each in threads:
+        each.join()
+    return results
+
+
+def note(kind):
+    return lambda turn: turn.note(kind, {}).entries
+
+
+def test_those_who_wait_share_one_commit(board):
+    turns = Turns(board.book)
+    results = all_at_once(board.queue, {at: note("paused") for at in range(20)})
+    assert turns.count == 1
+    assert sorted(results.values()) == list(range(3, 23))
+
+
+def test_what_one_is_refused_does_not_disturb_the_others(board):
+    def refused(turn):
+        raise NotOpen("no")
+
+    turns = Turns(board.book)
+    jobs = {0: note("paused"), 1: refused, 2: note("paused")}
+    results = all_at_once(board.queue, jobs)
+    assert isinstance(results.pop(1), NotOpen)
+    assert sorted(results.values()) == [3, 4]
+    assert turns.count == 1
+
+
+@pytest.mark.parametrize("error", [NotOpen("late"), RuntimeError("bug")])
+def test_nothing_stands_of_one_that_breaks_down_after_it_wrote(board, error):
+    def broken(turn):
+        turn.note("moved", {})
+        raise error
+
+    results = all_at_once(board.queue, {0: note("paused"), 1: broken, 2: note("paused")})
+    assert results.pop(1) is error
+    assert sorted(results.values()) == [3, 4]
+    kinds = [fields["kind"] for _, fields in board.book.entries()]
+    assert kinds == ["opened", "ladder", "paused", "paused"]
+
+
+def test_a_commit_of_which_nobody_knows_is_looked_up(board, submit, predict, join, tmp_path):
+    boards = Boards(board.book.storage, board.store)
+    caller, _ = join(boards, board, "Ada")
+    Turns(board.book, fail={1})
+    answer = submit(board, caller, predict(30))
+    assert answer.release.value == 0.1
+    assert board.book.at().asked == 1
+    assert board.book.check() == 1
+    row = board.as_seen_by(PUBLIC).leaderboard()["rows"][0]
+    assert (row["released"], row["submissions"]) == (0.1, 1)
+    assert board.stored(_place(board)) == predict(30)
+
+
+def _place(board):
+    with board.reading() as view:
+        return view.run("SELECT place FROM main.submission")[0][0]
+
+
+def test_a_storage_that_stays_broken_is_told(board, submit, predict, join):
+    boards = Boards(board.book.storage, board.store)
+    caller, _ = join(boards, board, "Ada")
+    Turns(board.book, fail={1, 2})
+    with pytest.raises(LadderboardError, match="line went dead"):
+        submit(board, caller, predict(30))
+    again = submit(board, caller, predict(30))
+    assert again.again
+    assert board.book.at().asked == 1
+    assert board.stored(_place(board)) == predict(30)

@@ -1,0 +1,102 @@
+"""What may be changed after the start, and what may not."""
+
+import pytest
+
+from ladderboard.board import FileLimits, Finals, Phase, Rules, Window, read_rules
+from ladderboard.board._times import read_time
+from ladderboard.errors import InvalidRules
+
+TEAM = "slug: digits\nloss: accuracy\nquestions: 1000\nteams: 50\nend: 2027-01-31 AoE\n"
+BOARD = TEAM + "ladder: board\n"
+
+
+def at(text):
+    return read_time("at", text)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"title": "New"}, {"title": "New"}),
+        ({"description": "New"}, {"description": "New"}),
+        ({"per_team": 30}, {"per_team": 30}),
+        ({"per_team": 5}, {"per_team": 5, "share": 5}),
+        ({"questions": 2000}, {"questions": 2000, "per_team": 20}),
+        ({"questions": 2000, "per_team": None}, {"per_team": 40}),
+        ({"window": {"questions": 2, "hours": 1}}, {"window": Window(2, 3600)}),
+        ({"visibility": "frozen"}, {"visibility": "frozen"}),
+        ({"registration": "open"}, {"registration": "open", "ladder": "team", "teams": 50}),
+        ({"finals": {"selections": 3}}, {"finals": Finals(3)}),
+        ({"files": {"bytes": "1 MB"}}, {"files": FileLimits(bytes=10**6)}),
+        ({"end": None}, {"phases": (Phase("main"),)}),
+        ({"end": "2027-03-01T00:00Z"}, {"phases": (Phase("main", None, at("2027-03-01T00:00Z")),)}),
+        ({"start": "2027-01-01T00:00Z"}, {"deadline": at("2027-02-01T12:00Z")}),
+        ({"phases": None}, {"phases": (Phase("main"),)}),
+        ({"phases": [{"name": "a"}]}, {"phases": (Phase("a"),)}),
+    ],
+)
+def test_what_may_change(changes, expected):
+    after = read_rules(TEAM).amended(changes)
+    assert {name: getattr(after, name) for name in expected} == expected
+    assert Rules.of(after.describe()) == after
+
+
+def test_only_what_was_typed_changes():
+    rules = read_rules(TEAM + "window: {questions: 5, hours: 2}\ndisplay: {digits: 2}\n")
+    assert rules.amended({}) == rules
+    assert rules.amended({"window": {"questions": 3}}).window == Window(3, 7200)
+    assert rules.amended({"window": {"days": 1}}).window == Window(5, 86_400)
+    assert rules.amended({"window": None}).window is None
+    shown = rules.amended({"display": {"name": "right"}}).display
+    assert (shown.name, shown.digits, shown.direction) == ("right", 2, "higher")
+
+
+def test_one_start_and_one_end_are_those_of_all_phases():
+    text = TEAM.replace("end: 2027-01-31 AoE\n", "") + (
+        "phases: [{name: a, end: 2027-01-01T00:00Z}, {name: b, start: 2027-01-02T00:00Z}]\n"
+    )
+    after = read_rules(text).amended({"start": "2026-01-01T00:00Z", "end": "2028-01-01T00:00Z"})
+    assert after.phases[0] == Phase("a", at("2026-01-01T00:00Z"), at("2027-01-01T00:00Z"))
+    assert after.phases[1] == Phase("b", at("2027-01-02T00:00Z"), at("2028-01-01T00:00Z"))
+
+
+def test_in_one_ladder_teams_may_come_at_the_cost_of_shares():
+    assert read_rules(BOARD).amended({"teams": 100}).share == 10
+
+
+@pytest.mark.parametrize(
+    ("changes", "keys", "words"),
+    [
+        ({"slug": "x"}, ["slug"], "it is the board's address"),
+        ({"loss": "brier"}, ["loss"], "releases under two losses cannot be compared"),
+        ({"mechanism": "exact"}, ["mechanism"], "the mechanism that the commitment names"),
+        ({"beta": 0.1}, ["beta"], "Beta cannot change"),
+        ({"ladder": "board"}, ["ladder"], "Ladder cannot change"),
+        ({"baselines": []}, ["baselines"], "they were asked at the start"),
+        ({"display": {"direction": "lower"}}, ["display.direction", "display.as"], "cannot change"),
+        ({"questions": 999}, ["questions"], "must be at least 1000, what it was; got 999"),
+        ({"questions": None}, ["questions"], "Questions is missing"),
+        ({"teams": 49}, ["teams"], "at least 50, what it was: each was promised a share"),
+        ({"teams": 60, "questions": 1200}, ["teams"], "Teams must stay 50: each has a ladder"),
+        ({"end": "2027-01-31"}, ["phases[0].end"], "needs an offset"),
+        ({"end": "2027-01-31 AoE", "phases": [{}]}, ["phases"], "not both"),
+        ({"tilte": "x"}, ["tilte"], "did you mean title?"),
+        ({"loss": "brier", "title": 7}, ["loss", "title"], "2 problems were found"),
+        ({7: "x"}, [None], "must be text"),
+    ],
+)
+def test_what_may_not_change(changes, keys, words):
+    rules = read_rules(TEAM)
+    before = rules.describe()
+    with pytest.raises(InvalidRules) as caught:
+        rules.amended(changes)
+    assert [each.column for each in caught.value.problems] == keys
+    assert words in str(caught.value)
+    assert rules.describe() == before
+
+
+def test_the_budget_may_fall_to_what_was_used_where_that_is_known():
+    rules = read_rules(TEAM)
+    assert rules.amended({"questions": 400, "per_team": 8}, used=400).questions == 400
+    with pytest.raises(InvalidRules, match="at least 401, what was used; got 400"):
+        rules.amended({"questions": 400, "per_team": 8}, used=401)

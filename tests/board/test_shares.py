@@ -1,0 +1,141 @@
+"""Shares and the pool add up to the budget, whatever happens to it."""
+
+import json
+
+import numpy as np
+import pytest
+
+from ladderboard.board import PUBLIC
+from ladderboard.errors import BudgetSpent, KeyReused
+
+
+@pytest.fixture
+def ask(submit, predict):
+    """Give a function that asks until it is refused, and returns how often it was answered."""
+
+    def asks(board, caller, first):
+        for count in range(60):
+            try:
+                submit(board, caller, predict(first, count))
+            except BudgetSpent:
+                return count
+        return 60
+
+    return asks
+
+
+@pytest.fixture
+def pair(boards, make_folder, join):
+    board = boards.create(make_folder(questions="20", teams="2", per_team="15"))
+    return board, join(boards, board, "Ada")[0], join(boards, board, "Bob")[0]
+
+
+def test_a_charge_takes_from_all_alike(pair, organiser, ask):
+    board, ada, bob = pair
+    board.amending.pause(organiser)
+    board.amending.resume(organiser, charge=8)
+    assert (ask(board, ada, 1), ask(board, bob, 2)) == (6, 6)
+    assert board.book.at().asked + board.book.at().charged == 20
+
+
+def test_a_charge_after_one_has_asked_much_leaves_the_other_a_share(
+    pair, organiser, submit, predict, ask
+):
+    board, ada, bob = pair
+    for at in range(10):
+        submit(board, ada, predict(1, at))
+    board.amending.pause(organiser)
+    board.amending.resume(organiser, charge=4)
+    assert board.row().pooled == 2
+    assert ask(board, ada, 3) == 0
+    assert ask(board, bob, 2) == 6
+
+
+def test_what_is_asked_again_belongs_to_nobody(
+    boards, make_folder, join, organiser, submit, predict, ask
+):
+    board = boards.create(make_folder(questions="25", teams="2", per_team="20"))
+    ada, bob = (join(boards, board, name)[0] for name in ("Ada", "Bob"))
+    submit(board, ada, predict(50))
+    submit(board, bob, predict(40))
+    labels = np.arange(400) % 2
+    labels[0] ^= 1
+    assert board.amending.correct(organiser, make_folder(labels=labels).table) == 2
+    board.amending.amend(organiser, {"title": "Another"})
+    assert (board.row().replayed, board.row().pooled) == (2, 0)
+    assert ask(board, ada, 1) == 11  # 23 for two, a share of 11 and a pool of 1
+    assert ask(board, bob, 2) == 10
+    assert board.book.at().asked == 25
+
+
+def test_a_larger_and_a_smaller_budget_keep_the_sum(pair, organiser, submit, predict, ask):
+    board, ada, bob = pair
+    for at in range(10):
+        submit(board, ada, predict(1, at))
+    board.amending.amend(organiser, {"questions": 15})
+    assert ask(board, ada, 3) == 0
+    board.amending.amend(organiser, {"questions": 24})
+    assert (ask(board, ada, 5), ask(board, bob, 2)) == (2, 12)
+
+
+def test_a_key_belongs_to_what_it_was_first_sent_with(pair, submit, predict):
+    board, ada, _ = pair
+    first = submit(board, ada, predict(9))
+    assert submit(board, ada, predict(9), retry="k").id == first.id
+    with pytest.raises(KeyReused):
+        submit(board, ada, predict(10), retry="k")
+    assert submit(board, ada, predict(9), retry="k").again
+
+
+def test_what_was_read_once_is_read_at_the_end(
+    boards, make_folder, join, organiser, submit, predict
+):
+    """Formats that a reader cannot guess, and limits that were lowered since."""
+    board = boards.create(make_folder(finals="{selections: 1}"))
+    ada, _ = join(boards, board, "Ada")
+    body = "".join(
+        json.dumps({"id": at, "prediction": at % 2}) + "\n" for at in range(400)
+    ).encode()
+    sent = board.judge().read(body, format="jsonl")
+    from ladderboard.board import Sent
+
+    board.submit(ada, Sent(sent, body, len(body), board.book.world.clock(), format="jsonl"))
+    board.amending.amend(organiser, {"files": {"bytes": 100}})
+    final = board.finishing.close(organiser)
+    assert final["rows"][0]["score"] == 0
+
+
+@pytest.mark.parametrize("visibility", ["hidden", "frozen"])
+@pytest.mark.parametrize("ladder", ["board", "team"])
+def test_a_team_hears_nothing_of_others(
+    visibility, ladder, boards, make_folder, join, submit, predict
+):
+    """Two worlds: in one of them Bob asks, too."""
+    told = []
+    for busy in (False, True):
+        slug = f"{ladder}-{visibility}-{busy}".lower()
+        rules = {"visibility": visibility, "ladder": ladder, "per_team": "40"}
+        board = boards.create(make_folder(slug=slug, **rules))
+        ada, bob = (join(boards, board, name)[0] for name in ("Ada", "Bob"))
+        heard = [submit(board, ada, predict(150)).describe()]
+        for wrong in (60, 48, 36) if busy else ():
+            submit(board, bob, predict(wrong))
+        heard.append(submit(board, ada, predict(151)).describe())
+        view = board.as_seen_by(ada)
+        heard += [view.team(), view.submissions(), view.summary(), view.head()]
+        told.append(_without_ids(heard))
+        assert board.as_seen_by(PUBLIC).head()[0] <= 2
+    assert told[0] == told[1]
+
+
+def _without_ids(heard):
+    def strip(said):
+        if isinstance(said, dict):
+            return {
+                key: strip(value)
+                for key, value in said.items()
+                if key not in {"id", "slug", "book", "commitment", "hash"}
+            }
+        return [strip(each) for each in said] if isinstance(said, list) else said
+
+    return strip([each for each in heard if not isinstance(each, tuple)])

@@ -1,0 +1,221 @@
+"""A store in a folder: all of a file or nothing, durable, for its owner's eyes only."""
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from ladderboard.board import _store_folder, _store_sync
+from ladderboard.board._store_folder import FolderStore
+from ladderboard.errors import InvalidSetting, InvalidState, StorageFailed
+
+ID = "00c0ffee"
+PLACE = "00/c0/00c0ffee"
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Give an empty store."""
+    return FolderStore(tmp_path / "new" / "store")
+
+
+def read(store, place):
+    with store.get(place) as file:
+        return file.read()
+
+
+def files(store):
+    return sorted(
+        each.relative_to(store.path).as_posix() for each in store.path.rglob("*") if each.is_file()
+    )
+
+
+def age(path, seconds=4000):
+    past = time.time() - seconds
+    os.utime(path, (past, past))
+
+
+def test_a_file_is_kept_and_removed(store, tmp_path):
+    kept = store.prepare(ID, b"one")
+    kept.commit(None)
+    assert kept.place == PLACE
+    assert read(store, PLACE) == b"one"
+    body = tmp_path / "body"
+    body.write_bytes(os.urandom(3 * 2**20))
+    other = store.prepare("abcdef0123", body)
+    assert read(store, other.place) == body.read_bytes()
+    assert body.exists()
+    again = FolderStore(store.path)
+    assert files(again) == [PLACE, "ab/cd/abcdef0123"]
+    other.abandon()
+    other.abandon()
+    again.delete(PLACE)
+    again.delete(PLACE)
+    assert files(store) == []
+    with pytest.raises(InvalidState, match="There is no file"):
+        store.get(PLACE)
+
+
+def test_nobody_else_can_read_it(store):
+    before = os.umask(0)
+    try:
+        store.prepare(ID, b"one")
+    finally:
+        os.umask(before)
+    for each in store.path.rglob("*"):
+        assert each.stat().st_mode & 0o777 == (0o700 if each.is_dir() else 0o600)
+    assert store.path.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    "wrong", ["", "abc", "00C0FFEE", "../../../x", "00c0ffee/x", "0" * 129, "00c0ffee\n", None]
+)
+def test_ids_and_places_stay_in_the_folder(store, wrong):
+    with pytest.raises(InvalidSetting, match="hex digits"):
+        store.prepare(wrong, b"")
+    for place in (f"00/c0/{wrong}", f"{wrong}", "00/c0/../../incoming", "11/c0/00c0ffee"):
+        for use in (store.get, store.delete):
+            with pytest.raises(InvalidState, match="no place"):
+                use(place)
+
+
+def test_what_must_be_durable_is_in_the_right_order(store, monkeypatch):
+    done = []
+
+    def sync(handle):
+        path = Path(f"/proc/self/fd/{handle}").readlink()
+        done.append(path.relative_to(store.path).as_posix())
+
+    rename = Path.rename
+
+    def renamed(path, to):
+        done.append("rename")
+        return rename(path, to)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(Path, "rename", renamed)
+    store.prepare(ID, b"one")
+    assert done[0].startswith(f"incoming/{ID}-")
+    assert done[1:] == [".", "00", "rename", "00/c0"]
+    done.clear()
+    store.prepare("00c0ffef", b"two")
+    assert done[1:] == ["rename", "00/c0"]  # the folders are there for good
+
+
+def test_a_full_disk_is_told_and_leaves_nothing(store, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    for name in ("write", "fsync"):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, name, full)
+            with pytest.raises(StorageFailed, match="No space left"):
+                store.prepare(ID, b"one")
+        assert files(store) == []
+    with pytest.raises(StorageFailed, match="Not a directory"):
+        FolderStore("/dev/null/x")
+
+
+def test_orphans_are_swept_when_they_are_old(store):
+    ids = [f"{at:08x}" for at in range(4)]
+    places = [store.prepare(each, b"x").place for each in ids]
+    drafts = [store.path / "incoming" / each for each in ("00c0ffee-0", "00c0ffee-1")]
+    for each in (*drafts, store.path / "00/00/readme"):
+        each.write_bytes(b"")
+    for each in (store.path / places[0], store.path / places[1], drafts[0]):
+        age(each)
+    asked = []
+
+    def known(place):
+        asked.append(place)
+        return place == places[0]
+
+    assert store.sweep(known) == 2
+    assert sorted(asked) == places[:2]  # the row of a young one may be on the way
+    assert files(store) == ["00/00/00000000", *places[2:], "00/00/readme", "incoming/00c0ffee-1"]
+    assert store.sweep(known, older=0) == 3
+    assert files(store) == ["00/00/00000000", "00/00/readme"]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from ladderboard.board._store_folder import FolderStore
+rename = Path.rename
+def die(path, to):
+    if sys.argv[2] == "after":
+        rename(path, to)
+    os.kill(os.getpid(), signal.SIGKILL)
+Path.rename = die
+FolderStore(sys.argv[1]).prepare("00c0ffee", b"x" * 1000)
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_kill_leaves_only_what_is_swept(store, when):
+    done = subprocess.run([sys.executable, "-c", KILLED, store.path, when], check=False)
+    assert done.returncode == -signal.SIGKILL
+    (left,) = files(store)
+    assert (left == PLACE) == (when == "after")
+    if when == "after":
+        assert len(read(store, PLACE)) == 1000
+    assert store.sweep(lambda _: False) == 0
+    age(store.path / left)
+    assert store.sweep(lambda _: False) == 1
+    assert files(store) == []
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_those_who_wait_for_a_folder_share_a_call(monkeypatch, tmp_path, fails):
+    waits, calls = [], []
+    begun, go = threading.Semaphore(0), threading.Semaphore(0)
+
+    class Event(threading.Event):
+        def wait(self, timeout=None):
+            waits.append(self)
+            return super().wait(timeout)
+
+    def slow(path):
+        calls.append(path)
+        begun.release()
+        assert go.acquire(timeout=20)
+        if fails and len(calls) == 2:
+            raise OSError(5, "Input/output error")
+
+    names = SimpleNamespace(Event=Event, Lock=threading.Lock)
+    monkeypatch.setattr(_store_sync, "threading", names)
+    monkeypatch.setattr(_store_sync, "sync_folder", slow)
+    together = _store_sync.Together()
+    with ThreadPoolExecutor(9) as threads:
+        first = threads.submit(together.sync, tmp_path)
+        assert begun.acquire(timeout=20)
+        later = [threads.submit(together.sync, tmp_path) for _ in range(8)]
+        while len(waits) < 8:
+            time.sleep(0.001)
+        go.release()
+        first.result()
+        assert begun.acquire(timeout=20)  # the first call began before the others came
+        go.release()
+        assert [each.exception() is None for each in later] == [not fails] * 8
+    assert len(calls) == 2
+    assert not together._next
+    assert not together._running
+    go.release()
+    together.sync(tmp_path)
+    assert len(calls) == 3
+
+
+def test_many_threads_lose_nothing(store):
+    bodies = {secrets.token_hex(16): os.urandom(1000) for _ in range(60)}
+    with ThreadPoolExecutor(8) as threads:
+        kept = list(threads.map(store.prepare, bodies, bodies.values()))
+    assert [read(store, each.place) for each in kept] == list(bodies.values())
+    assert _store_folder._INCOMING not in {each.split("/")[0] for each in files(store)}

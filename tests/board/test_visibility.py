@@ -1,0 +1,139 @@
+"""Hidden, anonymous and frozen boards, whoever looks."""
+
+import json
+
+import pytest
+
+from ladderboard.board import PUBLIC, Caller, Role
+from ladderboard.errors import LadderboardError, NotAllowed
+
+EVALUATOR = Caller(Role.EVALUATOR)
+
+
+def everything(board, caller):
+    """Return all that somebody can read, as text."""
+    view = board.as_seen_by(caller)
+    reads = (
+        view.summary,
+        view.leaderboard,
+        view.records,
+        lambda: [each.decode() for each in view.ledger(limit=1000)],
+        view.head,
+        view.team,
+        view.teams,
+        view.submissions,
+        view.finals,
+    )
+    said = []
+    for read in reads:
+        try:
+            said.append(json.dumps(read()))
+        except LadderboardError as refused:
+            said.append(f"{type(refused).__name__}: {refused}")
+    return "\n".join(said)
+
+
+@pytest.fixture
+def scene(boards, make_folder, join, submit, predict):
+    """Give a board on which Ada has asked, and a function by which Bob asks."""
+    board = boards.create(make_folder())
+    ada, _ = join(boards, board, "Ada Lovelace")
+    bob, _ = join(boards, board, "Bob Noyce")
+    submit(board, ada, predict(30))
+    submit(board, bob, predict(45))
+    return board, ada, bob, lambda wrong: submit(board, bob, predict(wrong))
+
+
+def test_a_frozen_board_stands_still_for_others(scene, organiser):
+    board, ada, bob, ask = scene
+    board.amending.amend(organiser, {"visibility": "frozen"})
+    before = {who: everything(board, who) for who in (PUBLIC, ada, bob, EVALUATOR)}
+    reply = ask(15).describe()
+    assert reply["released"] == 0.05
+    assert reply["bound"] is None
+    assert everything(board, PUBLIC) == before[PUBLIC]
+    assert everything(board, ada) == before[ada]
+    assert "0.05" in everything(board, bob)
+    assert everything(board, bob) != before[bob]
+    assert everything(board, EVALUATOR) != before[EVALUATOR]
+    row = board.as_seen_by(PUBLIC).leaderboard()["rows"][0]
+    assert (row["team"]["name"], row["released"]) == ("Ada Lovelace", 0.1)
+    board.amending.amend(organiser, {"visibility": "public"})
+    row = board.as_seen_by(PUBLIC).leaderboard()["rows"][0]
+    assert (row["team"]["name"], row["released"]) == ("Bob Noyce", 0.05)
+
+
+def test_a_hidden_board_tells_others_nothing(scene, organiser):
+    board, ada, _, ask = scene
+    board.amending.amend(organiser, {"visibility": "hidden"})
+    before = everything(board, PUBLIC)
+    seen = everything(board, ada)
+    assert "Bob" not in seen
+    assert "0.15" not in seen
+    assert "0.1" in seen
+    with pytest.raises(NotAllowed, match="hidden"):
+        board.as_seen_by(ada).leaderboard()
+    ask(15)
+    assert everything(board, PUBLIC) == before
+    assert everything(board, ada) == seen
+    assert "Ada" not in before
+    assert "0.1" not in before.replace("0.01", "")
+    assert "0.05" in everything(board, EVALUATOR)
+
+
+def test_an_anonymous_board_names_nobody_else(scene, organiser):
+    board, ada, _, _ = scene
+    board.amending.amend(organiser, {"visibility": "anonymous"})
+    assert "Ada" not in everything(board, PUBLIC)
+    assert "Bob" not in everything(board, PUBLIC)
+    assert "Ada" in everything(board, ada)
+    assert "Bob" not in everything(board, ada)
+    assert [row["released"] for row in board.as_seen_by(PUBLIC).leaderboard()["rows"]] == [
+        0.1,
+        0.15,
+    ]
+    assert "Bob" in everything(board, organiser)
+
+
+def test_who_is_disqualified_is_not_shown_and_nothing_else_changes(scene, organiser):
+    board, ada, _, ask = scene
+    team = board.as_seen_by(ada).team()["id"]
+    before = board.book.at()
+    board.seats.disqualify(organiser, team)
+    board.seats.disqualify(organiser, team)
+    now = board.book.at()
+    assert now.entries == before.entries + 1
+    assert (now.asked, now.changes, now.ladders) == (before.asked, before.changes, before.ladders)
+    assert "Ada" not in everything(board, PUBLIC)
+    assert board.as_seen_by(PUBLIC).leaderboard()["rows"][0]["rank"] == 1
+    board.seats.disqualify(organiser, team, reinstate=True)
+    assert "Ada" in everything(board, PUBLIC)
+    ask(44)
+    assert board.book.check() == 3
+
+
+def test_pages_of_standings_join_up(boards, make_folder, submit, predict, join):
+    board = boards.create(make_folder(teams="30", questions="300"))
+    for at in range(24):
+        caller, _ = join(boards, board, f"Team {at}")
+        if at % 4:
+            submit(board, caller, predict(3 * (at % 7)))
+    view = board.as_seen_by(PUBLIC)
+    whole = view.leaderboard(limit=100)["rows"]
+    assert len(whole) == 24
+    ranked = [row for row in whole if row["rank"]]
+    values = [row["released"] for row in ranked]
+    assert values == sorted(values)
+    assert len(ranked) == 18
+    assert [row["rank"] for row in ranked] == [
+        1 + sum(other < value for other in values) for value in values
+    ]
+    for size in (1, 5, 18, 23):
+        rows, cursor = [], None
+        while True:
+            page = view.leaderboard(limit=size, cursor=cursor)
+            rows += page["rows"]
+            cursor = page["next"]
+            if cursor is None:
+                break
+        assert rows == whole
