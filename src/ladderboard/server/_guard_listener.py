@@ -1,4 +1,4 @@
-"""Listeners: where a guard can be asked, a port on loopback or a Unix socket."""
+"""Listeners: where a server can be asked, a port or a Unix socket."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ except ImportError:  # Windows, which has no such sockets either
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Listener", "listen_on_path", "listen_on_port"]
+__all__ = ["Listener", "listen_anywhere", "listen_on_path", "listen_on_port"]
 
 _LONGEST = 107  # bytes in the name of a Unix socket, on Linux
 
@@ -66,6 +66,42 @@ def listen_on_port(host: str = "127.0.0.1", port: int = 8765) -> Listener:
             f"{_settings.shown(host)}. For other machines put a real server, with TLS and users, "
             "in front."
         )
+    bound, port = _bind(address, port)
+    name = f"[{address}]" if address.version == 6 else str(address)
+    hosts = {f"{each}:{port}" for each in (name, "localhost")}
+    if port == 80:  # then nobody says it
+        hosts |= {name, "localhost"}
+    return Listener(bound, f"http://{name}:{port}", frozenset(hosts))
+
+
+def listen_anywhere(host: str = "127.0.0.1", port: int = 8000) -> Listener:
+    """Return a listener on a port that other machines can reach, too, if the address says so.
+
+    >>> listen_anywhere("example.org")
+    Traceback (most recent call last):
+    ...
+    ladderboard.errors.InvalidSetting: host must be an address of this machine, such as 127.0.0.1,
+    or 0.0.0.0 for all of them; got 'example.org'.
+    """
+    port = _settings.whole("port", port, at_least=0, at_most=65535)
+    try:
+        address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
+    except ValueError:
+        raise InvalidSetting(
+            "host must be an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all of "
+            f"them; got {_settings.shown(host)}."
+        ) from None
+    bound, port = _bind(address, port)
+    shown = str(address)
+    if address.is_unspecified:
+        shown = "::1" if address.version == 6 else "127.0.0.1"
+    return Listener(bound, f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}")
+
+
+def _bind(
+    address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int
+) -> tuple[socket.socket, int]:
+    """Return a socket that listens at an address, and its port."""
     family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
     # With its protocol said, or asyncio leaves Nagle's algorithm on and every answer waits 40 ms.
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -77,12 +113,7 @@ def listen_on_port(host: str = "127.0.0.1", port: int = 8765) -> Listener:
     except OSError as error:
         bound.close()
         raise StorageFailed(f"Nobody can listen on port {port}: {error.strerror}.") from None
-    port = bound.getsockname()[1]
-    name = f"[{address}]" if address.version == 6 else str(address)
-    hosts = {f"{each}:{port}" for each in (name, "localhost")}
-    if port == 80:  # then nobody says it
-        hosts |= {name, "localhost"}
-    return Listener(bound, f"http://{name}:{port}", frozenset(hosts))
+    return bound, bound.getsockname()[1]
 
 
 def listen_on_path(path: Path | str, mode: int = 0o660) -> Listener:

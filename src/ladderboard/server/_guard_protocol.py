@@ -1,4 +1,4 @@
-"""Connections of a served guard: not too many, and none that says nothing for long."""
+"""Connections: not too many, and none that says nothing for long."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["GuardProtocol"]
+    # What every protocol of uvicorn's has that parses HTTP.
+    _Protocol = H11Protocol
+else:
+    _Protocol = object
+
+__all__ = ["GuardProtocol", "Limited"]
 
 
-class GuardProtocol(H11Protocol):
-    """HTTP with a limit on connections and on how long each may take.
+class Limited(_Protocol):
+    """A limit on connections and on how long each may take, before a protocol of uvicorn's.
 
     When all places are taken, whoever has been silent longest makes way for who comes; where every
     connection has a request under way, who comes is turned away. So nobody keeps others out with
@@ -29,11 +34,14 @@ class GuardProtocol(H11Protocol):
     """Seconds between two requests on a connection."""
     whole = 900.0
     """Seconds for a request and its answer."""
+    head_bytes = 2**16
+    """How large a request's header may be."""
 
     _timer: asyncio.TimerHandle | None = None
     _busy = False
     _begun = True  # a header that is not whole yet, as from the start on
     _since = 0.0
+    _headed = 0  # bytes of a header that is not whole yet
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection, if there is a place or one can be made."""
@@ -57,10 +65,14 @@ class GuardProtocol(H11Protocol):
             self._wait(self.header)
         super().data_received(data)
         self._look()
+        self._headed = 0 if self._busy else self._headed + len(data)
+        if self._headed > self.head_bytes:
+            self._end()
 
     def on_response_complete(self) -> None:
         """Begin to wait for the next request, unless it is there already."""
         self._busy = self._begun = False
+        self._headed = 0
         self._since = monotonic()
         self._wait(self.idle)
         super().on_response_complete()
@@ -89,9 +101,13 @@ class GuardProtocol(H11Protocol):
         silent: list[Any] = [
             each
             for each in self.connections
-            if isinstance(each, GuardProtocol) and not each._busy  # noqa: SLF001 - our own kind
+            if isinstance(each, Limited) and not each._busy  # noqa: SLF001 - our own kind
         ]
         if not silent:
             return False
         min(silent, key=lambda each: each._since)._end()  # noqa: SLF001 - same
         return True
+
+
+class GuardProtocol(Limited, H11Protocol):
+    """The connections of a served guard."""

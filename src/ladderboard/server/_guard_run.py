@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import signal
-import threading
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import uvicorn
 
 from ladderboard.server._guard_app import GuardApp
 from ladderboard.server._guard_body import MOST_BYTES
 from ladderboard.server._guard_protocol import GuardProtocol
+from ladderboard.server._signals import stopped_by_signals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from ladderboard.holdout import Holdout
     from ladderboard.server._guard_listener import Listener
@@ -60,37 +58,10 @@ def serve_guard(
     )
     server = uvicorn.Server(config)
     try:
-        with _stopped_by_signals(server):
+        with stopped_by_signals(server):
             if started is not None:
                 started(server)
             server.run(sockets=[listener.socket])
     finally:
         listener.close()
         app.close()
-
-
-@contextmanager
-def _stopped_by_signals(server: uvicorn.Server) -> Iterator[None]:
-    """Let signals end the server and nothing else, so that what comes after it is done, too.
-
-    uvicorn takes SIGINT and SIGTERM itself and, when it has ended, sends them to whoever had them
-    before: that is us.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(*_: Any) -> None:
-        server.should_exit = True
-
-    names = ("SIGINT", "SIGTERM", "SIGHUP")
-    wanted = [getattr(signal, each) for each in names if hasattr(signal, each)]
-    before = {each: signal.getsignal(each) for each in wanted}
-    for each, handler in before.items():
-        if handler != signal.SIG_IGN:  # as nohup wants it
-            signal.signal(each, stop)
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)

@@ -1,0 +1,96 @@
+"""The yardstick of bench/server.py: a bare handler that scores a body and commits one row.
+
+python bench/_bare.py HOLDOUT.csv DATABASE
+
+Reader and loss are those of the house; the handler has nobody to tell apart, no limits, no ledger.
+Rows that wait while a commit is under way share the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from ladderboard.files import read_holdout
+from ladderboard.holdout import Judge
+from ladderboard.losses import loss
+from ladderboard.server import BoardProtocol, listen_on_port
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+
+class Committer:
+    """One thread that writes; whoever comes while it commits is in its next transaction."""
+
+    def __init__(self, path: str) -> None:
+        self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        for setting in ("journal_mode = WAL", "synchronous = FULL"):
+            self._database.execute(f"PRAGMA {setting}")
+        self._database.execute("CREATE TABLE row (number INTEGER PRIMARY KEY, time, risk, size)")
+        self._waiting: list[tuple[tuple[Any, ...], asyncio.Future[None]]] = []
+        self._some = threading.Condition()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        threading.Thread(target=self._work, daemon=True).start()
+
+    async def add(self, *row: Any) -> None:
+        """Return when a row is on the disk."""
+        self._loop = asyncio.get_running_loop()
+        done = self._loop.create_future()
+        with self._some:
+            self._waiting.append((row, done))
+            self._some.notify()
+        await done
+
+    def _work(self) -> None:
+        while True:
+            with self._some:
+                self._some.wait_for(lambda: self._waiting)
+                rows, self._waiting = self._waiting, []
+            self._database.execute("BEGIN IMMEDIATE")
+            self._database.executemany(
+                "INSERT INTO row (time, risk, size) VALUES (unixepoch(), ?, ?)",
+                [row for row, _ in rows],
+            )
+            self._database.execute("COMMIT")
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(_tell, [done for _, done in rows])
+
+
+def _tell(waiting: list[asyncio.Future[None]]) -> None:
+    for each in waiting:
+        each.set_result(None)
+
+
+def main(holdout: str, database: str) -> None:
+    """Serve until killed; the first line says where."""
+    judge = Judge(read_holdout(Path(holdout)), loss("zero_one"))
+    committer = Committer(database)
+
+    async def score(request: Request) -> JSONResponse:
+        body = await request.body()
+        risk = judge.judge(judge.read(body, format="csv")).risk
+        await committer.add(risk, len(body))
+        return JSONResponse({"risk": risk}, 201)
+
+    app = Starlette(routes=[Route("/submissions", score, methods=["POST"])])
+    listener = listen_on_port(port=0)
+    print(f"at {listener.url}", flush=True)
+    config = uvicorn.Config(
+        app, http=BoardProtocol, ws="none", log_config=None, access_log=False, server_header=False,
+        date_header=False,
+    )  # fmt: skip
+    uvicorn.Server(config).run(sockets=[listener.socket])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

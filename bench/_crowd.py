@@ -1,0 +1,128 @@
+"""Boards with many teams and submissions for bench/server.py, written straight into the database.
+
+They are as good as real ones to whoever reads standings; nobody could check their ledger.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from _yardstick import least_times
+from ladderboard.board import open_boards, read_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+__all__ = ["crowd", "time_pages"]
+
+_RULES = """
+title: Crowd
+loss: zero_one
+questions: 10000000
+teams: 10000
+ladder: team
+mechanism: {name: ladder, step: 0.01}
+"""
+_START = 1_700_000_000
+_FORM = b'{"kind":"question"}' + bytes(400)
+_TEAM = (
+    "INSERT INTO team (book, number, id, name, folded, kind, disqualified, made, used, last, "
+    "released, since) VALUES (?, ?, ?, ?, ?, 'team', 0, ?, ?, ?, ?, ?)"
+)
+_SUBMISSION = (
+    "INSERT INTO submission (book, team, number, id, entry, time, message, format, size, place, "
+    "chosen, epoch, value, score, improved, question) "
+    "VALUES (?, ?, ?, ?, ?, ?, '', 'csv', 20000, ?, 0, 0, ?, NULL, ?, ?)"
+)
+_ENTRY = (
+    "INSERT INTO entry (place, kind, ladder, question, asker, hash, time, asked, changes, ladders, "
+    "lost, charged, closed, form) VALUES (?, 'question', 0, ?, ?, ?, ?, ?, 0, 1, 0, 0, 0, ?)"
+)
+_ENTRIES = 2**40
+_TIMES, _ROUNDS = 40, 15
+
+
+def crowd(path: Path, slug: str, *, teams: int, submissions: int) -> None:
+    """Make a database with one board, so many teams, and as many submissions of each."""
+    folder = path.with_name(slug)
+    folder.mkdir()
+    (folder / "board.yaml").write_text(_RULES)
+    (folder / "holdout.csv").write_text("id,label\n0,1\n1,0\n2,1\n")
+    boards = open_boards(path, create=True)
+    boards.create(read_folder(folder))
+    boards.close()
+    with closing(sqlite3.connect(path)) as database:
+        book, first = database.execute(
+            "SELECT book, (SELECT count(*) FROM entry) FROM board WHERE slug = ?", (slug,)
+        ).fetchone()
+        _fill(database, book, first, teams, submissions // teams)
+        database.commit()
+
+
+def _fill(database: sqlite3.Connection, book: int, first: int, teams: int, each: int) -> None:
+    values = np.random.default_rng(0).random(teams).round(3).tolist()  # some are equal
+
+    def rows() -> Iterator[tuple[int, int, int, str]]:
+        for at in range(teams * each):
+            yield at, at % teams + 1, at // teams + 1, f"{at:032x}"
+
+    last = _START + teams * each
+    seats = (
+        (book, at, f"{at:016x}", f"Team {at}", f"team{at}", _START, each, last, value, _START + at)
+        for at, value in enumerate(values, 1)
+    )
+    database.executemany(_TEAM, seats)
+    sent = (
+        (book, team, at, own, first + n, _START + n, own, values[team - 1], at == 1, at)
+        for n, team, at, own in rows()
+    )
+    database.executemany(_SUBMISSION, sent)
+    place = book * _ENTRIES + first
+    entries = (
+        (place + n, at, f"{team:016x}", bytes(32), _START + n, n + 1, _FORM)
+        for n, team, at, _ in rows()
+    )
+    database.executemany(_ENTRY, entries)
+    database.execute("UPDATE board SET teams = ? WHERE book = ?", (teams, book))
+
+
+def time_pages(few: int, many: int, limit: int) -> list[float]:
+    """Return seconds for a page of the small board, and for the large one's first and middle."""
+    path = f"/api/v1/boards/{{}}/leaderboard?limit={limit}"
+    lines = {port: http.client.HTTPConnection("127.0.0.1", port) for port in (few, many)}
+
+    def get(port: int, path: str) -> dict[str, object]:
+        lines[port].request("GET", path)
+        reply = lines[port].getresponse()
+        said: dict[str, object] = json.loads(reply.read())
+        if reply.status != 200:
+            raise SystemExit(f"refused: {said}")
+        return said
+
+    def reading(port: int, path: str) -> Callable[[], None]:
+        def run() -> None:
+            for _ in range(_TIMES):
+                lines[port].request("GET", path)
+                lines[port].getresponse().read()
+
+        return run
+
+    cursor = None
+    for _ in range(5):  # to the middle, in large steps
+        more = "" if cursor is None else f"&cursor={cursor}"
+        cursor = get(many, f"/api/v1/boards/many/leaderboard?limit=1000{more}")["next"]
+    middle = path.format("many") + f"&cursor={cursor}"
+    tasks = [(few, path.format("few")), (many, path.format("many")), (many, middle)]
+    for port, each in tasks:
+        get(port, each)
+    taken = least_times(*(reading(*each) for each in tasks), rounds=_ROUNDS)
+    for line in lines.values():
+        line.close()
+    return [each / _TIMES for each in taken]

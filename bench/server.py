@@ -1,0 +1,156 @@
+"""The server of boards: durable submissions a second, and pages of a large leaderboard.
+
+Yardstick of the first: a bare handler under the same uvicorn (bench/_bare.py) that scores the same
+body with the same reader and loss, and commits one row by group commit on the same disk. Both
+run all the time and are pressed in turn by a cheap client in a process of its own; every
+submission is a new one. The yardstick of the second is the same server with a small board.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from _crowd import crowd, time_pages
+from _yardstick import say
+from ladderboard.board import Caller, Role, open_boards, read_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+N, CONNECTIONS, TEAMS = 10_000, 16, 16
+COUNT, ROUNDS = 400, 9
+ROOT = Path(__file__).parents[1]
+RULES = "title: Bench\nloss: zero_one\nquestions: 1000000\nteams: 16\nladder: team\n"
+
+
+def make_board(folder: Path, labels: np.ndarray) -> list[str]:
+    """Make a board in a new database, and return its teams' tokens."""
+    made = folder / "bench"
+    made.mkdir()
+    (made / "board.yaml").write_text(RULES)
+    rows = "\n".join(f"{at},{label}" for at, label in enumerate(labels))
+    (made / "holdout.csv").write_text(f"id,label\n{rows}\n")
+    boards = open_boards(folder / "boards.db", create=True)
+    board = boards.create(read_folder(made))
+    organiser = Caller(Role.ORGANISER)
+    tokens = [board.seats.admit(organiser, f"team {at}").token for at in range(TEAMS)]
+    boards.close()
+    return tokens
+
+
+@contextmanager
+def running(*words: str | Path) -> Iterator[int]:
+    """Run a server, and return its port; its log goes nowhere."""
+    command = [sys.executable, *map(str, words)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        for line in process.stdout or ():
+            if b"http://" in line:
+                yield int(re.search(rb":(\d+)", line.partition(b"http://")[2])[1])  # type: ignore[index]
+                break
+        else:
+            raise SystemExit("a server did not start")
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+class Caller16:
+    """The client's process."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, Path(__file__).with_name("_caller.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._first = 0
+
+    def press(self, port: int, path: str, tokens: list[str], count: int) -> dict[str, Any]:
+        """Send so many submissions through all connections; return what it took."""
+        job = {"port": port, "path": path, "tokens": tokens, "n": N, "seed": os.getpid()}
+        job |= {"first": self._first, "count": count, "connections": CONNECTIONS}
+        self._first += count
+        print(json.dumps(job), file=self._process.stdin, flush=True)
+        said: dict[str, Any] = json.loads((self._process.stdout or sys.stdin).readline())
+        if said["statuses"] != [201]:
+            raise SystemExit(f"refused: {said['statuses']}")
+        return said
+
+    def close(self) -> None:
+        """End it."""
+        self._process.communicate()
+
+
+def submissions(folder: Path, rounds: int) -> None:
+    """Press both servers in turn."""
+    labels = np.random.default_rng(1).integers(2, size=N)
+    tokens = make_board(folder, labels)
+    bare = Path(__file__).with_name("_bare.py")
+    serve = ("-m", "ladderboard", "serve", "--port", "0", "--database", folder / "boards.db")
+    caller = Caller16()
+    path = "/api/v1/boards/bench/submissions"
+    with (
+        running(*serve) as ours,
+        running(bare, folder / "bench" / "holdout.csv", folder / "bare.db") as theirs,
+    ):
+        sides = [(ours, path, tokens), (theirs, "/submissions", [])]
+        for side in sides:
+            caller.press(*side, count=200)  # the first ones are slower
+        found = [[caller.press(*side, count=COUNT) for side in sides] for _ in range(rounds)]
+    caller.close()
+    ratio = median(second["seconds"] / first["seconds"] for first, second in found)
+    rates = [COUNT / median(each[at]["seconds"] for each in found) for at in (0, 1)]
+    late = [np.percentile([t for each in found for t in each[at]["times"]], 99) for at in (0, 1)]
+    say(
+        f"durable submissions, n={N:.0e}, 20 KB / bare handler",
+        ratio,
+        "at least 0.5",
+        detail=f"{rates[0]:.0f} a second / {rates[1]:.0f}; p99 {late[0]:.0f} ms / {late[1]:.0f} ms",
+    )
+
+
+def leaderboard(folder: Path) -> None:
+    """Time pages of the standings of a large board and of a small one."""
+    crowd(folder / "few.db", "few", teams=10, submissions=1_000)
+    crowd(folder / "many.db", "many", teams=10_000, submissions=1_000_000)
+    serve = ("-m", "ladderboard", "serve", "--port", "0", "--database")
+    with (
+        running(*serve, folder / "few.db") as few,
+        running(*serve, folder / "many.db") as many,
+    ):
+        for limit in (10, 100):
+            small, *large = time_pages(few, many, limit)
+            for name, taken in zip(("first", "middle"), large, strict=True):
+                say(
+                    f"leaderboard, 1e4 teams, {name} {limit} / 10 teams",
+                    taken / small,
+                    "at most 2" if limit == 10 else "(10 x rows)",
+                    detail=f"{1e3 * taken:.2f} ms / {1e3 * small:.2f} ms",
+                )
+
+
+if __name__ == "__main__":
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--rounds", type=int, default=ROUNDS)
+    arguments.add_argument("--only", choices=("submissions", "leaderboard"))
+    given = arguments.parse_args()
+    # In the clone, which is on a disk where a temporary directory may be in memory.
+    with tempfile.TemporaryDirectory(dir=ROOT) as place:
+        if given.only != "leaderboard":
+            submissions(Path(place), given.rounds)
+        if given.only != "submissions":
+            leaderboard(Path(place))

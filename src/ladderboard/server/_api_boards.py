@@ -1,0 +1,141 @@
+"""Boards, standings, records, the ledger and the final ranking: what there is to read."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from ladderboard.board import PUBLIC
+from ladderboard.server._csv import standings_csv
+from ladderboard.server._routes import API, Route, Slug, public
+from ladderboard.server._shapes import BoardList, BoardSummary, Finals, Leaderboard, RecordList
+from ladderboard.server._work import reply, work_of
+
+__all__ = ["router"]
+
+router = APIRouter(prefix=API, route_class=Route)
+Limit = Annotated[int, Query(ge=1, le=1000, description="Rows of a page.")]
+_CSV, _LINES = "text/csv", "application/x-ndjson"
+_NEXT = {"Link": {"description": 'The next page, rel="next".', "schema": {"type": "string"}}}
+_TEXT = {"schema": {"type": "string"}}
+
+
+@router.get("/boards", response_model=BoardList, **public())
+async def list_boards(request: Request) -> Response:
+    """Return all boards."""
+    work = work_of(request)
+
+    def look(shown: Any) -> list[dict[str, Any]]:
+        caller, home = work.who.home(shown)
+        return [
+            work.boards.open(each).as_seen_by(caller if home in {None, each} else PUBLIC).summary()
+            for each in work.boards.list()
+        ]
+
+    return reply(request, {"boards": await work.asked(request, look)})
+
+
+@router.get("/boards/{board}", response_model=BoardSummary, **public())
+async def show_board(request: Request, board: Slug) -> Response:
+    """Return what a board is, what it promises, and how far it has come."""
+    said = await work_of(request).on_board(
+        request, board, lambda found, caller: found.as_seen_by(caller).summary()
+    )
+    return reply(request, said)
+
+
+_STANDINGS = public(types=["application/json", _CSV])
+_STANDINGS["responses"][200]["content"] = {_CSV: _TEXT}
+_STANDINGS["responses"][200]["headers"] = {**_STANDINGS["responses"][200]["headers"], **_NEXT}
+
+
+@router.get("/boards/{board}/leaderboard", response_model=Leaderboard, **_STANDINGS)
+async def show_leaderboard(
+    request: Request,
+    board: Slug,
+    limit: Limit = 100,
+    cursor: Annotated[
+        str | None, Query(max_length=300, description="The `next` of the page before.")
+    ] = None,
+    format: Annotated[  # noqa: A002 - the word people type
+        str | None, Query(pattern="^(json|csv)$", description="json or csv, before Accept.")
+    ] = None,
+) -> Response:
+    """Return a page of the standings, as JSON or as CSV."""
+    said = await work_of(request).on_board(
+        request,
+        board,
+        lambda found, caller: found.as_seen_by(caller).leaderboard(limit=limit, cursor=cursor),
+    )
+    headers = {}
+    if said["next"] is not None:
+        url = f"{API}/boards/{board}/leaderboard?limit={limit}&cursor={said['next']}"
+        url += "" if format is None else f"&format={format}"
+        headers["Link"] = f'<{url}>; rel="next"'
+    if format == "csv" or (format is None and _prefers_csv(request)):
+        return reply(request, standings_csv(said), media_type=_CSV, headers=headers)
+    return reply(request, said, headers=headers)
+
+
+def _prefers_csv(request: Request) -> bool:
+    accept = request.headers.get("accept", "")
+    return _CSV in accept and "application/json" not in accept
+
+
+@router.get("/boards/{board}/records", response_model=RecordList, **public())
+async def show_records(request: Request, board: Slug) -> Response:
+    """Return every time that the best of the whole board went down."""
+    said = await work_of(request).on_board(
+        request, board, lambda found, caller: found.as_seen_by(caller).records()
+    )
+    return reply(request, {"records": said})
+
+
+_LEDGER = public(types=[_LINES])
+_LEDGER["responses"][200] |= {
+    "description": "Entries, each the very bytes that were hashed, and a line feed.",
+    "content": {_LINES: _TEXT},
+    "headers": {
+        **_LEDGER["responses"][200]["headers"],
+        "Ledger-Entries": {
+            "description": "How many entries may be seen.",
+            "schema": {"type": "integer"},
+        },
+        "Ledger-Head": {
+            "description": "The hash of the last of them.",
+            "schema": {"type": "string"},
+        },
+    },
+}
+
+
+@router.get("/boards/{board}/ledger", response_class=Response, **_LEDGER)
+async def show_ledger(
+    request: Request,
+    board: Slug,
+    first: Annotated[int, Query(ge=0, le=2**53, description="The first entry wanted.")] = 0,
+    limit: Limit = 100,
+) -> Response:
+    """Return entries of the ledger, one a line."""
+
+    def look(found: Any, caller: Any) -> tuple[list[bytes], tuple[int, str]]:
+        view = found.as_seen_by(caller)
+        head = view.head()  # first: entries may come between, and none may lie beyond it
+        many = min(limit, max(head[0] - first, 0))
+        return view.ledger(first=first, limit=many) if many else [], head
+
+    lines, (entries, head) = await work_of(request).on_board(request, board, look)
+    return reply(
+        request,
+        b"".join(each + b"\n" for each in lines),
+        media_type=_LINES,
+        headers={"Ledger-Entries": str(entries), "Ledger-Head": head},
+    )
+
+
+@router.get("/boards/{board}/finals", response_model=Finals, **public())
+async def show_finals(request: Request, board: Slug) -> Response:
+    """Return the final ranking, once the board is closed."""
+    said = await work_of(request).on_board(
+        request, board, lambda found, caller: found.as_seen_by(caller).finals()
+    )
+    return reply(request, said)

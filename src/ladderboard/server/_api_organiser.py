@@ -1,0 +1,172 @@
+"""What organisers do: tokens, invitations, who is shown, pausing, amending, the end."""
+
+from fastapi import APIRouter, Request, Response
+
+from ladderboard.board import Board, Caller, Role
+from ladderboard.server._asked import Amendment, Charge, Days, Trust
+from ladderboard.server._routes import API, Route, Slug, TeamId, TokenId, private
+from ladderboard.server._shapes import (
+    BoardSummary,
+    Finals,
+    Invitation,
+    NewTeam,
+    NewToken,
+    State,
+    TokenList,
+)
+from ladderboard.server._work import reply, work_of
+
+__all__ = ["router"]
+
+router = APIRouter(prefix=API, route_class=Route)
+_NOTHING = {204: {"description": "Done."}}
+_SILENT = private()
+_SILENT["responses"] |= _NOTHING
+
+
+@router.post("/boards/{board}/teams/{team}/token", response_model=NewTeam, **private())
+async def rotate_token(request: Request, board: Slug, team: TeamId) -> Response:
+    """Give a team another token; the old one ends, with its sessions."""
+    made = await work_of(request).on_board(
+        request, board, lambda found, caller: found.seats.rotate(caller, team)
+    )
+    return reply(request, made._asdict())
+
+
+@router.delete(
+    "/boards/{board}/teams/{team}/token", status_code=204, response_class=Response, **_SILENT
+)
+async def revoke_token(request: Request, board: Slug, team: TeamId) -> Response:
+    """End a team's token, with its sessions."""
+    await work_of(request).on_board(
+        request, board, lambda found, caller: found.seats.revoke(caller, team)
+    )
+    return _done()
+
+
+@router.put(
+    "/boards/{board}/teams/{team}/disqualification",
+    status_code=204,
+    response_class=Response,
+    **_SILENT,
+)
+async def disqualify_team(request: Request, board: Slug, team: TeamId) -> Response:
+    """Take a team off what is shown; no ladder, meter or state changes."""
+    await work_of(request).on_board(
+        request, board, lambda found, caller: found.seats.disqualify(caller, team)
+    )
+    return _done()
+
+
+@router.delete(
+    "/boards/{board}/teams/{team}/disqualification",
+    status_code=204,
+    response_class=Response,
+    **_SILENT,
+)
+async def reinstate_team(request: Request, board: Slug, team: TeamId) -> Response:
+    """Show a team again."""
+    await work_of(request).on_board(
+        request, board, lambda found, caller: found.seats.disqualify(caller, team, reinstate=True)
+    )
+    return _done()
+
+
+@router.post(
+    "/boards/{board}/invitations",
+    status_code=201,
+    response_model=Invitation,
+    **private(408, 413, 415),
+)
+async def invite(request: Request, board: Slug, wanted: Days | None = None) -> Response:
+    """Make an invitation for one team."""
+    days = 7.0 if wanted is None else wanted.days
+    made = await work_of(request).on_board(
+        request, board, lambda found, caller: found.seats.invite(caller, days=days)
+    )
+    return reply(request, {"invitation": made}, 201)
+
+
+@router.post(
+    "/boards/{board}/tokens", status_code=201, response_model=NewToken, **private(408, 413, 415)
+)
+async def trust(request: Request, board: Slug, wanted: Trust) -> Response:
+    """Make a token for an evaluator or another organiser of this board."""
+    role = Role[wanted.role.upper()]
+    made = await work_of(request).on_board(
+        request, board, lambda found, caller: found.seats.trust(caller, role)
+    )
+    return reply(request, {"token": made}, 201)
+
+
+@router.get("/boards/{board}/tokens", response_model=TokenList, **private())
+async def list_tokens(request: Request, board: Slug) -> Response:
+    """Return which tokens and invitations of this board are good, without telling them."""
+    said = await work_of(request).on_board(
+        request, board, lambda found, caller: found.seats.tokens(caller)
+    )
+    return reply(request, {"tokens": said})
+
+
+@router.delete(
+    "/boards/{board}/tokens/{token}", status_code=204, response_class=Response, **_SILENT
+)
+async def end_token(request: Request, board: Slug, token: TokenId) -> Response:
+    """End a token or an invitation of this board, with its sessions."""
+    await work_of(request).on_board(
+        request, board, lambda found, caller: found.seats.end_token(caller, token)
+    )
+    return _done()
+
+
+@router.post("/boards/{board}/pause", response_model=State, **private(409))
+async def pause_board(request: Request, board: Slug) -> Response:
+    """Take no questions until further notice."""
+
+    def pause(found: Board, caller: Caller) -> str:
+        found.amending.pause(caller)
+        return found.row().status
+
+    said = await work_of(request).on_board(request, board, pause)
+    return reply(request, {"board": board, "status": said})
+
+
+@router.post("/boards/{board}/resume", response_model=State, **private(408, 409, 413, 415))
+async def resume_board(request: Request, board: Slug, wanted: Charge | None = None) -> Response:
+    """Go on; after a restore, `charge` says how many questions may have been lost."""
+    charge = None if wanted is None else wanted.charge
+
+    def resume(found: Board, caller: Caller) -> str:
+        found.amending.resume(caller, charge)
+        return found.row().status
+
+    said = await work_of(request).on_board(request, board, resume)
+    return reply(request, {"board": board, "status": said})
+
+
+@router.patch("/boards/{board}/rules", response_model=BoardSummary, **private(408, 409, 413, 415))
+async def amend_rules(request: Request, board: Slug, changes: Amendment) -> Response:
+    """Change deadlines, limits, the budget, texts or who sees what; all of it is in the ledger."""
+
+    def amend(found: Board, caller: Caller) -> dict[str, object]:
+        found.amending.amend(caller, changes.root)
+        return found.as_seen_by(caller).summary()
+
+    return reply(request, await work_of(request).on_board(request, board, amend))
+
+
+_CLOSE = private(409)
+_CLOSE["responses"][200] = {"description": "The final ranking; null without a private split."}
+
+
+@router.post("/boards/{board}/close", response_model=Finals | None, **_CLOSE)
+async def close_board(request: Request, board: Slug) -> Response:
+    """End the board for good, and score what was selected on the private split, once."""
+    said = await work_of(request).on_board(
+        request, board, lambda found, caller: found.finishing.close(caller)
+    )
+    return reply(request, said)
+
+
+def _done() -> Response:
+    return Response(status_code=204, headers={"Cache-Control": "private, no-store"})

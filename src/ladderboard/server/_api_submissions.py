@@ -1,0 +1,160 @@
+"""Submissions: the questions."""
+
+import re
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Request, Response
+
+from ladderboard.board import Answer, Board, Caller
+from ladderboard.server._routes import (
+    API,
+    Route,
+    Slug,
+    SubmissionId,
+    private,
+)
+from ladderboard.server._shapes import Submission, SubmissionList, SubmissionReply
+from ladderboard.server._submit import submit
+from ladderboard.server._work import reply, work_of
+
+__all__ = ["router"]
+
+router = APIRouter(prefix=API, route_class=Route)
+OfTeam = Annotated[
+    str | None,
+    Query(pattern="^[0-9a-f]{16}$", description="A team's id, for evaluators and organisers."),
+]
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=255,
+        pattern="^[ -~]+$",
+        description="Under which this may be sent again, and is answered once.",
+    ),
+]
+_FILE = {"schema": {"type": "string", "format": "binary"}}
+_BODY = {
+    "required": True,
+    "description": "Predictions: a table with a row for every id. May be packed with gzip.",
+    "content": {
+        "text/csv": _FILE,
+        "text/tab-separated-values": _FILE,
+        "application/vnd.apache.parquet": _FILE,
+        "application/vnd.apache.arrow.file": _FILE,
+        "application/x-ndjson": _FILE,
+        "application/x-npy": _FILE,
+        "application/octet-stream": _FILE,
+        "multipart/form-data": {
+            "schema": {
+                "type": "object",
+                "required": ["file"],
+                "additionalProperties": False,
+                "properties": {
+                    "file": {"type": "string", "format": "binary"},
+                    "message": {"type": "string", "maxLength": 500},
+                },
+            }
+        },
+    },
+}
+_LOCATION = {"Location": {"description": "The submission.", "schema": {"type": "string"}}}
+_SUBMIT = private(408, 409, 413, 415, 507, requestBody=_BODY)
+_SUBMIT["responses"] |= {
+    201: {"description": "A question was asked, and this is the answer.", "headers": _LOCATION},
+    200: {
+        "description": "This was answered before; nothing was counted.",
+        "model": SubmissionReply,
+        "headers": _LOCATION,
+    },
+}
+
+
+_PLAIN_SLUG = re.compile("[a-z0-9][a-z0-9-]{0,62}")
+_PLAIN_KEY = re.compile("[ -~]{1,255}")
+
+
+class _Straight(Route):
+    """A route that goes straight to its function where there is little to look at.
+
+    To find and check parameters takes as long as much of the rest, and most submissions have a
+    token, perhaps a key, and nothing else. Whatever is unusual goes the long way, and is refused
+    there if need be.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler."""
+        handler = super().get_route_handler()
+
+        async def straight(request: Request) -> Response:
+            board, keys = request.path_params["board"], request.headers.getlist("idempotency-key")
+            if (
+                request.scope["query_string"]
+                or "*/*" not in request.headers.get("accept", "*/*")
+                or not _PLAIN_SLUG.fullmatch(board)
+                or len(keys) > 1
+                or not all(map(_PLAIN_KEY.fullmatch, keys))
+            ):
+                return await handler(request)
+            return await send_submission(request, board, idempotency_key=keys[0] if keys else None)
+
+        return straight
+
+
+async def send_submission(
+    request: Request,
+    board: Slug,
+    team: OfTeam = None,
+    message: Annotated[str, Query(max_length=500, description="A note for yourselves.")] = "",
+    idempotency_key: Key = None,
+) -> Response:
+    """Ask a question: send predictions, and hear at once what is released."""
+    answer: Answer = await submit(request, board, team=team, message=message, retry=idempotency_key)
+    return reply(
+        request,
+        answer.describe(),
+        200 if answer.again else 201,
+        headers={"Location": f"{API}/boards/{board}/submissions/{answer.id}"},
+    )
+
+
+router.add_api_route(
+    "/boards/{board}/submissions",
+    send_submission,
+    methods=["POST"],
+    status_code=201,
+    response_model=SubmissionReply,
+    route_class_override=_Straight,
+    **_SUBMIT,
+)
+
+
+@router.get("/boards/{board}/submissions", response_model=SubmissionList, **private())
+async def list_submissions(
+    request: Request,
+    board: Slug,
+    team: OfTeam = None,
+    limit: Annotated[int, Query(ge=1, le=1000, description="Rows of a page.")] = 100,
+    before: Annotated[
+        int | None, Query(ge=1, le=2**53, description="The `next` of the page before.")
+    ] = None,
+) -> Response:
+    """Return a team's submissions, newest first."""
+
+    def look(found: Board, caller: Caller) -> list[dict[str, Any]]:
+        return found.as_seen_by(caller).submissions(team, limit=limit, before=before)
+
+    said = await work_of(request).on_board(request, board, look)
+    last = said[-1]["number"] if len(said) == limit and said[-1]["number"] > 1 else None
+    return reply(request, {"submissions": said, "next": last})
+
+
+@router.get("/boards/{board}/submissions/{submission}", response_model=Submission, **private())
+async def show_submission(request: Request, board: Slug, submission: SubmissionId) -> Response:
+    """Return one submission."""
+    said = await work_of(request).on_board(
+        request, board, lambda found, caller: found.as_seen_by(caller).submission(submission)
+    )
+    return reply(request, said)

@@ -1,0 +1,96 @@
+"""Teams: how they come, their own affairs, and what they select."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from ladderboard.board import Board, Caller, Role
+from ladderboard.board import NewTeam as MadeTeam
+from ladderboard.server._asked import Choice, Registration
+from ladderboard.server._limits import address_of
+from ladderboard.server._routes import API, Route, Slug, private, public
+from ladderboard.server._shapes import NewTeam, SelectionList, Team, TeamList
+from ladderboard.server._work import reply, work_of
+
+__all__ = ["router"]
+
+router = APIRouter(prefix=API, route_class=Route)
+
+
+@router.post(
+    "/boards/{board}/teams",
+    status_code=201,
+    response_model=NewTeam,
+    **public(408, 409, 413, 415, tagged=False),
+)
+async def register_team(request: Request, board: Slug, wanted: Registration) -> Response:
+    """Register a team; its token is told here, and never again."""
+    work = work_of(request)
+    caller = await work.on_board(request, board, lambda _, caller: caller)
+    if caller.role < Role.ORGANISER:
+        work.registrations.check(address_of(request))
+        work.registrations.spend(address_of(request))
+
+    def make() -> MadeTeam:
+        return work.boards.open(board).seats.admit(caller, wanted.name, wanted.invitation)
+
+    made = await work.in_thread(make)
+    return reply(request, made._asdict(), 201)
+
+
+@router.get("/boards/{board}/teams", response_model=TeamList, **private())
+async def list_teams(
+    request: Request,
+    board: Slug,
+    limit: Annotated[int, Query(ge=1, le=1000, description="Rows of a page.")] = 100,
+    after: Annotated[int, Query(ge=0, le=2**53, description="The `next` of the page before.")] = 0,
+) -> Response:
+    """Return all teams, for evaluators and organisers."""
+
+    def look(found: Board, caller: Caller) -> list[dict[str, Any]]:
+        return found.as_seen_by(caller).teams(limit=limit, after=after)
+
+    said = await work_of(request).on_board(request, board, look)
+    last = said[-1]["number"] if len(said) == limit else None
+    return reply(request, {"teams": said, "next": last})
+
+
+@router.get("/boards/{board}/team", response_model=Team, **private())
+async def show_team(request: Request, board: Slug) -> Response:
+    """Return one's own affairs: limits, release, and when the next question may come."""
+    said = await work_of(request).on_board(
+        request, board, lambda found, caller: found.as_seen_by(caller).team()
+    )
+    return reply(request, said)
+
+
+@router.post("/boards/{board}/team/token", response_model=NewTeam, **private())
+async def rotate_own_token(request: Request, board: Slug) -> Response:
+    """Give one's own team another token; the old one ends, with its sessions."""
+    made = await work_of(request).on_board(
+        request, board, lambda found, caller: found.seats.rotate(caller)
+    )
+    return reply(request, made._asdict())
+
+
+@router.get("/boards/{board}/selections", response_model=SelectionList, **private())
+async def show_selections(request: Request, board: Slug) -> Response:
+    """Return what one's own team selected for the finals; nothing: its default."""
+    said = await work_of(request).on_board(
+        request, board, lambda found, caller: found.as_seen_by(caller).selections()
+    )
+    return reply(request, {"submissions": said})
+
+
+@router.put(
+    "/boards/{board}/selections", response_model=SelectionList, **private(408, 409, 413, 415)
+)
+async def put_selections(request: Request, board: Slug, wanted: Choice) -> Response:
+    """Select submissions for the finals, in place of those selected before."""
+
+    def choose(found: Board, caller: Caller) -> list[str]:
+        found.finishing.choose(caller, wanted.submissions)
+        return found.as_seen_by(caller).selections()
+
+    said = await work_of(request).on_board(request, board, choose)
+    return reply(request, {"submissions": said})

@@ -1,0 +1,152 @@
+"""The application: boards over HTTP."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from ladderboard._version import __version__
+from ladderboard.errors import LadderboardError, Problem
+from ladderboard.server import (
+    _api_boards,
+    _api_organiser,
+    _api_server,
+    _api_submissions,
+    _api_teams,
+    _pages,
+)
+from ladderboard.server._front import REFUSED, Front
+from ladderboard.server._intake import Spool
+from ladderboard.server._log import Log
+from ladderboard.server._metrics import Metrics
+from ladderboard.server._openapi import describe_api
+from ladderboard.server._options import Settings
+from ladderboard.server._problems import Refused, problem, problem_of
+from ladderboard.server._work import Work, work_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from fastapi import Request
+    from starlette.responses import Response
+
+    from ladderboard.board import Boards
+    from ladderboard.server._parse import Parsers
+
+__all__ = ["make_app"]
+
+
+def make_app(
+    boards: Boards,
+    parsers: Parsers,
+    *,
+    settings: Settings | None = None,
+    closing: Callable[[], None] | None = None,
+) -> FastAPI:
+    """Return the application that serves some boards.
+
+    Its lifespan starts the parsers, and ends them with everything else that it began; then it calls
+    ``closing``. The boards are the caller's to close.
+    """
+    settings = Settings() if settings is None else settings
+    log, metrics = Log(settings.log, boards.world.clock), Metrics()
+    work = Work(boards, parsers, settings=settings, log=log, metrics=metrics)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        with tempfile.TemporaryDirectory(prefix="ladderboard-") as folder:
+            work.spool = spool = Spool(settings.spool or folder)
+            spool.sweep()
+            try:
+                await parsers.start()
+                yield
+            finally:
+                await parsers.close()
+                work.close()
+                spool.close()
+                if closing is not None:
+                    closing()
+
+    app = FastAPI(
+        title="Ladderboard",
+        version=__version__,
+        lifespan=lifespan,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        exception_handlers={
+            LadderboardError: _refused,
+            Refused: _refused,
+            RequestValidationError: _invalid,
+            HTTPException: _unknown,
+        },
+    )
+    app.state.work = work
+    for each in (_api_boards, _api_submissions, _api_teams, _api_organiser, _api_server, _pages):
+        app.router.routes.extend(each.router.routes)  # flat: they are looked through as they are
+    app.openapi = lambda: describe_api(app)  # type: ignore[method-assign]
+
+    app.add_middleware(Front, settings=settings, log=log, metrics=metrics, salt=boards.world.salt)
+    return app
+
+
+def _told(request: Request, said: Response) -> Response:
+    """Return a refusal as it is told: to people as a page."""
+    if _pages.is_page(request):
+        return _pages.refusal(request, said)
+    said.headers["Cache-Control"] = "private, no-store"
+    return said
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    said, ours = problem_of(error)
+    if ours:
+        work_of(request).log.error(error, request.scope["ladderboard.request"])
+    return _told(request, said)
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    """Say which parameters are not as they must be. What was sent is not repeated."""
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - nothing else is handed over
+    errors = []
+    for each in error.errors()[:100]:
+        where = ".".join(str(part) for part in each["loc"])[:200]
+        errors.append(Problem(str(each["type"]), where, 1, (), f"{where}: {each['msg']}."))
+    listed = " ".join(each.message for each in errors[:3])
+    return _told(request, problem(422, "invalid", listed, errors=errors))
+
+
+_CODES = {404: "not_found", 405: "method"}
+_SENTENCES = {404: "There is nothing here.", 405: "Not with this method."}
+
+
+async def _unknown(request: Request, error: Exception) -> Response:
+    """Say that there is no such place, that it does not take the method, or what else there is."""
+    assert isinstance(error, HTTPException)  # noqa: S101 - same
+    refused = request.scope.get(REFUSED)
+    if refused is not None:
+        return await _refused(request, refused)
+    status, headers = error.status_code, dict(error.headers or {})
+    if status == 405:
+        headers["Allow"] = ", ".join(_allowed(request))
+    detail = _SENTENCES.get(status, "This cannot be read.")
+    return _told(
+        request, problem(status, _CODES.get(status, "bad_request"), detail, headers=headers)
+    )
+
+
+def _allowed(request: Request) -> list[str]:
+    """Return the methods of all routes at this place."""
+    found: set[str] = set()
+    for route in request.app.routes:
+        match, _ = route.matches(request.scope)
+        if match.value:
+            methods: set[str] = getattr(route, "methods", None) or set()
+            found |= methods | ({"HEAD"} if "GET" in methods else set())
+    return sorted(found)

@@ -1,0 +1,48 @@
+"""Standings as CSV, for spreadsheets: text from outside stays text there."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+__all__ = ["plain_cell", "standings_csv"]
+
+_COLUMNS = (
+    "rank", "team", "name", "baseline", "released", "shown", "since", "submissions", "last",
+)  # fmt: skip
+# What spreadsheets take for the beginning of a formula.
+_FORMULA = tuple("=+-@\t\r\n|%＝＋－＠")
+
+
+def plain_cell(text: str | None) -> str:
+    """Return text that no spreadsheet takes for a formula.
+
+    >>> plain_cell("=cmd|' /C calc'!A0"), plain_cell("Team 1")
+    ("'=cmd|' /C calc'!A0", 'Team 1')
+    """
+    if text is None:
+        return ""
+    return f"'{text}" if text.lstrip().startswith(_FORMULA) else text
+
+
+def standings_csv(said: dict[str, Any]) -> bytes:
+    """Return a page of the standings."""
+    out = io.StringIO(newline="")
+    rows = csv.writer(out, lineterminator="\r\n")
+    rows.writerow(_COLUMNS)
+    for each in said["rows"]:
+        rows.writerow(
+            (
+                each["rank"],
+                each["team"]["id"],
+                plain_cell(each["team"]["name"]),
+                "yes" if each["baseline"] else "no",
+                each["released"],
+                each["display"],
+                each["since"],
+                each["submissions"],
+                each["last"],
+            )
+        )
+    return out.getvalue().encode()

@@ -1,0 +1,178 @@
+"""Problem documents (RFC 9457): what is said when something cannot be done.
+
+None holds a traceback, a path of the owner's, or anything that depends on the labels: where an
+exception's sentence might, a fixed one stands in its place.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from starlette.responses import Response
+
+from ladderboard.errors import (
+    BudgetSpent,
+    InvalidInput,
+    InvalidPredictions,
+    InvalidRules,
+    InvalidSetting,
+    KeyReused,
+    LadderboardError,
+    MissingDependency,
+    NoRoom,
+    NotAllowed,
+    NotFound,
+    NotOpen,
+    SessionClosed,
+    StorageFailed,
+    Taken,
+    TooSoon,
+    WorkersLost,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ladderboard.errors import Problem
+
+__all__ = ["PROBLEMS", "Kind", "Refused", "find_kind", "problem", "problem_of", "problem_type"]
+
+
+class Refused(Exception):
+    """A request that is refused before anybody has looked at what it asks."""
+
+    def __init__(
+        self, status: int, code: str, detail: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(detail)
+        self.status, self.code, self.headers = status, code, headers
+
+
+class Kind(NamedTuple):
+    """How an exception is told: ``detail`` replaces its own sentence."""
+
+    status: int
+    code: str
+    detail: str | None = None
+    headers: Mapping[str, str] | None = None
+
+
+_AGAIN = "The server's database cannot be used now. Nothing was released; try again."
+_UNCERTAIN = (
+    "The server's database did not say whether this was kept. Sending the same again is safe: it "
+    "is answered once, and never counted twice."
+)
+_LACKS = "The server lacks what reads such predictions; its log says what."
+_LOST = "The server cannot read predictions now; try again."
+_BROKEN = "The server broke down, and nothing was released. Its log says where."
+_SOON = {"Retry-After": "5"}
+# The first that fits counts.
+_KINDS: tuple[tuple[type[Exception], Kind], ...] = (
+    (InvalidPredictions, Kind(422, "invalid_predictions")),
+    (KeyReused, Kind(422, "key_reused")),
+    (InvalidRules, Kind(422, "invalid_rules")),
+    (InvalidSetting, Kind(422, "invalid_setting")),
+    (NotAllowed, Kind(403, "not_allowed")),
+    (NotFound, Kind(404, "not_found")),
+    (NotOpen, Kind(409, "not_open")),
+    (SessionClosed, Kind(409, "not_open", "The board is closed.")),
+    (BudgetSpent, Kind(409, "budget_spent")),
+    (Taken, Kind(409, "taken")),
+    (TooSoon, Kind(429, "too_soon")),
+    (NoRoom, Kind(507, "no_room")),
+    (WorkersLost, Kind(503, "unavailable", _LOST, _SOON)),
+    (MissingDependency, Kind(503, "unavailable", _LACKS, _SOON)),
+    (LadderboardError, Kind(503, "storage", _AGAIN, _SOON)),
+    (Exception, Kind(500, "broken", _BROKEN)),
+)
+PROBLEMS = {
+    "bad_request": "400: the request is not one that can be read",
+    "no_token": "401: there is no token, or none that is good here",
+    "not_allowed": "403: not with this token",
+    "csrf": "403: a form, or a request with a cookie, that did not come from this server's page",
+    "wrong_host": "403: the server does not go by the name in the Host header",
+    "not_found": "404: there is no such thing, or none that may be seen",
+    "method": "405: not with this method",
+    "not_acceptable": "406: there is no such format",
+    "too_slow": "408: the rest never came",
+    "not_open": "409: the board takes no submissions, teams or changes now",
+    "budget_spent": "409: no question is left",
+    "taken": "409: a name or a place that somebody else has",
+    "too_large": "413: larger than is allowed",
+    "content_type": "415: a type, charset or coding of the body that is not known",
+    "invalid": "422: a parameter or the body is not as described; `errors` lists what",
+    "invalid_predictions": "422: the file cannot be scored; `errors` lists why",
+    "invalid_rules": "422: a change to the rules that cannot be; `errors` lists why",
+    "invalid_setting": "422: something else that cannot be",
+    "form": "400: a form that is not as it should be",
+    "key_reused": "422: the Idempotency-Key was used for another submission",
+    "too_soon": "429: a limit of the rules over time; `Retry-After` says how long",
+    "rate": "429: too many failures from here; `Retry-After` says how long",
+    "broken": "500: a mistake of the server's",
+    "storage": "503: the database cannot be used now; sending again is safe",
+    "busy": "503: too much at once; send again",
+    "unavailable": "503: predictions cannot be read now",
+    "disk_full": "507: no room on the server's disk",
+    "no_room": "507: the board's place for submissions is full",
+}
+"""Every code of a board's problems, with its status and what it means."""
+
+
+def problem_type(code: str) -> str:
+    """Return the URI of a kind of problem.
+
+    >>> problem_type("budget_spent")
+    'urn:ladderboard:problem:budget_spent'
+    """
+    return f"urn:ladderboard:problem:{code}"
+
+
+def problem(
+    status: int,
+    code: str,
+    detail: str,
+    *,
+    errors: Sequence[Problem] = (),
+    headers: Mapping[str, str] | None = None,
+    kind: str | None = None,
+) -> Response:
+    """Return a problem document; ``kind`` is its URI."""
+    said: dict[str, Any] = {
+        "type": problem_type(code) if kind is None else kind,
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+        "code": code,
+        "errors": [asdict(each) for each in errors],
+    }
+    return Response(
+        json.dumps(said),
+        status,
+        headers=dict(headers or {}),
+        media_type="application/problem+json",
+    )
+
+
+def find_kind(kinds: Sequence[tuple[type[Exception], Kind]], error: Exception) -> Kind:
+    """Return how an exception is told: as the first kind that fits."""
+    return next(kind for each, kind in kinds if isinstance(error, each))
+
+
+def problem_of(error: Exception) -> tuple[Response, bool]:
+    """Return the document of an exception, and whether the log must say more about it."""
+    if isinstance(error, Refused):
+        return problem(error.status, error.code, str(error), headers=error.headers), False
+    kind = find_kind(_KINDS, error)
+    detail, headers = kind.detail, dict(kind.headers or {})
+    if isinstance(error, TooSoon):
+        headers["Retry-After"] = str(error.wait)
+    if isinstance(error, StorageFailed) and error.uncertain:
+        detail = _UNCERTAIN
+    errors = error.problems if isinstance(error, InvalidInput) and detail is None else ()
+    if detail is None:
+        detail = str(error)
+    said = problem(kind.status, kind.code, detail, errors=errors, headers=headers)
+    return said, kind.status in {500, 503}

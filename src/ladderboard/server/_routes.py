@@ -1,0 +1,151 @@
+"""How the routes of the API are made: their types, their refusals, and what is told of both."""
+
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
+
+from fastapi import Path, Request, Response
+from fastapi.routing import APIRoute
+
+from ladderboard.server._problems import Refused
+from ladderboard.server._shapes import Problem
+from ladderboard.server._work import PRIVATE
+
+__all__ = ["API", "OPEN", "Route", "Slug", "TeamId", "TokenId", "private", "problems", "public"]
+
+API = "/api/v1"
+OPEN: list[dict[str, list[str]]] = [{}, *PRIVATE]
+"""In a route's ``openapi_extra``: with a token one may see more."""
+Slug = Annotated[
+    str, Path(pattern="^[a-z0-9][a-z0-9-]{0,62}$", description="The board's name in addresses.")
+]
+TeamId = Annotated[str, Path(pattern="^[0-9a-f]{16}$", description="The team's id.")]
+TokenId = Annotated[str, Path(pattern="^[0-9a-f]{16}$", description="The token's id.")]
+SubmissionId = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="The submission's id.")]
+_IF_NONE_MATCH = {
+    "name": "If-None-Match",
+    "in": "header",
+    "required": False,
+    "description": "ETags that are held already; 304 if one is still right.",
+    "schema": {"type": "string"},
+}
+_SENTENCES = {
+    400: "The request cannot be read.",
+    401: "No token, or none that is good here.",
+    403: "Not allowed.",
+    404: "There is no such thing, or none that may be seen.",
+    405: "Not with this method.",
+    406: "There is no such format.",
+    408: "The rest never came.",
+    409: "Not now: the board is not open, a budget is spent, or a name is taken.",
+    413: "Too large.",
+    415: "The type or coding of the body is not known.",
+    422: "What was sent is not as it must be; errors says why.",
+    429: "Too soon, or too often.",
+    500: "The server broke down.",
+    503: "Try again; sending the same again is safe.",
+    507: "No room.",
+}
+_ALWAYS = (400, 401, 403, 404, 406, 422, 429, 500, 503)
+_WAITS = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}}
+_HEADERS: dict[int, dict[str, Any]] = {
+    401: {"WWW-Authenticate": {"schema": {"type": "string"}}},
+    429: _WAITS,
+    503: _WAITS,
+}
+_ETAG = {
+    "ETag": {
+        "description": "Of a reply that everybody gets.",
+        "schema": {"type": "string"},
+    }
+}
+
+
+def problems(*more: int) -> dict[int | str, dict[str, Any]]:
+    """Return what /openapi.json says of refusals: those that any route has, and some more."""
+    return {
+        status: {
+            "model": Problem,
+            "description": _SENTENCES[status],
+            "headers": _HEADERS.get(status, {}),
+        }
+        for status in sorted({*_ALWAYS, *more})
+    }
+
+
+def public(*more: int, tagged: bool = True, types: list[str] | None = None) -> dict[str, Any]:
+    """Return the settings of a route that anybody may call; ``types`` are those of its replies."""
+    responses = problems(*more)
+    extra: dict[str, Any] = {"x-types": types or ["application/json"]}
+    if tagged:
+        extra["parameters"] = [_IF_NONE_MATCH]
+        responses[200] = {"headers": _ETAG}
+        responses[304] = {"description": "What is held is still right.", "headers": _ETAG}
+    return {"responses": responses, "openapi_extra": {"security": OPEN, **extra}}
+
+
+def private(*more: int, **extra: Any) -> dict[str, Any]:
+    """Return the settings of a route that needs a token."""
+    return {"responses": problems(*more), "openapi_extra": {"security": PRIVATE, **extra}}
+
+
+class Route(APIRoute):
+    """A route that says what it cannot take before anything is read."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler, with the checks before it."""
+        handler = super().get_route_handler()
+        offered = tuple(self._offered())
+        takes_json = self.body_field is not None
+        known = {each.alias for each in self.dependant.query_params}
+
+        async def checked(request: Request) -> Response:
+            accept = request.headers.get("accept", "*/*")
+            if "*/*" not in accept and not _accepts(accept, offered):
+                said = f"This is to be had as {' or '.join(offered)}."
+                raise Refused(406, "not_acceptable", said)
+            if request.url.query:
+                _check_query(request, known)
+            if takes_json:
+                _check_json(request)
+            return await handler(request)
+
+        return checked
+
+    def _offered(self) -> list[str]:
+        """Return the types of this route's replies."""
+        extra: dict[str, Any] = self.openapi_extra or {}
+        found: list[str] = extra.get("x-types", ["application/json"])
+        return found
+
+
+def _check_query(request: Request, known: set[str]) -> None:
+    """Refuse parameters that nobody reads: a mistyped one would change what is done."""
+    names = [name for name, _ in request.query_params.multi_items()]
+    if len(set(names)) != len(names) or not known.issuperset(names):
+        listed = f"only {' and '.join(sorted(known))}, each once" if known else "no parameters"
+        raise Refused(422, "invalid", f"This takes {listed}.")
+
+
+def _check_json(request: Request) -> None:
+    kind, _, more = request.headers.get("content-type", "").partition(";")
+    charset = more.partition("charset=")[2].split(";")[0].strip(' "').lower()
+    sized = {"content-type", "transfer-encoding", "content-length"} & set(request.headers)
+    if not sized or request.headers.get("content-length") == "0":
+        return  # there is no body, which is for others to mind
+    if kind.strip().lower() != "application/json" or charset not in {"", "utf-8"}:
+        raise Refused(415, "content_type", "Send this as application/json.")
+
+
+def _accepts(accept: str, offered: tuple[str, ...]) -> bool:
+    for each in accept.split(","):
+        kind, *parameters = [part.strip().lower() for part in each.split(";")]
+        if any(
+            part.replace(" ", "").startswith("q=0") and not part.strip("q=0. ")
+            for part in parameters
+        ):
+            continue
+        if any(kind in {one, f"{one.partition('/')[0]}/*"} for one in offered):
+            return True
+        if kind == "*/*":
+            return True
+    return False

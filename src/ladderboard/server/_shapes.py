@@ -1,0 +1,395 @@
+"""The shapes of what is said, for /openapi.json: they describe, and stand in nobody's way."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Moment = Annotated[
+    str, Field(description="A time in UTC, to the second.", pattern=r"^\d{4,}-\d\d-\d\dT[\d:]{8}Z$")
+]
+Id = Annotated[str, Field(pattern="^[0-9a-f]{16,64}$")]
+Loss = Annotated[float | None, Field(description="A loss; null where there is none yet.")]
+Shown = Annotated[float | None, Field(description="The same as the metric that people are shown.")]
+Visibility = Literal["public", "hidden", "anonymous", "frozen"]
+BoardStatus = Literal["open", "paused", "restored", "closing", "closed", "moved"]
+
+
+class Shape(BaseModel):
+    """A description that leaves nothing out."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Item(Shape):
+    """One thing that is wrong."""
+
+    code: str
+    column: str | None
+    count: int
+    ids: list[str]
+    message: str
+
+
+class Problem(Shape):
+    """What cannot be done, and why (RFC 9457)."""
+
+    type: Annotated[str, Field(description="urn:ladderboard:problem: and the code.")]
+    title: str
+    status: int
+    detail: str
+    code: str
+    errors: list[Item]
+
+
+class Certificate(Shape):
+    """A bound with its confidence and assumptions; null stands for an infinite end."""
+
+    low: float | None
+    high: float | None
+    generalisation: list[float | None]
+    sample: list[float | None]
+    beta: float
+    nats: float | None
+    differences: bool
+    span: list[float | None]
+    known: list[float | None]
+    theorem: str
+    assumptions: list[str]
+    half_width: float | None
+    centre: float | None
+    error: float | None
+    vacuous: bool
+
+
+class Display(Shape):
+    """How losses are shown."""
+
+    name: str
+    direction: Literal["higher", "lower"]
+    digits: int
+    as_: Annotated[str, Field(alias="as")]
+
+
+class DisplayedReply(Display):
+    """How losses are shown, with those of a reply."""
+
+    released: Shown
+    score: Shown
+
+
+class Best(Shape):
+    """The best release of a board."""
+
+    released: Loss
+    display: Shown
+
+
+class Window(Shape):
+    """So many questions within so many seconds."""
+
+    questions: int
+    seconds: int
+
+
+class Phase(Shape):
+    """A time in which questions are answered."""
+
+    name: str
+    start: Moment | None
+    end: Moment | None
+
+
+class FinalsRule(Shape):
+    """How many submissions a team selects."""
+
+    selections: int
+
+
+class Head(Shape):
+    """How far the ledger has come, as far as it may be seen."""
+
+    entries: int
+    hash: str
+
+
+class FileRule(Shape):
+    """How large a file may be, unpacked."""
+
+    bytes: int
+    rows: int
+
+
+class BoardSummary(Shape):
+    """What a board is, what it promises, and how far it has come."""
+
+    slug: str
+    title: str
+    description: Annotated[str, Field(description="Markdown; not to be trusted.")]
+    loss: dict[str, Any]
+    display: Display
+    mechanism: dict[str, Any]
+    beta: float
+    questions: int
+    teams: int
+    per_team: int
+    window: Window | None
+    phases: list[Phase]
+    ladder: Literal["team", "board"]
+    registration: Literal["open", "invited", "organiser"]
+    visibility: Visibility
+    baselines: list[dict[str, Any]]
+    finals: FinalsRule | None
+    status: BoardStatus
+    n: int
+    rows: int
+    kind: str
+    share: int
+    phase: str | None
+    deadline: Moment | None
+    files: FileRule
+    used: int | None
+    changes: int | None
+    registered: int | None
+    epoch: int
+    best: Best
+    bound: Certificate | None
+    book: str
+    commitment: str
+    head: Head
+
+
+class BoardList(Shape):
+    """All boards."""
+
+    boards: list[BoardSummary]
+
+
+class TeamName(Shape):
+    """A team; its name is untrusted text, and null where teams go without."""
+
+    id: Id
+    name: str | None
+
+
+class Limit(Shape):
+    """One limit, and what is left of it."""
+
+    name: Literal["team", "board", "window"]
+    remaining: int
+    allowed: int
+    next: Moment | None = None
+
+
+class SubmissionReply(Shape):
+    """The answer to a submission."""
+
+    id: Id
+    number: int
+    time: Moment
+    entry: int | None
+    team: TeamName
+    released: Loss
+    improved: bool
+    question: int
+    remaining: int
+    limit: str
+    limits: list[Limit]
+    next_submission_at: Moment | None
+    bound: Certificate | None
+    reason: str
+    score: Loss
+    ladder: Literal["team", "board"]
+    again: bool
+    display: DisplayedReply
+
+
+class Submission(Shape):
+    """A submission, as it was answered."""
+
+    id: Id
+    number: int
+    entry: int | None
+    time: Moment
+    message: Annotated[str, Field(description="Untrusted text.")]
+    size: int
+    selected: bool
+    epoch: int
+    released: Loss
+    score: Loss
+    improved: bool
+    question: int
+    display: Shown
+
+
+class SubmissionList(Shape):
+    """Submissions, newest first; ``next`` is the ``before`` of the next page."""
+
+    submissions: list[Submission]
+    next: int | None
+
+
+class Standing(Shape):
+    """A row of the standings; the rank is null for baselines and where nothing was released."""
+
+    rank: int | None
+    team: TeamName
+    baseline: bool
+    you: bool
+    released: Loss
+    display: Shown
+    since: Moment | None
+    submissions: int
+    last: Moment | None
+
+
+class Declared(Shape):
+    """A baseline that is a number from elsewhere."""
+
+    name: str
+    value: float
+    display: float
+    source: str
+
+
+class Leaderboard(Shape):
+    """A page of the standings; ``next`` is the ``cursor`` of the next one."""
+
+    board: str
+    as_of: Moment
+    frozen: bool
+    rows: list[Standing]
+    declared: list[Declared]
+    next: str | None
+
+
+class Record(Shape):
+    """A time at which the best of the whole board went down."""
+
+    entry: int
+    time: Moment
+    released: float
+    display: float
+    team: TeamName
+
+
+class RecordList(Shape):
+    """Records, oldest first."""
+
+    records: list[Record]
+
+
+class Team(Shape):
+    """A team's own affairs."""
+
+    id: Id
+    name: str
+    disqualified: bool
+    released: Loss
+    display: Shown
+    submissions: int
+    remaining: int
+    limit: str
+    limits: list[Limit]
+    next_submission_at: Moment | None
+
+
+class ListedTeam(Shape):
+    """A team, for the organiser."""
+
+    number: int
+    id: Id
+    name: str
+    kind: Literal["team", "baseline"]
+    disqualified: bool
+    made: Moment
+    submissions: int
+    last: Moment | None
+    released: Loss
+
+
+class TeamList(Shape):
+    """Teams in the order in which they came; ``next`` is the ``after`` of the next page."""
+
+    teams: list[ListedTeam]
+    next: int | None
+
+
+class NewTeam(Shape):
+    """A team and its token, which is told once."""
+
+    id: Id
+    name: str
+    token: str
+
+
+class NewToken(Shape):
+    """A token, which is told once."""
+
+    token: str
+
+
+class Invitation(Shape):
+    """An invitation, good for one team."""
+
+    invitation: str
+
+
+class ListedToken(Shape):
+    """A token or an invitation that is good; ``id`` is the beginning of its hash."""
+
+    id: Id
+    role: Literal["organiser", "evaluator", "team", "invitation"]
+    team: Id | None
+    made: Moment
+    expires: Moment | None
+
+
+class TokenList(Shape):
+    """The tokens and invitations of a board."""
+
+    tokens: list[ListedToken]
+
+
+class SelectionList(Shape):
+    """What a team selected for the finals; empty where the default holds."""
+
+    submissions: list[Id]
+
+
+class Finalist(Shape):
+    """A row of the final ranking, with an interval that holds for all rows at once."""
+
+    rank: int | None
+    team: TeamName
+    baseline: bool
+    score: float
+    low: float
+    high: float
+    display: float
+    submission: Id
+    public_rank: int | None
+    move: int | None
+
+
+class Finals(Shape):
+    """The final ranking, on the private split."""
+
+    board: str
+    closed: Moment
+    n: int
+    selected: int
+    beta: float
+    rows: list[Finalist]
+
+
+class State(Shape):
+    """How a board stands."""
+
+    board: str
+    status: BoardStatus
+
+
+class Health(Shape):
+    """Whether the server works."""
+
+    status: Literal["ok"]

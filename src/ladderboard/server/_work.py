@@ -1,0 +1,158 @@
+"""Work: what a handler needs, and the way into the board room, which is a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from starlette.responses import Response
+
+from ladderboard.errors import NotAllowed
+from ladderboard.server._limits import Bucket
+from ladderboard.server._sessions import SESSION, Sessions
+from ladderboard.server._who import Unknown, Who, unauthorised
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping
+
+    from fastapi import Request
+
+    from ladderboard.board import Board, Boards, Caller
+    from ladderboard.server._intake_spool import Spool
+    from ladderboard.server._log import Log
+    from ladderboard.server._metrics import Metrics
+    from ladderboard.server._options import Settings
+    from ladderboard.server._parse import Parsers, Spec
+    from ladderboard.server._who import Shown
+
+__all__ = ["PRIVATE", "Work", "reply", "work_of"]
+
+PRIVATE: list[dict[str, list[str]]] = [{"token": []}, {"session": []}]
+"""In a route's ``openapi_extra``: nobody comes here without a token."""
+Result = TypeVar("Result")
+_WRITER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+
+
+class Work:
+    """Everything that is shared by the handlers of one server."""
+
+    spool: Spool
+    """Where large bodies wait; from the lifespan's beginning on."""
+
+    def __init__(
+        self,
+        boards: Boards,
+        parsers: Parsers,
+        *,
+        settings: Settings,
+        log: Log,
+        metrics: Metrics,
+    ) -> None:
+        self.boards, self.parsers = boards, parsers
+        self.settings, self.log, self.metrics = settings, log, metrics
+        self.sessions = Sessions(boards, settings)
+        self.who = Who(boards, self.sessions, settings)
+        self.registrations = Bucket(
+            settings.registrations, "Too many teams come from here; wait.", settings.timer
+        )
+        self.invalid = Bucket(
+            settings.invalid, "Too many files of yours were invalid; wait.", settings.timer
+        )
+        self.specs: dict[str, tuple[Hashable, Spec]] = {}
+        """What parsers are told of each board, with what that depends on."""
+        self._threads = ThreadPoolExecutor(settings.threads, "board")
+
+    def close(self) -> None:
+        """Wait for what is being done, and end."""
+        self._threads.shutdown()
+
+    async def in_thread(self, work: Callable[[], Result]) -> Result:
+        """Do something that may wait for a database or a disk."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    async def on_board(
+        self,
+        request: Request,
+        slug: str,
+        work: Callable[[Board, Caller], Result],
+        *,
+        form: bool = False,
+    ) -> Result:
+        """Do something on a board, in the name of whoever asks."""
+
+        def look(shown: Shown | None) -> Result:
+            caller = self.who.find(shown, slug)
+            return work(self.boards.open(slug), caller)
+
+        return await self.asked(request, look, form=form)
+
+    async def on_page(
+        self, request: Request, slug: str | None, work: Callable[[Board | None, Caller], Result]
+    ) -> Result:
+        """Do something for a page; a session that is not good here is nobody's."""
+
+        def look(shown: Shown | None) -> Result:
+            caller = self.who.guest(request, shown, slug)
+            return work(None if slug is None else self.boards.open(slug), caller)
+
+        return await self.asked(request, look, form=True)
+
+    async def asked(
+        self, request: Request, work: Callable[[Shown | None], Result], *, form: bool = False
+    ) -> Result:
+        """Do something, in a thread, that begins with finding out who asks.
+
+        A ``form`` was checked by whoever read it.
+        """
+        shown = self.who.shown(request)
+        self.who.check(request, shown, form=form)
+        try:
+            return await self.in_thread(lambda: work(shown))
+        except Unknown:
+            raise self.who.failed(request, shown) from None
+        except NotAllowed:
+            if shown is None and _is_private(request):
+                raise unauthorised() from None
+            raise
+
+
+def _is_private(request: Request) -> bool:
+    extra = getattr(request.scope.get("route"), "openapi_extra", None) or {}
+    return extra.get("security") is PRIVATE
+
+
+def work_of(request: Request) -> Work:
+    """Return what the application of a request works with."""
+    work: Work = request.app.state.work
+    return work
+
+
+def is_public(request: Request) -> bool:
+    """Tell whether a request shows nothing, so that everybody gets the same reply."""
+    return "authorization" not in request.headers and SESSION not in request.cookies
+
+
+def reply(
+    request: Request,
+    said: Any,
+    status: int = 200,
+    *,
+    media_type: str = "application/json",
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """Return a reply; one that everybody gets has a tag made from its bytes and nothing else."""
+    body = said if isinstance(said, bytes) else _WRITER.encode(said).encode("ascii")
+    more = dict(headers or {})
+    if request.method != "GET" or status != 200 or not is_public(request):
+        more["Cache-Control"] = "private, no-store"
+        return Response(body, status, more, media_type)
+    tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    more |= {"Cache-Control": "public, no-cache", "ETag": tag}
+    wanted = request.headers.get("if-none-match", "")
+    held = {each.strip().removeprefix("W/") for each in wanted.split(",")}
+    if held & {tag, "*"}:
+        return Response(b"", 304, more)
+    return Response(body, 200, more, media_type)

@@ -1,0 +1,392 @@
+"""One scripted session on a board over HTTP, with everything written down that came out."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import logging
+import re
+import threading
+import time
+import warnings
+from dataclasses import dataclass, field
+from itertools import count
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import httpx
+import numpy as np
+import uvicorn
+
+import ladderboard as lb
+from ladderboard.board import Boards, MixedStore, Rules, read_rules
+from ladderboard.files import HoldoutTable, read_holdout
+from ladderboard.ledger import Commitment, World, _book, digest
+from ladderboard.mechanisms import Seen
+from ladderboard.server import BoardProtocol, Parsers, Rate, Settings, make_app
+
+N, PUBLIC = 60, 40
+RULES = """
+slug: first
+description: "*What* is this?"
+loss: zero_one
+questions: 60
+teams: 4
+per_team: 12
+window: {questions: 5, hours: 1}
+registration: open
+ladder: team
+baselines:
+- {name: Zeros, file: zeros.csv}
+- {name: Chance, value: 0.5, source: a coin}
+finals: {selections: 2}
+files: {bytes: 20 kB}
+"""
+SECRET = {"secret": "packed", "ladder": "state", "kept": "value"}
+TABLES = ("board", "team", "credential", "submission", "record", "upload", "entry", "mark", *SECRET)
+SAME = {"/openapi.json", "/static/style.css", "/login", "/healthz"}  # once is enough
+NOISE = {"step": 0.01, "compare_noise": 0.1, "release_noise": 0.1, "grid": None}
+
+
+@dataclass(frozen=True)
+class Deaf(lb.ShakyLadder):
+    """A mechanism that ignores the risk: it hears the same one always."""
+
+    name: ClassVar[str] = "deaf"
+
+    def advance(self, setup, state, seen, draws):
+        return super().advance(setup, state, self.heard(seen), draws)
+
+    def heard(self, seen):
+        return Seen(0.4, None, None)
+
+
+@dataclass(frozen=True)
+class Leaky(Deaf):
+    """One that is not deaf, for the test to find."""
+
+    name: ClassVar[str] = "leaky"
+
+    def heard(self, seen):
+        return Seen(0.4 + seen.risk / 1e4, None, None)
+
+
+@dataclass
+class Folder:
+    """A board's folder, without most of it."""
+
+    rules: Rules
+    table: HoldoutTable
+    baselines: dict[str, Any] = field(default_factory=dict)
+
+
+def truth(world):
+    """Return a world's labels, and which rows are public: as many in each."""
+    rng = np.random.default_rng([7, world])
+    split = rng.permutation(np.where(np.arange(N) < PUBLIC, "public", "private"))
+    return rng.integers(2, size=N), split
+
+
+def file_of(values, header="id,prediction"):
+    return "\n".join([header, *(f"id {at},{each}" for at, each in enumerate(values)), ""]).encode()
+
+
+def folder_of(world, path):
+    labels, split = truth(world)
+    pairs = zip(labels, split, strict=True)
+    rows = [f"id {at},{each},{part}" for at, (each, part) in enumerate(pairs)]
+    table = read_holdout("\n".join(["id,label,split", *rows, ""]).encode())
+    zeros = path / "zeros.csv"
+    zeros.write_bytes(file_of([0] * N))
+    return Folder(read_rules(RULES), table, {"Zeros": zeros})
+
+
+def hide(monkeypatch):
+    """Let commitments be hashes of their salts, of which none is used for two contents."""
+    used = {}
+
+    def hashed(self):
+        content = (self.domain, repr(self.content))
+        assert used.setdefault(self.salt, content) == content, "a salt was used twice"
+        return digest(self.domain, self.salt)
+
+    monkeypatch.setattr(Commitment, "hash", property(hashed))
+    monkeypatch.setattr(_book, "secrets", SimpleNamespace(token_bytes=bytes))  # the noise key
+
+
+class Theatre:
+    """A server on which one world is played."""
+
+    def __init__(self, storage, path, mechanism):
+        salts = count(1)
+        self.now = 1_800_000_000
+        self.world = World(clock=lambda: self.now, salt=lambda: next(salts).to_bytes(32, "big"))
+        store = MixedStore(storage, path / "files")
+        self.boards = Boards(storage, store, world=self.world, mechanism=mechanism)
+        self.log, self.seen = io.StringIO(), []
+        many = Rate(150, 1e9)  # of which the tours with a wrong token use up all
+        settings = Settings(
+            log=self.log, timer=lambda: 0.0, failures=many, registrations=Rate(8, 1e9), invalid=many
+        )
+        self.app = make_app(self.boards, Parsers(1), settings=settings)
+        config = uvicorn.Config(
+            self.app, http=BoardProtocol, ws="none", lifespan="on", port=0, log_level="critical",
+            log_config=None, server_header=False, date_header=False,
+        )  # fmt: skip
+        self.server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self.server.run)
+
+    def __enter__(self):
+        self._thread.start()
+        while not self.server.started:
+            assert self._thread.is_alive()
+            time.sleep(0.005)
+        port = self.server.servers[0].sockets[0].getsockname()[1]
+        # The port is told in pages, and belongs to no world.
+        self.client = httpx.Client(
+            base_url=f"http://127.0.0.1:{port}", headers={"Host": "localhost"}, timeout=60
+        )
+        return self
+
+    def __exit__(self, *_):
+        self.client.close()
+        self.server.should_exit = True
+        self._thread.join()
+
+    def call(self, method, path, token=None, *, cookies=False, **more):
+        """Ask something, and write down every byte of the answer."""
+        headers = {**more.pop("headers", {})}
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
+        if not cookies:
+            self.client.cookies.clear()
+        said = self.client.request(method, path, headers=headers, **more)
+        step = f"{len(self.seen)} {method} {path}"
+        raw = [(name, value) for name, value in said.headers.raw]
+        self.seen.append({"step": step, "said": (said.status_code, raw, said.content)})
+        return said
+
+    def api(self, method, path, token=None, **more):
+        return self.call(method, f"/api/v1/boards/first{path}", token, **more)
+
+    def submit(self, token, body, query="", **headers):
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.api(
+            "POST", f"/submissions{query}", token, content=body,
+            headers={"Content-Type": "text/csv", **named},
+        )  # fmt: skip
+
+    def tables(self):
+        """Return everything that is stored; of what is secret, the size."""
+        found = {}
+        with self.boards.open("first").reading() as view:
+            for table in TABLES:
+                rows = view.run(f"SELECT * FROM main.{table}")
+                secret = SECRET.get(table)
+                shown = [
+                    tuple(len(each) if secret and isinstance(each, bytes) else each for each in row)
+                    for row in rows
+                ]
+                found[table] = sorted(shown, key=repr)
+        return found
+
+
+def get_paths(app):
+    """Return the templates of everything that can be read."""
+    found = [route.path for route in app.routes if "GET" in (getattr(route, "methods", None) or ())]
+    return sorted(found)
+
+
+class Script:
+    """What everybody does, in order."""
+
+    def __init__(self, theatre, organiser):
+        self.on, self.organiser = theatre, organiser
+        rng = np.random.default_rng(5)
+        # Models that know everything of one world, and some that know nothing.
+        self.models = [truth(0)[0], truth(1)[0], *rng.integers(2, size=(30, N))]
+        self.left = iter(self.models)
+        self.known = {"board": "first", "team": "0" * 16, "submission": "0" * 32}
+        self.tokens = {}
+
+    def next(self):
+        return file_of(next(self.left))
+
+    def tour(self):
+        """Read everything there is to read, in every role."""
+        people = {"public": None, "wrong": "lb_team_x", **self.tokens, "organiser": self.organiser}
+        for token in people.values():
+            for template in get_paths(self.on.app):
+                if template not in SAME or not self.tokens:
+                    self.on.call("GET", template.format(**self.known), token)
+            for path in ("?format=csv", "?limit=1", "?limit=0", "?cursor=x"):
+                self.on.api("GET", f"/leaderboard{path}", token)
+            self.on.api("GET", "/ledger?first=2&limit=3", token)
+        said = self.on.api("GET", "/leaderboard?limit=2")
+        if said.status_code == 200:
+            tag = {"If-None-Match": said.headers["etag"]}
+            self.on.api("GET", "/leaderboard?limit=2", headers=tag)
+            while said.json()["next"] is not None:
+                said = self.on.api("GET", f"/leaderboard?limit=2&cursor={said.json()['next']}")
+
+    def play(self):
+        self.tour()
+        self.come()
+        self.err()
+        self.ask()
+        self.tour()
+        self.page()
+        self.run_board()
+        self.tour()
+
+    def play_in_brief(self):
+        self.come()
+        self.ask()
+        self.tour()
+
+    def come(self):
+        for name in ("Alpha", "Beta", "alpha ", "=cmd|x", "", "Delta", "Epsilon"):
+            said = self.on.api("POST", "/teams", json={"name": name})
+            if said.status_code == 201:
+                self.tokens[name] = said.json()["token"]
+                self.known["team"] = said.json()["id"]
+        said = self.on.api("POST", "/tokens", self.organiser, json={"role": "evaluator"})
+        self.tokens["evaluator"] = said.json()["token"]
+        self.on.api("POST", "/tokens", self.tokens["Alpha"], json={"role": "organiser"})
+        self.on.api("POST", "/invitations", self.organiser, json={"days": 1})
+
+    def err(self):
+        """Send what cannot be scored."""
+        token, good = self.tokens["Alpha"], file_of(self.models[-1])
+        lines = good.splitlines(keepends=True)
+        bodies = [
+            b"", b"\0" * 50, b"id,prediction\n", b"".join(lines[:-3]), good + lines[4],
+            good.replace(b"id 7,", b"id x,"), good.replace(b"prediction", b"label"),
+            file_of(["yes"] * N), file_of([0.5] * N), file_of([7] * N), file_of(["nan"] * N),
+            file_of([""] * N), file_of([2**70] * N), good.replace(b",", b";"), b"x" * 30_000,
+        ]  # fmt: skip
+        for body in bodies:
+            self.on.submit(token, body)
+        packed = gzip.compress(good, mtime=0)
+        self.on.submit(token, packed[:-9], Content_Encoding="gzip")
+        self.on.submit(token, good, Content_Encoding="br")
+        self.on.submit(token, good, Content_Type="image/png")
+        self.on.submit(token, b"PAR1" * 9, Content_Type="application/vnd.apache.parquet")
+        self.on.submit(token, good, "?massage=x")
+        self.on.submit(token, good, "?team=" + "0" * 16)
+        self.on.submit(token, good, Idempotency_Key="x" * 300)
+        self.on.submit(None, good)
+        self.on.submit("lb_team_x", good)
+        self.on.submit(self.tokens["evaluator"], good)
+        self.on.call("POST", "/api/v1/boards/other/submissions", token, content=good)
+        form = {"Content-Type": "multipart/form-data; boundary=xyz"}
+        wrong = {"field": ("p.csv", good, "text/csv")}
+        self.on.api("POST", "/submissions", token, files=wrong, headers=form)
+        self.on.api("DELETE", "/submissions", token)
+        self.on.call("GET", "/nowhere")
+
+    def ask(self):
+        """Ask questions in every way, again, and more than is allowed."""
+        alpha, beta, own = (self.tokens[each] for each in ("Alpha", "Beta", "evaluator"))
+        first = self.next()
+        said = self.on.submit(alpha, first, "?message=one", Idempotency_Key="k")
+        self.known["submission"] = said.json().get("id", "0" * 32)
+        self.on.submit(alpha, first)
+        self.on.submit(alpha, first, Idempotency_Key="k")
+        self.on.submit(beta, first, Idempotency_Key="k")
+        self.on.submit(alpha, self.next(), Idempotency_Key="k")
+        self.on.submit(alpha, gzip.compress(self.next(), mtime=0), Content_Encoding="gzip")
+        files = {"file": ("p.csv", self.next(), "text/csv")}
+        form = {"headers": {"Content-Type": "multipart/form-data; boundary=xyz"}}
+        self.on.api("POST", "/submissions", alpha, files=files, data={"message": "<b>"}, **form)
+        for _ in range(4):
+            self.on.submit(alpha, self.next())
+        team = self.known["team"]
+        for _ in range(2):
+            self.on.submit(own, self.next(), f"?team={team}")
+        self.on.now += 1800
+        self.on.submit(alpha, self.next())
+        self.on.now += 1800
+        self.on.submit(alpha, self.next())
+        chosen = {"submissions": [self.known["submission"]]}
+        self.on.api("PUT", "/selections", alpha, json=chosen)
+        self.on.api("PUT", "/selections", beta, json=chosen)
+        self.on.api("POST", "/team/token", self.tokens["Delta"])
+
+    def page(self):
+        """Sign in, look around, and submit by form."""
+
+        def word():
+            page = self.on.call("GET", "/boards/first/submit", cookies=True).text
+            return re.search(r'csrf(?:" value=|=)"?([^"]+)"', page).group(1)
+
+        self.on.client.cookies.clear()
+        said = self.on.call("GET", "/login", cookies=True)
+        csrf = re.search(r'name="csrf" value="([^"]+)"', said.text).group(1)
+        for token in ("lb_team_x", self.tokens["Beta"]):
+            data = {"token": token, "csrf": csrf}
+            said = self.on.call("POST", "/session", cookies=True, data=data)
+        assert said.status_code == 303
+        form = {"Content-Type": "multipart/form-data; boundary=xyz"}
+        for body in (self.next(), b"x", self.next()):
+            said = self.on.call(
+                "POST", f"/boards/first/submit?csrf={word()}", cookies=True,
+                files={"file": ("p.csv", body, "text/csv")}, headers=form,
+            )  # fmt: skip
+        self.on.call("GET", "/boards/first", cookies=True)
+
+    def run_board(self):
+        """Do all that an organiser does before the close."""
+        beta, team = self.tokens["Beta"], self.known["team"]
+        do = self.on.api
+        do("POST", "/pause", beta)
+        do("POST", "/pause", self.organiser)
+        self.on.submit(beta, self.next())
+        do("POST", "/resume", self.organiser)
+        for visibility in ("hidden", "anonymous", "frozen"):
+            do("PATCH", "/rules", self.organiser, json={"visibility": visibility})
+            self.on.submit(beta, self.next())
+            self.tour()
+        do("PATCH", "/rules", self.organiser, json={"visibility": "public", "questions": 70})
+        do("PATCH", "/rules", self.organiser, json={"questions": 1})
+        do("PUT", f"/teams/{team}/disqualification", self.organiser)
+        self.tour()
+        do("DELETE", f"/teams/{team}/disqualification", self.organiser)
+        do("POST", f"/teams/{team}/token", self.organiser)
+        do("DELETE", f"/teams/{team}/token", self.organiser)
+        self.on.now += 7200
+        for _ in range(6):
+            self.on.submit(beta, self.next())
+        do("PATCH", "/rules", self.organiser, json={"end": "2020-01-01T00:00:00Z"})
+        self.on.submit(beta, self.next())
+
+
+def play(storage, path, world, mechanism, caplog, *, brief=False):
+    """Play one world; return what was seen of it, step by step."""
+    logger = "ladderboard"
+    with warnings.catch_warnings(record=True) as warned, caplog.at_level(logging.DEBUG, logger):
+        warnings.simplefilter("always")
+        theatre = Theatre(storage, path, mechanism(**NOISE))
+        theatre.boards.create(folder_of(world, path))
+        organiser = theatre.boards.first_token()
+        caplog.clear()
+        with theatre:
+            script = Script(theatre, organiser)
+            script.play_in_brief() if brief else script.play()
+        theatre.seen += [
+            {"step": "log", "said": theatre.log.getvalue().splitlines()},
+            {"step": "logging", "said": [each.getMessage() for each in caplog.records
+                                         if each.name.startswith("ladderboard")]},
+            {"step": "warnings", "said": [str(each.message) for each in warned]},
+            {"step": "entries", "said": list(_entries(theatre))},
+            {"step": "tables", "said": theatre.tables()},
+        ]  # fmt: skip
+        theatre.boards.close()
+    return theatre.seen
+
+
+def _entries(theatre):
+    board = theatre.boards.open("first")
+    assert board.book.check() == board.book.at().asked
+    with board.reading() as view:
+        yield from view.entries()

@@ -1,0 +1,219 @@
+"""What every request goes through: names, methods, sizes, mistakes of our own, and the log."""
+
+import asyncio
+import http.client
+import io
+import json
+import socket
+import threading
+import time
+
+import pytest
+
+from ladderboard.errors import StorageFailed
+
+
+def problem(said, status, code):
+    told = said.json()
+    assert (said.status_code, told["code"]) == (status, code), said.text
+    assert said.headers["content-type"] == "application/problem+json"
+    return told
+
+
+def test_health(hall, monkeypatch):
+    said = hall.call("GET", "/healthz")
+    assert (said.status_code, said.json()) == (200, {"status": "ok"})
+
+    def fail():
+        raise StorageFailed("The disk /home/owner/secret is full.")
+
+    monkeypatch.setattr(hall.boards, "list", fail)
+    said = hall.call("GET", "/healthz")
+    problem(said, 503, "storage")
+    assert "secret" not in said.text
+    assert "The disk /home/owner/secret is full." in hall.log.getvalue()  # its keeper must know
+    assert said.headers["retry-after"]
+
+
+def test_methods_and_places_that_there_are_not(hall):
+    said = hall.call("DELETE", "/boards/first/submissions")
+    problem(said, 405, "method")
+    assert said.headers["allow"] == "GET, HEAD, POST"
+    problem(hall.call("GET", "/nothing"), 404, "not_found")
+    problem(hall.call("GET", "/boards/nothing"), 404, "not_found")
+    problem(hall.call("GET", "/boards/first/"), 404, "not_found")
+    problem(hall.call("GET", "/boards/No_Board"), 422, "invalid")
+    problem(hall.call("GET", "/boards", headers={"Accept": "text/html"}), 406, "not_acceptable")
+    for accept in ("application/json;q=0.5, text/html", "application/*", "text/html, */*;q=0.1"):
+        assert hall.call("GET", "/boards", headers={"Accept": accept}).status_code == 200
+    refused = hall.call("GET", "/boards", headers={"Accept": "application/json;q=0"})
+    problem(refused, 406, "not_acceptable")
+
+
+def test_head_is_get_without_a_body(hall):
+    for path in ("/boards/first", "/healthz", "/openapi.json"):
+        whole, head = hall.call("GET", path), hall.call("HEAD", path)
+        assert (head.status_code, head.content) == (200, b"")
+        assert head.headers["content-length"] == whole.headers["content-length"]
+
+
+def test_bodies_that_are_no_json_or_too_much_of_it(hall):
+    path = "/boards/first/teams"
+    said = hall.call("POST", path, content=b'{"name": "a"}', headers={"Content-Type": "text/plain"})
+    problem(said, 415, "content_type")
+    json_ = {"Content-Type": "application/json"}
+    problem(hall.call("POST", path, content=b"{", headers=json_), 422, "invalid")
+    problem(hall.call("POST", path, content=b'{"name": "\xff"}', headers=json_), 400, "bad_request")
+    problem(hall.call("POST", path, content=b" " * 70_000, headers=json_), 413, "too_large")
+    problem(hall.call("POST", path), 422, "invalid")
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8000", "localhost.evil.example", ""]
+)
+def test_a_name_that_is_not_ours_is_refused(hall, host):
+    said = hall.call("GET", "/boards", headers={"Host": host})
+    assert said.status_code == 403
+    assert said.json()["code"] == "wrong_host"
+
+
+def test_names_that_are_ours(make_hall):
+    hall = make_hall(hosts=frozenset({"Boards.Example"}))
+    for host in ("boards.example", "BOARDS.example:443", "localhost:1", "127.0.0.1", "[::1]:80"):
+        assert hall.call("GET", "/boards", headers={"Host": host}).status_code == 200
+
+
+def test_a_mistake_of_ours_is_told_to_the_log_alone(hall, monkeypatch, predict):
+    token = hall.join("Alpha")[1]
+
+    def broken(self, *_):
+        raise ZeroDivisionError("label 7 of row 3 is 0.4366")
+
+    monkeypatch.setattr("ladderboard.board._desk.Desk.submit", broken)
+    said = hall.submit(token, predict(1))
+    told = problem(said, 500, "broken")
+    assert "label" not in said.text
+    assert told["errors"] == []
+    log = hall.log.getvalue()
+    line = next(json.loads(each) for each in log.splitlines() if '"error"' in each)
+    assert line["error"] == "ZeroDivisionError"
+    assert line["request"] == said.headers["x-request-id"]
+    assert any(each.startswith("server/_submit.py:") for each in line["at"])
+    assert "0.4366" not in log
+
+
+@pytest.mark.parametrize("uncertain", [True, False])
+def test_a_database_that_fails(hall, monkeypatch, predict, uncertain):
+    token = hall.join("Alpha")[1]
+
+    def broken(self, *_):
+        raise StorageFailed("/home/owner/boards.db: disk I/O error", uncertain=uncertain)
+
+    monkeypatch.setattr("ladderboard.board._desk.Desk.submit", broken)
+    said = hall.submit(token, predict(1))
+    told = problem(said, 503, "storage")
+    assert ("again is safe" in told["detail"]) == uncertain
+    assert "owner" not in said.text
+    assert said.headers["retry-after"]
+    monkeypatch.undo()
+    assert hall.submit(token, predict(1)).status_code == 201
+
+
+def test_metrics_have_a_token_of_their_own(make_hall):
+    hall = make_hall(metrics_token="scrape-me-please")  # noqa: S106 - for a minute
+    hall.board()
+    hall.call("GET", "/boards/first")
+    said = hall.call("GET", "/metrics", "scrape-me-please")
+    assert said.headers["content-type"].startswith("text/plain; version=0.0.4")
+    line = 'ladderboard_requests_total{method="GET",route="/api/v1/boards/{board}",status="200"} 1'
+    assert line in said.text
+    assert 'le="+Inf"} 1' in said.text
+    assert "ladderboard_parsers_busy 0" in said.text
+    problem(hall.call("GET", "/metrics"), 401, "no_token")
+    problem(hall.call("GET", "/metrics", "scrape-me"), 401, "no_token")
+    problem(hall.call("GET", "/boards/first/teams", "scrape-me-please"), 401, "no_token")
+    other = hall.call("GET", "/metrics", "scrape-me-please", headers={"Accept": "text/plain"})
+    assert other.status_code == 200
+
+
+def test_the_log_names_addresses_if_it_shall(make_hall):
+    hall = make_hall(log_client=True)
+    hall.call("GET", "/healthz?token=lb_team_x")
+    line = json.loads(hall.log.getvalue().splitlines()[-1])
+    assert line["client"] == "127.0.0.1"
+    assert "lb_team_x" not in hall.log.getvalue()
+
+
+def test_a_log_that_cannot_be_written_stops_nobody(make_hall):
+    hall = make_hall()
+    hall.app.state.work.log._to = closed = io.StringIO()
+    closed.close()
+    assert hall.call("GET", "/healthz").status_code == 200
+
+
+def test_whoever_goes_away_is_answered_all_the_same(hall, predict, monkeypatch):
+    token = hall.join("Alpha")[1]
+    body, parsers = predict(30), hall.app.state.work.parsers
+    came, gone = threading.Event(), threading.Event()
+    read = parsers.read
+
+    async def slow(*what):
+        came.set()
+        await asyncio.to_thread(gone.wait, 30)
+        return await read(*what)
+
+    monkeypatch.setattr(parsers, "read", slow)
+    line = http.client.HTTPConnection("127.0.0.1", hall.port)
+    line.request(
+        "POST",
+        f"/api/v1/boards/{hall.slug}/submissions",
+        body,
+        {"Authorization": f"Bearer {token}", "Content-Type": "text/csv"},
+    )
+    assert came.wait(30)
+    line.close()
+    gone.set()
+    for _ in range(500):
+        found = hall.call("GET", "/boards/first/submissions", token).json()["submissions"]
+        if found:
+            break
+        time.sleep(0.01)
+    assert [each["released"] for each in found] == [0.1]
+    monkeypatch.undo()
+    assert hall.submit(token, body).status_code == 200
+
+
+def test_half_a_body_leaves_nothing(hall, predict):
+    token = hall.join("Alpha")[1]
+    with socket.create_connection(("127.0.0.1", hall.port)) as line:
+        head = f"POST /api/v1/boards/{hall.slug}/submissions HTTP/1.1\r\nHost: localhost\r\n"
+        head += f"Authorization: Bearer {token}\r\nContent-Type: text/csv\r\n"
+        line.sendall(f"{head}Content-Length: 100000\r\n\r\nid,prediction\n".encode())
+    assert hall.submit(token, predict(1)).json()["number"] == 1
+    assert "500" not in hall.log.getvalue()
+
+
+def pour(line):
+    """Send a header without end."""
+    for _ in range(10_000):
+        line.sendall(b"X-More: " + b"x" * 1000 + b"\r\n")
+        time.sleep(0.001)
+
+
+def test_a_header_without_end_is_cut_off(hall):
+    with socket.create_connection(("127.0.0.1", hall.port)) as line:
+        line.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n")
+        with pytest.raises(OSError, match=r"reset|pipe"):
+            pour(line)
+    assert hall.call("GET", "/healthz").status_code == 200
+
+
+def test_real_parsers(make_hall, predict):
+    from ladderboard.server import Parsers
+
+    hall = make_hall(parsers=Parsers(1))
+    hall.board()
+    token = hall.join("Alpha")[1]
+    assert hall.submit(token, predict(30)).json()["released"] == 0.1
+    problem(hall.submit(token, b"PAR1 nonsense PAR1"), 422, "invalid_predictions")
+    assert hall.submit(token, predict(20)).status_code == 201

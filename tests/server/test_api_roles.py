@@ -1,0 +1,219 @@
+"""Who may do what when: every route of the application, every role, every state of a board."""
+
+import re
+
+import pytest
+
+ROLES = ("public", "team", "other", "evaluator", "organiser", "ended", "foreign")
+STATES = ("open", "paused", "hidden", "anonymous", "frozen", "closed")
+B = "/api/v1/boards/{board}"
+STRANGE = (401, 401)  # a token that has ended, and one of another board
+
+# For each route: what public, team, other team, evaluator and organiser get; and in which states
+# something else. A refusal by role comes before one by state, but not before what is wrong anyway.
+LOOK = {"": (200,) * 5}
+STANDINGS = {"": (200,) * 5, "hidden": (403, 403, 403, 200, 200)}
+OWN = {"": (401, 200, 200, 403, 403)}
+ALL = {"": (401, 403, 403, 200, 200)}
+
+
+def run(done, closed=None):
+    """What only organisers do, and perhaps not after the close."""
+    said = {"": (401, 403, 403, 403, done)}
+    return said if closed is None else {**said, "closed": (401, 403, 403, 403, closed)}
+
+
+EXPECTED = {
+    "GET /api/v1/boards": {**LOOK, "strange": (401, 200)},
+    f"GET {B}": LOOK,
+    f"GET {B}/leaderboard": STANDINGS,
+    f"GET {B}/records": STANDINGS,
+    f"GET {B}/ledger": LOOK,
+    f"GET {B}/finals": {"": (404,) * 5, "closed": (200,) * 5},
+    f"POST {B}/submissions": {
+        "": (401, 201, 201, 201, 201),
+        "paused": (401, 409, 409, 409, 409),
+        "closed": (401, 409, 409, 409, 409),
+    },
+    f"GET {B}/submissions": {"": (401, 200, 200, 200, 200)},
+    f"GET {B}/submissions/{{submission}}": {"": (401, 200, 404, 200, 200)},
+    f"GET {B}/team": OWN,
+    f"POST {B}/team/token": OWN,
+    f"GET {B}/selections": OWN,
+    f"PUT {B}/selections": {
+        "": (401, 200, 404, 403, 403),
+        "closed": (401, 409, 409, 403, 403),
+    },
+    f"POST {B}/teams": {"": (201,) * 5, "closed": (409,) * 5},
+    f"GET {B}/teams": ALL,
+    f"POST {B}/teams/{{team}}/token": {"": (401, 200, 403, 403, 200)},
+    f"DELETE {B}/teams/{{team}}/token": run(204),
+    f"PUT {B}/teams/{{team}}/disqualification": run(204),
+    f"DELETE {B}/teams/{{team}}/disqualification": run(204),
+    f"POST {B}/invitations": run(201),
+    f"POST {B}/tokens": run(201),
+    f"GET {B}/tokens": run(200),
+    f"DELETE {B}/tokens/{{token}}": run(404),  # there is none of this id
+    f"POST {B}/pause": run(200, 409),
+    f"POST {B}/resume": run(200, 409),
+    f"PATCH {B}/rules": run(200, 409),
+    f"POST {B}/close": run(200, 409),
+    "GET /healthz": {"": (200,) * 5, "strange": (200, 200)},
+    "GET /openapi.json": {"": (200,) * 5, "strange": (200, 200)},
+    # For whoever runs all boards: the organiser of one is a stranger there.
+    "GET /metrics": {"": (401, 401, 401, 401, 200)},
+    "GET /": {"": (200,) * 5, "strange": (401, 200)},
+    "GET /boards/{board}": {"": (200,) * 5},
+    "GET /boards/{board}/submit": {"": (200,) * 5},
+    # A form needs a word from a page of ours, whatever token comes along.
+    "POST /boards/{board}/submit": {"": (403,) * 5, "strange": (403, 403)},
+    "GET /login": {"": (200,) * 5, "strange": (200, 200)},
+    "POST /session": {"": (403,) * 5, "strange": (403, 403)},
+    "POST /session/end": {"": (403,) * 5, "strange": (403, 403)},
+    "GET /static/style.css": {"": (200,) * 5, "strange": (200, 200)},
+}
+BODIES = {
+    f"PUT {B}/selections": {"submissions": ["{submission}"]},
+    f"POST {B}/teams": {"name": "New {role}"},
+    f"POST {B}/tokens": {"role": "evaluator"},
+    f"PATCH {B}/rules": {"title": "Another"},
+}
+
+
+# After one of these a board is not what it was for the others.
+LASTING = {f"DELETE {B}/teams/{{team}}/token"} | {
+    f"{each} {B}/{what}"
+    for each, what in (("POST", "pause"), ("POST", "resume"), ("PATCH", "rules"), ("POST", "close"))
+}
+
+
+def routes_of(app):
+    return {
+        f"{method} {route.path}"
+        for route in app.routes
+        for method in (route.methods or ()) - {"HEAD"}
+    }
+
+
+class Stage:
+    """A board in a state, with somebody in every role."""
+
+    def __init__(self, hall, predict, state):
+        hall.renew()
+        hall.board(teams=9)
+        self.hall, self.predict, self.slug = hall, predict, hall.slug
+        self.team, team = hall.join("Team")
+        _, other = hall.join("Other")
+        _, ended = hall.join("Ended")
+        self.tokens = {
+            "public": None,
+            "team": team,
+            "other": other,
+            "evaluator": hall.trusted("evaluator"),
+            "organiser": hall.organiser,
+            "ended": ended,
+            "foreign": hall.elsewhere,
+        }
+        self.submission = hall.submit(team, predict(40)).json()["id"]
+        hall.submit(other, predict(50))
+        gone = hall.call("POST", "/boards/first/team/token", ended)
+        assert gone.status_code == 200
+        if state == "paused":
+            hall.call("POST", "/boards/first/pause", hall.organiser)
+        elif state == "closed":
+            assert hall.call("POST", "/boards/first/close", hall.organiser).status_code == 200
+        elif state != "open":
+            hall.amend(visibility=state)
+
+    def ask(self, route, role):
+        method, path = route.split()
+        path = path.format(
+            board=self.slug, team=self.team, submission=self.submission, token="0" * 16
+        )
+        more = {}
+        if route == f"POST {B}/submissions":
+            more = {"content": self.predict(30 + ROLES.index(role)), "headers": {}}
+            more["headers"]["Content-Type"] = "text/csv"
+        if route in {f"POST {B}/submissions", f"GET {B}/submissions"} and role in ROLES[3:5]:
+            path += f"?team={self.team}"
+        if route in BODIES:
+            text = {"{submission}": self.submission, "New {role}": f"New {role}"}
+            more["json"] = {
+                key: [text[each] for each in value] if isinstance(value, list)
+                else text.get(value, value)
+                for key, value in BODIES[route].items()
+            }  # fmt: skip
+        if method == "POST" and not path.startswith("/api"):
+            more["data"] = {"csrf": "guess"}
+        headers = more.pop("headers", {})
+        if self.tokens[role] is not None:
+            headers["Authorization"] = f"Bearer {self.tokens[role]}"
+        client = self.hall.client
+        client.cookies.clear()
+        return client.request(method, path, headers=headers, **more)
+
+
+def elsewhere(hall):
+    """Return the token of a team on another board."""
+    hall.board("elsewhere")
+    return hall.join("Stranger", "elsewhere")[1]
+
+
+def test_the_table_has_every_route_and_no_other(hall):
+    assert routes_of(hall.app) == set(EXPECTED)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_every_route_answers_every_role_as_it_must(make_hall, halls, predict, state):
+    """Most share one board, first those that read; what has lasting effects has its own."""
+    many = halls.Rate(10**6, 1.0)
+    hall = make_hall(failures=many, registrations=many)
+    hall.elsewhere = elsewhere(hall)
+    shared, wrong = Stage(hall, predict, state), []
+    for route, table in sorted(EXPECTED.items(), key=lambda each: not each[0].startswith("GET")):
+        stage = Stage(hall, predict, state) if route in LASTING else shared
+        wanted = (*table.get(state, table[""]), *table.get("strange", STRANGE))
+        for role, status in zip(ROLES, wanted, strict=True):
+            # A team that gives itself another token is known by that one afterwards.
+            said = stage.ask(route, role)
+            if said.status_code != status:
+                wrong.append(f"{route} as {role}: {said.status_code}, not {status}")
+            if said.status_code == 200 and route.endswith("/token"):
+                stage.tokens["team" if "{team}" in route else role] = said.json()["token"]
+            assert_shape(route, said)
+    assert not wrong
+
+
+def assert_shape(route, said):
+    """Every reply: headers of ours, and refusals as problem documents or pages."""
+    assert said.headers["x-content-type-options"] == "nosniff"
+    assert "default-src 'none'" in said.headers["content-security-policy"]
+    assert "Authorization, Cookie" in said.headers["vary"]
+    if said.status_code == 401 and "/api/" in route:
+        assert said.headers["www-authenticate"] == "Bearer"
+    if said.status_code >= 400 and re.search("/api/|/metrics|/healthz", route):
+        assert said.headers["content-type"] == "application/problem+json"
+        assert said.json()["status"] == said.status_code
+    if said.request.headers.get("authorization") and "/api/" in route:
+        assert said.headers["cache-control"] == "private, no-store"
+
+
+def test_every_token_that_is_not_good_gets_the_same_answer(hall):
+    ended = hall.join("Ended")[1]
+    hall.call("POST", "/boards/first/team/token", ended)
+    made = hall.call("POST", "/boards/first/invitations", hall.organiser).json()
+    invitation = made["invitation"]
+    tokens = [
+        "wrong", "lb_team_" + "A" * 43, ended, elsewhere(hall), invitation, "x" * 5000, "a b c",
+    ]  # fmt: skip
+    said = [hall.call("GET", "/boards/first/team", each) for each in tokens]
+    said += [
+        hall.call("GET", "/boards/first/team", headers={"Authorization": given})
+        for given in ("Basic YTpi", "Bearer", "bearer lb_team_x", "lb_team_x")
+    ]
+    said.append(hall.call("GET", "/boards/no-such-board/team", ended))
+    first = said[0]
+    for each in said:
+        assert each.status_code == 401
+        assert each.content == first.content
+        assert {*each.headers} == {*first.headers}

@@ -1,0 +1,82 @@
+"""/openapi.json is what the server does: schemathesis with all its checks, as every role."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+# A schema cannot say that a file must have a row for every id, or what can be amended.
+CONFIG = """
+[checks]
+positive_data_acceptance.expected-statuses = [
+  "2xx", "3xx", "401", "403", "404", "409", "422", "429", "5xx",
+]
+[parameters]
+"path.board" = "{board}"
+"path.team" = "{team}"
+"path.submission" = "{submission}"
+"""
+
+
+def run(hall, tmp_path, token, predict, *, examples, more=()):
+    """Let schemathesis loose, and return what it printed."""
+    team, own = hall.join("Alpha")
+    submission = hall.submit(own, predict(30)).json()["id"]
+    config = tmp_path / "schemathesis.toml"
+    config.write_text(CONFIG.format(board=hall.slug, team=team, submission=submission))
+    token = own if token == "team" else token  # noqa: S105 - a word for one
+    command = [
+        sys.executable, "-m", "schemathesis.cli", "--config-file", config, "run",
+        f"{hall.url}/openapi.json", "--checks", "all", "--max-examples", str(examples),
+        "--generation-deterministic", "--no-color", *more,
+    ]  # fmt: skip
+    if token is not None:
+        command += ["--header", f"Authorization: Bearer {token}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+def test_every_reply_is_as_described(empty_hall, database, tmp_path, predict):
+    hall = empty_hall
+    hall.board(teams=100, questions=10_000)
+    token = "team" if database == "postgres" else hall.organiser
+    said = run(hall, tmp_path, token, predict, examples=2, more=["--phases", "coverage"])
+    every = hall.call("GET", "/openapi.json").json()["paths"].values()
+    assert f"Tested: {sum(len(each) for each in every)}" in said
+    assert '"status": 500' not in hall.log.getvalue()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("role", "visibility"),
+    [("public", "hidden"), ("team", "anonymous"), ("evaluator", "frozen"), ("organiser", "public")],
+)
+def test_every_reply_is_as_described_at_length(empty_hall, tmp_path, predict, role, visibility):
+    hall = empty_hall
+    hall.board(teams=1000, questions=100_000)
+    tokens = {"public": None, "team": "team", "organiser": hall.organiser}
+    token = hall.trusted("evaluator", hall.slug) if role == "evaluator" else tokens[role]
+    hall.amend(visibility=visibility)
+    run(hall, tmp_path, token, predict, examples=60, more=["--exclude-path-regex", "close"])
+    assert '"status": 500' not in hall.log.getvalue()
+
+
+def test_every_route_is_described_with_its_refusals(hall):
+    said = hall.call("GET", "/openapi.json").json()
+    routes = {
+        (method.lower(), route.path)
+        for route in hall.app.routes
+        if getattr(route, "include_in_schema", False)
+        for method in route.methods
+    }
+    described = {(method, path) for path, methods in said["paths"].items() for method in methods}
+    assert routes == described
+    for method, path in described:
+        operation = said["paths"][path][method]
+        assert "security" in operation, path
+        for status, response in operation["responses"].items():
+            if int(status) >= 400:
+                assert list(response["content"]) == ["application/problem+json"], (path, status)
+    assert "HTTPValidationError" not in json.dumps(said)

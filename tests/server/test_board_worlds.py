@@ -1,0 +1,155 @@
+"""Two worlds over HTTP that differ in labels and splits, and a mechanism that is deaf.
+
+Nothing that comes out before the close differs: no byte of a reply, no header, no metric, no line
+of a log, no entry of the ledger, no row of a table. Salts are fixed, so commitments are hashes of
+salts alone: see tests/holdout/test_two_worlds.py.
+"""
+
+import json
+
+import pytest
+
+from ladderboard.board import _desk
+from ladderboard.errors import InvalidPredictions
+from ladderboard.holdout import Judge
+from ladderboard.server import _api_submissions, _front
+from ladderboard.server._metrics import Metrics
+
+
+@pytest.fixture
+def worlds(load, halls, request, tmp_path, monkeypatch, caplog):
+    """Play both worlds, and return what was seen of each."""
+    module = load("_worlds")
+
+    def run(kind, mechanism="Deaf", **how):
+        found = []
+        for world in (0, 1):
+            module.hide(monkeypatch)
+            path = tmp_path / f"{kind} {world}"
+            path.mkdir()
+            with halls.storage_of(kind, request, path) as storage:
+                made = getattr(module, mechanism)
+                found.append(module.play(storage, path, world, made, caplog, **how))
+        return found, first_difference(*found)
+
+    return run
+
+
+def test_nothing_tells_two_worlds_apart(worlds, database):
+    (one, _), difference = worlds(database)
+    assert difference is None
+    # The session went where it should.
+    seen = [each["said"][0] for each in one if each["step"][0].isdigit()]
+    wanted = {200, 201, 204, 303, 304, 400, 401, 403, 404, 405, 409, 413, 415, 422, 429}
+    assert wanted <= set(seen)
+    assert not [each for each in seen if each >= 500]
+    read = [each for each in one if " GET " in each["step"]]
+    told = {each["step"].split()[2] for each in read if each["said"][0] == 200}
+    paths = [f"/api/v1/boards/first/{each}" for each in ("records", "ledger", "team", "teams")]
+    assert {*paths, "/metrics", "/healthz", "/boards/first", "/api/v1/boards"} <= told
+    said = {each["step"]: each["said"] for each in one}
+    kinds = {json.loads(each)["kind"] for each in said["entries"]}
+    wanted = {"opened", "ladder", "question", "paused", "resumed", "amended", "disqualified"}
+    assert wanted <= kinds
+    assert len([each for each in said["entries"] if b'"question"' in each]) > 12
+    values = {row[-4] for row in said["tables"]["submission"]}
+    assert len(values) > 2  # it is no mechanism that says nothing
+
+
+def test_a_mechanism_that_hears_is_found_out(worlds):
+    assert worlds("sqlite", "Leaky", brief=True)[1] is not None
+
+
+class Ear:
+    """Hears every risk, for leaks to tell."""
+
+    def __init__(self, monkeypatch):
+        self.risk = 0.0
+        judge = Judge.judge
+
+        def listen(own, submission):
+            judged = judge(own, submission)
+            self.risk = judged.risk
+            return judged
+
+        monkeypatch.setattr(Judge, "judge", listen)
+
+
+def leak_a_header(monkeypatch, ear):
+    reply = _api_submissions.reply
+
+    def told(request, said, status=200, *, headers=None, **more):
+        headers = {**(headers or {}), "X-Time": f"{ear.risk}"} if status == 201 else headers
+        return reply(request, said, status, headers=headers, **more)
+
+    monkeypatch.setattr(_api_submissions, "reply", told)
+
+
+def leak_a_reason(monkeypatch, ear):
+    reason = _desk._reason
+    monkeypatch.setattr(
+        _desk, "_reason", lambda *what: reason(*what) + (" Well done!" if ear.risk < 0.3 else "")
+    )
+
+
+def leak_a_refusal(monkeypatch, ear):
+    judge = Judge.judge
+
+    def refuse(own, submission):
+        judged = judge(own, submission)
+        if judged.risk == 0:
+            raise InvalidPredictions("This is too good to be true.")
+        return judged
+
+    monkeypatch.setattr(Judge, "judge", refuse)
+
+
+def leak_a_metric(monkeypatch, ear):
+    count = Metrics.count
+
+    def by_risk(own, method, route, status, seconds):
+        count(own, method, route + " (good)" * (ear.risk < 0.4), status, seconds)
+
+    monkeypatch.setattr(Metrics, "count", by_risk)
+
+
+def leak_a_line(monkeypatch, ear):
+    note = _front.Front._note
+
+    def write(own, reply, seconds):
+        note(own, reply, seconds)
+        if reply.status == 201:
+            own._log.write("scored", low=ear.risk < 0.4)
+
+    monkeypatch.setattr(_front.Front, "_note", write)
+
+
+LEAKS = {
+    "header": (leak_a_header, "/submissions"),
+    "reason": (leak_a_reason, "/submissions"),
+    "refusal": (leak_a_refusal, "/submissions"),
+    "metric": (leak_a_metric, "/metrics"),
+    "line": (leak_a_line, "log"),
+}
+
+
+@pytest.mark.parametrize("name", LEAKS)
+def test_leaks_are_found(worlds, monkeypatch, name):
+    leak, where = LEAKS[name]
+    leak(monkeypatch, Ear(monkeypatch))
+    _, difference = worlds("sqlite", brief=True)
+    assert difference is not None
+    assert where in difference[0]
+
+
+def first_difference(one, other):
+    """Return the step at which two worlds part, and how; None if they do not."""
+    for left, right in zip(one, other, strict=False):  # of which one may go on for longer
+        if left != right:
+            return left["step"], _parts(left["said"], right["said"])
+    return None if len(one) == len(other) else (f"step {min(len(one), len(other))}", [])
+
+
+def _parts(left, right):
+    pairs = left.items() if isinstance(left, dict) else enumerate(left)
+    return [(at, each, right[at]) for at, each in pairs if each != right[at]][:3]

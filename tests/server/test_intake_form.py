@@ -1,0 +1,158 @@
+"""Forms: one file, perhaps a message, and nothing that is not understood."""
+
+import asyncio
+import gzip
+import os
+
+import httpx
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from starlette.requests import ClientDisconnect, Request
+
+from ladderboard.errors import InvalidPredictions
+from ladderboard.server._intake import BodyLimits, Refused, Spool, receive
+from ladderboard.server._intake_form import DamagedForm
+
+CSV = b"id,prediction\n0,1\n1,0\n"
+KIND = "multipart/form-data; boundary=edge"
+
+
+@pytest.fixture(scope="module")
+def spool(tmp_path_factory):
+    """Give a folder for what is large."""
+    spool = Spool(tmp_path_factory.mktemp("form") / "spool")
+    yield spool
+    spool.close()
+    assert not list(spool.path.iterdir())
+
+
+def take(spool, body, kind=KIND, step=None, limits=BodyLimits(), gone=False, **headers):  # noqa: B008 - frozen
+    """Take a body in, without a server; return content, format and message."""
+    step = step or len(body) or 1
+    parts = [body[at : at + step] for at in range(0, len(body), step)]
+    messages = [{"type": "http.request", "body": each, "more_body": True} for each in parts]
+    messages.append({"type": "http.disconnect"} if gone else {"type": "http.request"})
+    told = {"content-type": kind, **headers}
+    named = [(name.encode(), value.encode()) for name, value in told.items()]
+    scope = {"type": "http", "method": "POST", "headers": named}
+
+    async def come():
+        return messages.pop(0)
+
+    async def run():
+        async with await receive(Request(scope, come), limits, spool) as got:
+            data = got.content if isinstance(got.content, bytes) else got.content.read_bytes()
+            assert len(data) == got.size
+            return data, got.format, got.message
+
+    return asyncio.run(run())
+
+
+def part(name="file", data=CSV, more="", disposition="form-data"):
+    head = f'Content-Disposition: {disposition}; name="{name}"{more}\r\n\r\n'
+    return b"--edge\r\n" + head.encode() + data + b"\r\n"
+
+
+END = b"--edge--\r\n"
+
+
+def test_what_clients_really_send(spool):
+    for files, wanted in (
+        ({"file": ("p.csv", CSV, "text/csv")}, "csv"),
+        ({"file": ("p.csv", CSV, "application/vnd.ms-excel")}, "csv"),
+        ({"file": ("P.TSV", CSV)}, "tsv"),
+        ({"file": ("p.jsonl.gz", gzip.compress(CSV))}, "jsonl"),
+        ({"file": ("p.parquet", CSV)}, None),
+        ({"file": ("csv", CSV)}, None),
+        ({"file": ('we"ird\r\n.csv', CSV)}, "csv"),
+    ):
+        request = httpx.Request("POST", "http://x/", data={"message": "größer"}, files=files)
+        body, kind = request.read(), request.headers["content-type"]
+        for step in (None, 1, 13):
+            assert take(spool, body, kind, step) == (CSV, wanted, "größer")
+
+
+def test_order_packing_and_what_is_left_out(spool):
+    message = part("message", "hé\r\n--edg".encode())
+    for body in (part() + message + END, message + part() + END):
+        for how in ({}, {"content-encoding": "gzip"}):
+            sent = gzip.compress(body) if how else body
+            for step in (None, 3):
+                assert take(spool, sent, step=step, **how) == (CSV, None, "hé\r\n--edg")
+    assert take(spool, part() + END) == (CSV, None, None)
+    assert take(spool, part() + part("message", b"") + END)[2] == ""
+    assert take(spool, part(data=b"") + END)[0] == b""
+    large = os.urandom(2**21)
+    assert take(spool, part(data=large) + END, step=2**16)[0] == large
+    assert take(spool, part(data=gzip.compress(large)) + END)[0] == large
+
+
+WRONG = {
+    "no boundary": (part() + END, "multipart/form-data"),
+    "empty boundary": (part() + END, "multipart/form-data; boundary="),
+    "long boundary": (part() + END, f"multipart/form-data; boundary={'x' * 300}"),
+    "another boundary": (part() + END, "multipart/form-data; boundary=other"),
+    "no file": (part("message", b"x") + END, KIND),
+    "nothing": (END, KIND),
+    "empty": (b"", KIND),
+    "two files": (part() + part() + END, KIND),
+    "two messages": (part("message") + part("message") + part() + END, KIND),
+    "another part": (part() + part("token", b"x") + END, KIND),
+    "no name": (part().replace(b"name=", b"nome=") + END, KIND),
+    "no disposition": (b"--edge\r\nX: y\r\n\r\n" + CSV + b"\r\n" + END, KIND),
+    "not of a form": (part(disposition="attachment") + END, KIND),
+    "base64": (part(more="\r\nContent-Transfer-Encoding: base64") + END, KIND),
+    "a header twice": (part(more="\r\nX: y\r\nx: z") + END, KIND),
+    "many headers": (part(more="".join(f"\r\nX{at}: y" for at in range(20))) + END, KIND),
+    "a long header": (part(more=f"; x={'y' * 5000}") + END, KIND),
+    "a long message": (part() + part("message", b"x" * 20_000) + END, KIND),
+    "no text": (part() + part("message", b"\xff") + END, KIND),
+    "cut off": (part(), KIND),
+    "cut off in the file": (part()[:-10], KIND),
+    "not a form": (CSV, KIND),
+}
+
+
+@pytest.mark.parametrize(("body", "kind"), WRONG.values(), ids=WRONG)
+def test_other_forms_are_refused(spool, body, kind):
+    for step in (None, 11):
+        with pytest.raises(Refused) as error:
+            take(spool, body, kind, step)
+        assert (error.value.status, error.value.code) == (400, "form")
+
+
+def test_the_file_alone_counts_for_the_limit(spool):
+    limits = BodyLimits(bytes=len(CSV))
+    assert take(spool, part() + part("message", b"x" * 100) + END, limits=limits)[0] == CSV
+    for data in (CSV + b"x", gzip.compress(CSV + b"x")):
+        with pytest.raises(Refused) as error:
+            take(spool, part(data=data) + END, limits=limits)
+        assert error.value.status == 413
+
+
+PIECES = [part(), part("message", b"hi"), END, b"--edge", b"\r\n", b"\r", b"--", CSV, b"\0\xff"]
+PIECES += [b"Content-Disposition: form-data; name=file\r\n\r\n", gzip.compress(CSV), b": ;"]
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(st.sampled_from(PIECES) | st.binary(max_size=5), max_size=6),
+    st.integers(1, 50),
+    st.booleans(),
+    st.booleans(),
+)
+@example([part(), END, b"\r\nmore"], 1, False, False)
+def test_anything_is_taken_or_refused(spool, pieces, step, packed, gone):
+    body = b"".join(pieces)
+    how = {"content-encoding": "gzip"} if packed else {}
+    sent = gzip.compress(body) if packed else body
+    try:
+        data, _, message = take(spool, sent, step=step, gone=gone, **how)
+    except (DamagedForm, InvalidPredictions, ClientDisconnect):
+        pass
+    else:
+        assert not gone
+        assert message is None or isinstance(message, str)
+        assert data in body or data == CSV
+    assert not list(spool.path.iterdir())

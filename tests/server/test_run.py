@@ -1,0 +1,150 @@
+"""Serving as a process: what it prints, how it ends, and that everything is there again."""
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from ladderboard.board import is_shared, open_boards
+from ladderboard.errors import InvalidSetting
+from ladderboard.server import Serving
+
+PROGRAM = Path(__file__).with_name("_serve.py")
+
+
+@pytest.fixture
+def url(database, tmp_path, request):
+    """Give the address of an empty database."""
+    if database == "sqlite":
+        return str(tmp_path / "boards.db")
+    server = request.getfixturevalue("postgres")
+    name = f"run_{secrets.token_hex(6)}"
+    server.run(f"CREATE DATABASE {name}")
+    return (
+        server.url().replace("/postgres", f"/{name}").replace("postgresql:", "postgresql+psycopg:")
+    )
+
+
+@pytest.fixture
+def start(url):
+    """Start servers, and end what is left of them."""
+    left = []
+
+    def begin(workers=1):
+        command = [sys.executable, PROGRAM, url, str(workers)]
+        done = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            start_new_session=True,
+        )  # fmt: skip
+        left.append(done)
+        lines = []
+        while not lines or "http://" not in lines[-1]:
+            lines.append(done.stdout.readline())
+            assert lines[-1], done.stderr.read()
+        return (done, *lines[-1].split())
+
+    yield begin
+    for each in left:
+        if each.poll() is None:
+            os.killpg(each.pid, signal.SIGKILL)
+        each.communicate()
+
+
+def wait_for(url):
+    for _ in range(600):
+        try:
+            return httpx.get(f"{url}/healthz")
+        except httpx.TransportError:
+            time.sleep(0.05)
+    raise AssertionError
+
+
+def children_of(pid):
+    folder = Path("/proc")
+    found = []
+    for each in folder.glob("[0-9]*/stat"):
+        try:
+            parent = int(each.read_text().rpartition(")")[2].split()[1])
+        except (OSError, ValueError):
+            continue
+        if parent == pid:
+            found.append(int(each.parent.name))
+    return found
+
+
+def gone(pids):
+    """Tell whether processes are no more, given a moment."""
+    for _ in range(200):
+        if not any(Path(f"/proc/{each}").exists() for each in pids):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_a_server_ends_cleanly_and_begins_again(start, database, predict):
+    stop = signal.SIGINT if database == "sqlite" else signal.SIGTERM
+    server, url, token = start()
+    assert token.startswith("lb_organiser_")
+    wait_for(url)
+    team = httpx.post(f"{url}/api/v1/boards/first/teams", json={"name": "Alpha"}).json()["token"]
+    mine = {"Authorization": f"Bearer {team}"}
+    csv = {**mine, "Content-Type": "text/csv"}
+    place = f"{url}/api/v1/boards/first/submissions"
+    first = httpx.post(place, content=predict(30), headers=csv, timeout=60).json()
+    parsers = children_of(server.pid)
+    server.send_signal(stop)
+    out, _ = server.communicate(timeout=60)
+    assert (server.returncode, out) == (0, "ended\n")
+    assert parsers
+    assert gone(parsers)
+    again, *told = start()
+    url = told.pop(0)
+    assert told == []  # the token was told once
+    wait_for(url)
+    place = f"{url}/api/v1/boards/first/submissions"
+    said = httpx.post(place, content=predict(30), headers=csv, timeout=60)
+    assert (said.status_code, said.json()["id"]) == (200, first["id"])
+    again.send_signal(stop)
+    again.communicate(timeout=60)
+    assert again.returncode == 0
+
+
+def test_several_processes_serve_one_postgres(start, database, predict):
+    if database == "sqlite":
+        with pytest.raises(InvalidSetting, match="workers must be 1 on SQLite"):
+            Serving(database="boards.db", workers=2)
+        return
+    server, url, _ = start(workers=2)
+    wait_for(url)
+    for _ in range(200):
+        if len(children_of(server.pid)) >= 2:
+            break
+        time.sleep(0.05)
+    team = httpx.post(f"{url}/api/v1/boards/first/teams", json={"name": "Alpha"}).json()["token"]
+    csv = {"Authorization": f"Bearer {team}", "Content-Type": "text/csv"}
+    place = f"{url}/api/v1/boards/first/submissions"
+    for wrong in (30, 20, 10):
+        assert httpx.post(place, content=predict(wrong), headers=csv, timeout=60).status_code == 201
+    workers = children_of(server.pid)
+    server.send_signal(signal.SIGTERM)
+    server.communicate(timeout=60)
+    assert server.returncode == 0
+    assert gone(workers)
+
+
+def test_addresses_of_databases(tmp_path, database):
+    assert is_shared("postgresql+psycopg://a@b/c")
+    assert not is_shared("sqlite:///boards.db")
+    made = open_boards(f"sqlite:///{tmp_path}/boards.db", create=True)
+    made.close()
+    open_boards(tmp_path / "boards.db").close()
+    for wrong in ("mysql://a/b", "", ":memory:", "sqlite:///"):
+        with pytest.raises(InvalidSetting, match="database must be"):
+            open_boards(wrong, create=True)
+    assert "secret" not in repr(Serving(database="postgresql://me:secret@there/boards"))
