@@ -1,4 +1,4 @@
-"""The verbs of the guard, run in this process as the program runs them."""
+"""Verbs, run in this process as the program runs them."""
 
 import gc
 import io
@@ -31,15 +31,15 @@ class Done(NamedTuple):
 
 
 @pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    """Run ``ladderboard guard``, in a directory of its own."""
+def program(monkeypatch, capsys, tmp_path):
+    """Run ``ladderboard``, in a directory of its own."""
     monkeypatch.chdir(tmp_path)
     # Of the process that is tested, not of the one that tests.
     monkeypatch.setattr(gc, "freeze", lambda: None)
     monkeypatch.setattr(gc, "set_threshold", lambda *_: None)
 
-    def run_guard(*words, piped=None):
-        monkeypatch.setattr(sys, "argv", ["ladderboard", "guard", *map(str, words)])
+    def run_program(*words, piped=None):
+        monkeypatch.setattr(sys, "argv", ["ladderboard", *map(str, words)])
         if piped is not None:
             monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(piped)))
         capsys.readouterr()
@@ -47,6 +47,16 @@ def run(monkeypatch, capsys, tmp_path):
             main()
         said = capsys.readouterr()
         return Done(ended.value.code or 0, said.out, said.err)
+
+    return run_program
+
+
+@pytest.fixture
+def run(program):
+    """Run ``ladderboard guard``."""
+
+    def run_guard(*words, piped=None):
+        return program("guard", *words, piped=piped)
 
     return run_guard
 
@@ -92,3 +102,44 @@ def everything(made):
         return told, at, (made / "guard.db.mark").read_bytes()
 
     return look
+
+
+BOARD = """slug: first
+title: First
+loss: zero_one
+mechanism: {name: ladder, step: 0.01}
+questions: 40
+teams: 4
+baselines:
+- {name: Half, file: half.csv}
+- {name: Guessing, value: 0.5, source: a coin}
+finals: {selections: 1}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Make a board's folder: 300 public rows, 100 private ones, a Ladder and two baselines."""
+    path = tmp_path / "folder"
+    path.mkdir()
+    (path / "board.yaml").write_text(BOARD)
+    rows = "".join(f"{at},{at % 2},{'public' if at < 300 else 'private'}\n" for at in range(400))
+    (path / "holdout.csv").write_text(f"id,label,split\n{rows}")
+    zeros = "".join(f"{at},0\n" for at in range(400))
+    (path / "half.csv").write_text(f"id,prediction\n{zeros}")
+    (path / "sample_submission.csv").write_text(f"id,prediction\n{zeros}")
+    return path
+
+
+@pytest.fixture
+def predictions(tmp_path):
+    """Make a file of predictions for that board, with so many wrong on each split."""
+
+    def write(public, private=0):
+        wrong = {*range(public), *range(300, 300 + private)}
+        rows = "".join(f"{at},{at % 2 ^ (at in wrong)}\n" for at in range(400))
+        path = tmp_path / f"{public}-{private}.csv"
+        path.write_text(f"id,prediction\n{rows}")
+        return path
+
+    return write

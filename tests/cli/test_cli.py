@@ -14,8 +14,11 @@ import pytest
 import ladderboard as lb
 
 ROOT = Path(__file__).parents[2]
+BOARD = ["new", "check", "create", "list", "show", "pause", "resume", "amend", "close", "token"]
+BOARD += ["tokens", "dump", "restore", "keygen"]
+TEAM = ["add", "list", "invite", "rotate-token", "revoke", "disqualify", "reinstate"]
 VERBS = {
-    "": ["plan", "calibrate", "guard", "attack", "experiment"],
+    "": ["plan", "calibrate", "guard", "serve", "board", "team", "attack", "experiment"],
     "guard": ["create", "ask", "status", "export", "restore", "backup", "serve"],
     "guard create": [],
     "guard ask": [],
@@ -24,6 +27,11 @@ VERBS = {
     "guard restore": [],
     "guard backup": [],
     "guard serve": [],
+    "serve": [],
+    "board": BOARD,
+    **{f"board {verb}": [] for verb in BOARD},
+    "team": TEAM,
+    **{f"team {verb}": [] for verb in TEAM},
     "attack": ["majority"],
     "attack majority": [],
     "experiment": ["paper", "shifted", "calibrated", "faithful", "arena"],
@@ -84,7 +92,7 @@ def test_the_listed_verbs_are_all_there_are():
     for verb, below in VERBS.items():
         done = ladderboard(*verb.split(), "--help")
         listed = done.stdout.partition("Commands:\n")[2]
-        assert re.findall(r"^  (\w+)", listed, re.MULTILINE) == below
+        assert re.findall(r"^  ([\w-]+)", listed, re.MULTILINE) == below
 
 
 def test_the_version():

@@ -107,7 +107,7 @@ def test_every_exit_code(run, made, monkeypatch, error, code, read):
 
     monkeypatch.setattr(_guard_ask, "open_guard", fails)
     if read == "by typer":
-        monkeypatch.setattr("ladderboard.cli._guard_run.read_quickly", lambda *_: None)
+        monkeypatch.setattr("ladderboard.cli._run.read_quickly", lambda *_: None)
     assert run("ask", "guard.db", "half.csv").code == code
     assert run("ask", "guard.db", "half.csv", "--json").code == code
 

@@ -15,6 +15,9 @@ class _Program(Verbs):
         "plan": "_plan:plan",
         "calibrate": "_calibrate:calibrate",
         "guard": "_guard:app",
+        "serve": "_serve:serve",
+        "board": "_board:app",
+        "team": "_team:app",
         "attack": "_attack:app",
         "experiment": "_experiment:app",
     }

@@ -9,11 +9,15 @@ from ladderboard.errors import LadderboardError
 
 __all__ = ["main"]
 
+_DOORS = {"guard": "guard", "serve": "server", "board": "server", "team": "server"}
+"""Verbs with exit codes of their own, and the extras that they come with."""
+
 
 def main() -> None:
     """Run the program ``ladderboard``."""
     words = sys.argv[1:]
-    if words[:1] == ["guard"]:
+    first = words[0] if words else ""
+    if first == "guard":
         # A guard asked from a shell lives for a third of a second. Much of that would go to looking
         # for garbage among modules that are being loaded.
         gc.set_threshold(100_000)
@@ -21,14 +25,14 @@ def main() -> None:
         from ladderboard.cli._app import app  # noqa: PLC0415 - typer is optional
         from ladderboard.cli._said import refuse  # noqa: PLC0415 - not before it is known
     except ImportError as error:
-        extra = "guard" if words[:1] == ["guard"] else "arena"
+        extra = _DOORS.get(first, "arena")
         needed = f"The command line needs {error.name}: pip install 'ladderboard[{extra}]'."
         print(f"ladderboard: {needed}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
-    if words[:1] == ["guard"]:
-        from ladderboard.cli._guard_run import run_guard  # noqa: PLC0415 - only for its verbs
+    if first in _DOORS:
+        from ladderboard.cli._run import run_verb  # noqa: PLC0415 - only for its verbs
 
-        run_guard(app, words)
+        run_verb(app, words)
     try:
         app(prog_name="ladderboard")
     except LadderboardError as error:

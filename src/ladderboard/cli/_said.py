@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from ladderboard.errors import InvalidInput, LadderboardError, Problem
 
-__all__ = ["printable", "refuse", "say", "say_error", "say_json"]
+__all__ = ["note", "printable", "refuse", "say", "say_error", "say_json", "say_secret"]
 
 
 def printable(text: object) -> str:
@@ -34,6 +34,21 @@ def say(*lines: str) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def note(*lines: str) -> None:
+    """Print lines on stderr, where stdout holds one thing alone, for a shell to take."""
+    for line in lines:
+        print(printable(line), file=sys.stderr)  # noqa: T201
+
+
+def say_secret(what: str, secret: str) -> None:
+    """Print something that is told once, alone on stdout; what it is goes to stderr."""
+    if sys.stdout.isatty():
+        note(f"{what}, which is not shown again:")
+    else:
+        note(f"{what} went to standard output and is not shown again.")
+    say(secret)
 
 
 def say_json(content: dict[str, Any]) -> None:

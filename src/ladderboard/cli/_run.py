@@ -1,4 +1,4 @@
-"""Running a verb of the guard: the exit codes, and refusals for machines."""
+"""Running a verb of a guard or a board: the exit codes, and refusals for machines."""
 
 import gc
 import sys
@@ -12,25 +12,27 @@ from ladderboard.cli._guard import verb_of
 from ladderboard.cli._quick import read_quickly
 from ladderboard.cli._said import printable, refuse, say_error
 from ladderboard.errors import (
+    BrokenDump,
     BrokenLedger,
     BudgetSpent,
     GuardUnreachable,
     InvalidState,
     LadderboardError,
+    NotOpen,
     OldCopy,
     SessionClosed,
     StorageFailed,
     WrongKey,
 )
 
-__all__ = ["run_guard"]
+__all__ = ["run_verb"]
 
 # The first that fits counts. A wrong key file is the word of who typed it; what else is found in a
 # file that is there is the file's.
 _EXITS: tuple[tuple[tuple[type[LadderboardError], ...], int], ...] = (
     ((WrongKey,), 2),
-    ((BudgetSpent, SessionClosed), 3),
-    ((BrokenLedger, InvalidState, OldCopy, StorageFailed, GuardUnreachable), 4),
+    ((BudgetSpent, NotOpen, SessionClosed), 3),
+    ((BrokenDump, BrokenLedger, InvalidState, OldCopy, StorageFailed, GuardUnreachable), 4),
 )
 # What Typer raises for a line that it cannot read; it has had several homes.
 _Unread: Any = next(
@@ -39,7 +41,7 @@ _Unread: Any = next(
 _REFUSED, _FAULT, _STOPPED = 2, 70, 130  # 70: as sysexits.h has it
 
 
-def run_guard(app: Callable[..., Any], words: list[str]) -> NoReturn:
+def run_verb(app: Callable[..., Any], words: list[str]) -> NoReturn:
     """Run a verb and exit; under ``--json`` whatever comes of it is one JSON object."""
     for stream in (sys.stdout, sys.stderr):  # names of files need not be text
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
@@ -63,13 +65,13 @@ def run_guard(app: Callable[..., Any], words: list[str]) -> NoReturn:
             print("\n".join(map(printable, told)), file=sys.stderr)  # noqa: T201
             if as_json:
                 say_error("fault", f"This should not happen: {type(error).__name__}.")
-    if words[1:2] == ["ask"] and code in {0, 1}:
+    if words[:2] == ["guard", "ask"] and code in {0, 1}:
         gc.freeze()  # nothing is garbage but everything; looking for it takes a fifth of the time
     sys.exit(code)
 
 
 def _run(app: Callable[..., Any], words: list[str], *, as_json: bool) -> int:
-    verb = verb_of(words[1:2])
+    verb = verb_of(words[1:2]) if words[0] == "guard" else None
     given = None if verb is None else read_quickly(verb, words[2:])
     if verb is None or given is None:
         return app(words, prog_name="ladderboard", standalone_mode=not as_json) or 0

@@ -1,0 +1,49 @@
+"""``ladderboard board``: boards in a database, by whoever can open it."""
+
+from typing import ClassVar
+
+import typer
+
+from ladderboard.cli._verbs import Verbs
+
+__all__ = ["app"]
+
+_HELP = """Make, run and move boards. Whoever can open the database is the organiser.
+
+These verbs work while the server runs. Exit codes: 0 done; 1 a check found problems; 2 what was
+given cannot be used; 3 the board is closed or has moved; 4 the database or a file is not in order.
+"""
+
+
+class _Board(Verbs):
+    homes: ClassVar[dict[str, str]] = {
+        "new": "_board_make:new",
+        "check": "_board_make:check",
+        "create": "_board_make:create",
+        "list": "_board_look:list_",
+        "show": "_board_look:show",
+        "pause": "_board_run:pause",
+        "resume": "_board_run:resume",
+        "amend": "_board_amend:amend",
+        "close": "_board_close:close",
+        "token": "_board_run:token",
+        "tokens": "_board_look:tokens",
+        "dump": "_board_move:dump",
+        "restore": "_board_move:restore",
+        "keygen": "_board_move:keygen",
+    }
+
+
+app = typer.Typer(
+    name="board",
+    cls=_Board,
+    help=_HELP,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+
+@app.callback(help=_HELP)
+def _board() -> None:
+    pass

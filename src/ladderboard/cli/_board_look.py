@@ -1,0 +1,169 @@
+"""``ladderboard board list``, ``show`` and ``tokens``."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ladderboard.cli._board_options import (
+    DEFAULT,
+    AsJson,
+    Database,
+    KeyFile,
+    Slug,
+    open_board,
+    open_database,
+    organiser,
+)
+from ladderboard.cli._said import say, say_json
+from ladderboard.cli._table import brief, say_table
+from ladderboard.errors import NotFound
+
+if TYPE_CHECKING:
+    from ladderboard.board import Display
+
+__all__ = ["list_", "show", "tokens"]
+
+_ROWS = 20
+
+
+def list_(
+    *,
+    database: Database = DEFAULT,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """List all boards of the database."""
+    with open_database(database, key_file) as boards:
+        every = [
+            open_board(boards, each).as_seen_by(organiser()).summary() for each in boards.list()
+        ]
+    if as_json:
+        say_json({"boards": every})
+        return
+    if not every:
+        say("There are no boards yet. One is made with: ladderboard board create DIR")
+        return
+    say_table(
+        ("board", "title", "status", "teams", "questions", "deadline (UTC)"),
+        [
+            (
+                each["slug"],
+                each["title"],
+                each["status"],
+                f"{each['registered']:,} of {each['teams']:,}",
+                f"{each['used']:,} of {each['questions']:,}",
+                brief(each["deadline"]),
+            )
+            for each in every
+        ],
+        right=("teams", "questions"),
+    )
+
+
+def tokens(
+    board: Slug,
+    *,
+    end: Annotated[
+        str | None,
+        typer.Option("--end", metavar="ID", help="End this one, with the sessions it began."),
+    ] = None,
+    database: Database = DEFAULT,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the tokens and invitations of a board that are good, or end one.
+
+    They are not told: an id is the beginning of a hash.
+    """
+    with open_database(database, key_file) as boards:
+        seats = open_board(boards, board).seats
+        if end is not None:
+            seats.end_token(organiser(), end)
+        good = seats.tokens(organiser())
+    if as_json:
+        say_json({"tokens": good})
+        return
+    say_table(
+        ("id", "role", "team", "made (UTC)", "expires (UTC)"),
+        [
+            (each["id"], each["role"], each["team"], brief(each["made"]), brief(each["expires"]))
+            for each in good
+        ],
+    )
+
+
+def show(
+    board: Slug,
+    *,
+    database: Database = DEFAULT,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a board as its organiser sees it."""
+    with open_database(database, key_file) as boards:
+        found = open_board(boards, board)
+        view, display = found.as_seen_by(organiser()), found.rules.display
+        summary, standings = view.summary(), view.leaderboard(limit=_ROWS)
+        bound = found.meter(found.row(), found.book.at()).certificate(summary["best"]["released"])
+        try:
+            final = view.finals()
+        except NotFound:
+            final = None
+    if as_json:
+        say_json({"board": summary, "leaderboard": standings, "finals": final})
+        return
+    from ladderboard.cli._guard_words import promised, wrapped  # noqa: PLC0415 - the help first
+
+    paragraphs = [*_words(summary), promised(bound)]
+    say(*(line for each in paragraphs for line in wrapped(each, indent="  ", first="")))
+    say(f"commitment {summary['commitment']}", f"head       {summary['head']['hash']}", "")
+    _say_standings(standings, display)
+    if final is not None:
+        from ladderboard.cli._board_close import say_finals  # noqa: PLC0415 - seldom
+
+        say("")
+        say_finals(final, display)
+
+
+def _words(summary: dict[str, Any]) -> list[str]:
+    end = "" if summary["deadline"] is None else f"; it ends at {summary['deadline']}"
+    ladder = "one ladder for all" if summary["ladder"] == "board" else "a ladder for each team"
+    return [
+        f"{summary['slug']}: {summary['title']}",
+        (
+            f"It is {summary['status']}{end}. Standings are {summary['visibility']}, "
+            f"registration is {summary['registration']}, {ladder}."
+        ),
+        (
+            f"{summary['used']:,} of {summary['questions']:,} questions used; "
+            f"{summary['registered']:,} of {summary['teams']:,} teams, "
+            f"{summary['share']:,} questions each."
+        ),
+    ]
+
+
+def _say_standings(standings: dict[str, Any], display: "Display") -> None:
+    rows: list[tuple[object, ...]] = [
+        (
+            "baseline" if each["baseline"] else each["rank"],
+            each["team"]["name"],
+            display.text(each["released"]) if each["released"] is not None else "no record",
+            f"{each['submissions']:,}",
+            brief(each["since"]),
+        )
+        for each in standings["rows"]
+    ]
+    rows += [
+        ("declared", each["name"], display.text(each["value"]), None, each["source"] or None)
+        for each in standings["declared"]
+    ]
+    if not rows:
+        say("Nothing was submitted yet.")
+        return
+    say_table(
+        ("rank", "team", display.name, "submissions", "since (UTC)"),
+        rows,
+        right=("rank", display.name, "submissions"),
+    )
+    if standings["next"] is not None:
+        say(f"These are the first {_ROWS}; the others are on the board's page.")

@@ -1,0 +1,157 @@
+"""``ladderboard board new``, ``check`` and ``create``: from an empty folder to a board."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ladderboard.cli._board_options import (
+    DEFAULT,
+    AsJson,
+    Database,
+    Folder,
+    KeyFile,
+    open_database,
+)
+from ladderboard.cli._said import printable, say, say_json
+from ladderboard.errors import InvalidSetting, Taken
+
+if TYPE_CHECKING:
+    from ladderboard.board import Board, BoardFolder
+
+__all__ = ["check", "create", "described", "new"]
+
+_TEMPLATE = """\
+# The rules of a board. What stands after # is a suggestion. Every key: docs/reference/board-yaml.md
+title: {title}
+description: |
+  What is to be predicted, from what, and where the data are. Markdown.
+
+# What a prediction costs: a metric or a loss by name. It can never change.
+loss: accuracy
+# display: {{name: accuracy, digits: 3}}
+
+# How many questions in all, and how many teams may ever take part. Each has its share for sure.
+# How many the holdout can bear: ladderboard plan --n ROWS --error 0.05
+questions: 1000
+teams: 20
+# window: {{questions: 5, days: 1}}
+
+# Times need a place: an offset, Z, or AoE, the end of the day anywhere on earth.
+# start: 2027-01-01T09:00:00+01:00
+# end: 2027-01-31 AoE
+
+# Who lets teams in: open (anybody), invited (by invitation) or organiser.
+registration: invited
+
+# Who sees the standings: public, hidden, anonymous or frozen.
+visibility: public
+
+# Asked at the start, and counted; or a loss that is known from elsewhere.
+# baselines:
+# - {{name: The last letter, file: baselines/last.csv}}
+# - {{name: Guessing, value: 0.5, source: a coin}}
+
+# How many submissions a team selects for the final ranking, which needs a private split.
+# finals: {{selections: 2}}
+"""
+
+
+def new(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to make.")],
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Make a folder with a board.yaml to fill in."""
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        raise InvalidSetting(f"{folder} is there already; nothing was changed.") from None
+    except OSError as error:
+        raise InvalidSetting(f"{folder} cannot be made: {error.strerror}.") from None
+    rules = folder / "board.yaml"
+    title = folder.name.replace("-", " ").replace("_", " ").capitalize()
+    rules.write_text(_TEMPLATE.format(title=_quoted(title)), encoding="utf-8")
+    if as_json:
+        say_json({"folder": str(folder), "files": [str(rules)]})
+        return
+    say(
+        f"{rules} is made. Fill it in, and put beside it",
+        "  holdout.csv            the labels, with the columns id and label, and as wanted split",
+        "                         (public, private or ignored), group and weight",
+        "  sample_submission.csv  what a submission looks like, if you like",
+        "Then:",
+        f"  ladderboard board check {printable(folder)}",
+    )
+
+
+def _quoted(title: str) -> str:
+    """Return a title as YAML text, whatever the folder is called."""
+    plain = "".join(each for each in title if each.isprintable())
+    return "'" + plain.replace("'", "''") + "'"
+
+
+def check(folder: Folder, *, as_json: AsJson = False) -> None:
+    """Try a board out before anybody sees it.
+
+    Says whether everything can be graded, what will be promised, what an attacker could gain, and
+    what to think about. It takes some seconds and changes nothing. The exit code is 1 where
+    something must be mended.
+    """
+    from ladderboard.board import check_board  # noqa: PLC0415 - the help must not wait
+
+    report = check_board(folder)
+    if as_json:
+        say_json(report.describe())
+    else:
+        say(*report.lines)
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+def create(
+    folder: Folder,
+    *,
+    database: Database = DEFAULT,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Put a board into the database, and ask its baselines.
+
+    The database is made if it is not there. From then on the labels, the noise key and the rules
+    are committed to. What may change after that, board amend changes.
+    """
+    from ladderboard.board import read_folder  # noqa: PLC0415 - the help must not wait
+
+    content = read_folder(folder)
+    slug = content.rules.slug
+    with open_database(database, key_file, create=True) as boards:
+        if slug in boards.list():
+            raise Taken(
+                f"There is a board {slug!r} in this database already; nothing was changed. "
+                f"ladderboard board amend {slug} changes what may change."
+            )
+        board = boards.create(content)
+        if as_json:
+            opening = board.book.opening
+            say_json({"board": slug, "n": opening["n"], "commitment": opening["commitment"]})
+        else:
+            say(*described(content, board))
+
+
+def described(folder: "BoardFolder", board: "Board") -> list[str]:
+    """Return what was made, for its organiser."""
+    from ladderboard.cli._guard_words import wrapped  # noqa: PLC0415 - the help must not wait
+
+    rules = folder.rules
+    public, private = int(folder.public.sum()), int(folder.private.sum())
+    asked = f" ({rules.asked_baselines} for baselines)" if rules.asked_baselines else ""
+    made = (
+        f"{rules.slug} is made: {public:,} public rows and {private:,} private ones; "
+        f"{rules.questions:,} questions{asked} for at most {rules.teams:,} teams."
+    )
+    return [
+        *wrapped(made, indent="  ", first=""),
+        "Labels, noise key and rules are committed to:",
+        f"  {board.book.opening['commitment']}",
+    ]

@@ -1,0 +1,162 @@
+"""What the verbs of boards have in common: options, and how a database is opened.
+
+Whoever can open the database is the organiser: there is nobody who could keep them from it.
+"""
+
+import os
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ladderboard.errors import InvalidSetting, MissingDependency, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ladderboard.board import Board, Boards, Caller
+
+__all__ = [
+    "DATABASE",
+    "DEFAULT",
+    "AsJson",
+    "Database",
+    "Folder",
+    "KeyFile",
+    "Slug",
+    "every_team",
+    "find_team",
+    "is_default",
+    "is_file",
+    "open_board",
+    "open_database",
+    "organiser",
+    "refuse_strange_key",
+]
+
+DATABASE, DEFAULT = "LADDERBOARD_DATABASE", "ladderboard.db"
+
+Database = Annotated[
+    str,
+    typer.Option(
+        metavar="URL",
+        envvar=DATABASE,
+        help="The database: a file, or postgresql+psycopg://user@host/name.",
+    ),
+]
+KeyFile = Annotated[
+    Path | None,
+    typer.Option(metavar="PATH", help="The key file, where the secret side is encrypted."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")]
+Slug = Annotated[str, typer.Argument(metavar="BOARD", help="The board's slug, as in its address.")]
+Folder = Annotated[
+    Path, typer.Argument(metavar="DIR", help="The board's folder, with board.yaml and holdout.csv.")
+]
+
+
+@contextmanager
+def open_database(
+    database: str, key_file: Path | None = None, *, create: bool = False
+) -> "Iterator[Boards]":
+    """Open the boards of a database, and let go of them at the end."""
+    try:
+        from ladderboard.board._database import open_boards  # noqa: PLC0415 - the help first
+    except ImportError as error:
+        raise MissingDependency(
+            f"Boards need {error.name}: pip install 'ladderboard[server]'."
+        ) from None
+    file = _file(database)
+    if file is not None:
+        _check_file(file, create=create)
+    refuse_strange_key(database, key_file, create=create)
+    with closing(open_boards(database, create=create, key_file=key_file)) as boards:
+        yield boards
+
+
+def _file(database: str) -> Path | None:
+    """Return the file that a database is; None if it is elsewhere."""
+    if database.startswith("sqlite:///"):
+        return Path(database.removeprefix("sqlite:///"))
+    if "://" not in database:
+        return Path(database)
+    return None
+
+
+def _check_file(file: Path, *, create: bool) -> None:
+    if file.is_dir():
+        raise InvalidSetting(f"{file} is a directory; a database is one file.")
+    if file.exists():
+        return
+    if not create:
+        raise InvalidSetting(
+            f"There is no database {file}. One is made with: ladderboard board create DIR, or "
+            f"ladderboard serve DIR. Another one is named with --database or {DATABASE}."
+        )
+    if not file.parent.is_dir():
+        raise InvalidSetting(f"There is no directory {file.parent} for the database.")
+
+
+def refuse_strange_key(database: str, key_file: Path | None, *, create: bool) -> None:
+    """Refuse a key file that is not there, where it would be made and fit nothing."""
+    file = _file(database)
+    there = not create or (file is not None and file.exists())
+    if key_file is not None and there and not key_file.exists():
+        raise InvalidSetting(
+            f"There is no key file {key_file}; give the one that the database was made with."
+        )
+
+
+def organiser() -> "Caller":
+    """Return who we are."""
+    from ladderboard.board import Caller, Role  # noqa: PLC0415 - the help must not wait
+
+    return Caller(Role.ORGANISER)
+
+
+def open_board(boards: "Boards", slug: str) -> "Board":
+    """Return a board; where there is none of that name, say which there are."""
+    try:
+        return boards.open(slug)
+    except NotFound:
+        there = boards.list()
+        known = f"there is {', '.join(there)}" if there else "there is none yet"
+        raise NotFound(f"There is no board {slug!r:.80} in this database; {known}.") from None
+
+
+def every_team(board: "Board") -> list[dict[str, Any]]:
+    """Return all teams of a board, with baselines and those that are not shown."""
+    view, found, after = board.as_seen_by(organiser()), [], 0
+    while page := view.teams(limit=1000, after=after):
+        found += page
+        after = page[-1]["number"]
+    return found
+
+
+def find_team(board: "Board", team: str, *, with_token: bool = False) -> dict[str, Any]:
+    """Return the team with this id, or else with this name."""
+    from ladderboard.board._people import fold  # noqa: PLC0415 - the help must not wait
+
+    every = every_team(board)
+    # Ids first: who takes another team's id for a name must not be taken for it.
+    found = [each for each in every if each["id"] == team]
+    found += [each for each in every if fold(each["name"]) == fold(team)]
+    if not found:
+        raise NotFound(
+            f"There is no team {team!r:.80} on {board.slug}; "
+            f"ladderboard team list {board.slug} tells which there are."
+        )
+    if with_token and found[0]["kind"] == "baseline":
+        raise InvalidSetting(f"{found[0]['name']!r:.80} is a baseline, which has no token.")
+    return found[0]
+
+
+def is_default(database: str) -> bool:
+    """Return whether whoever types nothing means this database."""
+    return os.environ.get(DATABASE) is None and database == DEFAULT
+
+
+def is_file(database: str) -> bool:
+    """Return whether a database is a file here."""
+    return _file(database) is not None

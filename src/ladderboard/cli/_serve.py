@@ -1,0 +1,155 @@
+"""``ladderboard serve``: boards over HTTP."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
+
+import typer
+
+from ladderboard.cli._board_options import DEFAULT, AsJson, Database, KeyFile, open_database
+from ladderboard.cli._said import say, say_json
+from ladderboard.errors import InvalidSetting, MissingDependency
+
+if TYPE_CHECKING:
+    from ladderboard.board import BoardFolder, Boards
+
+__all__ = ["serve"]
+
+
+def serve(
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="DIR", help="Folders of boards; those that are new are made."),
+    ] = None,
+    *,
+    database: Database = DEFAULT,
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="The port to listen on; 0 for any that is free.")
+    ] = 8000,
+    workers: Annotated[
+        int, typer.Option(min=1, help="How many processes answer; several need PostgreSQL.")
+    ] = 1,
+    key_file: KeyFile = None,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="What people type to come here, where a name leads to the server."
+        ),
+    ] = None,
+    proxy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="The address of a reverse proxy that is believed who asks, and whether by TLS; "
+            "several with commas between.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Serve the boards of a database, and those of new folders, over HTTP.
+
+    The database is made if it is not there. A folder whose board is in it must be what the board
+    was made from; board amend changes a board. Ctrl-C stops it, and nothing is lost.
+    """
+    server = _load()
+    how = server.Serving(
+        database=database,
+        key_file=key_file,
+        host=host,
+        port=port,
+        workers=workers,
+        proxies=proxy,
+        settings=_settings(server, url),
+    )
+    contents = _read(folders or [])
+    with open_database(database, key_file, create=True) as boards:
+        for each in contents:
+            _settle(boards, each, quiet=as_json)
+
+        def told(address: str, token: str | None) -> None:
+            """Say where it is, as soon as it listens."""
+            if as_json:
+                say_json({"url": address, "boards": boards.list(), "token": token})
+            else:
+                _welcome(boards, contents, url or address, token, how)
+
+        server.serve(how, boards=boards, told=told)
+
+
+def _settings(server: Any, url: str | None) -> Any:
+    if url is None:
+        return server.Settings()
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path not in {"", "/"}:
+        raise InvalidSetting(f"url must be like https://boards.example.org; got {url!r:.80}.")
+    return server.Settings(
+        hosts=frozenset({parts.hostname}),
+        url=url.rstrip("/"),
+        secure=True if parts.scheme == "https" else None,
+    )
+
+
+def _load() -> Any:
+    try:
+        from ladderboard import server  # noqa: PLC0415 - an extra
+        from ladderboard.server import serve as _  # noqa: F401, PLC0415 - same
+    except ImportError as error:
+        raise MissingDependency(
+            f"serve needs {error.name}: pip install 'ladderboard[server]'."
+        ) from None
+    return server
+
+
+def _read(folders: list[Path]) -> "list[BoardFolder]":
+    """Return what is in all folders, before anything is made of one."""
+    from ladderboard.board import read_folder  # noqa: PLC0415 - the help must not wait
+
+    contents = [read_folder(each) for each in folders]
+    slugs = [each.rules.slug for each in contents]
+    twice = next((each for each in slugs if slugs.count(each) > 1), None)
+    if twice is not None:
+        raise InvalidSetting(f"Two of the folders are called {twice!r}; give one another slug.")
+    return contents
+
+
+def _settle(boards: "Boards", folder: "BoardFolder", *, quiet: bool) -> None:
+    """Make a board of a folder that is new; of one that is known, see that it is the same."""
+    from ladderboard.board._baselines import ask_baselines  # noqa: PLC0415 - the help first
+    from ladderboard.board._compare import differences  # noqa: PLC0415 - same
+    from ladderboard.cli._board_make import described  # noqa: PLC0415 - same
+
+    slug = folder.rules.slug
+    if slug not in boards.list():
+        board = boards.create(folder)
+        say(*([] if quiet else [*described(folder, board), ""]))
+        return
+    board = boards.open(slug)
+    found = differences(board, folder)
+    if found and differences(board, folder, first=True):
+        raise InvalidSetting(
+            f"The folder {folder.path} is not what the board {slug!r} is: "
+            f"{'; '.join(found.sentences)}. Nothing was changed. "
+            f"ladderboard board amend {slug} --rules {folder.path} changes what may change, with "
+            "--labels its labels; or give the folder another slug to make another board."
+        )
+    if found and not quiet:  # the board was amended, and the folder is as it was at the start
+        say(f"{slug} was amended since it was made of this folder: {'; '.join(found.sentences)}.")
+    if board.row().status == "open":
+        ask_baselines(board, folder)  # a crash may have come between
+
+
+def _welcome(
+    boards: "Boards", contents: "list[BoardFolder]", url: str, token: str | None, how: Any
+) -> None:
+    from ladderboard.cli._serve_words import next_steps, welcome  # noqa: PLC0415 - the help first
+
+    every = [boards.open(each) for each in boards.list()]
+    say(*welcome(url, every, token))
+    folders = {each.rules.slug: each for each in contents}
+    # Of several boards, one that came with a folder: there is something to submit.
+    ready = [each for each in every if each.row().status == "open"]
+    ready.sort(key=lambda each: each.slug not in folders)
+    if ready:
+        board = ready[0]
+        say(*next_steps(url, board, folders.get(board.slug), how.database, how.key_file))

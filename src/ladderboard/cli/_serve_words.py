@@ -1,0 +1,127 @@
+"""What ``ladderboard serve`` says when it starts: where it is, who you are, what to type next."""
+
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ladderboard.cli._board_options import DATABASE, every_team, is_default, is_file, organiser
+
+if TYPE_CHECKING:
+    from ladderboard.board import Board, BoardFolder
+
+__all__ = ["next_steps", "program", "welcome"]
+
+_EXAMPLE = Path("public", "example_submission.py")
+
+
+def welcome(url: str, boards: "list[Board]", token: str | None) -> list[str]:
+    """Return where the boards are, and the organiser's token if there is a new one."""
+    lines = [f"Ladderboard is at {url}; Ctrl-C stops it."]
+    lines += [_line(url, each.as_seen_by(organiser()).summary()) for each in boards]
+    if not boards:
+        lines += [
+            "There are no boards yet. One is made, while this runs or before, with:",
+            f"  {program()} board create DIR",
+        ]
+    if token is not None:
+        lines += ["", "You are the organiser. Your token, which is not shown again:", f"  {token}"]
+    return lines
+
+
+def _line(url: str, summary: dict[str, Any]) -> str:
+    left = summary["questions"] - summary["used"]
+    return (
+        f"  {summary['title']}: {url}/boards/{summary['slug']} "
+        f"({summary['status']}, {left:,} of {summary['questions']:,} questions left)"
+    )
+
+
+def next_steps(
+    url: str, board: "Board", folder: "BoardFolder | None", database: str, key_file: Path | None
+) -> list[str]:
+    """Return what to type into another terminal to take part in a board; it works as it stands."""
+    shown = _shown(database)
+    ready = "" if shown is not None else f", with {DATABASE} set to the same database"
+    lines = [f"cd {shlex.quote(str(Path.cwd()))}"]
+    if shown is not None and not is_default(database):
+        lines.append(f"export {DATABASE}={shlex.quote(shown)}")
+    name = _free_name(board)
+    if name is not None:
+        key = "" if key_file is None else f" --key-file {shlex.quote(str(key_file))}"
+        words = f"team add {board.slug} {shlex.quote(name)}{key}"
+        lines.append(f"TOKEN=$({program()} {words})")
+    else:
+        ready += ", with the token of a team as TOKEN"
+    made, predictions = _predictions(folder)
+    address = f"{url}/api/v1/boards/{board.slug}"
+    lines += [
+        *made,
+        'curl -sS -H "Authorization: Bearer $TOKEN" -H "Content-Type: text/csv" \\',
+        f"  --data-binary @{predictions} -w '\\n' \\",
+        f"  {address}/submissions",
+        f"curl -sS -H 'Accept: text/csv' {address}/leaderboard",
+    ]
+    return ["", f"Next, in another terminal{ready}:", "", *(f"  {each}" for each in lines), ""]
+
+
+def _predictions(folder: "BoardFolder | None") -> tuple[list[str], str]:
+    """Return how predictions are made, and where they are: by an example, or the sample."""
+    if folder is not None and (folder.path / _EXAMPLE).is_file():
+        place = _near(folder.path)
+        command = f"{_python()} {shlex.quote(str(place / _EXAMPLE))}"
+        return [command], shlex.quote(str(place / _EXAMPLE.parent / "predictions.csv"))
+    if folder is not None and folder.sample is not None and folder.sample.suffix == ".csv":
+        return [], shlex.quote(str(_near(folder.sample)))
+    return [], "predictions.csv"
+
+
+def _free_name(board: "Board") -> str | None:
+    """Return a name that no team has yet; None if all places are taken."""
+    from ladderboard.board._people import fold  # noqa: PLC0415 - the help must not wait
+
+    every = every_team(board)
+    taken = {fold(each["name"]) for each in every}
+    if sum(each["kind"] == "team" for each in every) >= board.rules.teams:
+        return None
+    return next(each for at in range(len(every) + 1) if fold(each := f"Team {at + 1}") not in taken)
+
+
+def program() -> str:
+    """Return how to call this very program from a shell in this directory."""
+    started = Path(sys.argv[0])
+    if started.stem != "ladderboard" or not started.exists():
+        return f"{_python()} -m ladderboard"
+    found = shutil.which("ladderboard")
+    if found is not None and Path(found).resolve() == started.resolve():
+        return "ladderboard"
+    return shlex.quote(str(_near(started)))
+
+
+def _python() -> str:
+    """Return the interpreter that has what we have."""
+    here = Path(sys.executable)
+    found = shutil.which("python")
+    # Not resolved: an environment's interpreter is a link to one that has nothing installed.
+    return "python" if found == str(here) else shlex.quote(str(_near(here)))
+
+
+def _near(path: Path) -> Path:
+    """Return a path from here, if it lies below."""
+    whole = Path(os.path.abspath(path))  # noqa: PTH100 - links are not followed
+    here = Path.cwd()
+    return whole.relative_to(here) if whole.is_relative_to(here) else whole
+
+
+def _shown(database: str) -> str | None:
+    """Return a database's address if it may be shown; None where it holds a password."""
+    if is_file(database):
+        return database
+    try:
+        parts = urlsplit(database)
+    except ValueError:
+        return None
+    return None if parts.password is not None or "password" in parts.query else database

@@ -1,0 +1,189 @@
+"""The verbs of ``ladderboard team``."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ladderboard.cli._board_options import (
+    DEFAULT,
+    AsJson,
+    Database,
+    KeyFile,
+    Slug,
+    every_team,
+    find_team,
+    open_board,
+    open_database,
+    organiser,
+)
+from ladderboard.cli._said import note, say, say_json, say_secret
+from ladderboard.cli._table import brief, say_table
+
+if TYPE_CHECKING:
+    from ladderboard.board import NewTeam
+
+__all__ = ["add", "disqualify", "invite", "list_", "reinstate", "revoke", "rotate_token"]
+
+_Team = Annotated[str, typer.Argument(metavar="TEAM", help="The team's id or its name.")]
+
+
+def add(
+    board: Slug,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the team shall be called.")],
+    *,
+    database: Database = DEFAULT,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a team and print its token, once.
+
+    The token is alone on stdout, so that a shell can take it; what is said about it is on stderr.
+    """
+    with open_database(database, key_file) as boards:
+        made = open_board(boards, board).seats.add(organiser(), name)
+    _tell(board, made, f"{made.name} is on {board} now, with the id {made.id}.", as_json=as_json)
+
+
+def rotate_token(
+    board: Slug,
+    team: _Team,
+    *,
+    database: Database = DEFAULT,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give a team another token, and end the one before.
+
+    Sessions that came by the old one end, too. The new token is alone on stdout, so that a shell
+    can take it.
+    """
+    with open_database(database, key_file) as boards:
+        found = open_board(boards, board)
+        who = find_team(found, team, with_token=True)
+        made = found.seats.rotate(organiser(), who["id"])
+    _tell(board, made, f"The token that {made.name} had before has ended.", as_json=as_json)
+
+
+def _tell(board: str, made: "NewTeam", sentence: str, *, as_json: bool) -> None:
+    if as_json:
+        say_json({"board": board, "id": made.id, "name": made.name, "token": made.token})
+        return
+    note(sentence)
+    say_secret("Its token", made.token)
+
+
+def invite(
+    board: Slug,
+    *,
+    days: Annotated[float, typer.Option(help="For how many days it is good.")] = 7,
+    database: Database = DEFAULT,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print an invitation for one team.
+
+    With it the team can register itself. The invitation is alone on stdout, so that a shell can
+    take it.
+    """
+    with open_database(database, key_file) as boards:
+        token = open_board(boards, board).seats.invite(organiser(), days=days)
+    if as_json:
+        say_json({"board": board, "invitation": token, "days": days})
+        return
+    say_secret(f"An invitation to {board} for one team, good for {days:g} days", token)
+
+
+def list_(
+    board: Slug,
+    *,
+    database: Database = DEFAULT,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """List all teams, baselines and those that are not shown, too."""
+    with open_database(database, key_file) as boards:
+        found = open_board(boards, board)
+        teams, display = every_team(found), found.rules.display
+    if as_json:
+        say_json({"board": board, "teams": teams})
+        return
+    if not teams:
+        say(f"{board} has no teams yet. One is made with: ladderboard team add {board} NAME")
+        return
+    say_table(
+        ("id", "name", "status", "submissions", "last (UTC)", display.name),
+        [
+            (
+                each["id"],
+                each["name"],
+                "disqualified" if each["disqualified"] else each["kind"],
+                f"{each['submissions']:,}",
+                brief(each["last"]),
+                display.text(each["released"]),
+            )
+            for each in teams
+        ],
+        right=("submissions", display.name),
+    )
+
+
+def revoke(
+    board: Slug,
+    team: _Team,
+    *,
+    database: Database = DEFAULT,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """End a team's token and its sessions.
+
+    Its submissions stay; rotate-token gives it another token.
+    """
+    with open_database(database, key_file) as boards:
+        found = open_board(boards, board)
+        who = find_team(found, team, with_token=True)
+        found.seats.revoke(organiser(), who["id"])
+    _told(board, who, f"The token of {who['name']} has ended.", as_json=as_json)
+
+
+def disqualify(
+    board: Slug,
+    team: _Team,
+    *,
+    database: Database = DEFAULT,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take a team off what is shown. Its questions stay asked, and its ladder as it is."""
+    who = _show(board, team, database, key_file, reinstate=False)
+    _told(board, who, f"{who['name']} is no longer shown on {board}.", as_json=as_json)
+
+
+def reinstate(
+    board: Slug,
+    team: _Team,
+    *,
+    database: Database = DEFAULT,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a team again that was disqualified."""
+    who = _show(board, team, database, key_file, reinstate=True)
+    _told(board, who, f"{who['name']} is shown on {board} again.", as_json=as_json)
+
+
+def _show(
+    board: str, team: str, database: str, key_file: Any, *, reinstate: bool
+) -> dict[str, Any]:
+    with open_database(database, key_file) as boards:
+        found = open_board(boards, board)
+        who = find_team(found, team)
+        found.seats.disqualify(organiser(), who["id"], reinstate=reinstate)
+    return who
+
+
+def _told(board: str, who: dict[str, Any], sentence: str, *, as_json: bool) -> None:
+    if as_json:
+        say_json({"board": board, "id": who["id"], "name": who["name"]})
+    else:
+        say(sentence)

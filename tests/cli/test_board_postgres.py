@@ -1,0 +1,45 @@
+"""The verbs of boards on PostgreSQL, and from one kind of database to the other."""
+
+import secrets
+
+import pytest
+
+
+@pytest.fixture
+def there(postgres):
+    """Make an empty database, and give its address."""
+    name = f"cli_{secrets.token_hex(6)}"
+    postgres.run(f"CREATE DATABASE {name}")
+    yield postgres.url().replace("/postgres", f"/{name}").replace("sql:", "sql+psycopg:")
+    postgres.run(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def test_a_board_moves_to_postgresql_and_back(program, folder, there, monkeypatch):
+    monkeypatch.setenv("LADDERBOARD_PASSPHRASE", "four words nobody guesses")
+    assert program("board", "create", folder).code == 0
+    program("team", "add", "first", "Ada")
+    heads = set()
+    for source, target, file in (
+        ("ladderboard.db", there, "a.dump"),
+        (there, "back.db", "b.dump"),
+    ):
+        words = ["--database", source, "--out", file, "--move"]
+        assert program("board", "dump", "first", *words).code == 0
+        found = program("board", "restore", file, "--database", target, "--json").json
+        assert found["status"] == "open"
+        heads.add(found["head"])
+        listed = program("team", "list", "first", "--database", target, "--json").json
+        assert [each["name"] for each in listed["teams"]] == ["Half", "Ada"]
+    assert len(heads) == 2  # moving on is an entry, too
+    assert program("team", "add", "first", "Bob", "--database", there).code == 3
+
+
+def test_a_password_is_in_no_message(program, folder, postgres, there, monkeypatch):
+    monkeypatch.setenv("LADDERBOARD_DATABASE", there)
+    assert program("board", "list").code == 4  # there are no tables yet
+    assert program("board", "create", folder).code == 0
+    assert program("board", "list", "--json").json["boards"][0]["slug"] == "first"
+    wrong = postgres.url(password="not-this-one")  # noqa: S106 - on purpose
+    done = program("board", "list", "--database", wrong)
+    assert done.code == 4
+    assert "not-this-one" not in done.err

@@ -1,0 +1,178 @@
+"""``ladderboard serve``: what it refuses, and what it says when it starts."""
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def serve(program, monkeypatch):
+    """Run the verb, but instead of a server only what is told when one listens."""
+
+    def stand_in(how, *, boards, told):
+        told(f"http://{how.host}:{how.port}", boards.first_token())
+
+    monkeypatch.setattr("ladderboard.server.serve", stand_in)
+    return lambda *words: program("serve", *words)
+
+
+def test_the_organiser_s_token_is_told_once(serve, folder):
+    first = serve(folder)
+    assert first.code == 0
+    (token,) = re.findall(r"^  (lb_organiser_\S+)$", first.out, re.MULTILINE)
+    assert first.out.startswith("first is made: 300 public rows")
+    again = serve(folder)
+    assert again.code == 0
+    assert token[:20] not in again.out
+    assert again.out.startswith("Ladderboard is at http://127.0.0.1:8000; Ctrl-C stops it.\n")
+    assert "First: http://127.0.0.1:8000/boards/first (open, 39 of 40 questions left)" in again.out
+
+
+def test_for_machines(serve, folder):
+    found = serve(folder, "--port", "8001", "--json").json
+    assert (found["url"], found["boards"]) == ("http://127.0.0.1:8001", ["first"])
+    assert found["token"].startswith("lb_organiser_")
+    assert serve(folder, "--json").json["token"] is None
+
+
+def test_without_boards_it_says_how_to_make_one(serve):
+    assert " board create DIR" in serve().out
+
+
+def test_the_next_steps_name_what_is_there(serve, program, folder):
+    said = serve("folder", "--database", "my boards.db", "--key-file", "my.key").out
+    steps = said.partition("Next, in another terminal:\n\n")[2]
+    assert "  export LADDERBOARD_DATABASE='my boards.db'\n" in steps
+    assert "team add first 'Team 1' --key-file my.key)" in steps
+    assert "--data-binary @folder/sample_submission.csv" in steps
+    words = ["team", "add", "first", "--database", "my boards.db", "--key-file", "my.key"]
+    for at in range(4):
+        assert program(*words, f"team {at + 1}").code == 0
+        said = serve("--database", "my boards.db", "--key-file", "my.key").out
+        assert (f"'Team {at + 2}'" in said) == (at < 3)
+    assert "with the token of a team as TOKEN" in said
+    assert "@predictions.csv" in said
+
+
+def test_a_closed_board_has_no_next_steps(serve, program, folder):
+    program("board", "create", folder)
+    program("board", "close", "first", "--yes")
+    assert "Next" not in serve(folder).out
+
+
+def test_a_password_is_not_shown(monkeypatch):
+    from ladderboard.cli._serve_words import _shown
+
+    assert _shown("postgresql+psycopg://me@there/boards") is not None
+    assert _shown("postgresql+psycopg://me:secret@there/boards") is None
+    assert _shown("postgresql://there/boards?user=me&password=secret") is None
+    assert _shown("sqlite:///boards.db") == "sqlite:///boards.db"
+
+
+def test_another_folder_of_that_name_is_refused(serve, folder):
+    serve(folder)
+    rules = (folder / "board.yaml").read_text()
+    (folder / "board.yaml").write_text(rules.replace("questions: 40", "questions: 80"))
+    holdout = (folder / "holdout.csv").read_text()
+    (folder / "holdout.csv").write_text(holdout.replace("\n0,0,", "\n0,1,", 1))
+    done = serve(folder)
+    assert (done.code, done.out) == (2, "")
+    assert "questions is 80 in the folder and 40 on the board" in done.err
+    assert "1 label differs" in done.err
+    assert "ladderboard board amend first --rules" in done.err
+    (folder / "holdout.csv").write_text(holdout.replace("\n0,0,public", "", 1))
+    assert "the rows of the holdout differ in ids, split" in serve(folder).err
+
+
+def test_an_amended_board_goes_on_with_its_old_folder_and_with_a_new_one(serve, program, folder):
+    serve(folder)
+    program("board", "amend", "first", "--set", "questions=80")
+    done = serve(folder)
+    assert done.code == 0
+    assert "was amended since" in done.out
+    assert "questions is 40 in the folder and 80 on the board" in done.out
+    rules = (folder / "board.yaml").read_text()
+    (folder / "board.yaml").write_text(rules.replace("questions: 40", "questions: 80\nper_team: 9"))
+    done = serve(folder)
+    assert done.code == 0
+    assert "was amended" not in done.out
+
+
+def test_two_folders_of_one_name_are_refused_before_anything_is_made(serve, folder, tmp_path):
+    done = serve(folder, folder)
+    assert (done.code, done.out) == (2, "")
+    assert "Two of the folders are called 'first'" in done.err
+    assert not (tmp_path / "ladderboard.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--workers", "2"], "postgresql+psycopg://"),
+        (["--database", "mysql://there/boards"], "mysql://"),
+        (["--database", "none/boards.db"], "There is no directory none"),
+        (["--url", "boards.example.org"], "https://boards.example.org"),
+        (["none"], "must be a folder with board.yaml"),
+        (["--database", "."], "is a directory"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_before_anything_is_made(serve, tmp_path, words, said):
+    done = serve(*words)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_port_that_is_taken(program, folder):
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        done = program("serve", folder, "--port", taken.getsockname()[1], "--json")
+    assert (done.code, done.json["error"]["code"]) == (4, "storage_failed")
+
+
+@pytest.mark.parametrize("missing", ["fastapi", "yaml"])
+def test_a_missing_extra_is_named(program, folder, monkeypatch, missing):
+    monkeypatch.setitem(sys.modules, missing, None)
+    for name in [each for each in sys.modules if each.startswith("ladderboard.server")]:
+        monkeypatch.delitem(sys.modules, name)
+    done = program("serve", folder)
+    assert done.code == 2
+    assert "ladderboard[server]" in done.err
+
+
+def test_names_and_addresses_of_a_public_server(serve, program, monkeypatch, folder):
+    seen = []
+    monkeypatch.setattr("ladderboard.server.serve", lambda how, **_: seen.append(how))
+    words = ["--url", "https://boards.example.org/", "--proxy", "10.0.0.1", "--host", "0.0.0.0"]  # noqa: S104
+    assert program("serve", folder, *words).code == 0
+    (how,) = seen
+    assert (how.host, how.proxies) == ("0.0.0.0", "10.0.0.1")  # noqa: S104 - asked for
+    assert how.settings.hosts == {"boards.example.org"}
+    assert how.settings.url == "https://boards.example.org"
+    assert how.settings.secure is True
+
+
+def test_the_lock_of_the_server_has_its_extra():
+    """Every name of the extra, and of those that it takes in, is in the file that is locked."""
+    root = Path(__file__).parents[2]
+    extras = tomllib.loads((root / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+
+    def names(extra):
+        for each in extras[extra]:
+            name = re.match(r"[\w-]+", each)[0]
+            inner = re.match(r"ladderboard\[(\w+)\]", each)
+            yield from names(inner[1]) if inner else [name]
+
+    wanted = (root / "requirements/server.in").read_text()
+    listed = {re.match(r"[\w-]+", line)[0] for line in wanted.splitlines() if line[0] not in "#-"}
+    assert set(names("server")) <= listed
+    locked = (root / "requirements/server.txt").read_text()
+    assert all(re.search(rf"^{each}(\[\w+\])?==", locked, re.MULTILINE) for each in listed)
