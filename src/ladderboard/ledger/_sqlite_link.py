@@ -26,6 +26,7 @@ _SETTINGS = (
     "PRAGMA synchronous = FULL",
     "PRAGMA fullfsync = ON",  # where fsync alone does not reach the disk
     "PRAGMA journal_size_limit = 67108864",
+    "PRAGMA wal_autocheckpoint = 8000",  # pages; with files in them the log is soon full
 )
 _NUMBER = "SELECT id FROM main.book WHERE name = ?"
 _GLANCE = 0.02  # seconds between two looks whether the file is still there; a look costs 10 us
