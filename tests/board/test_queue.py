@@ -1,5 +1,6 @@
 """Writers who share a transaction."""
 
+import os
 import threading
 
 import pytest
@@ -131,4 +132,18 @@ def test_a_storage_that_stays_broken_is_told(board, submit, predict, join):
     again = submit(board, caller, predict(30))
     assert again.again
     assert board.book.at().asked == 1
+    assert board.stored(_place(board)) == predict(30)
+
+
+def test_what_a_crash_left_without_a_row_is_swept(board, submit, predict, join, tmp_path):
+    boards = Boards(board.book.storage, board.store)
+    caller, _ = join(boards, board, "Ada")
+    submit(board, caller, predict(30))
+    left = board.store.prepare("00c0ffee" * 4, b"never asked").place
+    assert boards.sweep() == 0  # its row may be on the way
+    for each in (tmp_path / "files").rglob("*"):
+        os.utime(each, (0, 0))
+    assert boards.sweep() == 1
+    with pytest.raises(LadderboardError):
+        board.stored(left)
     assert board.stored(_place(board)) == predict(30)

@@ -39,7 +39,7 @@ def test_a_file_is_written_with_its_row(storage, tmp_path):
     with storage.writing("b") as view:
         one = store.prepare(ID, path)
         one.commit(view)
-        assert store.put_in(view, "00c0ffef", b"") == "00c0ffef"
+        store.prepare("00c0ffef", b"").commit(view)
     path.unlink()
     assert read(store, one.place) == bytes(range(256)) * 1000
     assert read(DatabaseStore(storage), "00c0ffef") == b""

@@ -7,6 +7,7 @@ import json
 import socket
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -25,13 +26,13 @@ def test_health(hall, monkeypatch):
     assert (said.status_code, said.json()) == (200, {"status": "ok"})
 
     def fail():
-        raise StorageFailed("The disk /home/owner/secret is full.")
+        raise StorageFailed("The disk owner/secret is full.")
 
     monkeypatch.setattr(hall.boards, "list", fail)
     said = hall.call("GET", "/healthz")
     problem(said, 503, "storage")
     assert "secret" not in said.text
-    assert "The disk /home/owner/secret is full." in hall.log.getvalue()  # its keeper must know
+    assert "The disk owner/secret is full." in hall.log.getvalue()  # its keeper must know
     assert said.headers["retry-after"]
 
 
@@ -107,7 +108,7 @@ def test_a_database_that_fails(hall, monkeypatch, predict, uncertain):
     token = hall.join("Alpha")[1]
 
     def broken(self, *_):
-        raise StorageFailed("/home/owner/boards.db: disk I/O error", uncertain=uncertain)
+        raise StorageFailed("boards.db: disk I/O error", uncertain=uncertain)
 
     monkeypatch.setattr("ladderboard.board._desk.Desk.submit", broken)
     said = hall.submit(token, predict(1))
@@ -217,3 +218,21 @@ def test_real_parsers(make_hall, predict):
     assert hall.submit(token, predict(30)).json()["released"] == 0.1
     problem(hall.submit(token, b"PAR1 nonsense PAR1"), 422, "invalid_predictions")
     assert hall.submit(token, predict(20)).status_code == 201
+
+
+def test_who_sends_a_small_body_for_ever_is_given_up(hall, monkeypatch):
+    """A byte now and then holds a connection no longer than the whole body may take."""
+    monkeypatch.setattr("ladderboard.server._front._PATIENCE", 0.5)
+    host, port = hall.url.removeprefix("http://").split(":")
+    head = "POST /api/v1/boards/first/teams HTTP/1.1\r\nHost: localhost\r\n"
+    head += "Content-Type: application/json\r\nContent-Length: 60000\r\n\r\n{"
+    with socket.create_connection((host, int(port)), timeout=20) as line:
+        line.sendall(head.encode())
+        line.settimeout(0.1)
+        said = b""
+        for _ in range(100):  # ten seconds in all
+            with suppress(TimeoutError):
+                said = line.recv(100)
+                break
+            line.sendall(b" ")
+    assert said.startswith(b"HTTP/1.1 408 ")

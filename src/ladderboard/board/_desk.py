@@ -136,8 +136,10 @@ class Desk:
     def _again(self, turn: Turn, number: int, asked: Asked) -> _Done:
         """Say again what was said, and from now on also under this key."""
         view = cast("SqlWriting", turn.view)
-        outcome = turn.again(asked)
-        return self._earlier(view, read_board(view), read_team(view, number), outcome)
+        found = turn.again(asked)
+        if found is None:  # labels were corrected since it was looked up
+            raise _LabelsChanged
+        return self._earlier(view, read_board(view), read_team(view, number), found)
 
     def _asked(self, row: BoardRow, who: TeamRow, sent: Sent) -> Asked:
         return Asked(
@@ -187,8 +189,9 @@ class Desk:
         board, view = self._board, cast("SqlWriting", turn.view)
         own, epoch, number, asked, sent, prepared = job
         row, who = read_board(view), read_team(view, number)
-        if board.book.earlier(view, asked) is not None:
-            return self._again(turn, number, asked)
+        found = turn.again(asked)
+        if found is not None:
+            return self._earlier(view, row, who, found)
         if row.epoch != epoch:
             raise _LabelsChanged
         rules = board.rules_of(row)

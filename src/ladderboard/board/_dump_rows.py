@@ -129,9 +129,7 @@ def _check(table: str, column: str, kind: str, value: Any) -> None:
     if type(value) is int:
         sound = sound and -_WHOLE <= value < _WHOLE
     if type(value) is str:
-        sound = (
-            sound and "\0" not in value and not any("\ud800" <= each <= "\udfff" for each in value)
-        )
+        sound = sound and "\0" not in value and _is_unicode(value)
     if not sound:
         raise BrokenDump(f"The dump holds a {table} whose {column} cannot be kept.")
 

@@ -42,12 +42,6 @@ class DatabaseStore(Store):
                 raise StorageFailed(f"A file cannot be read: {error.strerror}.") from None
         return _Held(checked(id), body)
 
-    def put_in(self, view: Tables, id: str, body: bytes) -> str:  # noqa: A002 - what it is
-        """Write a file in a transaction of the caller's; return its place."""
-        held = _Held(checked(id), body)
-        held.commit(view)
-        return held.place
-
     def get(self, place: str) -> BinaryIO:
         """Read a file."""
         checked(place)

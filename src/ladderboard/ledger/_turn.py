@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.errors import BudgetSpent, InvalidState, KeyReused, SessionClosed
+from ladderboard.errors import BudgetSpent, KeyReused, SessionClosed
 from ladderboard.ledger._asked import Outcome, release_of
 from ladderboard.ledger._chain import append
 from ladderboard.ledger._entry import Entry
@@ -39,25 +39,22 @@ class Turn:
 
     def ask(self, asked: Asked, *, budget: int | None = None) -> Outcome:
         """Answer a question, or return what came of it before; ``budget`` is that of now."""
-        book, view = self._book, self.view
-        marks = (book.mark_of(asked), book.retry_of(asked))
-        if view.find(marks[0]) is not None:
-            return self.again(asked)
-        found_by(view, *marks)  # refuses a key that belongs to another question
+        found = self.again(asked)
+        if found is not None:
+            return found
+        book = self._book
         refuse_if_spent(self.at, book.budget if budget is None else budget)
         outcome = self._answer(asked)
-        for each in marks:
+        for each in (book.mark_of(asked), book.retry_of(asked)):
             if each is not None:
-                view.mark(each, outcome.number)
+                self.view.mark(each, outcome.number)
         return outcome
 
-    def again(self, asked: Asked) -> Outcome:
-        """Return what came of a question before; its key belongs to it from now on."""
+    def again(self, asked: Asked) -> Outcome | None:
+        """Return what came of a question before, if it did; its key belongs to it from now on."""
         mark, retry = self._book.mark_of(asked), self._book.retry_of(asked)
         found = found_by(self.view, mark, retry)
-        if found is None:
-            raise InvalidState("This was never asked.")
-        if retry is not None and self.view.find(retry) is None:
+        if found is not None and retry is not None and self.view.find(retry) is None:
             self.view.mark(retry, found.number)
         return found
 
