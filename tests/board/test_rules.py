@@ -47,6 +47,7 @@ baselines:
 - {name: last year, value: 0.2, source: the paper}
 finals: {selections: 2}
 files: {bytes: 20 MB, rows: 1e6, seconds: 10, quota: 1 TB}
+play: true
 """
 
 
@@ -68,6 +69,7 @@ def test_defaults():
     assert (rules.baselines, rules.finals, rules.selections) == ((), None, 1)
     assert rules.files == FileLimits()
     assert rules.files.limits.bytes == 100_000_000
+    assert rules.play is False
 
 
 def test_every_key():
@@ -90,6 +92,7 @@ def test_every_key():
     )
     assert (rules.finals, rules.selections) == (Finals(2), 2)
     assert rules.files == FileLimits(20_000_000, 1_000_000, 10, 10**12)
+    assert rules.play is True
 
 
 @pytest.mark.parametrize("text", [LEAST, FULL], ids=["least", "full"])
@@ -99,6 +102,12 @@ def test_described_and_read_back_through_json(text):
     again = Rules.of(json.loads(json.dumps(described)))
     assert again == rules
     assert again.describe() == described
+
+
+def test_rules_without_play_are_described_as_before_it_was_a_key():
+    assert "play" not in read_rules(LEAST).describe()
+    assert read_rules(LEAST + "play: false\n").describe() == read_rules(LEAST).describe()
+    assert Rules.of({**read_rules(LEAST).describe(), "play": True}).play
 
 
 def test_open_registration_has_other_defaults():
@@ -189,6 +198,8 @@ def test_the_folder_gives_the_slug_where_none_is_typed():
         ("finals: 2", "finals", "must hold selections"),
         ("files: {bytes: 20 pounds}", "files.bytes", "such as 20000000 or 20 MB"),
         ("files: {bytes: 9999 TB}", "files.bytes", "at most"),
+        ("play: yes", "play", "play must be true or false; got 'yes'"),
+        ("play: 1", "play", "must be true or false"),
         ("files: {seconds: 0}", "files.seconds", "at least 1"),
         ("tilte: x", "tilte", "there is no key 'tilte'; did you mean title?"),
         ("sdfghj: x", "sdfghj", "there is slug, title"),

@@ -3,6 +3,7 @@
 import pytest
 
 from ladderboard.board import FileLimits, Finals, Phase, Rules, Window, read_rules
+from ladderboard.board._compare import changes_between
 from ladderboard.board._times import read_time
 from ladderboard.errors import InvalidRules
 
@@ -28,6 +29,8 @@ def at(text):
         ({"registration": "open"}, {"registration": "open", "ladder": "team", "teams": 50}),
         ({"finals": {"selections": 3}}, {"finals": Finals(3)}),
         ({"files": {"bytes": "1 MB"}}, {"files": FileLimits(bytes=10**6)}),
+        ({"play": True}, {"play": True}),
+        ({"play": None}, {"play": False}),
         ({"end": None}, {"phases": (Phase("main"),)}),
         ({"end": "2027-03-01T00:00Z"}, {"phases": (Phase("main", None, at("2027-03-01T00:00Z")),)}),
         ({"start": "2027-01-01T00:00Z"}, {"deadline": at("2027-02-01T12:00Z")}),
@@ -49,6 +52,15 @@ def test_only_what_was_typed_changes():
     assert rules.amended({"window": None}).window is None
     shown = rules.amended({"display": {"name": "right"}}).display
     assert (shown.name, shown.digits, shown.direction) == ("right", 2, "higher")
+
+
+def test_what_two_rules_differ_in_leads_from_one_to_the_other():
+    plain, playing = read_rules(TEAM), read_rules(TEAM + "play: true\nfiles: {rows: 9}\n")
+    there, back = changes_between(plain, playing), changes_between(playing, plain)
+    assert there == {"files": {"rows": 9}, "play": True}
+    assert back["play"] is None
+    assert plain.amended(there) == playing
+    assert playing.amended(back) == plain
 
 
 def test_one_start_and_one_end_are_those_of_all_phases():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ladderboard.board import PUBLIC
-from ladderboard.errors import BudgetSpent, KeyReused
+from ladderboard.errors import BudgetSpent, KeyReused, NotAllowed
 
 
 @pytest.fixture
@@ -139,3 +139,21 @@ def _without_ids(heard):
         return [strip(each) for each in said] if isinstance(said, list) else said
 
     return strip([each for each in heard if not isinstance(each, tuple)])
+
+
+def test_the_budget_adds_up_for_whoever_runs_the_board(pair, organiser, submit, predict):
+    board, ada, bob = pair
+    for at in range(10):
+        submit(board, ada, predict(1, at))
+    submit(board, bob, predict(2))
+    board.amending.pause(organiser)
+    board.amending.resume(organiser, charge=3)
+    told = board.as_seen_by(organiser).budget()
+    # 17 are shared: 8 for each, and 1 for the pool, which Ada has taken.
+    assert told == {
+        "questions": 20, "used": 14, "remaining": 6, "asked": 11, "charged": 3, "baselines": 0,
+        "replayed": 0, "share": 8, "pool": 1, "pooled": 1, "teams": 2, "registered": 2,
+    }  # fmt: skip
+    for caller in (ada, PUBLIC):
+        with pytest.raises(NotAllowed):
+            board.as_seen_by(caller).budget()

@@ -17,6 +17,9 @@ def everything(board, caller):
         view.summary,
         view.leaderboard,
         view.records,
+        view.history,
+        view.activity,
+        view.own_history,
         lambda: [each.decode() for each in view.ledger(limit=1000)],
         view.head,
         view.team,
@@ -112,15 +115,19 @@ def test_who_is_disqualified_is_not_shown_and_nothing_else_changes(scene, organi
     assert board.book.check() == 3
 
 
-def test_pages_of_standings_join_up(boards, make_folder, submit, predict, join):
-    board = boards.create(make_folder(teams="30", questions="300"))
+def test_pages_of_standings_join_up(boards, make_folder, submit, predict, join, tmp_path):
+    text = "baselines: [{name: Half, file: half.csv}]"  # which is as good as some teams
+    folder = make_folder(text, teams="30", questions="300")
+    folder.baselines["Half"] = tmp_path / "half.csv"
+    folder.baselines["Half"].write_bytes(predict(9))
+    board = boards.create(folder)
     for at in range(24):
         caller, _ = join(boards, board, f"Team {at}")
         if at % 4:
-            submit(board, caller, predict(3 * (at % 7)))
+            submit(board, caller, predict(3 * (at % 7) if at != 5 else 40))
     view = board.as_seen_by(PUBLIC)
     whole = view.leaderboard(limit=100)["rows"]
-    assert len(whole) == 24
+    assert len(whole) == 25
     ranked = [row for row in whole if row["rank"]]
     values = [row["released"] for row in ranked]
     assert values == sorted(values)
@@ -128,7 +135,12 @@ def test_pages_of_standings_join_up(boards, make_folder, submit, predict, join):
     assert [row["rank"] for row in ranked] == [
         1 + sum(other < value for other in values) for value in values
     ]
-    for size in (1, 5, 18, 23):
+    assert [row["tied"] for row in whole] == [
+        row["rank"] is not None and values.count(row["released"]) > 1 for row in whole
+    ]
+    assert {row["tied"] for row in ranked} == {True, False}
+    assert [each["rows"] for each in view.standings()] == [whole]
+    for size in (1, 5, 7, 18, 24):
         rows, cursor = [], None
         while True:
             page = view.leaderboard(limit=size, cursor=cursor)

@@ -203,7 +203,8 @@ class Amending:
 
 def _differences(before: Rules, after: Rules) -> dict[str, Any]:
     old, new = before.describe(), after.describe()
-    return {key: json.loads(written(new[key])) for key in new if new[key] != old[key]}
+    changed = [key for key in {**old, **new} if new.get(key) != old.get(key)]
+    return {key: json.loads(written(new.get(key))) for key in changed}
 
 
 def _check_correction(before: HoldoutTable, after: HoldoutTable) -> None:

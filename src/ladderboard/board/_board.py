@@ -47,6 +47,8 @@ class _Epoch(NamedTuple):
     limits: Limits
     table: HoldoutTable
     judge: Judge
+    ranked: bool
+    """Whether there are rows for a final ranking."""
 
 
 class Board:
@@ -87,6 +89,15 @@ class Board:
         row = self._row
         return self.row() if row is None else row
 
+    def stamp(self) -> tuple[BoardRow, At]:
+        """Return what becomes another whenever anything does that can be seen of the board.
+
+        Whatever changes teams or records writes an entry or changes the board's own row. It is
+        secret on a board that is hidden or frozen: a thing to compare, and to show to nobody.
+        """
+        with self.reading() as view:
+            return self.read(view), view.at()
+
     @property
     def rules(self) -> Rules:
         """The rules of now."""
@@ -107,7 +118,9 @@ class Board:
             table = read_sample(self.book.kept(kept_sample(row.epoch)))
             loss = self.rules_of(row).loss
             judge = Judge(table, loss, limits, rows=rows_of(table, "public"))
-            held = self._epoch = _Epoch(row.epoch, limits, table, judge)
+            private = rows_of(table, "private")
+            ranked = private is not None and bool(private.any())
+            held = self._epoch = _Epoch(row.epoch, limits, table, judge, ranked)
         elif held.limits != limits:
             judge = held.judge.within(limits)
             held = self._epoch = held._replace(limits=limits, judge=judge)

@@ -69,14 +69,13 @@ def changes_between(before: Rules, after: Rules) -> dict[str, Any]:
     """Return what of the rules differs, as :meth:`Rules.amended` takes it."""
     old, new = before.describe(), after.describe()
     changes: dict[str, Any] = {}
-    for key, value in new.items():
-        if value == old[key]:
+    for key in {**old, **new}:
+        value, was = new.get(key), old.get(key)
+        if value == was:
             continue
-        if isinstance(value, dict) and isinstance(old[key], dict):
+        if isinstance(value, dict) and isinstance(was, dict):
             # Only what differs: some of the rest may not be named in an amendment.
-            changes[key] = {
-                each: part for each, part in value.items() if part != old[key].get(each)
-            }
+            changes[key] = {each: part for each, part in value.items() if part != was.get(each)}
         else:
             changes[key] = value
     return changes

@@ -65,6 +65,7 @@ class Rules:
     baselines: tuple[Baseline, ...]
     finals: Finals | None
     files: FileLimits
+    play: bool = False
 
     @classmethod
     def of(cls, described: Mapping[str, Any]) -> Rules:
@@ -142,7 +143,11 @@ class Rules:
         return after
 
     def describe(self) -> dict[str, Any]:
-        """Return every key with its value, JSON-able; two equal rules have one description."""
+        """Return every key with its value, JSON-able; two equal rules have one description.
+
+        ``play`` is there only where it is true: boards that were made before it was a key have
+        the description they had.
+        """
         window, finals, mechanism = self.window, self.finals, self.mechanism
         return {
             "slug": self.slug,
@@ -163,6 +168,7 @@ class Rules:
             "baselines": [each.describe() for each in self.baselines],
             "finals": None if finals is None else finals.describe(),
             "files": self.files.describe(),
+            **({"play": True} if self.play else {}),
         }
 
 

@@ -17,6 +17,7 @@ from ladderboard.board._rules_parts import (
 from ladderboard.board._rules_text import one_line, paragraphs
 from ladderboard.board._rules_values import (
     inside,
+    read_flag,
     read_loss,
     read_mechanism,
     read_size,
@@ -33,7 +34,7 @@ __all__ = ["KNOWN", "MAIN", "read_fields"]
 KNOWN = (
     "slug", "title", "description", "loss", "display", "mechanism", "beta", "questions", "teams",
     "per_team", "window", "start", "end", "phases", "ladder", "registration", "visibility",
-    "baselines", "finals", "files",
+    "baselines", "finals", "files", "play",
 )  # fmt: skip
 MAIN = "main"
 _MOST = 10**15
@@ -73,6 +74,7 @@ def read_fields(keys: Keys, slug: str | None) -> dict[str, Any]:
         "baselines": baselines,
         "finals": _finals(keys),
         "files": _files(keys),
+        "play": keys.take("play", read_flag, False),
     }
 
 

@@ -1,4 +1,4 @@
-"""Single values of a board's rules: slugs, sizes, paths, losses and mechanisms."""
+"""Single values of a board's rules: slugs, flags, sizes, paths, losses and mechanisms."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ladderboard.losses import Metric, loss, metric
 from ladderboard.mechanisms import MECHANISMS, Mechanism
 from ladderboard.mechanisms import mechanism as mechanism_of
 
-__all__ = ["inside", "read_loss", "read_mechanism", "read_size", "read_slug"]
+__all__ = ["inside", "read_flag", "read_loss", "read_mechanism", "read_size", "read_slug"]
 
 CALIBRATED = "calibrated"
 _SLUG = r"[a-z0-9][a-z0-9-]{0,62}"
@@ -31,6 +31,13 @@ def read_slug(name: str, value: Any) -> str:
         f"{name} must be 1 to 63 letters a to z, digits and hyphens, and not begin with a hyphen; "
         f"got {_settings.shown(value)}."
     )
+
+
+def read_flag(name: str, value: Any) -> bool:
+    """Return true or false; other words for them mean something else to somebody."""
+    if isinstance(value, bool):
+        return value
+    raise InvalidSetting(f"{name} must be true or false; got {_settings.shown(value)}.")
 
 
 def read_size(name: str, value: Any) -> int:

@@ -6,6 +6,7 @@ import base64
 import binascii
 import hmac
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard.errors import InvalidSetting
@@ -33,12 +34,20 @@ _UNRANKED = (
     "WHERE book = ? AND disqualified = 0 AND {0}released IS NULL AND {0}used IS NOT NULL "
     "AND number > ? ORDER BY number LIMIT ?"
 )
+_EQUAL = (
+    "SELECT number FROM main.team WHERE book = ? AND disqualified = 0 AND kind = 'team' "
+    "AND {0}released = ? LIMIT 2"
+)
 
 
 class Standing(NamedTuple):
-    """A row: ``rank`` is None for who has no record and for baselines."""
+    """A row: ``rank`` is None for who has no record and for baselines.
+
+    ``tied`` is whether another team has the same rank, on whichever page it stands.
+    """
 
     rank: int | None
+    tied: bool
     number: int
     id: str
     name: str
@@ -61,12 +70,13 @@ class _Place(NamedTuple):
 
     counted: int
     rank: int
+    ranked: float
     released: float | None
     since: int
     number: int
 
 
-_START = _Place(0, 0, -1.0, -1, -1)
+_START = _Place(0, 0, -1.0, -1.0, -1, -1)
 
 
 def read_standings(
@@ -95,7 +105,8 @@ def read_standings(
         )
         for row in found[:limit]:
             place = _follow(place, row)
-            rows.append(Standing(place.rank if row[3] == "team" else None, *row))
+            rows.append(Standing(place.rank if row[3] == "team" else None, False, *row))
+        rows = _with_ties(view, prefix, rows)
         if len(found) > limit:
             return Page(rows, _write(place, sign))
         place = place._replace(released=None, since=-1, number=-1)
@@ -103,17 +114,30 @@ def read_standings(
     found = view.run(_UNRANKED.format(prefix), (view.number, place.number, wanted + 1))
     for row in found[:wanted]:
         place = place._replace(number=row[0])
-        rows.append(Standing(None, *row))
+        rows.append(Standing(None, False, *row))
     return Page(rows, _write(place, sign) if len(found) > wanted else None)
 
 
 def _follow(place: _Place, row: tuple[Any, ...]) -> _Place:
-    """Return where a row leaves off; a baseline takes no rank from anybody."""
+    """Return where a row leaves off; a baseline takes no rank from anybody, and gives none."""
     number, kind, released, since = row[0], row[3], row[4], row[5]
-    counted = place.counted + (kind == "team")
-    tie = released == place.released and place.rank > 0
-    rank = place.rank if tie or kind != "team" else counted
-    return _Place(counted, rank, released, since, number)
+    if kind != "team":
+        return place._replace(released=released, since=since, number=number)
+    counted = place.counted + 1
+    rank = place.rank if released == place.ranked else counted
+    return _Place(counted, rank, released, released, since, number)
+
+
+def _with_ties(view: SqlReading, prefix: str, rows: list[Standing]) -> list[Standing]:
+    """Return the rows with who is tied; at the ends of a page it may be with who is not on it."""
+    teams = [each for each in rows if each.rank is not None]
+    many = Counter(each.rank for each in teams)
+    tied = {rank for rank, count in many.items() if count > 1}
+    for each in (*teams[:1], *teams[-1:]):
+        equal = () if each.rank in tied else (view.number, each.released)
+        if equal and len(view.run(_EQUAL.format(prefix), equal)) > 1:
+            tied.add(each.rank)
+    return [each._replace(tied=True) if each.rank in tied else each for each in rows]
 
 
 def _write(place: _Place, sign: Callable[[str], bytes]) -> str:

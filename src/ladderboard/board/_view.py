@@ -6,15 +6,21 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ladderboard.board._access import allow
+from ladderboard.board._activity import read_activity
+from ladderboard.board._budget import describe_budget
 from ladderboard.board._finals import rank_finals
+from ladderboard.board._history import Now, read_past, tell_history, tell_own
 from ladderboard.board._limits import left, shares, veiled
 from ladderboard.board._people import Role
 from ladderboard.board._standings import read_standings
-from ladderboard.board._tables import find_team, is_plain, read_board, read_team, time_of
+from ladderboard.board._tables import ENDED, find_team, is_plain, read_board, read_team, time_of
+from ladderboard.board._told import SUBMISSION, TEAM, tell_submission, tell_team
 from ladderboard.board._words import displayed, moment
 from ladderboard.errors import InvalidSetting, NotAllowed, NotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ladderboard.board._board import Board
     from ladderboard.board._people import Caller
     from ladderboard.board._standings import Standing
@@ -31,14 +37,20 @@ _RECORDS = (
     "WHERE main.record.book = ? AND main.record.epoch = ? AND main.record.entry < ? "
     "AND main.team.disqualified = 0 ORDER BY main.record.entry"
 )
-_COLUMNS = "number, id, entry, time, message, size, chosen, epoch, value, score, improved, question"
+_LEAST = (
+    "SELECT MIN(main.record.value) FROM main.record JOIN main.team "
+    "ON main.team.book = main.record.book AND main.team.number = main.record.team "
+    "WHERE main.record.book = ? AND main.record.epoch = ? AND main.record.entry < ? {}"
+)
+# What a team has was no record if somebody who is not shown had better.
+_SHOWN = "SELECT MIN({}released) FROM main.team WHERE book = ? AND disqualified = 0"
 _OWN = (
-    f"SELECT {_COLUMNS} FROM main.submission WHERE book = ? AND team = ? AND number < ? "  # noqa: S608
+    f"SELECT {SUBMISSION} FROM main.submission WHERE book = ? AND team = ? AND number < ? "  # noqa: S608
     "ORDER BY number DESC LIMIT ?"
 )
-_ONE = f"SELECT {_COLUMNS}, team FROM main.submission WHERE book = ? AND id = ?"  # noqa: S608
+_ONE = f"SELECT {SUBMISSION}, team FROM main.submission WHERE book = ? AND id = ?"  # noqa: S608
 _TEAMS = (
-    "SELECT number, id, name, kind, disqualified, made, used, last, released FROM main.team "
+    f"SELECT {TEAM} FROM main.team "  # noqa: S608
     "WHERE book = ? AND number > ? ORDER BY number LIMIT ?"
 )
 _SELECTED = (
@@ -79,7 +91,7 @@ class View:
         with board.reading() as view:
             row = read_board(view)
             at, now = self._horizon(view, row), time_of(view, self._board.book.world)
-            best = self._best(view, row, at)
+            best, least = self._best(view, row, at)
         rules, opening = board.rules_of(row), board.book.opening
         meter = board.meter(row, at)
         hidden = self._is_hidden(row)
@@ -100,22 +112,31 @@ class View:
             "phase": None if phase is None else phase.name,
             "deadline": None if rules.deadline is None else moment(rules.deadline),
             "files": {"bytes": rules.files.bytes, "rows": rules.files.rows},
+            "play": rules.play,
             "used": None if hidden else meter.used,
             "changes": None if hidden else at.changes,
             "registered": None if hidden or self._is_frozen(row) else row.teams,
             "epoch": self._epoch(row),
             "best": {"released": best, "display": displayed(rules.display, best)},
-            "bound": None if hidden else meter.certificate(best).describe(),
+            "bound": None if hidden else meter.certificate(least).describe(),
             "book": board.book.name,
             "commitment": opening["commitment"],
             "head": {"entries": at.entries, "hash": at.head.hex()},
         }
 
-    def _best(self, view: SqlReading, row: BoardRow, at: At) -> float | None:
+    def _best(self, view: SqlReading, row: BoardRow, at: At) -> tuple[float | None, float | None]:
+        """Return the best that is shown, and the best of all: the one that can be promised about.
+
+        They differ where a team was disqualified, of which no ladder and no meter knows.
+        """
         if self._is_hidden(row):
-            return None
-        rows = view.run(_RECORDS, (view.number, self._epoch(row), at.entries))
-        return rows[-1][2] if rows else None
+            return None, None
+        past = (view.number, self._epoch(row), at.entries)
+        shown = _SHOWN.format("seen_" if self._is_frozen(row) else "")
+        found = [*view.run(_LEAST.format("AND disqualified = 0"), past)]
+        found += view.run(shown, (view.number,))
+        least = view.run(_LEAST.format(""), past)[0][0]
+        return min((each for (each,) in found if each is not None), default=None), least
 
     def _epoch(self, row: BoardRow) -> int:
         return row.seen_epoch if self._is_frozen(row) else row.epoch
@@ -126,21 +147,35 @@ class View:
 
     def leaderboard(self, *, limit: int = 100, cursor: str | None = None) -> dict[str, Any]:
         """Return a page of the standings."""
+        with self._board.reading() as view:
+            return self._page(view, limit, cursor)
+
+    def standings(self) -> Iterator[dict[str, Any]]:
+        """Yield all pages, as things stood at one moment; to be walked at once, in one thread."""
+        cursor = None
+        with self._board.reading() as view:
+            while True:
+                page = self._page(view, _MOST, cursor)
+                yield page
+                cursor = page["next"]
+                if cursor is None:
+                    return
+
+    def _page(self, view: SqlReading, limit: int, cursor: str | None) -> dict[str, Any]:
         board = self._board
-        with board.reading() as view:
-            row = read_board(view)
-            if self._is_hidden(row):
-                raise NotAllowed(_HIDDEN)
-            frozen = self._is_frozen(row)
-            at = self._horizon(view, row)
-            page = read_standings(
-                view,
-                seen=frozen,
-                limit=limit,
-                cursor=cursor,
-                sign=lambda told: board.book.signed("cursor", frozen, told),
-            )
-            own = self._own(view)
+        row = read_board(view)
+        if self._is_hidden(row):
+            raise NotAllowed(_HIDDEN)
+        frozen = self._is_frozen(row)
+        at = self._horizon(view, row)
+        page = read_standings(
+            view,
+            seen=frozen,
+            limit=limit,
+            cursor=cursor,
+            sign=lambda told: board.book.signed("cursor", frozen, told),
+        )
+        own = self._own(view)
         return {
             "board": board.slug,
             "as_of": moment(at.time),
@@ -154,7 +189,8 @@ class View:
         display = self._board.rules_of(row).display
         return {
             "rank": each.rank,
-            "team": {"id": each.id, "name": self._name(row, each[2:5], own)},
+            "tied": each.tied,
+            "team": {"id": each.id, "name": self._name(row, each[3:6], own)},
             "baseline": each.kind == "baseline",
             "you": each.number == self._caller.team,
             "released": each.released,
@@ -210,6 +246,25 @@ class View:
             for entry, time, value, team, name in rows
         ]
 
+    def history(self) -> dict[str, Any]:
+        """Return the best of the whole board over time, with what could be promised then."""
+        with self._board.reading() as view:
+            row = read_board(view)
+            if self._is_hidden(row):
+                raise NotAllowed(_HIDDEN)
+            at = self._horizon(view, row)
+            stands = self._is_frozen(row) or row.status in ENDED
+            now = at.time if stands else time_of(view, self._board.book.world)
+            past = read_past(view, self._epoch(row), at)
+            best = self._best(view, row, at)
+        return tell_history(self._board, row, past, Now(at, now, *best))
+
+    def activity(self) -> dict[str, Any]:
+        """Return how much each team asked, and how much was asked when."""
+        allow(self._caller, "see everything")
+        with self._board.reading() as view:
+            return read_activity(view)
+
     def ledger(self, *, first: int = 0, limit: int = 100) -> list[bytes]:
         """Return entries as they were hashed."""
         if first < 0 or not 1 <= limit <= _MOST:
@@ -257,6 +312,13 @@ class View:
             raise NotFound("There is no such team.")
         return own
 
+    def budget(self) -> dict[str, int]:
+        """Return where the questions of the board went, and where those that are left may go."""
+        allow(self._caller, "see everything")
+        with self._board.reading() as view:
+            row, at = read_board(view), view.at()
+        return describe_budget(self._board.rules_of(row), row, at)
+
     def teams(self, *, limit: int = 100, after: int = 0) -> list[dict[str, Any]]:
         """Return all teams, with those that are not shown."""
         allow(self._caller, "see everything")
@@ -264,20 +326,7 @@ class View:
             raise InvalidSetting(f"after must be 0 or more, and limit between 1 and {_MOST}.")
         with self._board.reading() as view:
             rows = view.run(_TEAMS, (view.number, after, limit))
-        return [
-            {
-                "number": number,
-                "id": team,
-                "name": name,
-                "kind": kind,
-                "disqualified": bool(disqualified),
-                "made": moment(made),
-                "submissions": used,
-                "last": None if last is None else moment(last),
-                "released": released,
-            }
-            for number, team, name, kind, disqualified, made, used, last, released in rows
-        ]
+        return [tell_team(each) for each in rows]
 
     def submissions(
         self, team: str | None = None, *, limit: int = 100, before: int | None = None
@@ -291,6 +340,17 @@ class View:
             rows = view.run(_OWN, (view.number, found.number, last, limit))
         return [self._submission(row, each) for each in rows]
 
+    def own_history(self, team: str | None = None) -> dict[str, Any]:
+        """Return what a team was told of the labels of now, oldest first; of many the newest."""
+        with self._board.reading() as view:
+            row, found = read_board(view), self._team(view, team)
+            rows = view.run(_OWN, (view.number, found.number, _LAST, _MOST))
+            now = None if row.status in ENDED else time_of(view, self._board.book.world)
+        told = [self._submission(row, each) for each in reversed(rows)]
+        told = [each for each in told if each["epoch"] == row.epoch]
+        display = self._board.rules_of(row).display
+        return tell_own(display, told, now, thinned=found.used > len(rows))
+
     def submission(self, submission: str) -> dict[str, Any]:
         """Return one submission: one's own, or for an evaluator or organiser any."""
         if not self._all:
@@ -303,28 +363,7 @@ class View:
         return self._submission(row, found[0][:-1])
 
     def _submission(self, row: BoardRow, each: tuple[Any, ...]) -> dict[str, Any]:
-        number, own, entry, time, message, size, chosen, epoch, value, score, improved, asked = each
-        rules = self._board.rules_of(row)
-        display = rules.display
-        if self._is_veiled(row):  # entries are numbered over all teams, and so may questions be
-            entry = None
-            if rules.ladder == "board":
-                asked, value = number, value if improved else None
-        return {
-            "id": own,
-            "number": number,
-            "entry": entry,
-            "time": moment(time),
-            "message": message,
-            "size": size,
-            "selected": bool(chosen),
-            "epoch": epoch,
-            "released": value,
-            "score": score,
-            "improved": bool(improved),
-            "question": asked,
-            "display": displayed(display, value),
-        }
+        return tell_submission(self._board.rules_of(row), each, veiled=self._is_veiled(row))
 
     def selections(self) -> list[str]:
         """Return the ids of what one's own team selected; none where the default holds."""

@@ -90,7 +90,8 @@ def _change(board: "Board", settings: list[str], file: Path | None) -> dict[str,
     changes = _typed(settings) if file is None else _from_file(board, file)
     after = board.amending.amend(organiser(), changes) if changes else before
     old, new = before.describe(), after.describe()
-    return {"changes": {key: [old[key], new[key]] for key in new if old[key] != new[key]}}
+    pairs = {key: [old.get(key), new.get(key)] for key in {**old, **new}}
+    return {"changes": {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}}
 
 
 def _from_file(board: "Board", file: Path) -> dict[str, Any]:

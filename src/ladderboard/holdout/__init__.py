@@ -11,7 +11,7 @@ from ladderboard.holdout._export import export_entries
 from ladderboard.holdout._holdout import Holdout
 from ladderboard.holdout._judge import Judge, Judged, Submission
 from ladderboard.holdout._key_file import make_key_file, read_key_file
-from ladderboard.holdout._meter import Meter
+from ladderboard.holdout._meter import Meter, unseen
 from ladderboard.holdout._reply import Reply
 from ladderboard.holdout._sample import keep_sample, read_sample, sample_digest, write_sample
 from ladderboard.holdout._status import LadderStatus, Status, Told
@@ -38,6 +38,7 @@ __all__ = [
     "read_sample",
     "sample_digest",
     "sentence",
+    "unseen",
     "write_sample",
 ]
 

@@ -12,7 +12,7 @@ from ladderboard.ledger._storage import START, At, Reading, Row, Writing
 from ladderboard.ledger._values import blob, text, whole, wholes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from ladderboard.ledger._link import Link
 
@@ -52,6 +52,10 @@ _AT_TYPES = (int, bytes, *(int,) * 7)
 _AT = (
     "SELECT place, hash, time, asked, changes, ladders, lost, charged, closed "
     "FROM main.entry WHERE place >= ? AND place < ? ORDER BY place DESC LIMIT 1"
+)
+_STOOD = (
+    "SELECT place, hash, time, asked, changes, ladders, lost, charged, closed "
+    "FROM main.entry WHERE place IN ({}) ORDER BY place"
 )
 _FORMS = "SELECT place, form FROM main.entry WHERE place >= ? AND place < ? ORDER BY place LIMIT ?"
 _SECRET = "SELECT packed FROM main.secret WHERE place = ?"  # noqa: S105 - a statement
@@ -115,6 +119,14 @@ class SqlReading(Reading):
         """Return where the book stood when it had so many entries."""
         rows = self.run(_AT, (self._first, self._first + min(max(entries, 0), _ENTRIES)))
         return self._read(rows[0]) if rows else START
+
+    def at_entries(self, entries: Sequence[int]) -> list[At]:
+        """Return where the book stood at several times, in order, in one statement."""
+        places = [self._first + each - 1 for each in entries if 0 < each <= _ENTRIES]
+        if not places:
+            return []
+        rows = self.run(_STOOD.format(", ".join("?" * len(places))), tuple(places))
+        return [self._read(row) for row in rows]
 
     def _read(self, row: tuple[Any, ...]) -> At:
         if tuple(map(type, row)) != _AT_TYPES:

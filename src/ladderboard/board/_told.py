@@ -1,0 +1,59 @@
+"""Rows of the tables as they are told: submissions to their team, teams to the organiser."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ladderboard.board._words import displayed, moment
+
+if TYPE_CHECKING:
+    from ladderboard.board._rules import Rules
+
+__all__ = ["SUBMISSION", "TEAM", "tell_submission", "tell_team"]
+
+SUBMISSION = (
+    "number, id, entry, time, message, size, chosen, epoch, value, score, improved, question"
+)
+"""The columns that ``tell_submission`` takes."""
+TEAM = "number, id, name, kind, disqualified, made, used, last, released"
+"""The columns that ``tell_team`` takes."""
+
+
+def tell_submission(rules: Rules, row: tuple[Any, ...], *, veiled: bool) -> dict[str, Any]:
+    """Return a submission; ``veiled``, without what would tell how often others asked."""
+    number, own, entry, time, message, size, chosen, epoch, value, score, improved, asked = row
+    if veiled:  # entries are numbered over all teams, and so may questions be
+        entry = None
+        if rules.ladder == "board":
+            asked, value = number, value if improved else None
+    return {
+        "id": own,
+        "number": number,
+        "entry": entry,
+        "time": moment(time),
+        "message": message,
+        "size": size,
+        "selected": bool(chosen),
+        "epoch": epoch,
+        "released": value,
+        "score": score,
+        "improved": bool(improved),
+        "question": asked,
+        "display": displayed(rules.display, value),
+    }
+
+
+def tell_team(row: tuple[Any, ...]) -> dict[str, Any]:
+    """Return a team as its organiser sees it."""
+    number, team, name, kind, disqualified, made, used, last, released = row
+    return {
+        "number": number,
+        "id": team,
+        "name": name,
+        "kind": kind,
+        "disqualified": bool(disqualified),
+        "made": moment(made),
+        "submissions": used,
+        "last": None if last is None else moment(last),
+        "released": released,
+    }

@@ -1,0 +1,249 @@
+"""The best over time with its bound, a team's own history, and who asked how much."""
+
+import math
+from itertools import pairwise
+
+import pytest
+
+from ladderboard.board import PUBLIC, Caller, Role
+from ladderboard.board._activity import BINS, spread
+from ladderboard.board._history import MOST
+from ladderboard.errors import NotAllowed, NotFound
+
+EVALUATOR = Caller(Role.EVALUATOR)
+
+
+@pytest.fixture
+def scene(boards, make_folder, join, submit, predict, clock):
+    """Give a board with three records on two ladders, an hour apart, and two who may go on."""
+    board = boards.create(make_folder(loss="accuracy", ladder="team"))
+    ada, _ = join(boards, board, "Ada")
+    bob, _ = join(boards, board, "Bob")
+    for who, wrong in ((ada, 60), (bob, 80), (bob, 45), (ada, 59), (ada, 30)):
+        clock.now += 3600
+        submit(board, who, predict(wrong))
+    return board, ada, bob
+
+
+def times(said):
+    return [point["time"] for point in said["points"]]
+
+
+def test_each_record_has_the_certificate_of_its_time(scene, clock):
+    board, _, _ = scene
+    clock.now += 600
+    view = board.as_seen_by(PUBLIC)
+    said, records = view.history(), view.records()
+    assert [each["released"] for each in said["points"]] == [0.2, 0.15, 0.1, 0.1]
+    assert [each["display"] for each in said["points"]] == [0.8, 0.85, 0.9, 0.9]
+    assert [each["entry"] for each in said["points"]] == [*(r["entry"] for r in records), None]
+    assert times(said) == [*(each["time"] for each in records), "2027-01-15T13:10:00Z"]
+    assert [each["used"] for each in said["points"]] == [1, 3, 5, 5]
+    assert (said["records"], said["thinned"]) == (3, False)
+    with board.reading() as seen:
+        for point, record in zip(said["points"], records, strict=False):
+            at = seen.at_entry(record["entry"] + 1)
+            found = board.meter(board.row(), at).certificate(record["released"])
+            assert point["bound"]["low"] == found.low
+            assert point["bound"]["high"] == found.high
+    now = view.summary()["bound"]
+    assert said["points"][-1]["bound"]["low"] == now["low"]
+    assert said["points"][-1]["bound"]["high"] == now["high"]
+    assert not now["vacuous"]
+
+
+def test_ends_are_rounded_outwards_in_what_is_displayed(scene):
+    board, _, _ = scene
+    for point in board.as_seen_by(PUBLIC).history()["points"]:
+        bound = point["bound"]
+        low, high = bound["display"]["low"], bound["display"]["high"]
+        assert 0 <= low <= 1 - bound["high"] < low + 1e-4
+        assert 1 >= high >= 1 - bound["low"] > high - 1e-4
+        assert low < point["display"] < high
+
+
+def test_a_weighted_board_has_a_band_around_its_release(boards, make_folder, join, submit, predict):
+    from ladderboard.files import read_holdout
+
+    folder = make_folder()
+    rows = "\n".join(
+        f"{at},{label},{split},{1 + at % 3}"
+        for at, (label, split) in enumerate(
+            zip(folder.table.labels, folder.table.split, strict=True)
+        )
+    )
+    folder.table = read_holdout(f"id,label,split,weight\n{rows}\n".encode())
+    board = boards.create(folder)
+    ada, _ = join(boards, board, "Ada")
+    submit(board, ada, predict(60))
+    view = board.as_seen_by(PUBLIC)
+    point, now = view.history()["points"][-1], view.summary()["bound"]
+    assert now["differences"]
+    assert point["bound"]["low"] == max(point["released"] + now["low"], 0)
+    assert point["bound"]["high"] == min(point["released"] + now["high"], 1)
+
+
+def test_nothing_promised_is_said_to_be_vacuous(boards, make_folder, join, submit, predict):
+    board = boards.create(make_folder(mechanism="{name: noisy, sd: 0.01}"))
+    ada, _ = join(boards, board, "Ada")
+    assert board.as_seen_by(PUBLIC).history()["points"] == []
+    submit(board, ada, predict(60))
+    point = board.as_seen_by(PUBLIC).history()["points"][-1]
+    assert point["bound"]["vacuous"]
+    assert (point["bound"]["low"], point["bound"]["high"]) == (0, 1)
+
+
+def test_a_frozen_or_hidden_history_tells_nothing_new(scene, submit, predict, organiser, clock):
+    board, _, bob = scene
+    board.amending.amend(organiser, {"visibility": "frozen"})
+    before = board.as_seen_by(PUBLIC).history()
+    clock.now += 3600
+    submit(board, bob, predict(6))
+    assert board.as_seen_by(PUBLIC).history() == board.as_seen_by(bob).history() == before
+    assert board.as_seen_by(EVALUATOR).history()["points"][-1]["released"] == 0.02
+    board.amending.amend(organiser, {"visibility": "hidden"})
+    for who in (PUBLIC, bob):
+        with pytest.raises(NotAllowed, match="hidden"):
+            board.as_seen_by(who).history()
+    assert len(board.as_seen_by(organiser).history()["points"]) == 5
+
+
+def test_who_is_disqualified_leaves_the_history(scene, organiser):
+    board, _, bob = scene
+    team = board.as_seen_by(bob).team()["id"]
+    board.seats.disqualify(organiser, team)
+    said = board.as_seen_by(PUBLIC).history()
+    assert [each["released"] for each in said["points"]] == [0.2, 0.1, 0.1]
+
+
+def test_the_history_of_a_closed_board_ends_with_it(scene, organiser, clock):
+    board, _, _ = scene
+    board.finishing.close(organiser)
+    ended = board.as_seen_by(PUBLIC).history()
+    clock.now += 10**6
+    assert board.as_seen_by(PUBLIC).history() == ended
+
+
+def test_an_amended_budget_is_reckoned_with_everywhere(scene, organiser):
+    board, _, _ = scene
+    view = board.as_seen_by(PUBLIC)
+    before = view.history()["points"]
+    board.amending.amend(organiser, {"questions": 200})
+    after = view.history()["points"]
+    assert all(old["bound"] != new["bound"] for old, new in zip(before, after, strict=True))
+    assert after[-1]["bound"]["low"] == view.summary()["bound"]["low"]
+
+
+@pytest.mark.parametrize("count", [1, MOST, MOST + 1, 3 * MOST, 3 * MOST + 1, 777])
+def test_many_records_are_thinned_evenly(scene, count):
+    board, _, _ = scene
+    with board.book.storage.writing(board.book.name) as view:
+        view.change("DELETE FROM main.record")
+        for entry in range(count):
+            row = (view.number, entry, 0, 0, 1, 1 - entry / 1000)
+            view.change(
+                "INSERT INTO main.record (book, entry, epoch, time, team, value) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                row,
+            )
+        from ladderboard.board._history import _SOME
+
+        rows = view.run(_SOME, (view.number, 0, 10**6, MOST, MOST))
+    entries = [row[0] for row in rows]
+    assert {row[2] for row in rows} == {count}
+    assert (entries[0], entries[-1]) == (0, count - 1)
+    assert len(entries) == len(set(entries)) <= MOST + 1
+    assert len(entries) >= min(count, MOST // 2)
+    gaps = {after - before for before, after in pairwise(entries[:-1])}
+    assert len(gaps) <= 1
+
+
+def test_certificates_are_reckoned_once(scene, monkeypatch):
+    from ladderboard.holdout import Meter
+
+    board, _, _ = scene
+    said = board.as_seen_by(PUBLIC).history()
+    monkeypatch.setattr(Meter, "certificate", None)
+    assert board.as_seen_by(EVALUATOR).history() == said
+
+
+def test_a_team_sees_its_own_history_and_no_other(scene, organiser):
+    board, ada, bob = scene
+    own = board.as_seen_by(ada).own_history()
+    assert [each["number"] for each in own["points"]] == [1, 2, 3]
+    assert [each["released"] for each in own["points"]] == [0.2, 0.2, 0.1]
+    assert [each["improved"] for each in own["points"]] == [True, False, True]
+    assert [each["display"] for each in own["points"]] == [0.8, 0.8, 0.9]
+    assert not own["thinned"]
+    team = board.as_seen_by(ada).team()["id"]
+    assert board.as_seen_by(organiser).own_history(team) == own
+    with pytest.raises(NotFound):
+        board.as_seen_by(bob).own_history(team)
+    with pytest.raises(NotAllowed):
+        board.as_seen_by(PUBLIC).own_history()
+
+
+def test_on_one_ladder_a_veiled_team_does_not_see_the_records_of_others(
+    boards, make_folder, join, submit, predict, organiser
+):
+    board = boards.create(make_folder(ladder="board"))
+    ada, _ = join(boards, board, "Ada")
+    bob, _ = join(boards, board, "Bob")
+    submit(board, ada, predict(60))
+    board.amending.amend(organiser, {"visibility": "hidden"})
+    submit(board, bob, predict(30))
+    submit(board, ada, predict(50))
+    own = board.as_seen_by(ada).own_history()
+    assert [each["released"] for each in own["points"]] == [0.2, None]
+
+
+def test_scores_are_displayed_too(boards, make_folder, join, submit, predict):
+    board = boards.create(make_folder(loss="accuracy", mechanism="exact"))
+    ada, _ = join(boards, board, "Ada")
+    for wrong in (30, 60):
+        submit(board, ada, predict(wrong))
+    points = board.as_seen_by(ada).own_history()["points"]
+    assert [(each["display"], each["shown"]) for each in points] == [(0.9, 0.9), (0.9, 0.8)]
+
+
+def test_activity_counts_every_question_once(scene, organiser):
+    board, ada, bob = scene
+    said = board.as_seen_by(EVALUATOR).activity()
+    assert said["questions"] == 5
+    rows = [(each["team"]["name"], each["questions"], each["improved"]) for each in said["teams"]]
+    assert rows == [("Ada", 3, 2), ("Bob", 2, 2)]
+    assert said["teams"][0]["last"] == "2027-01-15T13:00:00Z"
+    assert said["others"] == {"teams": 0, "questions": 0}
+    bins = said["bins"]
+    assert len(bins) <= BINS
+    assert sum(each["questions"] for each in bins) == 5
+    assert sum(each["improved"] for each in bins) == 4
+    assert all(before["end"] == after["start"] for before, after in pairwise(bins))
+    assert bins[0]["start"] <= "2027-01-15T09:00:00Z"
+    assert bins[-1]["end"] > "2027-01-15T13:00:00Z"
+    for who in (PUBLIC, ada, bob):
+        with pytest.raises(NotAllowed):
+            board.as_seen_by(who).activity()
+
+
+def test_activity_before_the_first_question(boards, make_folder, organiser):
+    board = boards.create(make_folder())
+    said = board.as_seen_by(organiser).activity()
+    assert (said["questions"], said["teams"], said["bins"]) == (0, [], [])
+
+
+def test_less_active_teams_are_summed_up(scene, organiser, monkeypatch):
+    monkeypatch.setattr("ladderboard.board._activity._TEAMS", 1)
+    said = scene[0].as_seen_by(organiser).activity()
+    assert [each["team"]["name"] for each in said["teams"]] == ["Ada"]
+    assert said["others"] == {"teams": 1, "questions": 2}
+
+
+@pytest.mark.parametrize("length", [0, 1, 59, 60, 3600, 86_399, 10**6, 10**8, 10**10, 10**11])
+@pytest.mark.parametrize("first", [0, 59, 1_800_000_123])
+def test_bins_are_few_and_hold_everything(first, length):
+    last = first + length
+    start, width = spread(first, last)
+    assert start <= first
+    assert 1 <= (last - start) // width + 1 <= BINS
+    assert start % math.gcd(width, 86_400) == 0
