@@ -95,6 +95,9 @@ class Remote:
         self._tokens: dict[int, str] = {}
         self.last: Any = None
 
+    def intend(self, model: Any) -> None:
+        """Nobody watches this one: see ``Game.intend``."""
+
     @property
     def remaining(self) -> int:
         """How many questions are left."""

@@ -84,8 +84,8 @@ def test_exact_scores_promise_nothing_and_are_gained_from(folder):
 
 
 def test_a_large_board_is_played_smaller_and_says_so(folder, monkeypatch):
-    monkeypatch.setattr("ladderboard.board._check_attack._MOST_EXAMPLES", 150)
-    monkeypatch.setattr("ladderboard.board._check_attack._MOST_QUESTIONS", 50)
+    monkeypatch.setattr("ladderboard.board._check_attack.MOST_EXAMPLES", 150)
+    monkeypatch.setattr("ladderboard.board._check_attack.MOST_QUESTIONS", 50)
     report = check_board(folder())
     assert all((each.n, each.questions) == (150, 50) for each in report.attacks)
     said = " ".join(line.strip() for line in report.lines)

@@ -34,11 +34,12 @@ VERBS = {
     **{f"team {verb}": [] for verb in TEAM},
     "attack": ["majority"],
     "attack majority": [],
-    "experiment": ["paper", "shifted", "calibrated", "faithful", "arena"],
+    "experiment": ["paper", "shifted", "calibrated", "faithful", "play", "arena"],
     "experiment paper": [],
     "experiment shifted": [],
     "experiment calibrated": [],
     "experiment faithful": [],
+    "experiment play": [],
     "calibrate": [],
     "experiment arena": [],
     "plan": [],
@@ -247,6 +248,7 @@ def test_calibrate_prints_the_settings_and_the_runners_up():
     assert found["finalists"][0]["error"] <= 1.2 * found["least_error"]
 
 
+@pytest.mark.slow
 def test_calibrate_makes_a_table_of_several_sizes(tmp_path):
     out = tmp_path / "table"
     words = ["calibrate", "--n", "100,200", "--questions", "20", "--quick", "--out", out]

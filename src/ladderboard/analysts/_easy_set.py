@@ -33,7 +33,11 @@ class EasySet:
 
     def ask(self, game: Game, hard: NDArray[np.bool_], wrong: int, *, account: int = 0) -> Release:
         """Ask about a model: these predictions on the hard examples, so many easy ones wrong."""
+        return game.ask(self.model(hard, wrong), account=account)
+
+    def model(self, hard: NDArray[np.bool_], wrong: int) -> NDArray[np.uint64]:
+        """Return the model, packed."""
         model = self._labels.copy()
         model[:wrong] ^= True
         model[self.size :] = hard
-        return game.ask(pack(model), account=account)
+        return pack(model)

@@ -11,6 +11,8 @@ from ladderboard.errors import BudgetSpent, InvalidRisk
 from ladderboard.mechanisms import leaderboard_error
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
 
     from ladderboard.analysts._world import World
@@ -120,6 +122,13 @@ class Game:
                 )
         self._note(account, true_risk, risk, release)
         return release
+
+    def intend(self, model: Callable[[], Any]) -> None:
+        """Say what would be asked if the next question were the last.
+
+        Nothing comes of it: it is for those who watch a game, and an analyst may leave it out.
+        ``model`` is called whenever somebody looks, and must leave everything as it is.
+        """
 
     def _note(self, account: int, true_risk: float, risk: float, release: Release) -> None:
         if release.value is not None:

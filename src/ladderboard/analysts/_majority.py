@@ -13,6 +13,8 @@ from ladderboard.analysts._bits import pack, random_bits, unpack
 from ladderboard.analysts._coins import Coins
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ladderboard.analysts._game import Game
 
 __all__ = ["MajorityAttack"]
@@ -67,6 +69,13 @@ class MajorityAttack(Analyst):
         chance = (n - easy) / 2 / n
         known = unpack(game.known.labels, n)
         votes = np.zeros(n, dtype=np.int64)
+
+        def vote() -> NDArray[np.uint64]:
+            chosen = votes >= 0
+            chosen[:easy] = known[:easy]
+            return pack(chosen)
+
+        game.intend(vote)
         for _ in range(game.questions - 1):
             bits = unpack(random_bits(game.rng, n), n)
             bits[:easy] = known[:easy]
@@ -79,6 +88,4 @@ class MajorityAttack(Analyst):
             elif self.keep == "signed":
                 votes -= bits
                 votes += ~bits
-        vote = votes >= 0
-        vote[:easy] = known[:easy]
-        game.ask(pack(vote))
+        game.ask(vote())

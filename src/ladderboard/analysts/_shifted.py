@@ -72,6 +72,7 @@ class ShiftedMajority(Analyst):
         easy = EasySet(game.known, game.n)
         rule = Rule.of(game.mechanism, game.n)
         walking = Walking(game, easy, rule)
+        game.intend(lambda: easy.model(walking.vote(), 0))
         if game.questions < FEW:
             easy.ask(game, walking.vote(), 0)
             return
@@ -82,7 +83,7 @@ class ShiftedMajority(Analyst):
             tactic = listen(game, easy, walking)
         else:
             if rule.compare:
-                tactic = Guessing(game, easy, rule)
+                tactic = guess(game, easy, rule)
             tactic.climb(value if again.value is None else game.n * again.value)
         easy.ask(game, tactic.vote(), 0)
 
@@ -99,6 +100,13 @@ def listen(game: Game, easy: EasySet, walking: Walking) -> Walking | Guessing:
     """Spend all questions but one on a mechanism that speaks of every model."""
     tactic: Walking | Guessing = walking
     if walking.rule.drowns:
-        tactic = Guessing(game, easy, walking.rule)
+        tactic = guess(game, easy, walking.rule)
     tactic.listen()
+    return tactic
+
+
+def guess(game: Game, easy: EasySet, rule: Rule) -> Guessing:
+    """Go over to fresh guesses, and to their vote."""
+    tactic = Guessing(game, easy, rule)
+    game.intend(lambda: easy.model(tactic.vote(), 0))
     return tactic

@@ -19,6 +19,7 @@ from ladderboard.arena._majority import majority_attack
 from ladderboard.arena._moments import Moments, majority_attack_moments
 from ladderboard.arena._paper import paper_experiment
 from ladderboard.arena._plan_figure import plan_figure
+from ladderboard.arena._play import play_experiment
 from ladderboard.arena._row import Row
 from ladderboard.arena._shifted import shifted_experiment
 
@@ -38,6 +39,7 @@ __all__ = [
     "majority_attack_moments",
     "paper_experiment",
     "plan_figure",
+    "play_experiment",
     "run",
     "shifted_experiment",
 ]

@@ -14,6 +14,7 @@ from ladderboard.board._answer import Answer
 from ladderboard.board._board import Board
 from ladderboard.board._boards import Boards
 from ladderboard.board._check import Report, check_board
+from ladderboard.board._check_target import Target
 from ladderboard.board._database import is_shared, open_boards
 from ladderboard.board._desk import Sent
 from ladderboard.board._folder import BoardFolder, read_folder
@@ -63,6 +64,7 @@ __all__ = [
     "Rules",
     "Sent",
     "Store",
+    "Target",
     "View",
     "Window",
     "allow",

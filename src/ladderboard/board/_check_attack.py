@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ladderboard.analysts import MajorityAttack, ShiftedMajority, SybilAttack
 from ladderboard.arena import run
+from ladderboard.board._check_target import MOST_EXAMPLES, MOST_QUESTIONS
 from ladderboard.mechanisms import Exact, ShakyLadder
 
 if TYPE_CHECKING:
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Attack", "attacks_on"]
 
-# Seconds, not minutes: a larger board is tried at this size.
-_MOST_EXAMPLES, _MOST_QUESTIONS = 10_000, 2_000
 _REPETITIONS = 3
 
 
@@ -53,8 +52,8 @@ def attacks_on(promise: Promise, *, calibrated: bool, seed: int = 0) -> list[Att
     Where the board is larger than what is played, settings that were calibrated for it are taken
     for the smaller size.
     """
-    n = min(promise.worth, _MOST_EXAMPLES)
-    questions = min(promise.questions, _MOST_QUESTIONS)
+    n = min(promise.worth, MOST_EXAMPLES)
+    questions = min(promise.questions, MOST_QUESTIONS)
     mechanism = promise.mechanism
     if calibrated and (n, questions) != (promise.worth, promise.questions):
         mechanism = ShakyLadder.calibrated(n=n, questions=questions, teams=promise.ladders)

@@ -69,6 +69,7 @@ _add("paper", "Make both figures of the paper: the majority attack under noise."
 _add("shifted", "Run the shifted majority attack against the Ladder and the Shaky Ladder.")
 _add("calibrated", "Compare the calibrated Shaky Ladder with its peers, each at its worst.")
 _add("faithful", "Run the majority attack through the reduction, and see who is faithful.")
+_add("play", "Watch two attacks climb three boards, frame by frame, for the page Play.")
 
 
 @app.command()

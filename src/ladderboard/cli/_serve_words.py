@@ -28,7 +28,12 @@ def welcome(url: str, boards: "list[Board]", token: str | None) -> list[str]:
             f"  {program()} board create DIR",
         ]
     if token is not None:
-        lines += ["", "You are the organiser. Your token, which is not shown again:", f"  {token}"]
+        lines += [
+            "",
+            f"You are the organiser: sign in at {url}/login",
+            "with this token, which is not shown again:",
+            f"  {token}",
+        ]
     return lines
 
 

@@ -1,0 +1,91 @@
+"""What an attacker could gain: the sizes that are played, and the games."""
+
+import json
+import subprocess
+import sys
+from itertools import pairwise
+
+import pytest
+
+import ladderboard as lb
+from ladderboard.board import Target
+from ladderboard.board._check_curve import play_target
+from ladderboard.errors import InvalidSetting
+
+
+def target(mechanism=None, **more):
+    mechanism = lb.Ladder(step=0.01) if mechanism is None else mechanism
+    usual = {"worth": 300, "questions": 40, "per_team": 40, "ladders": 1, "calibrated": False}
+    return Target(**{**usual, **more}, mechanism=mechanism.describe())
+
+
+@pytest.mark.parametrize("questions", [1, 2, 5, 17, 100, 1_999, 2_000, 10**6])
+def test_a_curve_ends_at_the_budget_and_has_a_team_in_it(questions):
+    for per_team in {1, max(questions // 3, 1), questions}:
+        made = target(questions=questions, per_team=per_team)
+        assert made.sizes[-1] == made.most == min(questions, 2_000)
+        assert min(per_team, made.most) in made.sizes
+        assert 1 <= len(made.sizes) <= 8
+        assert all(left < right for left, right in pairwise(made.sizes))
+        assert {made.games(each) for each in made.sizes} <= set(range(3, 21))
+
+
+def test_a_large_board_is_played_smaller_with_noise_for_that_size():
+    large = lb.ShakyLadder.calibrated(n=10**6, questions=10**5, teams=7)
+    made = target(large, worth=10**6, questions=10**5, ladders=7, calibrated=True)
+    assert (made.n, made.most) == (10_000, 2_000)
+    assert made.played() == lb.ShakyLadder.calibrated(n=10_000, questions=2_000, teams=7)
+    given = target(large, worth=10**6, questions=10**5, ladders=7)
+    assert given.played() == large
+
+
+def test_a_mechanism_that_nobody_knows_cannot_be_played():
+    described = {**target().describe(), "mechanism": {"mechanism": "deaf"}}
+    with pytest.raises(InvalidSetting, match="There is no mechanism named 'deaf'"):
+        Target(**described).played()
+
+
+def test_games_repeat_and_say_how_far_they_are():
+    parts = []
+    made = target(questions=5, per_team=2, ladders=3)
+    first = play_target(made, told=parts.append)
+    assert [each["questions"] for each in first] == made.sizes
+    assert all(list(each["attacks"])[2:] == ["sybil"] for each in first)
+    assert parts[-1] == 1.0
+    assert all(0 < left < right for left, right in pairwise(parts))
+    assert play_target(Target(**made.describe())) == first
+    assert play_target(made, seed=1) != first
+
+
+def test_on_one_ladder_there_is_no_use_for_accounts():
+    points = play_target(target(questions=5))
+    assert {name for each in points for name in each["attacks"]} == {"majority", "shifted_majority"}
+
+
+def test_more_questions_gain_more_and_exact_scores_give_most_away():
+    """The means of 20 games have standard errors of about 0.011, and lie 0.12 and more apart.
+
+    Half of that is beyond three standard errors of a difference: false alarms below 1 in 1000.
+    """
+    shaky = lb.ShakyLadder.calibrated(n=100, questions=60)
+    points = play_target(target(shaky, worth=100, questions=60, per_team=60, calibrated=True))
+    gains = [each["attacks"]["majority"] for each in points]
+    assert gains[-1]["exact"] > gains[0]["exact"] + 0.06
+    assert gains[-1]["exact"] > gains[-1]["board"] + 0.06
+    assert all(0 < each["error"] < 0.03 for each in gains)
+
+
+WITHOUT = """
+import json, sys
+sys.modules |= dict.fromkeys(("numba", "scipy", "matplotlib"))
+from ladderboard.board import Target
+from ladderboard.board._check_curve import play_target
+print(json.dumps(play_target(Target(**json.loads(sys.argv[1])))))
+"""
+
+
+def test_games_need_no_more_than_a_server_has():
+    made = target(questions=6)
+    command = [sys.executable, "-c", WITHOUT, json.dumps(made.describe())]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == play_target(made)
