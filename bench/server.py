@@ -1,9 +1,10 @@
-"""The server of boards: durable submissions a second, and pages of a large leaderboard.
+"""The server of boards: durable submissions a second, large standings, a page.
 
 Yardstick of the first: a bare handler under the same uvicorn (bench/_bare.py) that scores the same
 body with the same reader and loss, and commits one row by group commit on the same disk. Both
 run all the time and are pressed in turn by a cheap client in a process of its own; every
-submission is a new one. The yardstick of the second is the same server with a small board.
+submission is a new one. The yardstick of the second is the same server with a small board. That of
+a board's page is the same standings as JSON.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from _crowd import crowd, time_pages
+from _page import busy_board, time_page, weigh_page
 from _yardstick import say
 from ladderboard.board import Caller, Role, open_boards, read_folder
 
@@ -143,14 +145,38 @@ def leaderboard(folder: Path) -> None:
                 )
 
 
+def page(folder: Path) -> None:
+    """Time and weigh the page of a board with a thousand teams."""
+    token = busy_board(folder / "busy.db", teams=1_000, each=2)
+    serve = ("-m", "ladderboard", "serve", "--port", "0", "--database", folder / "busy.db")
+    with running(*serve) as port:
+        found = {"public": time_page(port), "a team's, made anew": time_page(port, token)}
+        sent, packed = weigh_page(port)
+    for whose, (taken, standings) in found.items():
+        say(
+            f"board's page, 1e3 teams, {whose} / JSON",
+            taken / standings,
+            "at most 2",
+            detail=f"{1e3 * taken:.2f} ms / {1e3 * standings:.2f} ms",
+        )
+    say(
+        "first page with all it asks for, packed / 60 KB",
+        packed / 60_000,
+        "below 1",
+        detail=f"{packed / 1e3:.1f} KB; as sent {sent / 1e3:.1f} KB",
+    )
+
+
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--rounds", type=int, default=ROUNDS)
-    arguments.add_argument("--only", choices=("submissions", "leaderboard"))
+    arguments.add_argument("--only", choices=("submissions", "leaderboard", "page"))
     given = arguments.parse_args()
     # In the clone, which is on a disk where a temporary directory may be in memory.
     with tempfile.TemporaryDirectory(dir=ROOT) as place:
-        if given.only != "leaderboard":
+        if given.only in {None, "submissions"}:
             submissions(Path(place), given.rounds)
-        if given.only != "submissions":
+        if given.only in {None, "leaderboard"}:
             leaderboard(Path(place))
+        if given.only in {None, "page"}:
+            page(Path(place))

@@ -9,7 +9,7 @@ import re
 import secrets
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import httpx
@@ -99,9 +99,10 @@ class Hall:
     slug = "first"
     made = 0
 
-    def __init__(self, storage, *, clock=None, parsers=None, **settings):
+    def __init__(self, storage, *, clock=None, salt=None, parsers=None, **settings):
         self.clock = Clock() if clock is None else clock
         world = World() if clock is False else World(clock=self.clock)
+        world = world if salt is None else replace(world, salt=salt)
         self.boards = Boards(storage, DatabaseStore(storage), world=world)
         self.log = io.StringIO()
         self.organiser = self.boards.first_token()

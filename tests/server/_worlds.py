@@ -41,10 +41,11 @@ baselines:
 - {name: Chance, value: 0.5, source: a coin}
 finals: {selections: 2}
 files: {bytes: 20 kB}
+play: true
 """
 SECRET = {"secret": "packed", "ladder": "state", "kept": "value"}
 TABLES = ("board", "team", "credential", "submission", "record", "upload", "entry", "mark", *SECRET)
-SAME = {"/openapi.json", "/static/style.css", "/login", "/healthz"}  # once is enough
+SAME = {"/openapi.json", "/static/{name}", "/login", "/healthz"}  # once is enough
 NOISE = {"step": 0.01, "compare_noise": 0.1, "release_noise": 0.1, "grid": None}
 
 
@@ -93,8 +94,7 @@ def file_of(values, header="id,prediction"):
 
 def folder_of(world, path):
     labels, split = truth(world)
-    pairs = zip(labels, split, strict=True)
-    rows = [f"id {at},{each},{part}" for at, (each, part) in enumerate(pairs)]
+    rows = [f"id {at},{labels[at]},{split[at]}" for at in range(N)]
     table = read_holdout("\n".join(["id,label,split", *rows, ""]).encode())
     zeros = path / "zeros.csv"
     zeros.write_bytes(file_of([0] * N))
@@ -207,6 +207,7 @@ class Script:
         self.models = [truth(0)[0], truth(1)[0], *rng.integers(2, size=(30, N))]
         self.left = iter(self.models)
         self.known = {"board": "first", "team": "0" * 16, "submission": "0" * 32}
+        self.known["name"] = "style.css"
         self.tokens = {}
 
     def next(self):
@@ -316,15 +317,13 @@ class Script:
     def page(self):
         """Sign in, look around, and submit by form."""
 
-        def word():
-            page = self.on.call("GET", "/boards/first/submit", cookies=True).text
+        def word(place="/boards/first/submit"):
+            page = self.on.call("GET", place, cookies=True).text
             return re.search(r'csrf(?:" value=|=)"?([^"]+)"', page).group(1)
 
         self.on.client.cookies.clear()
-        said = self.on.call("GET", "/login", cookies=True)
-        csrf = re.search(r'name="csrf" value="([^"]+)"', said.text).group(1)
         for token in ("lb_team_x", self.tokens["Beta"]):
-            data = {"token": token, "csrf": csrf}
+            data = {"token": token, "csrf": word("/login")}
             said = self.on.call("POST", "/session", cookies=True, data=data)
         assert said.status_code == 303
         form = {"Content-Type": "multipart/form-data; boundary=xyz"}
@@ -335,10 +334,19 @@ class Script:
             )  # fmt: skip
         self.on.call("GET", "/boards/first", cookies=True)
 
+        def fill(what, **data):
+            data["csrf"] = word()
+            return self.on.call("POST", f"/boards/first/{what}", cookies=True, data=data).text
+
+        ids = re.findall(r'name="submission" value="(\w{32})"', said.text)
+        for many in (3, 1):  # of which two may be
+            fill("selections", submission=ids[:many])
+        self.tokens["Beta"] = re.search(r"lb_team_[\w-]{43}", fill("token")).group()
+        fill("join", name="beta")
+
     def run_board(self):
         """Do all that an organiser does before the close."""
-        beta, team = self.tokens["Beta"], self.known["team"]
-        do = self.on.api
+        do, beta, team = self.on.api, self.tokens["Beta"], self.known["team"]
         do("POST", "/pause", beta)
         do("POST", "/pause", self.organiser)
         self.on.submit(beta, self.next())

@@ -165,3 +165,23 @@ def hall(empty_hall):
 def predict(halls):
     """Give predictions as a file, with so many wrong on each split."""
     return halls.predict
+
+
+@pytest.fixture
+def desk_of(load, empty_hall):
+    """Give a function that sets somebody before the organiser's page."""
+    made = []
+
+    def make(token):
+        made.append(load("_desk").Desk(empty_hall, token))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.browser.close()
+
+
+@pytest.fixture
+def desk(hall, desk_of):
+    """The organiser of all boards, before the page of one."""
+    return desk_of(hall.organiser)

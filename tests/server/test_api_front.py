@@ -191,7 +191,7 @@ def test_half_a_body_leaves_nothing(hall, predict):
         head += f"Authorization: Bearer {token}\r\nContent-Type: text/csv\r\n"
         line.sendall(f"{head}Content-Length: 100000\r\n\r\nid,prediction\n".encode())
     assert hall.submit(token, predict(1)).json()["number"] == 1
-    assert "500" not in hall.log.getvalue()
+    assert '"status": 500' not in hall.log.getvalue()
 
 
 def pour(line):

@@ -64,13 +64,29 @@ EXPECTED = {
     "GET /metrics": {"": (401, 401, 401, 401, 200)},
     "GET /": {"": (200,) * 5, "strange": (401, 200)},
     "GET /boards/{board}": {"": (200,) * 5},
+    "GET /boards/{board}/standings.csv": STANDINGS,
+    "GET /boards/{board}/standings.json": STANDINGS,
+    "GET /boards/{board}/ledger.jsonl": LOOK,
     "GET /boards/{board}/submit": {"": (200,) * 5},
     # A form needs a word from a page of ours, whatever token comes along.
     "POST /boards/{board}/submit": {"": (403,) * 5, "strange": (403, 403)},
+    "GET /boards/{board}/organise": run(200),
+    "POST /boards/{board}/organise": {"": (403,) * 5, "strange": (403, 403)},
+    "GET /boards/{board}/organise/teams/{team}": run(200),
+    "POST /boards/{board}/organise/teams/{team}": {"": (403,) * 5, "strange": (403, 403)},
+    "GET /boards/{board}/play": {"": (404,) * 5},  # this board does not play
+    "GET /boards/{board}/attack": run(200),
+    "GET /boards/{board}/attack/progress": run(200),
+    "POST /boards/{board}/attack": {"": (403,) * 5, "strange": (403, 403)},
+    "POST /boards/{board}/attack/cancel": {"": (403,) * 5, "strange": (403, 403)},
+    "POST /boards/{board}/selections": {"": (403,) * 5, "strange": (403, 403)},
+    "POST /boards/{board}/token": {"": (403,) * 5, "strange": (403, 403)},
+    "GET /boards/{board}/join": {"": (200,) * 5},
+    "POST /boards/{board}/join": {"": (403,) * 5, "strange": (403, 403)},
     "GET /login": {"": (200,) * 5, "strange": (200, 200)},
     "POST /session": {"": (403,) * 5, "strange": (403, 403)},
     "POST /session/end": {"": (403,) * 5, "strange": (403, 403)},
-    "GET /static/style.css": {"": (200,) * 5, "strange": (200, 200)},
+    "GET /static/{name}": {"": (200,) * 5, "strange": (200, 200)},
 }
 BODIES = {
     f"PUT {B}/selections": {"submissions": ["{submission}"]},
@@ -128,7 +144,11 @@ class Stage:
     def ask(self, route, role):
         method, path = route.split()
         path = path.format(
-            board=self.slug, team=self.team, submission=self.submission, token="0" * 16
+            board=self.slug,
+            team=self.team,
+            submission=self.submission,
+            token="0" * 16,
+            name="style.css",
         )
         more = {}
         if route == f"POST {B}/submissions":

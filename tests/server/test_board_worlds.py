@@ -151,5 +151,7 @@ def first_difference(one, other):
 
 
 def _parts(left, right):
-    pairs = left.items() if isinstance(left, dict) else enumerate(left)
-    return [(at, each, right[at]) for at, each in pairs if each != right[at]][:3]
+    if not isinstance(left, dict):
+        left, right = dict(enumerate(left)), dict(enumerate(right))
+    places = [*left, *(at for at in right if at not in left)]
+    return [(at, left.get(at), right.get(at)) for at in places if left.get(at) != right.get(at)][:3]

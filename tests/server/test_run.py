@@ -1,6 +1,7 @@
 """Serving as a process: what it prints, how it ends, and that everything is there again."""
 
 import os
+import re
 import secrets
 import signal
 import subprocess
@@ -136,6 +137,105 @@ def test_several_processes_serve_one_postgres(start, database, predict):
     server.communicate(timeout=60)
     assert server.returncode == 0
     assert gone(workers)
+
+
+class Organiser:
+    """Somebody who plays games against the board, through whichever process answers."""
+
+    def __init__(self, url, token):
+        self.url, self.place = url, f"{url}/boards/first/attack"
+        self.cookies = httpx.Cookies()
+        self.post("/session", self.see(f"{url}/login"), token=token)
+
+    def call(self, method, place, **more):
+        """Ask on a connection of its own, so that any of the processes may get it."""
+        with httpx.Client(cookies=self.cookies, timeout=60) as client:
+            said = client.request(method, place, **more)
+            self.cookies = client.cookies
+            return said
+
+    def see(self, place):
+        return self.call("GET", place)
+
+    def post(self, place, page, **data):
+        word = re.search(r'name="csrf" value="([^"]+)"', page.text).group(1)
+        return self.call("POST", f"{self.url}{place}", data={"csrf": word, **data})
+
+    def begin(self):
+        return self.post("/boards/first/attack", self.see(self.place))
+
+    def state(self):
+        """Return who answered, and how the games stand."""
+        said = self.see(f"{self.place}/progress")
+        return said.headers["x-request-id"][:8], said.json()["state"]
+
+
+def players_of(pids):
+    """Return the processes that play for some of these, once their own program runs."""
+    for _ in range(600):
+        found = [child for each in pids for child in children_of(each)]
+        playing = [each for each in found if b"_trial_worker" in told(each)]
+        if playing:
+            return playing
+        time.sleep(0.05)
+    raise AssertionError
+
+
+def told(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+LARGE = {"questions": 2000}
+
+
+def test_games_end_when_the_server_is_killed(start):
+    server, url, token = start()
+    wait_for(url)
+    organiser = Organiser(url, token)
+    amend(url, token)
+    assert organiser.begin().status_code == 303
+    playing = players_of([server.pid])
+    os.kill(server.pid, signal.SIGKILL)
+    assert gone(playing)
+
+
+def amend(url, token):
+    """Allow so many questions that games go on until they are ended."""
+    place, own = f"{url}/api/v1/boards/first/rules", {"Authorization": f"Bearer {token}"}
+    assert httpx.patch(place, json=LARGE, headers=own, timeout=60).status_code == 200
+
+
+def test_several_processes_know_of_one_game(start, database):
+    if database == "sqlite":
+        return
+    server, url, token = start(workers=2)
+    wait_for(url)
+    organiser = Organiser(url, token)
+    amend(url, token)
+    assert organiser.begin().status_code == 303
+    said = set()
+    while len({who for who, _ in said}) < 2:
+        said.add(organiser.state())
+    assert {state for _, state in said} == {"running"}
+    assert {organiser.begin().status_code for _ in range(6)} == {409}
+    playing = players_of(children_of(server.pid))
+    assert len(playing) == 1
+    page = organiser.see(organiser.place)
+    assert organiser.post("/boards/first/attack/cancel", page).status_code == 303
+    assert gone(playing)
+    said = set()
+    while len({who for who, _ in said}) < 2:
+        said.add(organiser.state())
+    assert {state for _, state in said} == {"cancelled"}
+    assert organiser.begin().status_code == 303
+    playing = players_of(children_of(server.pid))
+    server.send_signal(signal.SIGTERM)
+    server.communicate(timeout=60)
+    assert server.returncode == 0
+    assert gone(playing)
 
 
 def test_addresses_of_databases(tmp_path, database):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
@@ -26,7 +28,9 @@ from ladderboard.server._log import Log
 from ladderboard.server._metrics import Metrics
 from ladderboard.server._openapi import describe_api
 from ladderboard.server._options import Settings
+from ladderboard.server._pages._dump import sweep_dumps
 from ladderboard.server._problems import Refused, problem, problem_of
+from ladderboard.server._trial import Trials
 from ladderboard.server._work import Work, work_of
 
 if TYPE_CHECKING:
@@ -62,11 +66,16 @@ def make_app(
         with tempfile.TemporaryDirectory(prefix="ladderboard-") as folder:
             work.spool = spool = Spool(settings.spool or folder)
             spool.sweep()
+            sweep_dumps(spool.path)
+            work.trials = trials = Trials(
+                settings.trials or Path(folder, "trials"), seconds=settings.trial_seconds
+            )
             try:
                 await parsers.start()
                 yield
             finally:
                 await parsers.close()
+                await asyncio.to_thread(trials.close)
                 work.close()
                 spool.close()
                 if closing is not None:

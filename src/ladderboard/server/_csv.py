@@ -26,11 +26,12 @@ def plain_cell(text: str | None) -> str:
     return f"'{text}" if text.lstrip().startswith(_FORMULA) else text
 
 
-def standings_csv(said: dict[str, Any]) -> bytes:
-    """Return a page of the standings."""
+def standings_csv(said: dict[str, Any], *, header: bool = True) -> bytes:
+    """Return a page of the standings, with the names of the columns or without."""
     out = io.StringIO(newline="")
     rows = csv.writer(out, lineterminator="\r\n")
-    rows.writerow(_COLUMNS)
+    if header:
+        rows.writerow(_COLUMNS)
     for each in said["rows"]:
         rows.writerow(
             (

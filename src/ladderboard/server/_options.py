@@ -32,6 +32,11 @@ class Settings:
         Whether cookies go over TLS only; where None, if the request came by it.
     spool
         A folder for bodies that are too large for memory.
+    trials
+        A folder that all processes of this server share, for attacks that are played on an
+        organiser's wish; one of its own if None.
+    trial_seconds
+        How long such games may take.
     threads
         How many requests the board room works on at once.
     body_seconds
@@ -54,6 +59,8 @@ class Settings:
     url: str | None = None
     secure: bool | None = None
     spool: Path | None = None
+    trials: Path | None = None
+    trial_seconds: float = 900.0
     threads: int = 32
     body_seconds: float = 300.0
     session_seconds: int = 12 * 3600
@@ -70,6 +77,7 @@ class Settings:
             self,
             hosts=frozenset(each.lower() for each in self.hosts),
             threads=_settings.whole("threads", self.threads, at_least=1, at_most=1000),
+            trial_seconds=_settings.number("trial_seconds", self.trial_seconds, above=0),
             body_seconds=_settings.number("body_seconds", self.body_seconds, above=0),
             session_seconds=_settings.whole("session_seconds", self.session_seconds, at_least=1),
         )

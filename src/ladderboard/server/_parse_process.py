@@ -12,7 +12,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from collections import OrderedDict
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ladderboard.errors import WorkersLost
 from ladderboard.server import _parse_worker as wire
 from ladderboard.server._parse_reply import MOST_WORDS
+from ladderboard.server._surroundings import environment, program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -32,11 +32,6 @@ __all__ = ["NOTHING", "Parser", "Patience"]
 NOTHING = b""
 """What a parser says that is dead, late or out of its mind."""
 
-# Nothing of the server's surroundings but where programs and libraries are.
-_KEPT = ("LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "TZ")
-_SINGLE = ("POLARS_MAX_THREADS", "RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-_BEGIN = "import runpy, sys; file = sys.argv.pop(1); sys.path[:] = sys.argv[2:]; "
-_BEGIN += "runpy.run_path(file, run_name='__main__')"
 _STARTING = 60.0  # seconds
 _SETTLING = 30.0  # seconds more for a new specification
 _HELD = 2**16
@@ -76,12 +71,12 @@ class Parser:
         with theirs:
             try:
                 self._process = subprocess.Popen(  # noqa: S603 - our own program
-                    _command(patience),
+                    program(wire.__file__, _told(patience)),
                     stdin=theirs.fileno(),
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                     cwd="/",
-                    env=_environment(),
+                    env=environment(),
                     start_new_session=True,
                 )
             except OSError as error:
@@ -230,12 +225,5 @@ class Parser:
         return True
 
 
-def _command(patience: Patience) -> list[str]:
-    settings = {**patience._asdict(), "parent": os.getpid()}
-    path = [os.path.abspath(each) for each in sys.path]  # noqa: PTH100 - "" is where we are
-    return [sys.executable, "-I", "-B", "-c", _BEGIN, wire.__file__, json.dumps(settings), *path]
-
-
-def _environment() -> dict[str, str]:
-    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    return kept | dict.fromkeys(_SINGLE, "1")
+def _told(patience: Patience) -> str:
+    return json.dumps({**patience._asdict(), "parent": os.getpid()})

@@ -7,8 +7,10 @@ import logging
 import os
 import signal
 import sys
+import tempfile
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -28,7 +30,6 @@ from ladderboard.server._signals import stopped_by_signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from fastapi import FastAPI
 
@@ -178,11 +179,13 @@ def _serve_one(
 
 def _serve_many(how: Serving, listener: Listener) -> None:
     """Serve with several processes; this one only looks after them."""
-    quiet = replace(how, settings=replace(how.settings, log=None))
-    make = partial(_in_worker, quiet, os.getpid())
-    config = _config(how, make, factory=True, workers=how.workers)
-    listener.socket.set_inheritable(True)
-    Multiprocess(config, sockets=[listener.socket]).run()
+    with tempfile.TemporaryDirectory(prefix="ladderboard-") as shared:
+        trials = how.settings.trials or Path(shared)
+        quiet = replace(how, settings=replace(how.settings, log=None, trials=trials))
+        make = partial(_in_worker, quiet, os.getpid())
+        config = _config(how, make, factory=True, workers=how.workers)
+        listener.socket.set_inheritable(True)
+        Multiprocess(config, sockets=[listener.socket]).run()
 
 
 def _in_worker(how: Serving, parent: int) -> FastAPI:

@@ -147,6 +147,7 @@ class BoardSummary(Shape):
     phase: str | None
     deadline: Moment | None
     files: FileRule
+    play: bool
     used: int | None
     changes: int | None
     registered: int | None
@@ -232,6 +233,7 @@ class Standing(Shape):
     """A row of the standings; the rank is null for baselines and where nothing was released."""
 
     rank: int | None
+    tied: Annotated[bool, Field(description="Whether another team has the same rank.")]
     team: TeamName
     baseline: bool
     you: bool

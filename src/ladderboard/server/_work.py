@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from starlette.responses import Response
 
 from ladderboard.errors import NotAllowed
+from ladderboard.server._kept import Kept
 from ladderboard.server._limits import Bucket
 from ladderboard.server._sessions import SESSION, Sessions
 from ladderboard.server._who import Unknown, Who, unauthorised
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ladderboard.server._metrics import Metrics
     from ladderboard.server._options import Settings
     from ladderboard.server._parse import Parsers, Spec
+    from ladderboard.server._trial import Trials
     from ladderboard.server._who import Shown
 
 __all__ = ["PRIVATE", "Work", "reply", "work_of"]
@@ -41,6 +43,8 @@ class Work:
 
     spool: Spool
     """Where large bodies wait; from the lifespan's beginning on."""
+    trials: Trials
+    """Attacks that are played; from then on, too."""
 
     def __init__(
         self,
@@ -63,6 +67,7 @@ class Work:
         )
         self.specs: dict[str, tuple[Hashable, Spec]] = {}
         """What parsers are told of each board, with what that depends on."""
+        self.pages = Kept()
         self._threads = ThreadPoolExecutor(settings.threads, "board")
 
     def close(self) -> None:

@@ -1,0 +1,103 @@
+"""The page of a board with a thousand teams, for bench/server.py, beside its standings as JSON."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from _yardstick import least_times
+from ladderboard.board import Caller, Role, Sent, open_boards, read_folder
+from ladderboard.files import read_predictions
+from ladderboard.holdout import Submission
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+__all__ = ["busy_board", "time_page", "weigh_page"]
+
+_N, _TIMES, _ROUNDS = 1_000, 20, 15
+_RULES = """
+title: Busy
+description: A board with a thousand teams, which all get better.
+loss: accuracy
+questions: 4000
+teams: 1000
+ladder: team
+mechanism: {name: ladder, step: 0.001}
+"""
+
+
+def busy_board(path: Path, *, teams: int, each: int) -> str:
+    """Make a database with one board and so many teams, who all asked; return a team's token."""
+    folder = path.with_name("busy")
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, size=_N)
+    (folder / "board.yaml").write_text(_RULES)
+    rows = "\n".join(f"{at},{label}" for at, label in enumerate(labels))
+    (folder / "holdout.csv").write_text(f"id,label\n{rows}\n")
+    boards = open_boards(path, create=True)
+    board = boards.create(read_folder(folder))
+    organiser = Caller(Role.ORGANISER)
+    seats = [board.seats.admit(organiser, f"Team {at}") for at in range(teams)]
+    judge = board.judge()
+    for question in range(teams * each):
+        wrong = rng.random(_N) < 0.5 - 0.4 * question / (teams * each)
+        lines = "\n".join(f"{at},{value}" for at, value in enumerate(labels ^ wrong))
+        body = f"id,prediction\n{lines}\n".encode()
+        read = Submission.of(read_predictions(body, judge.roster, judge.loss))
+        sent = Sent(submission=read, body=body, size=len(body), received=boards.world.clock())
+        board.submit(boards.by_token(seats[question % teams].token, board.slug), sent)
+    boards.close()
+    return seats[0].token
+
+
+def time_page(port: int, token: str | None = None) -> tuple[float, float]:
+    """Return seconds for the board's page, and for its standings as JSON.
+
+    With a token the page is made anew every time; the public's is kept while nothing changes.
+    """
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    line = http.client.HTTPConnection("127.0.0.1", port)
+
+    def reading(path: str) -> Callable[[], None]:
+        def run() -> None:
+            for _ in range(_TIMES):
+                line.request("GET", path, headers=headers)
+                reply = line.getresponse()
+                reply.read()
+                if reply.status != 200:
+                    raise SystemExit(f"refused: {reply.status}")
+
+        return run
+
+    tasks = [reading("/boards/busy"), reading("/api/v1/boards/busy/leaderboard")]
+    for each in tasks:
+        each()
+    page, standings = least_times(*tasks, rounds=_ROUNDS)
+    line.close()
+    return page / _TIMES, standings / _TIMES
+
+
+def weigh_page(port: int) -> tuple[int, int]:
+    """Return the bytes of the first page with all it asks for: as sent, and packed with gzip."""
+    line = http.client.HTTPConnection("127.0.0.1", port)
+    sent = packed = 0
+    found = ["/boards/busy"]
+    while found:
+        line.request("GET", found.pop(), headers={"Accept-Encoding": "gzip"})
+        reply = line.getresponse()
+        body = reply.read()
+        sent += len(body)
+        is_packed = reply.headers["Content-Encoding"] == "gzip"
+        packed += len(body) if is_packed else len(gzip.compress(body))
+        if reply.headers["Content-Type"].startswith("text/html"):
+            text = (gzip.decompress(body) if is_packed else body).decode()
+            found += re.findall(r'(?:src|href)="(/static/[^"]+)"', text)
+    line.close()
+    return sent, packed

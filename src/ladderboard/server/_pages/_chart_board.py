@@ -1,0 +1,220 @@
+"""The charts of boards: from what a view says to a picture, with the same in words."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from markupsafe import Markup
+
+from ladderboard.server._pages._chart_bar import Bar, Bin, bar_chart, bin_chart
+from ladderboard.server._pages._chart_step import Mark, Step, step_chart
+from ladderboard.server._pages._chart_time import day_of, minute_of, moment_of, seconds_of
+
+__all__ = ["history_chart", "own_chart", "team_bars", "time_bars"]
+
+_TEAMS = 20
+_UTC = "Times are in UTC."
+
+
+def history_chart(history: Mapping[str, Any], *, key: str = "history") -> Markup | None:
+    """Return the best of a board over time with its certificates, from :meth:`View.history`.
+
+    Now is the end of this minute, so that one drawing serves everybody who looks within it.
+    """
+    if not history["points"]:
+        return None
+    *records, now = history["points"]
+    minute = -(-seconds_of(now["time"]) // 60) * 60
+    points = [*records, {**now, "time": moment_of(minute)}]
+    told = {**history, "points": points}
+    return _drawn(_History(_marks_of(told), told), key)
+
+
+@dataclass(frozen=True)
+class _History:
+    """A history, known by everything that is drawn of it."""
+
+    marks: tuple[Any, ...]
+    told: Mapping[str, Any] = field(compare=False)
+
+
+def _marks_of(told: Mapping[str, Any]) -> tuple[Any, ...]:
+    points = tuple(
+        (each["time"], each["used"], each["display"], bound["vacuous"], *bound["display"].values())
+        for each in told["points"]
+        for bound in (each["bound"],)
+    )
+    return told["beta"], told["records"], told["thinned"], *told["display"].items(), *points
+
+
+@lru_cache(maxsize=64)
+def _drawn(asked: _History, key: str) -> Markup | None:
+    """Return a history's chart; the same history makes the same picture."""
+    history = asked.told
+    points, display = history["points"], history["display"]
+    metric, digits = display["name"], display["digits"]
+    steps = [_step(each) for each in points]
+    banded = any(each.low is not None for each in steps)
+    sure = _sure(history["beta"])
+    marks = [
+        Mark(
+            step.time,
+            step.value,
+            f"{step.value:.{digits}f} on {minute_of(step.time)}, after {_questions(each['used'])}"
+            + _between(step, digits),
+        )
+        for step, each in zip(steps[:-1], points[:-1], strict=True)
+    ]
+    first, last = steps[0], steps[-1]
+    summary = (
+        f"The best {metric} went from {first.value:.{digits}f} on {day_of(first.time)} to "
+        f"{last.value:.{digits}f} in {_count(history['records'], 'record')}, with "
+        f"{_questions(points[-1]['used'])} so far."
+    )
+    if last.low is not None:
+        summary += f" The best model so far is truly worth{_between(last, digits, '')}, {sure}."
+    caption = "The line is the best release, with a dot for every record"
+    caption += ", of which not all are shown. " if history["thinned"] else ". "
+    if banded:
+        caption += (
+            f"The band is where the best true {metric} so far lies, {sure}, as it was known at "
+            "each record; the bar at the end is what is known now. "
+        )
+    else:
+        caption += "Nothing is promised about what the best is truly worth. "
+    return step_chart(
+        steps,
+        marks,
+        key=key,
+        title=f"Best {metric} over time",
+        summary=summary,
+        y_title=f"{metric}, {display['direction']} is better",
+        digits=digits,
+        caption=caption + _UTC,
+    )
+
+
+def _step(point: Mapping[str, Any]) -> Step:
+    bound, time = point["bound"], seconds_of(point["time"])
+    if bound["vacuous"]:
+        return Step(time, point["display"])
+    return Step(time, point["display"], bound["display"]["low"], bound["display"]["high"])
+
+
+def _between(step: Step, digits: int, before: str = "; truly") -> str:
+    if step.low is None:
+        return ""
+    return f"{before} between {step.low:.{digits}f} and {step.high:.{digits}f}"
+
+
+def _sure(beta: float) -> str:
+    """Return how sure something is.
+
+    >>> _sure(0.05), _sure(1e-9)
+    ('with probability at least 95%', 'but for a probability of 1e-09')
+    """
+    if beta < 1e-3:
+        return f"but for a probability of {beta:g}"
+    return f"with probability at least {100 - 100 * beta:.6g}%"
+
+
+def _count(many: int, what: str) -> str:
+    return f"{many:,} {what}{'' if many == 1 else 's'}"
+
+
+def _questions(many: int) -> str:
+    return _count(many, "question")
+
+
+def own_chart(own: Mapping[str, Any], *, key: str = "own") -> Markup | None:
+    """Return what a team was told over time, from :meth:`View.own_history`."""
+    display = own["display"]
+    metric, digits = display["name"], display["digits"]
+    told = [each for each in own["points"] if each["display"] is not None]
+    if not told:
+        return None
+    steps = [Step(seconds_of(each["time"]), each["display"]) for each in told]
+    marks = [
+        Mark(
+            step.time,
+            step.value if each["improved"] else each["shown"],
+            f"Submission {each['number']}: {step.value:.{digits}f} on {minute_of(step.time)}",
+            strong=each["improved"],
+        )
+        for step, each in zip(steps, told, strict=True)
+    ]
+    improved = sum(each["improved"] for each in told)
+    summary = (
+        f"After {_count(len(own['points']), 'submission')}, of which {improved:,} improved, the "
+        f"release is {steps[-1].value:.{digits}f}."
+    )
+    scored = any(each["shown"] is not None for each in told if not each["improved"])
+    other = "a small one, at its own score, did not" if scored else "a tick at the foot did not"
+    caption = (
+        f"The line is what was released. A large dot is a submission that improved it; {other}. "
+    )
+    return step_chart(
+        steps,
+        marks,
+        key=key,
+        title=f"{metric} over time",
+        summary=summary,
+        y_title=f"{metric}, {display['direction']} is better",
+        digits=digits,
+        until=None if own["now"] is None else seconds_of(own["now"]),
+        caption=caption + ("Older ones are left out. " if own["thinned"] else "") + _UTC,
+    )
+
+
+def team_bars(activity: Mapping[str, Any], *, key: str = "teams") -> Markup | None:
+    """Return how much each of the most active teams asked, from :meth:`View.activity`."""
+    teams, others = activity["teams"], activity["others"]
+    rest = teams[_TEAMS:]
+    many = len(rest) + others["teams"]
+    bars = [
+        Bar(
+            each["team"]["name"],
+            each["questions"],
+            f"{each['team']['name']}: {_questions(each['questions'])}, {each['improved']:,} of "
+            "which improved",
+        )
+        for each in teams[:_TEAMS]
+    ]
+    if not bars:
+        return None
+    caption = ""
+    if many:  # a bar for all of them would make the others short
+        asked = sum(each["questions"] for each in rest) + others["questions"]
+        caption = f"Those who asked most. {many:,} more: {_questions(asked)} in all."
+    summary = (
+        f"{_questions(activity['questions'])} by {_count(len(teams) + others['teams'], 'team')}"
+    )
+    summary += f"; most by {bars[0].name}, with {bars[0].value:,}."
+    title = "Questions by team"
+    return bar_chart(bars, key=key, title=title, summary=summary, caption=caption)
+
+
+def time_bars(activity: Mapping[str, Any], *, key: str = "times") -> Markup | None:
+    """Return how much was asked when, from :meth:`View.activity`."""
+    bins = [
+        Bin(start, seconds_of(each["end"]), each["questions"],
+            f"{_questions(each['questions'])} from {minute_of(start)}")
+        for each in activity["bins"]
+        for start in [seconds_of(each["start"])]
+    ]  # fmt: skip
+    if not bins:
+        return None
+    most = max(bins, key=lambda each: each.value)
+    summary = (
+        f"{_questions(activity['questions'])} between {minute_of(bins[0].start)} and "
+        f"{minute_of(bins[-1].end)}; most of them, {most.value:,}, from {minute_of(most.start)} on."
+    )
+    return bin_chart(
+        bins,
+        key=key,
+        title="Questions over time",
+        summary=summary,
+        y_title="Questions",
+        caption=_UTC,
+    )

@@ -1,0 +1,96 @@
+"""Downloads: all standings, and the whole ledger, in one file each."""
+
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response, StreamingResponse
+
+from ladderboard.board import Board, Caller
+from ladderboard.errors import InvalidState
+from ladderboard.server._csv import standings_csv
+from ladderboard.server._front import LARGE
+from ladderboard.server._pages._page import PRIVATE
+from ladderboard.server._routes import Slug
+from ladderboard.server._work import reply, work_of
+
+__all__ = ["router"]
+
+router = APIRouter(include_in_schema=False)
+_MOST = 1000  # entries at a time
+Pages = Iterator[dict[str, Any]]
+
+
+@router.get("/boards/{board}/standings.csv")
+async def all_csv(request: Request, board: Slug) -> Response:
+    """Return all standings for a spreadsheet."""
+    return await _standings(request, board, _csv, "text/csv")
+
+
+@router.get("/boards/{board}/standings.json")
+async def all_json(request: Request, board: Slug) -> Response:
+    """Return all standings, as a page of the API has them."""
+    return await _standings(request, board, _json, "application/json")
+
+
+async def _standings(
+    request: Request, board: str, write: Callable[[Pages], bytes], media_type: str
+) -> Response:
+    """Return what is written of all pages, which are read at one moment."""
+
+    def look(found: Board | None, caller: Caller) -> bytes:
+        assert found is not None  # noqa: S101 - it was asked for
+        return write(found.as_seen_by(caller).standings())
+
+    said = await work_of(request).on_page(request, board, look)
+    headers = _named(f"{board}-standings.{media_type.rpartition('/')[2]}")
+    return reply(request, said, media_type=media_type, headers=headers)
+
+
+def _named(name: str) -> dict[str, str]:
+    return {"Content-Disposition": f'attachment; filename="{name}"'}
+
+
+def _csv(pages: Pages) -> bytes:
+    return b"".join(standings_csv(page, header=at == 0) for at, page in enumerate(pages))
+
+
+def _json(pages: Pages) -> bytes:
+    first = next(pages)
+    head = json.dumps({key: first[key] for key in ("board", "as_of", "frozen", "declared")})
+    rows = [json.dumps(row) for row in first["rows"]]  # as text, which is smaller
+    for page in pages:
+        rows += map(json.dumps, page["rows"])
+    return f'{head[:-1]}, "rows": [{", ".join(rows)}]}}'.encode()
+
+
+@router.get("/boards/{board}/ledger.jsonl")
+async def whole_ledger(request: Request, board: Slug) -> Response:
+    """Return every entry that may be seen: the very bytes that were hashed, one a line."""
+    request.scope[LARGE] = True  # whoever takes it may be slow; there is no body to wait for
+
+    async def read(first: int, many: int) -> tuple[list[bytes], tuple[int, str]]:
+        def look(found: Board | None, caller: Caller) -> tuple[list[bytes], tuple[int, str]]:
+            assert found is not None  # noqa: S101 - it was asked for
+            view = found.as_seen_by(caller)
+            head = view.head()
+            return view.ledger(first=first, limit=many), head
+
+        return await work_of(request).on_page(request, board, look)
+
+    begun, (entries, head) = await read(0, _MOST)
+
+    async def lines() -> AsyncIterator[bytes]:
+        told, part = 0, begun[:entries]
+        while part:
+            yield b"".join(each + b"\n" for each in part)
+            told += len(part)
+            many = min(_MOST, entries - told)
+            part = (await read(told, many))[0] if many else []
+        if told != entries:  # it was hidden meanwhile: let nobody take this for all of it
+            raise InvalidState("The ledger may not be seen to its end any more.")
+
+    headers = {**PRIVATE, **_named(f"{board}-ledger.jsonl")}
+    headers |= {"Ledger-Entries": str(entries), "Ledger-Head": head}
+    return StreamingResponse(lines(), 200, headers, "application/x-ndjson")

@@ -1,0 +1,145 @@
+"""A dump to take away: written beside the submissions that come in, sent, and gone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+from starlette.responses import Response
+
+from ladderboard.board import allow
+from ladderboard.errors import InvalidSetting, MissingDependency
+from ladderboard.server._problems import Refused
+from ladderboard.server._work import work_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from fastapi import Request
+    from starlette.types import Receive, Scope, Send
+
+    from ladderboard.board import Board, Caller
+    from ladderboard.server._work import Work
+
+__all__ = ["send_dump", "sweep_dumps"]
+
+_ONE = threading.Lock()  # a dump takes 128 MiB for its passphrase, and a disk's worth of room
+_PREFIX = "dump-"
+_OLD = 3600.0  # seconds after which nobody writes what lies there
+_PIECE = 2**18
+_KEYS = ("ladderboard-public-", "ladderboard-secret-")
+
+
+class _Key(NamedTuple):
+    """What a dump is encrypted to: one of these."""
+
+    passphrase: str | None
+    public: str | None
+
+
+async def send_dump(request: Request, slug: str, form: Mapping[str, str]) -> Response:
+    """Return a copy of a board as a file, for its organiser.
+
+    One is made and sent at a time, by each process: there is no hurry, and it may be large.
+    """
+    work = work_of(request)
+    key = _key(form)
+    if not _ONE.acquire(blocking=False):
+        raise Refused(
+            503,
+            "busy",
+            "Another dump is under way on this server; try again when it is done.",
+            {"Retry-After": "60"},
+        )
+    try:
+
+        def write(found: Board, caller: Caller) -> BinaryIO:
+            allow(caller, "run")
+            return _write(work, found, key)
+
+        file = await work.on_board(request, slug, write, form=True)
+    except MissingDependency as error:
+        _ONE.release()
+        raise Refused(503, "unavailable", f"This server cannot do it. {error}") from None
+    except BaseException:
+        _ONE.release()
+        raise
+    work.log.write("dump", request=request.scope["ladderboard.request"], board=slug)
+    day = time.strftime("%Y-%m-%d", time.gmtime(work.boards.world.clock()))
+    return _Download(file, f"{slug}-{day}.dump", _ONE.release)
+
+
+def _key(form: Mapping[str, str]) -> _Key:
+    """Return what a dump is encrypted to: a passphrase that was typed twice, or a public key."""
+    words, again = form.get("passphrase", ""), form.get("again", "")
+    text = form.get("public_key", "").strip()
+    if bool(words or again) == bool(text):
+        raise InvalidSetting("A dump is encrypted either to a passphrase or to a public key.")
+    if not text:
+        if words != again:
+            raise InvalidSetting("The two passphrases differ; type both again.")
+        return _Key(words, None)
+    if not text.startswith(_KEYS):  # anything else would be taken for a file of the server's
+        raise InvalidSetting(f"This is not a public key; one begins with {_KEYS[0]}.")
+    return _Key(None, text)
+
+
+def _write(work: Work, found: Board, key: _Key) -> BinaryIO:
+    """Return a dump as a file that has no name any more: it goes with whoever holds it."""
+    from ladderboard.board import dump_board  # noqa: PLC0415 - it is not installed everywhere
+
+    place = work.spool.path
+    sweep_dumps(place)
+    work.spool.check_disk(found.row().stored)
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))  # which is its owner's only
+    try:
+        path = folder / "dump"
+        dump_board(work.boards, found.slug, path, passphrase=key.passphrase, public_key=key.public)
+        return path.open("rb")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def sweep_dumps(place: Path) -> None:
+    """Remove what a crash has left."""
+    for folder in place.glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            times = [each.stat().st_mtime for each in (folder, *folder.iterdir())]
+            if time.time() - max(times) >= _OLD:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Download(Response):
+    """A file as an attachment; when it is sent, or nobody is left to take it, it is let go."""
+
+    def __init__(self, file: BinaryIO, name: str, done: Callable[[], None]) -> None:
+        super().__init__(
+            media_type="application/octet-stream",
+            headers={
+                "Cache-Control": "private, no-store",
+                "Content-Disposition": f'attachment; filename="{name}"',
+                "Content-Length": str(os.fstat(file.fileno()).st_size),
+            },
+        )
+        self._file, self._done = file, done
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it, piece by piece."""
+        work: Work = scope["app"].state.work
+        start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+        try:
+            await send(start)
+            more = True
+            while more:
+                piece = await work.in_thread(lambda: self._file.read(_PIECE))
+                more = bool(piece)
+                await send({"type": "http.response.body", "body": piece, "more_body": more})
+        finally:
+            self._file.close()
+            self._done()

@@ -1,0 +1,174 @@
+"""A page: a template, filled in, with a word for its forms."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, FileSystemLoader, select_autoescape
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+from starlette.responses import RedirectResponse, Response
+
+from ladderboard.errors import NotAllowed, NotFound
+from ladderboard.server._pages._static import place_of
+from ladderboard.server._pages._words import count, when
+from ladderboard.server._work import is_public, work_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fastapi import Request
+
+    from ladderboard.server._sessions import Session
+
+__all__ = [
+    "figure",
+    "is_page",
+    "or_none",
+    "pack",
+    "refusal",
+    "render",
+    "see",
+    "send",
+    "show",
+    "times",
+    "url_of",
+    "when",
+]
+
+_MACHINES = ("/api/", "/healthz", "/metrics", "/openapi.json", "/static/")
+_MARKDOWN = MarkdownIt("commonmark", {"html": False}).disable("image")
+_TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=select_autoescape(default=True, default_for_string=True),
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_TEMPLATES.globals["static"] = place_of
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)")
+PRIVATE = {"Cache-Control": "private, no-store"}
+_HTML = "text/html; charset=utf-8"
+
+
+def is_page(request: Request) -> bool:
+    """Tell whether people look at what is here."""
+    return not request.url.path.startswith(_MACHINES)
+
+
+def times(text: str) -> Markup:
+    """Return a sentence with its moments for people.
+
+    >>> print(times("The next is at 2026-11-16T14:05:00Z.").striptags())
+    The next is at 2026-11-16 14:05 UTC.
+    """
+    parts = _MOMENT.split(text)
+    return Markup("").join(when(each) if at % 2 else each for at, each in enumerate(parts))
+
+
+def figure(value: float | None, digits: int) -> str:
+    """Return a number with all its digits, so that a column of them lines up.
+
+    >>> figure(0.78, 3), figure(None, 3)
+    ('0.780', 'no record')
+    """
+    return "no record" if value is None else f"{value:.{digits}f}"
+
+
+@lru_cache(maxsize=64)
+def markdown(text: str) -> Markup:
+    """Return a board's description as HTML; what is HTML in it stays text."""
+    return Markup(_MARKDOWN.render(text))  # noqa: S704 - as said
+
+
+def render(name: str, **what: Any) -> str:
+    """Return the text of a page for somebody who is not signed in, and whose page has no form."""
+    return _TEMPLATES.get_template(name).render(csrf="", signed_in=False, **what)
+
+
+def show(
+    request: Request, name: str, status: int = 200, *, begun: Session | None = None, **what: Any
+) -> Response:
+    """Return a page; if it has a form, with a word for it and a cookie for who has none yet.
+
+    ``begun`` is a session that begins with this page.
+    """
+    sessions = work_of(request).sessions
+    session = sessions.read(request) if begun is None else begun
+    word, visit = sessions.csrf(request, session), None
+    if word is None:
+        visit, word = sessions.visit()
+    text = _TEMPLATES.get_template(name).render(
+        csrf=word, signed_in=session is not None, url=url_of(request), **what
+    )
+    if word not in text:  # so that nothing in it is secret, if it is for everybody
+        return send(request, text.encode(), pack if is_public(request) else None, status)
+    response = Response(text, status, PRIVATE, _HTML)
+    if visit is not None:
+        sessions.greet(request, response, visit)
+    if begun is not None:
+        sessions.remember(request, response, begun)
+    return response
+
+
+def pack(content: bytes) -> bytes:
+    """Return a page as it travels fastest; never one with a secret, of which the size may tell."""
+    return gzip.compress(content, 4, mtime=0)
+
+
+def send(
+    request: Request,
+    content: bytes,
+    packing: Callable[[bytes], bytes] | None = None,
+    status: int = 200,
+) -> Response:
+    """Return a page that is made already, packed if that may be and the browser asks for it."""
+    headers = dict(PRIVATE)
+    if packing is not None:
+        headers["Vary"] = "Accept-Encoding"
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            content, headers["Content-Encoding"] = packing(content), "gzip"
+    return Response(content, status, headers, _HTML)
+
+
+def refusal(request: Request, said: Response) -> Response:
+    """Return a page that says what a problem document says."""
+    told = json.loads(bytes(said.body))
+    here = request.url.path if request.method == "GET" else ""
+    page = show(request, "refusal.html", said.status_code, problem=told, here=here)
+    for name in ("allow", "retry-after"):
+        if name in said.headers:
+            page.headers[name] = said.headers[name]
+    return page
+
+
+def see(place: str) -> Response:
+    """Return the way on to a page of ours, after a form."""
+    return RedirectResponse(place, 303, PRIVATE)
+
+
+def url_of(request: Request) -> str:
+    """Return how this server is called from outside."""
+    told = work_of(request).settings.url
+    return (told or f"{request.url.scheme}://{request.headers['host']}").rstrip("/")
+
+
+def or_none(look: Callable[[], Any]) -> Any:
+    """Return what is there to see, or None."""
+    try:
+        return look()
+    except (NotAllowed, NotFound):
+        return None
+
+
+_TEMPLATES.filters |= {
+    "count": count,
+    "figure": figure,
+    "markdown": markdown,
+    "times": times,
+    "when": when,
+}

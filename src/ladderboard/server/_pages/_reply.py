@@ -1,0 +1,248 @@
+"""The reply to a submission, as sentences for people: true under noise, in the metric shown."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from markupsafe import Markup
+
+from ladderboard.server._pages._page import when
+from ladderboard.server._pages._words import stretch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ladderboard.board import Display
+
+__all__ = ["Reply", "Scene", "bound_words", "gain_words", "left_words", "reply_words"]
+
+_WORST = 1.0  # what stands on a ladder before anything was seen
+
+
+class Reply(NamedTuple):
+    """A reply in words: whether there is a new best, the sentence, and what can be promised."""
+
+    good: bool
+    sentence: Markup
+    bound: str | None
+
+
+class Scene(NamedTuple):
+    """What a reply is said against, all of it public or the team's own.
+
+    ``gain`` is the loss that is seen 19 times out of 20, ``before`` what stood there before,
+    ``window`` the seconds of the rules' window, ``veil`` the visibility while it hides what others
+    do, ``now`` the moment at which all this is said.
+    """
+
+    display: Display
+    gain: float | None = None
+    before: float | None = None
+    window: int | None = None
+    veil: str | None = None
+    now: str = ""
+
+
+def reply_words(said: Mapping[str, Any], scene: Scene) -> Reply:
+    """Return the words for what ``Answer.describe`` says.
+
+    It is never said that a model is no better: only that no gain was seen, and which are.
+
+    >>> from ladderboard.board import Display
+    >>> scene = Scene(Display("accuracy", 3, "complement"), gain=0.02, before=0.22, window=86400)
+    >>> team = {"name": "team", "remaining": 43, "allowed": 50}
+    >>> window = {"name": "window", "remaining": 5, "allowed": 8}
+    >>> said = {"released": 0.214, "improved": False, "again": False, "score": None, "number": 7}
+    >>> said |= {"ladder": "team", "limits": [window, team], "next_submission_at": None}
+    >>> said |= {"bound": None}
+    >>> print(reply_words(said, scene).sentence)
+    Your best stays 0.786; gains below about 0.02 may go unseen; 43 questions left, 5 of them now (at most 8 in any 24 hours).
+    >>> said["improved"] = True
+    >>> print(reply_words(said, scene).sentence)
+    A new best: 0.786 (was 0.780); 43 questions left, 5 of them now (at most 8 in any 24 hours).
+    >>> print(reply_words({**said, "again": True, "limits": [team]}, scene).sentence)
+    The same predictions were answered before, as your submission 7; nothing was counted. Then your best became 0.786; 43 questions left.
+    >>> hidden = {**said, "released": None, "improved": False, "ladder": "board", "limits": [team]}
+    >>> print(reply_words(hidden, scene._replace(veil="hidden")).sentence)
+    The best of the whole board stays what it was, which is not shown while the standings are hidden; gains below about 0.02 may go unseen; 43 questions left.
+    >>> print(reply_words({**said, "released": 1.0, "improved": False}, scene).sentence)
+    Your team has no record yet: no gain large enough was seen; gains below about 0.02 may go unseen; 43 questions left, 5 of them now (at most 8 in any 24 hours).
+    """  # noqa: E501 - sentences as they are read
+    told = _told(said, scene)
+    if said["again"]:
+        first = (
+            f"The same predictions were answered before, as your submission {said['number']}; "
+            "nothing was counted. "
+        )
+        parts = [first + told[0], *told[1:]]
+    else:
+        parts = told
+        seen = None if said["improved"] else gain_words(scene.display, scene.gain, said["released"])
+        if seen is not None:
+            parts.append(f"gains below about {seen} may go unseen")
+    left = left_words(said["limits"], scene.window, said["next_submission_at"], scene.now)
+    sentence = Markup("{}; {}.").format("; ".join(parts), left)
+    bound = None
+    if said["bound"] is not None:  # which is about the best of now, and not of then
+        released = None if said["again"] else said["released"]
+        bound = bound_words(said["bound"], scene.display, released, said["ladder"])
+    return Reply(said["improved"] and not said["again"], sentence, bound)
+
+
+def _told(said: Mapping[str, Any], scene: Scene) -> list[str]:
+    """Return what was said of the best, and of this model where the mechanism says that too."""
+    value, score, text = said["released"], said["score"], scene.display.text
+    parts = []
+    if score is not None and score != value:
+        parts.append(f"{'Then this' if said['again'] else 'This'} model was put at {text(score)}")
+    best = _again(said, scene) if said["again"] else _now(said, scene)
+    return [*parts, f"{best[0].lower()}{best[1:]}" if parts else best]
+
+
+def _whose(said: Mapping[str, Any]) -> str:
+    return "your best" if said["ladder"] == "team" else "the best of the whole board"
+
+
+def _now(said: Mapping[str, Any], scene: Scene) -> str:
+    value, text, whose = said["released"], scene.display.text, _whose(said)
+    if said["improved"]:
+        best = "A new best" if said["ladder"] == "team" else "A new best of the whole board"
+        if value is None:
+            return f"{best}; its value is told at the close"
+        was = "" if scene.before is None or scene.before >= _WORST else text(scene.before)
+        was = f" (was {was})" if was not in {"", text(value)} else ""
+        return f"{best}: {text(value)}{was}"
+    if value is None:
+        return f"{_upper(whose)} stays what it was{_why(scene)}"
+    if value >= _WORST:
+        who = "Your team" if said["ladder"] == "team" else "The board"
+        return f"{who} has no record yet: no gain large enough was seen"
+    return f"{_upper(whose)} stays {text(value)}"
+
+
+def _again(said: Mapping[str, Any], scene: Scene) -> str:
+    value, whose = said["released"], _whose(said)
+    if value is None:
+        told = "improved" if said["improved"] else "stayed what it was"
+        return f"Then {whose} {told}{_why(scene)}"
+    if value >= _WORST and not said["improved"]:
+        return "Then there was no record yet"
+    verb = "became" if said["improved"] else "stayed"
+    return f"Then {whose} {verb} {scene.display.text(value)}"
+
+
+def _why(scene: Scene) -> str:
+    if scene.veil is None:
+        return ", which is told at the close"
+    return f", which is not shown while the standings are {scene.veil}"
+
+
+def _upper(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}"
+
+
+def gain_words(display: Display, gain: float | None, best: float | None) -> str | None:
+    """Return a gain in loss as one in the metric that is shown, over the best so far.
+
+    >>> from ladderboard.board import Display
+    >>> gain_words(Display("accuracy", shown_as="complement"), 0.0213, 0.2)
+    '0.021'
+    >>> gain_words(Display("mae", shown_as="scaled", unit=100.0), 0.0213, 0.2)
+    '2.1'
+    >>> gain_words(Display("rmse", shown_as="root", unit=100.0), 0.07, 0.16)
+    '1'
+    """
+    if gain is None:
+        return None
+    if display.shown_as == "root":
+        if best is None:
+            return None  # of a root it depends on where one stands
+        size = display.shown(best) - display.shown(max(best - gain, 0.0))
+    else:
+        size = gain * (display.unit if display.shown_as == "scaled" else 1.0)
+    return f"{size:.2g}" if size < 100 else f"{size:.0f}"
+
+
+def left_words(
+    limits: Sequence[Mapping[str, Any]], window: int | None, following: str | None, now: str
+) -> Markup:
+    """Return what is left of a team's questions, and when the next may come if not now.
+
+    >>> team = {"name": "team", "remaining": 1, "allowed": 50}
+    >>> used = {"name": "window", "remaining": 0, "allowed": 5, "next": "2026-11-16T14:05:00Z"}
+    >>> soon, now = "2026-11-16T14:05:00Z", "2026-11-16T13:00:00Z"
+    >>> print(left_words([used, team], 3600, soon, now).striptags())
+    1 question left, none of them now; next at 14:05 UTC
+    >>> print(left_words([{**team, "remaining": 0}], None, None, now))
+    no questions left: your team has asked all its 50
+    >>> spent = {"name": "board", "remaining": 0, "allowed": 101}
+    >>> print(left_words([spent], None, None, now).striptags())
+    no questions left: your share of the board's budget is used up
+    >>> print(left_words([spent], None, now, now))  # while what others do is hidden
+    your share is used up; whether others left any over is not shown
+    """
+    whole = min((each for each in limits if each["name"] != "window"), key=_remaining)
+    rest = whole["remaining"]
+    if not rest and following is not None:
+        return Markup("your share is used up; whether others left any over is not shown")
+    if not rest:
+        team = f"your team has asked all its {whole['allowed']}"
+        why = team if whole["name"] == "team" else "your share of the board's budget is used up"
+        return Markup("no questions left: {}").format(why)
+    said = f"{rest} question{'' if rest == 1 else 's'} left"
+    lately = next((each for each in limits if each["name"] == "window"), whole)
+    now_left = lately["remaining"]
+    if now_left < rest:  # more may come within the window, as the first in it leave it
+        most = f"at most {lately['allowed']} in any {stretch(window or 1)}"
+        said += f", {f'{now_left} of them now ({most})' if now_left else 'none of them now'}"
+    if following is None or (following <= now and now_left):
+        return Markup("{}").format(said)
+    return Markup("{}; next at {}").format(said, _soon(following, now))
+
+
+def _remaining(limit: Mapping[str, Any]) -> int:
+    found: int = limit["remaining"]
+    return found
+
+
+def _soon(told: str, now: str) -> Markup:
+    """Return a moment; of today the time alone."""
+    if told[:10] != now[:10]:
+        return when(told)
+    return Markup('<time datetime="{}">{} UTC</time>').format(told, told[11:16])
+
+
+def bound_words(
+    bound: Mapping[str, Any], display: Display, released: float | None, ladder: str
+) -> str | None:
+    """Return what a certificate promises, in the metric that is shown; None if nothing.
+
+    >>> from ladderboard.board import Display
+    >>> bound = {"low": 0.1712, "high": 0.2598, "beta": 0.05, "differences": False, "nats": 9.0}
+    >>> bound |= {"vacuous": False, "theorem": "transcript", "span": [0.0, 1.0]}
+    >>> bound_words(bound, Display("accuracy", 3, "complement"), 0.214, "team")
+    'With confidence 95%, the best of your models so far truly has accuracy between 0.740 and 0.829.'
+    """  # noqa: E501 - a sentence as it is read
+    low, high = bound["low"], bound["high"]
+    if low is None or high is None or bound["vacuous"] or bound["nats"] is None:
+        return None
+    if bound["theorem"].endswith("as printed"):
+        return None  # which holds up to a constant that nobody knows
+    if bound["differences"]:
+        if released is None or released >= _WORST:
+            return None
+        span = bound["span"]
+        low, high = max(released + low, span[0]), min(released + high, span[1])
+    ends = sorted((display.shown(low), display.shown(high)))
+    scale = 10**display.digits
+    least = math.floor(ends[0] * scale + 1e-9) / scale
+    most = math.ceil(ends[1] * scale - 1e-9) / scale
+    whose = (
+        "the best of your models so far" if ladder == "team" else "the board's best model so far"
+    )
+    sure = math.floor((1 - bound["beta"]) * 1e4 + 1e-9) / 100
+    return (
+        f"With confidence {sure:g}%, {whose} truly has {display.name} "
+        f"between {least:.{display.digits}f} and {most:.{display.digits}f}."
+    )

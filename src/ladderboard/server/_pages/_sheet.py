@@ -1,0 +1,130 @@
+"""How a file of predictions must look on a board, in words and by example."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ladderboard.losses import Absolute, Brier, Hamming, Log, Pinball, Squared, TopK, ZeroOne
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ladderboard.files import Roster
+    from ladderboard.losses import Loss
+
+__all__ = ["Sheet", "sheet_of", "size_words"]
+
+Columns = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+_FEW = 3  # columns of an example
+_NAMED = 12  # classes that are named
+_GAP = "..."
+
+
+class Sheet(NamedTuple):
+    """What a file needs: how many rows, sentences about its columns, and its first lines."""
+
+    rows: int
+    columns: tuple[str, ...]
+    lines: tuple[tuple[str, ...], ...]
+
+
+def sheet_of(loss: Loss, roster: Roster) -> Sheet:
+    """Return how a file must look. It tells what is declared, and nothing of labels.
+
+    >>> from ladderboard.files import Roster
+    >>> sheet = sheet_of(ZeroOne(classes=("cat", "dog")), Roster.of(["a", "b", "c"]))
+    >>> sheet.columns[1]
+    'prediction: one of cat, dog.'
+    >>> sheet.lines
+    (('id', 'prediction'), ('a', 'cat'), ('b', 'cat'))
+    """
+    ids = roster.name(np.arange(min(2, roster.n)))
+    which = "the row's number, from 0" if roster.ids is None else "each id once, in any order"
+    header, values, said = _columns(loss, roster)
+    lines = (("id", *header), *((str(each), *values) for each in ids))
+    return Sheet(roster.n, (f"id: {which}.", *said), lines)
+
+
+def _columns(loss: Loss, roster: Roster) -> Columns:
+    """Return the names of an example's columns, values for them, and sentences."""
+    if isinstance(loss, Brier | Log):
+        return _probabilities(loss.classes)
+    if isinstance(loss, TopK) and loss.classes is not None:
+        names = _few(f"p_{each}" for each in loss.classes)
+        said = "p_ and the class, one column for each: a score, higher is likelier."
+        return names, _filled(names, "0.1"), (said, f"The classes are {_named(loss.classes)}.")
+    if isinstance(loss, Absolute | Squared | Pinball):
+        low, high = loss.range
+        what = f"the {loss.quantile:g} quantile" if isinstance(loss, Pinball) else "a number"
+        said = f"prediction: {what}; outside {low:g} to {high:g} it counts as the nearer end."
+        return ("prediction",), (f"{(low + high) / 2:g}",), (said,)
+    return _compared(loss, roster)
+
+
+def _compared(loss: Loss, roster: Roster) -> Columns:
+    """Return the same for a loss that compares labels, or is the organiser's own."""
+    if isinstance(loss, ZeroOne):
+        return _label(loss, roster)
+    if isinstance(loss, TopK):
+        return _several("guess", loss.k, f"{loss.k} columns: the guesses.")
+    if isinstance(loss, Hamming) and roster.width is not None:
+        return _several("label", roster.width, f"{roster.width} columns, one for each label.")
+    said = "All other columns, in the order that the board's description tells."
+    return ("prediction",), (_GAP,), (said,)
+
+
+def _label(loss: ZeroOne, roster: Roster) -> Columns:
+    if loss.classes is not None:
+        said = f"prediction: one of {_named(loss.classes)}."
+        return ("prediction",), (str(loss.classes[0]),), (said,)
+    what = "a number" if roster.kind == "number" else "text, written as in the labels"
+    return ("prediction",), (_GAP,), (f"prediction: {what}.",)
+
+
+def _probabilities(classes: tuple[Any, ...]) -> Columns:
+    names = _few(f"p_{each}" for each in classes)
+    said = "p_ and the class, one column for each: its probability. A row sums to 1."
+    more = f"The classes are {_named(classes)}."
+    if len(classes) == 2:
+        more = f"Or one column, prediction: the probability of {classes[1]}."
+    values = ("0.7", "0.3") if len(classes) == 2 else ("0.7", "0.2", "0.1", _GAP)[: len(names)]
+    return names, values, (said, more)
+
+
+def _several(name: str, width: int, said: str) -> Columns:
+    names = _few(f"{name}_{at}" for at in range(1, width + 1))
+    return names, _filled(names, _GAP), (f"{said} Name them {name}_1, {name}_2 and so on.",)
+
+
+def _few(names: Iterable[str]) -> tuple[str, ...]:
+    every = tuple(names)
+    return every if len(every) <= _FEW else (*every[:_FEW], _GAP)
+
+
+def _filled(names: tuple[str, ...], value: str) -> tuple[str, ...]:
+    return tuple(_GAP if each == _GAP else value for each in names)
+
+
+def _named(classes: tuple[Any, ...]) -> str:
+    """Return the names of classes, but not of a thousand.
+
+    >>> _named(tuple(range(40)))
+    '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 28 more'
+    """
+    said = ", ".join(map(str, classes[:_NAMED]))
+    rest = len(classes) - _NAMED
+    return said if rest <= 0 else f"{said} and {rest} more"
+
+
+def size_words(size: int) -> str:
+    """Return a number of bytes for people.
+
+    >>> [size_words(each) for each in (900, 20_000, 10_000_000, 2**30)]
+    ['900 bytes', '20 kB', '10 MB', '1.07 GB']
+    """
+    for name, unit in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if size >= unit:
+            return f"{size / unit:.3g} {name}"
+    return f"{size} bytes"

@@ -1,0 +1,183 @@
+"""A dump taken by form: it is whole, nobody else's, one at a time, and leaves nothing behind."""
+
+import os
+import re
+import socket
+import threading
+import time
+
+import pytest
+
+from ladderboard.board import Boards, DatabaseStore, restore_board
+from ladderboard.board import _dump as board_dump
+from ladderboard.ledger import SecretKey, SqliteStorage, write_public_key
+from ladderboard.server._pages import _dump
+
+WORDS = "four words nobody guesses"
+TYPED = {"passphrase": WORDS, "again": WORDS}
+
+
+@pytest.fixture
+def lively(hall, predict):
+    """A board with a history."""
+    for name in ("Alpha", "Beta"):
+        token = hall.join(name)[1]
+        for wrong in (60, 50, 40):
+            hall.submit(token, predict(wrong))
+    return hall
+
+
+def left_in(hall):
+    """Return what dumps have left where they are made."""
+    return list(hall.app.state.work.spool.path.glob("dump-*"))
+
+
+def elsewhere(tmp_path):
+    storage = SqliteStorage(tmp_path / "elsewhere.db", create=True)
+    return Boards(storage, DatabaseStore(storage))
+
+
+@pytest.mark.parametrize("way", ["passphrase", "key"])
+def test_it_can_be_restored_elsewhere(lively, desk, tmp_path, way):
+    hall, secret = lively, SecretKey.make()
+    typed = TYPED if way == "passphrase" else {"public_key": write_public_key(secret.public)}
+    said = desk.send("dump", **typed)
+    assert said.status_code == 200
+    assert (
+        said.headers["content-disposition"] == f'attachment; filename="{hall.slug}-2027-01-15.dump"'
+    )
+    assert said.headers["content-type"] == "application/octet-stream"
+    assert said.headers["cache-control"] == "private, no-store"
+    assert int(said.headers["content-length"]) == len(said.content)
+    assert left_in(hall) == []
+    (tmp_path / "file").write_bytes(said.content)
+    boards = elsewhere(tmp_path)
+    opened = {"passphrase": WORDS} if way == "passphrase" else {"secret_key": secret}
+    assert restore_board(boards, tmp_path / "file", **opened) == hall.slug
+    before, after = hall.boards.open(hall.slug), boards.open(hall.slug)
+    assert after.row().status == "restored"
+    assert before.row().status == "open"  # it is a copy
+    organiser = hall.boards.by_token(hall.organiser, hall.slug)
+    seen = [each.as_seen_by(organiser) for each in (before, after)]
+    for look in ("teams", "records", "leaderboard"):
+        assert getattr(seen[0], look)() == getattr(seen[1], look)(), look
+    entries = seen[0].ledger(limit=1000)
+    assert seen[1].ledger(limit=1000)[: len(entries)] == entries
+    assert after.book.check() == before.book.at().asked == 6
+    boards.close()
+
+
+def test_nothing_is_told_of_its_passphrase(lively, desk):
+    short, other = "seven77", "another that is long"
+    pages = [
+        desk.send("dump", **TYPED),
+        desk.send("dump", passphrase=WORDS, again=other),
+        desk.send("dump", passphrase=short, again=short),
+    ]
+    assert [each.status_code for each in pages] == [200, 422, 422]
+    for word in (WORDS, other, short):
+        for page in pages[1:]:
+            assert word not in page.text
+        assert word not in lively.log.getvalue()
+    lines = [each for each in lively.log.getvalue().splitlines() if '"event": "dump"' in each]
+    assert len(lines) == 1
+    assert f'"board": "{lively.slug}"' in lines[0]
+
+
+def test_what_it_cannot_be_encrypted_to_is_said(desk, tmp_path):
+    secret = tmp_path / "own.key"
+    public = write_public_key(SecretKey.make().public)
+    secret.write_text(public)
+    desk.refused("dump", 422, "either to a passphrase or to a public key")
+    desk.refused("dump", 422, "either", **TYPED, public_key=public)
+    desk.refused("dump", 422, "differ", passphrase=WORDS, again="")
+    desk.refused("dump", 422, "at least 8 characters", **dict.fromkeys(TYPED, "short"))
+    desk.refused("dump", 422, "not a whole key", public_key=public[:-1])
+    for path in (secret, "/etc/passwd", "no-such-file"):  # no file of the server's is looked at
+        desk.refused("dump", 422, "not a public key", public_key=str(path))
+    told = "ladderboard-secret-" + "0" * 72
+    page = desk.refused("dump", 422, "This is a secret key", public_key=told)
+    assert told not in page
+    assert '<details id="copy" open>' in page
+
+
+def test_one_is_made_at_a_time(lively, desk, desk_of, monkeypatch):
+    begun, go, write = threading.Event(), threading.Event(), board_dump.dump_board
+
+    def slow(*what, **how):
+        begun.set()
+        assert go.wait(60)
+        return write(*what, **how)
+
+    monkeypatch.setattr(board_dump, "dump_board", slow)
+    said = []
+    first = threading.Thread(target=lambda: said.append(desk.send("dump", **TYPED)))
+    first.start()
+    try:
+        assert begun.wait(60)
+        other = desk_of(lively.organiser)
+        page = other.send("dump", **TYPED)
+        assert (page.status_code, "Another dump is under way" in page.text) == (503, True)
+        assert other.see().status_code == 200  # everything else goes on
+    finally:
+        go.set()
+        first.join()
+    assert said[0].status_code == 200
+    assert desk.send("dump", **TYPED).status_code == 200
+
+
+def test_a_failure_leaves_nothing(lively, desk, monkeypatch):
+    def fail(*_, **__):
+        raise OSError("secret path")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(board_dump, "_write", fail)
+        said = desk.send("dump", **TYPED)
+        assert said.status_code in {500, 503}
+        assert "secret path" not in said.text
+    assert left_in(lively) == []
+    assert desk.send("dump", **TYPED).status_code == 200
+
+
+def test_whoever_goes_away_leaves_nothing(lively, desk, monkeypatch):
+    """The client asks, reads nothing, and hangs up in the middle of a file that fills its line."""
+    write = board_dump.dump_board
+
+    def large(boards, slug, to, **how):
+        head = write(boards, slug, to, **how)
+        os.truncate(to, 2**25)
+        return head
+
+    monkeypatch.setattr(board_dump, "dump_board", large)
+    cookie = "; ".join(f"{name}={value}" for name, value in desk.browser.cookies.items())
+    body = f"csrf={desk.word()}&do=dump&passphrase=long+enough&again=long+enough".encode()
+    head = (
+        f"POST {desk.place} HTTP/1.1\r\nHost: localhost\r\nCookie: {cookie}\r\n"
+        f"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", lively.port)) as line:
+        line.sendall(head.encode() + body)
+        start = line.recv(4096)
+        assert re.match(rb"HTTP/1.1 200 ", start)
+        assert _dump._ONE.locked()
+        assert left_in(lively) == []  # it has no name even while it is sent
+    until = time.monotonic() + 60
+    while _dump._ONE.locked() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not _dump._ONE.locked()
+
+
+def test_what_a_crash_has_left_is_swept(lively, desk, monkeypatch):
+    place = lively.app.state.work.spool.path
+    old, new = place / "dump-old", place / "dump-new"
+    for each in (old, new):
+        each.mkdir()
+        (each / ".ladderboard-x").write_bytes(b"x")
+    later = time.time() + 3000
+    monkeypatch.setattr(_dump, "_OLD", 1800.0)
+    monkeypatch.setattr(_dump.time, "time", lambda: later)
+    os.utime(new / ".ladderboard-x", (later, later))
+    assert desk.send("dump", **TYPED).status_code == 200
+    assert left_in(lively) == [new]
+    (new / ".ladderboard-x").unlink()
+    new.rmdir()

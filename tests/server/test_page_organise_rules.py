@@ -1,0 +1,168 @@
+"""Amending by form: only what was changed is sent, and nobody undoes what another has done."""
+
+import json
+import re
+
+import pytest
+
+from ladderboard.board import read_rules
+from ladderboard.server._pages._organise_rules import GROUPS, changes_in, digest_of, filled
+
+RULES = """
+slug: digits
+title: Digits
+description: |
+  Two
+  lines.
+loss: accuracy
+questions: 1000
+teams: 20
+per_team: 30
+window: {questions: 5, hours: 36}
+phases:
+- {name: warm-up, end: 2027-01-31 AoE}
+- {name: main, start: 2027-02-02T00:00:00Z, end: 2027-03-01T00:00:00Z}
+registration: organiser
+ladder: board
+finals: {selections: 2}
+files: {bytes: 20 MB}
+"""
+
+
+@pytest.fixture
+def rules():
+    return read_rules(RULES).describe()
+
+
+def whole(group, rules, **typed):
+    """Return a form as a browser sends it, with some fields typed anew."""
+    fields = filled(rules)
+    own = {
+        name: value.replace("\n", "\r\n")
+        for name, value in fields.items()
+        if name in GROUPS[group][0] or (group == "times" and name.startswith("phase_"))
+    }
+    return {"group": group, "seen": digest_of(group, fields), **own, **typed}
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_form_that_is_sent_as_it_came_changes_nothing(rules, group):
+    assert changes_in(whole(group, rules), rules) == {}
+
+
+@pytest.mark.parametrize(
+    ("group", "typed", "wanted"),
+    [
+        ("limits", {"questions": " 2,000 "}, {"questions": 2000}),
+        ("limits", {"per_team": ""}, {"per_team": None}),
+        ("limits", {"window_length": "2"}, {"window": {"questions": 5, "hours": 2}}),
+        ("limits", {"window_unit": "days"}, {"window": {"questions": 5, "days": 36}}),
+        ("limits", {"window_length": "", "window_questions": ""}, {"window": None}),
+        ("texts", {"title": "<b>"}, {"title": "<b>"}),
+        ("texts", {"description": ""}, {"description": None}),
+        ("texts", {"display_digits": "2"}, {"display": {"digits": 2}}),
+        ("people", {"registration": "open"}, {"registration": "open"}),
+        ("people", {"finals_selections": "3"}, {"finals": {"selections": 3}}),
+        ("files", {"files_bytes": "30 MB"}, {"files": {"bytes": "30 MB"}}),
+        ("files", {"files_seconds": "9"}, {"files": {"seconds": 9}}),
+    ],
+)
+def test_only_what_differs_is_amended(rules, group, typed, wanted):
+    changes = changes_in(whole(group, rules, **typed), rules)
+    assert changes == wanted
+    read_rules(RULES).amended(changes)  # which refuses what it does not know
+
+
+def test_phases_change_together(rules):
+    typed = {"phase_1_end": "2027-04-01T00:00:00Z"}
+    after = read_rules(RULES).amended(changes_in(whole("times", rules, **typed), rules))
+    assert [each.name for each in after.phases] == ["warm-up", "main"]
+    assert after.describe()["phases"][1]["end"] == "2027-04-01T00:00:00Z"
+    gone = {f"phase_0_{each}": "" for each in ("name", "start", "end")}
+    more = {"phase_2_name": "late", "phase_2_start": "2027-05-01T00:00:00Z"}
+    changes = changes_in(whole("times", rules, **gone, **more), rules)
+    assert [each.name for each in read_rules(RULES).amended(changes).phases] == ["main", "late"]
+    gone |= {f"phase_1_{each}": "" for each in ("name", "start", "end")}
+    changes = changes_in(whole("times", rules, **gone), rules)
+    assert read_rules(RULES).amended(changes).deadline is None
+
+
+def test_amending_by_form(hall, desk, predict):
+    token = hall.join("Alpha")[1]
+    hall.submit(token, predict(30))
+    page = desk.done(
+        "amend", "amended", group="limits", seen=desk.seen("limits"), questions="150", teams="4"
+    )
+    assert 'name="questions" value="150"' in page
+    entry = json.loads(hall.call("GET", "/boards/first/ledger?limit=1000").text.splitlines()[-1])
+    assert (entry["kind"], entry["changes"]) == ("amended", {"questions": 150})
+    desk.done("amend", "amended", group="texts", seen=desk.seen("texts"), description="*new*")
+    assert hall.call("GET", "/boards/first").json()["description"] == "*new*"
+    end = {"phase_0_name": "main", "phase_0_end": "2027-01-15T08:00:00Z"}
+    desk.done("amend", "amended", group="times", seen=desk.seen("times"), **end)
+    assert "outside of its phases" in desk.see().text
+    assert hall.submit(token, predict(20)).status_code == 409
+    entries = hall.boards.open(hall.slug).book.at().entries
+    desk.done("amend", "unchanged", group="texts", seen="x", description="*new*\r\n")
+    assert hall.boards.open(hall.slug).book.at().entries == entries
+
+
+@pytest.mark.parametrize(
+    ("group", "typed", "sentence"),
+    [
+        ("limits", {"questions": "many"}, "must be a whole number"),
+        ("limits", {"questions": ""}, "cannot be empty"),
+        ("limits", {"questions": "3"}, "leave none for each of 4 teams"),
+        ("limits", {"teams": "9"}, "must stay 4"),
+        ("limits", {"window_questions": "5"}, "questions and a length, or neither"),
+        ("times", {"phase_0_end": "tomorrow"}, "must be a time such as"),
+        ("texts", {"title": "a\u202eb"}, "must not hold the character U+202E"),
+        ("people", {"registration": "closed"}, "must be"),
+        ("files", {"files_bytes": "<b>"}, "must be a number of bytes"),
+    ],
+)
+def test_a_refusal_leaves_the_form_filled_in(hall, desk, group, typed, sentence):
+    before = desk.state()
+    page = desk.refused("amend", 422, sentence, group=group, seen=desk.seen(group), **typed)
+    assert desk.state() == before
+    assert f'<details id="{group}" open>' in page
+    name, value = next(iter(typed.items()))
+    if name != "registration":
+        shown = value.replace("<", "&lt;").replace(">", "&gt;")
+        assert f'name="{name}" value="{shown}"' in page
+    if name in {"questions", "teams"}:
+        assert "Now: " in page
+
+
+def test_several_problems_are_listed(desk):
+    typed = {"phase_0_start": "<b>", "phase_0_end": "2027-01-31 12:00"}
+    page = desk.refused("amend", 422, "<li>", group="times", seen=desk.seen("times"), **typed)
+    alert = re.search(r'role="alert">(.*?)</div>', page, re.DOTALL).group(1)
+    assert alert.count("<li>") == 2
+    assert "&lt;b&gt;" in alert
+    assert "needs an offset" in alert
+
+
+def test_nobody_undoes_what_another_has_amended_meanwhile(hall, desk):
+    seen, texts = desk.seen("limits"), desk.seen("texts")
+    hall.amend(questions=200)
+    page = desk.refused(
+        "amend", 422, "were amended since this page", group="limits", seen=seen,
+        questions="100", per_team="20",
+    )  # fmt: skip
+    assert "Now: 200" in page
+    assert hall.call("GET", "/boards/first").json()["questions"] == 200
+    # Another form has nothing to do with it.
+    desk.done("amend", "amended", group="texts", seen=texts, title="Mine")
+    again = desk.seen("limits")
+    desk.done("amend", "amended", group="limits", seen=again, questions="100", per_team="20")
+    assert hall.call("GET", "/boards/first").json()["questions"] == 100
+
+
+def test_a_description_that_is_too_long_for_a_form_is_not_in_it(hall, desk):
+    caller = hall.boards.by_token(hall.organiser, hall.slug)
+    text = "\u00e9" * 10_000  # of which each takes six bytes in a form
+    hall.boards.open(hall.slug).amending.amend(caller, {"description": text})
+    assert "too long for a form" in desk.see().text
+    desk.done("amend", "amended", group="texts", seen=desk.seen("texts"), title="Mine")
+    assert hall.boards.open(hall.slug).rules.description == text

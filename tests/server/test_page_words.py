@@ -1,0 +1,149 @@
+"""The words of the page to submit with, over every kind of answer, mechanism and loss."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import ladderboard as lb
+from ladderboard.board import Display
+from ladderboard.files import Roster, read_predictions
+from ladderboard.server._pages._refused import items_of
+from ladderboard.server._pages._reply import Scene, bound_words, gain_words, reply_words
+from ladderboard.server._pages._sheet import sheet_of
+
+TEAM = {"name": "team", "remaining": 9, "allowed": 10}
+BOUND = {
+    "low": 0.1, "high": 0.3, "beta": 0.05, "differences": False, "nats": 9.0, "vacuous": False,
+    "theorem": "t", "span": [0.0, 1.0],
+}  # fmt: skip
+
+
+def answer(**more):
+    said = {"released": 0.2, "improved": False, "again": False, "score": None, "number": 3}
+    said |= {"ladder": "team", "limits": [TEAM], "next_submission_at": None, "bound": None}
+    return said | more
+
+
+def test_no_answer_says_that_a_model_is_no_better():
+    """Nor does any leave out what is left, or speak of a gain that went unseen after one was."""
+    scene = Scene(Display("accuracy", 3, "complement"), gain=0.02)
+    for released, improved, again, ladder, score, veil in product(
+        (None, 0.2, 1.0), (False, True), (False, True), ("team", "board"), (None, 0.3),
+        (None, "hidden", "frozen"),
+    ):  # fmt: skip
+        said = answer(released=released, improved=improved, again=again, ladder=ladder, score=score)
+        reply = reply_words(said, scene._replace(veil=veil))
+        text = str(reply.sentence)
+        assert text.endswith("; 9 questions left.")
+        assert text[0].isupper()
+        assert not any(each in text for each in ("not better", "no better", "worse", "None"))
+        assert ("may go unseen" in text) == (not improved and not again)
+        assert ("nothing was counted" in text) == again
+        assert reply.good == (improved and not again)
+        assert ("0.700" in text) == (score is not None)
+        assert ("0.800" in text) == (released == 0.2)
+
+
+def test_a_score_of_this_model_is_told_beside_the_best():
+    text = str(reply_words(answer(score=0.25), Scene(Display("error", 2))).sentence)
+    assert text.startswith("This model was put at 0.25; your best stays 0.20;")
+
+
+def test_a_new_best_that_rounds_to_the_old_one_names_no_other():
+    scene = Scene(Display("error", 2), before=0.201)
+    said = str(reply_words(answer(improved=True), scene).sentence)
+    assert said.startswith("A new best: 0.20; ")
+
+
+def test_names_of_a_metric_stay_text():
+    told = reply_words(answer(bound=BOUND), Scene(Display("<b>", 2)))
+    assert "<b>" in told.bound  # which a template escapes
+    assert not hasattr(told.bound, "__html__")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"vacuous": True}, {"low": None}, {"high": None}, {"nats": None},
+     {"theorem": "the paper's, as printed"}, {"differences": True, "released": None},
+     {"differences": True, "released": 1.0}],
+)  # fmt: skip
+def test_nothing_is_promised_where_nothing_can_be(change):
+    bound = {**BOUND, **change}
+    assert bound_words(bound, Display("error"), bound.pop("released", 0.2), "team") is None
+
+
+def test_a_promise_about_differences_is_one_about_the_release():
+    bound = {**BOUND, "low": -0.3, "high": 0.1, "differences": True, "beta": 1e-7}
+    said = bound_words(bound, Display("error", 2), 0.2, "board")
+    assert said == (
+        "With confidence 99.99%, the board's best model so far truly has error between 0.00 and "
+        "0.30."
+    )
+
+
+def test_a_promise_is_rounded_outwards():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        low, high = sorted(rng.random(2))
+        kind = str(rng.choice(["loss", "complement", "scaled", "root"]))
+        display = Display("m", int(rng.integers(0, 6)), kind, 7.0)
+        words = bound_words({**BOUND, "low": low, "high": high}, display, 0.2, "team").split()
+        least, most = float(words[-3]), float(words[-1].rstrip("."))
+        ends = sorted((display.shown(low), display.shown(high)))
+        assert least <= ends[0] + 1e-8
+        assert most >= ends[1] - 1e-8
+        assert most - least <= ends[1] - ends[0] + 2.001 * 10.0**-display.digits
+
+
+def test_gains_of_a_root_depend_on_where_one_stands():
+    display = Display("rmse", shown_as="root", unit=100.0)
+    assert gain_words(display, 0.07, None) is None
+    assert gain_words(display, 0.01, 0.01) == "1"
+    assert gain_words(display, 5.0, 0.01) == "1"
+    assert gain_words(display, None, 0.01) is None
+
+
+LOSSES = [
+    lb.loss("zero_one", classes=["cat", "dog"]),
+    lb.loss("zero_one", classes=list(range(10))),
+    lb.loss("brier", classes=["a", "b", "c"]),
+    lb.loss("log", classes=["a", "b"]),
+    lb.loss("top_k", k=1, classes=["a", "b", "c"]),
+    lb.loss("absolute", range=(0, 10)),
+    lb.loss("squared", range=(-1, 1)),
+    lb.loss("pinball", range=(0, 10), quantile=0.9),
+]
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_the_example_of_a_file_can_be_read(loss):
+    """With as many rows as the holdout has, it is a file that is taken."""
+    sheet = sheet_of(loss, Roster.of(["x", "y"], kind="text"))
+    if "..." in sheet.lines[0]:
+        pytest.skip("It has more columns than are shown.")
+    text = "\n".join(map(",".join, sheet.lines)) + "\n"
+    assert len(read_predictions(text.encode(), Roster.of(["x", "y"], kind="text"), loss)) == 2
+
+
+def test_other_losses_are_told_too():
+    roster = Roster(3, None, "number", 4)
+    assert sheet_of(lb.loss("hamming"), roster).lines[0] == (
+        "id", "label_1", "label_2", "label_3", "..."
+    )  # fmt: skip
+    assert sheet_of(lb.loss("top_k", k=2), roster).lines[0] == ("id", "guess_1", "guess_2")
+    custom = sheet_of(lb.loss(_own), roster)
+    assert "in the order that the board's description tells" in custom.columns[1]
+    assert custom.columns[0] == "id: the row's number, from 0."
+
+
+def _own(labels, predictions):
+    return np.abs(labels - predictions)
+
+
+def test_long_lists_are_cut():
+    error = {"code": "x", "column": None, "count": 1, "ids": [], "message": "Wrong."}
+    items, more = items_of([error] * 33)
+    assert (len(items), more) == (20, 13)
+    odd = {**error, "ids": ["a"], "message": "Something else about 'a'."}
+    assert items_of([odd])[0][0][:3] == ("Something else about 'a'.", (), 0)
