@@ -1,0 +1,36 @@
+"""A live server of boards for a browser, with parsers as there are in earnest."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from itertools import count
+
+from _hall import Hall, Rate
+
+from ladderboard.ledger import SqliteStorage
+from ladderboard.server import Parsers
+
+__all__ = ["serve"]
+
+
+@contextlib.contextmanager
+def serve(folder, storage=None, **settings):
+    """Serve boards from an empty database until it is done with.
+
+    Tokens, ids and noise are the same every time.
+    """
+    many, salts = Rate(10**6, 1.0), count()
+    limits = {"failures": many, "registrations": many, "invalid": many}
+    made = SqliteStorage(folder / "boards.db", create=True) if storage is None else storage
+    hall = Hall(
+        made, parsers=Parsers(count=1),
+        salt=lambda: hashlib.sha256(b"browser %d" % next(salts)).digest(),
+        **{**limits, **settings},
+    )  # fmt: skip
+    hall.start()
+    try:
+        yield hall
+    finally:
+        hall.stop()
+        made.close()

@@ -1,0 +1,54 @@
+"""One board from its first visitor to its close, on PostgreSQL."""
+
+import re
+import secrets
+
+import pytest
+from _hall import predict
+from _live import serve
+
+from ladderboard.ledger import PostgresStorage
+
+
+@pytest.fixture(scope="module")
+def hall(postgres, tmp_path_factory):
+    """Serve boards from PostgreSQL."""
+    storage = PostgresStorage(postgres.url(), create=True, schema=f"w_{secrets.token_hex(6)}")
+    with serve(tmp_path_factory.mktemp("hall"), storage) as made:
+        yield made
+
+
+def test_a_board_from_beginning_to_end(visit, hall, make_board):
+    slug = make_board(title="All of it", finals="{selections: 1}")
+    board = f"/boards/{slug}"
+    team, organiser = visit(), visit(hall.organiser)
+    team.open("/")
+    team.page.get_by_role("link", name="All of it").click()
+    team.page.get_by_role("link", name="Join").click()
+    team.page.get_by_label("Your team's name").fill("Alpha")
+    team.page.get_by_role("button", name="Join").click()
+    team.page.get_by_role("link", name="Go on to submit").click()
+    assert team.send(predict(60, private=20)).startswith("A new best: 0.800; 24 questions left.")
+    team.watch.expect(422)
+    assert "Nothing was counted" in team.send(b"id,prediction\n1,1\n")
+    organiser.open(f"{board}/organise")
+    page = organiser.page
+    row = page.get_by_role("row", name="Alpha").first.inner_text()
+    assert re.match(r"Alpha\s+1\s+24\s+0\.800", row)
+    assert page.locator("main figure.chart svg:visible").count() == 3
+    with page.expect_navigation():
+        page.get_by_role("button", name="Pause the board").click()
+    team.open(f"{board}/submit")
+    assert "The board is paused" in team.said()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Resume the board").click()
+    team.open(f"{board}/submit")
+    assert team.send(predict(30, private=10)).startswith("A new best: 0.900 (was 0.800)")
+    page.get_by_text("I want to close this board").click()
+    page.get_by_label(f"Type {slug} to confirm").fill(slug)
+    page.once("dialog", lambda dialog: dialog.accept())
+    with page.expect_navigation():
+        page.get_by_role("button", name="Close the board for good").click()
+    team.open(board)
+    finals = team.page.get_by_role("region", name="Final ranking").first.get_by_role("row")
+    assert finals.nth(1).inner_text().split("\t")[2] == "0.900"

@@ -1,0 +1,119 @@
+"""Joining a board: open to all, by invitation, or not at all; and a token that somebody saw."""
+
+import re
+
+import pytest
+from _hall import predict
+
+TOKEN = re.compile(r"lb_team_[A-Za-z0-9_-]{20,}")
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+def test_somebody_joins_submits_and_comes_back_elsewhere(visit, make_board, hall, script):
+    slug = make_board(title="Come in")
+    newcomer = visit(script=script)
+    page = newcomer.page
+    newcomer.open(f"/boards/{slug}")
+    page.get_by_role("navigation", name="Come in").get_by_role("link", name="Submit").click()
+    page.get_by_role("link", name="Join this board").click()
+    page.get_by_label("Your team's name").fill("Ada & Söhne <x>")
+    page.get_by_role("button", name="Join").click()
+    page.get_by_role("heading", name="Welcome, Ada & Söhne <x>").wait_for()
+    told = TOKEN.findall(newcomer.said())
+    assert len(set(told)) == 1
+    token = told[0]
+    assert hall.call("GET", "/boards/first/team", token).json()["name"] == "Ada & Söhne <x>"
+    assert token not in page.url
+    page.get_by_role("link", name="Go on to submit").click()
+    assert newcomer.send(predict(60)).startswith("A new best: 0.800; 24 questions left.")
+    newcomer.open(f"/boards/{slug}")  # it is told once
+    assert token not in page.content()
+    assert "Ada & Söhne <x>" in newcomer.said()
+    elsewhere = visit(script=script)
+    elsewhere.open(f"/boards/{slug}/submit")
+    elsewhere.page.get_by_label("Your team's token").fill(token)
+    elsewhere.page.get_by_role("button", name="Sign in").click()
+    assert "Ada & Söhne <x>: 24 questions left" in elsewhere.said()
+    with elsewhere.page.expect_navigation(url=hall.url + "/"):
+        elsewhere.page.get_by_role("button", name="Sign out").click()
+    elsewhere.open(f"/boards/{slug}/submit")
+    assert "Sign in to submit" in elsewhere.said()
+
+
+def test_a_name_that_is_taken_and_a_board_that_is_full(visit, make_board, hall):
+    slug = make_board(teams=2)
+    hall.join("Alpha")
+    newcomer = visit()
+    newcomer.watch.expect(409)
+    page = newcomer.page
+    newcomer.open(f"/boards/{slug}/join")
+    assert "1 of 2 places are taken" in newcomer.said()
+    page.get_by_label("Your team's name").fill("ALPHA")
+    page.get_by_role("button", name="Join").click()
+    assert "Another team has this name" in newcomer.said("[role=alert]")
+    assert page.get_by_label("Your team's name").input_value() == "ALPHA"
+    page.get_by_label("Your team's name").fill("Beta")
+    page.get_by_role("button", name="Join").click()
+    assert "Welcome, Beta" in newcomer.said()
+    third = visit()
+    third.watch.expect(409)
+    third.open(f"/boards/{slug}/join")
+    third.page.get_by_label("Your team's name").fill("Gamma")
+    third.page.get_by_role("button", name="Join").click()
+    assert "All 2 places on this board are taken" in third.said("[role=alert]")
+
+
+def test_by_invitation_only(visit, make_board, hall):
+    slug = make_board(registration="invited")
+    said = hall.call("POST", "/boards/first/invitations", hall.organiser, json={"days": 1})
+    invitation = said.json()["invitation"]
+    guest = visit()
+    guest.watch.expect(403)
+    page = guest.page
+    # What is behind the # stays in the browser.
+    guest.open(f"/boards/{slug}/join#{invitation}")
+    assert page.get_by_label("Invitation", exact=True).input_value() == invitation
+    assert invitation not in page.url
+    page.get_by_label("Invitation", exact=True).fill("lb_invitation_wrong")
+    page.get_by_label("Your team's name").fill("Guests")
+    page.get_by_role("button", name="Join").click()
+    assert "This invitation is unknown" in guest.said("[role=alert]")
+    page.get_by_label("Invitation", exact=True).fill(invitation)
+    page.get_by_role("button", name="Join").click()
+    assert "Welcome, Guests" in guest.said()
+    late = visit(script=False)
+    late.watch.expect(403)
+    late.open(f"/boards/{slug}/join")
+    late.page.get_by_label("Your team's name").fill("Others")
+    late.page.get_by_label("Invitation", exact=True).fill(invitation)
+    late.page.get_by_role("button", name="Join").click()
+    assert "was used before" in late.said("[role=alert]")
+
+
+def test_the_organiser_makes_the_teams(visit, make_board):
+    slug = make_board(registration="organiser")
+    guest = visit()
+    guest.open(f"/boards/{slug}/join")
+    assert "The organiser makes the teams of this board" in guest.said()
+    assert guest.page.locator("main form").count() == 0
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+def test_a_token_is_replaced(visit, make_board, hall, script):
+    slug = make_board()
+    old = hall.join("Alpha")[1]
+    here, there = visit(old, script=script), visit(old)
+    there.open(f"/boards/{slug}/submit")
+    here.open(f"/boards/{slug}/submit")
+    here.page.get_by_text("Replace it by a new one").click()
+    here.page.get_by_role("button", name="Make a new token").click()
+    new = TOKEN.search(here.said()).group()
+    assert new != old
+    assert hall.call("GET", "/boards/first/team", old).status_code == 401
+    assert hall.call("GET", "/boards/first/team", new).status_code == 200
+    assert here.send(predict(60)).startswith("A new best: 0.800; 24 questions left.")
+    there.watch.expect(401)
+    assert "Your session has ended. Sign in again below." in there.send(predict(50))
+    there.page.get_by_label("Your team's token").fill(new)
+    there.page.get_by_role("button", name="Sign in").click()
+    assert "Alpha: 24 questions left" in there.said()

@@ -1,0 +1,198 @@
+"""What people see of boards in every state, and what they take away from there."""
+
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+
+def table(visitor, name):
+    """Return the rows of a table by the name of its section, each a list of what its cells say."""
+    rows = visitor.page.get_by_role("region", name=name).first.get_by_role("row")
+    return [row.split("\t") for row in rows.all_inner_texts()]
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+def test_all_boards(visit, world, script):
+    visitor = visit(script=script)
+    visitor.open("/")
+    cards = [
+        " ".join(each.split()) for each in visitor.page.locator(".cards > li").all_inner_texts()
+    ]
+    assert len(cards) == len(world.scenes)
+    leaves, birds, beetles, digits = (
+        f"{world.hall.call('GET', f'/boards/{slug}').json()['best']['display']:.3f}"
+        for slug in ("leaves", "birdsong", "beetles-2026", "digits")
+    )
+    told = {
+        "Leaves of six trees": f"open Best accuracy {leaves} Teams 31 Deadline in 17 days",
+        "Edible or not": "open hidden Best accuracy hidden Deadline none",
+        "Birds by their song": f"open frozen Best accuracy {birds} Deadline none",
+        "Beetles, 2026": f"closed Best accuracy {beetles} Teams 6",
+        "Seedlings in spring": "not open yet Best accuracy no record Teams 0 Deadline in 2 months",
+        "Handwritten digits": f"open Best accuracy {digits} Teams 5 Deadline none",
+    }
+    for title, facts in told.items():
+        assert any(each.startswith(f"{title} {facts}") for each in cards), (title, cards)
+    visitor.page.get_by_role("link", name="Leaves of six trees").click()
+    assert visitor.page.get_by_role("heading", level=1).inner_text() == "Leaves of six trees"
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+def test_standings_with_ties_baselines_and_oneself(visit, world, script):
+    scene = world["leaves"]
+    own = scene.teams[0]
+    public, team = visit(script=script), visit(own.token, script=script)
+    for visitor in (public, team):
+        visitor.open("/boards/leaves")
+    rows = table(public, "Standings")[1:]
+    ranked = [row for row in rows if row[0]]
+    assert len(ranked) == 30
+    values = [float(row[2]) for row in ranked]
+    assert values == sorted(values, reverse=True)
+    for rank, _, value, *_ in ranked:  # equal numbers, equal ranks, and said so
+        same = [float(value) == each for each in values]
+        assert rank == f"{same.index(True) + 1}{'=' if sum(same) > 1 else ''}"
+    assert any(rank.endswith("=") for rank, *_ in ranked)
+    names = {row[1] for row in rows}
+    assert {"A botanist (measured on other leaves) baseline", "Always oak baseline"} <= names
+    assert {"O'Hara & Sons <leaves>", "Φύλλα", "Нейролес"} <= names
+    assert next(row for row in rows if row[1] == "Latecomers")[2] == "no record"
+    marked = [row for row in table(team, "Standings")[1:] if "you" in row[1].split()]
+    assert [row[1].split()[0] for row in marked] == [own.name]
+    assert f"{own.name} (you)" in team.said()
+    assert "(you)" not in public.said()
+
+
+def test_the_best_over_time_rules_and_meanings(visit, world):
+    public = visit()
+    public.open("/boards/leaves")
+    page, said = public.page, public.said()
+    chart = page.locator("section", has=page.get_by_role("heading", name="The best over time"))
+    assert chart.locator("svg:visible").count() == 1
+    assert chart.locator("svg:visible path, svg:visible polyline").count() >= 2  # line and band
+    chart.locator("summary").click()
+    records = table(public, "Records")[1:]
+    assert len(records) >= 8
+    best = [float(row[1]) for row in records]
+    assert best == sorted(best, reverse=True)  # the newest first
+    for row in records:
+        low, high = (float(each) for each in row[2].split(" to "))
+        assert low <= high
+    for told in (
+        "1,500 questions", "at most 5 in any 24 hours", "2027-02-01 12:00 UTC", "at most 40 teams",
+        "Released", "Improved", "Bound", "With confidence 95%",
+    ):  # fmt: skip
+        assert told in said, told
+    board = world.hall.call("GET", "/boards/leaves").json()
+    assert board["commitment"] in said
+    assert board["head"]["hash"] in said
+
+
+def test_downloads_and_programs(visit, world, tmp_path):
+    scene = world["leaves"]
+    public = visit()
+    public.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    public.open("/boards/leaves")
+    page = public.page
+    public.watch.allow_abort("/boards/leaves/")
+
+    def download(name):
+        downloads = page.get_by_role("region", name="Downloads")
+        with page.expect_download() as found:
+            downloads.get_by_role("link", name=name).first.click()
+        return found.value.path().read_text(), found.value.suggested_filename
+
+    text, name = download("CSV")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert name.endswith(".csv")
+    assert {row["name"] for row in rows} == {"Always oak", *(each.name for each in scene.teams)}
+    text, _ = download("JSON")
+    assert len(json.loads(text)["rows"]) == len(rows)
+    text, _ = download("JSON Lines")
+    assert (
+        len(text.splitlines()) == world.hall.call("GET", "/boards/leaves").json()["head"]["entries"]
+    )
+    # What is shown to be pasted works when it is pasted.
+    snippet = page.locator("pre", has_text="import json, os, urllib.request")
+    snippet.locator("xpath=following-sibling::button[1]").click()
+    pasted = page.evaluate("navigator.clipboard.readText()")
+    assert pasted == snippet.inner_text().strip()
+    (tmp_path / "predictions.csv").write_bytes(scene.predict(0.4))
+    told = {**os.environ, "LADDERBOARD_TOKEN": scene.teams[-1].token}
+    done = subprocess.run(
+        [sys.executable, "-c", pasted], cwd=tmp_path, env=told, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert re.match(r"The best is now 0\.\d+; \d+ questions left", done.stdout), done.stderr
+
+
+def test_boards_that_do_not_show_all(visit, world):
+    public, organiser = visit(), visit(world.hall.organiser)
+    team = visit(world["mushrooms"].teams[1].token)
+    public.open("/boards/mushrooms")
+    said = public.said()
+    assert "The organiser keeps the standings of this board hidden" in said
+    assert not re.search(r"0\.\d{3}", public.said("main > .card"))
+    assert not any(each.name in said for each in world["mushrooms"].teams)
+    assert public.page.get_by_role("heading", name="The best over time").count() == 0
+    team.open("/boards/mushrooms/submit")
+    assert len(table(team, "Your submissions")) == 4
+    organiser.open("/boards/mushrooms")
+    assert "This board is hidden. You see all of it; others do not." in organiser.said()
+    assert len(table(organiser, "Standings")) == 5
+    public.open("/boards/birdsong")
+    assert "The organiser froze the standings" in public.said()
+    frozen = table(public, "Standings")
+    organiser.open("/boards/birdsong")
+    assert table(organiser, "Standings") != frozen
+    assert max(row[2] for row in table(organiser, "Standings")[1:]) > max(r[2] for r in frozen[1:])
+
+
+def test_a_board_that_is_over_and_one_that_has_not_begun(visit, world):
+    public = visit()
+    public.open("/boards/beetles-2026")
+    finals = table(public, "Final ranking")[1:]
+    assert len(finals) == 6
+    assert finals[0][0].rstrip("=") == "1"
+    assert all(re.fullmatch(r"0\.\d{3} and [01]\.\d{3}", row[5]) for row in finals)
+    assert {row[1] for row in finals} == {row[1] for row in table(public, "Public standings")[1:]}
+    assert len({row[4] for row in finals}) > 1  # who went up or down since the public standings
+    team = visit(world["beetles-2026"].teams[0].token)
+    team.open("/boards/beetles-2026/submit")
+    assert "The board is closed. It takes no more submissions." in team.said()
+    public.open("/boards/seedlings")
+    said = public.said()
+    assert "No team is here yet" in said
+    assert "2027-03-01 08:00 UTC" in said
+    assert public.page.locator("figure.chart").count() == 0
+
+
+def test_signing_in_with_a_wrong_token_and_a_good_one(visit, world):
+    somebody = visit(script=False)
+    somebody.watch.expect(401)
+    somebody.open("/login?next=/boards/leaves/submit")
+    page = somebody.page
+    page.get_by_label("Token").fill("lb_team_wrong")
+    page.get_by_role("button", name="Sign in").click()
+    assert "This token is not good here" in somebody.said("[role=alert]")
+    page.get_by_label("Token").fill(world["leaves"].teams[3].token)
+    page.get_by_role("button", name="Sign in").click()
+    assert page.url.endswith("/boards/leaves/submit")
+    assert world["leaves"].teams[3].name in somebody.said()
+
+
+def test_a_snippet_is_copied(visit, world):
+    visitor = visit()
+    visitor.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    visitor.open("/boards/leaves")
+    visitor.page.get_by_role("button", name="Copy: the curl command").click()
+    visitor.page.get_by_role("button", name="Copied: the curl command").wait_for()
+    copied = visitor.page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith('curl -H "Authorization: Bearer $LADDERBOARD_TOKEN"')
+    assert copied.endswith(f"{world.hall.url}/api/v1/boards/leaves/submissions")
