@@ -115,7 +115,7 @@ def test_amending_by_form(hall, desk, predict):
         ("limits", {"questions": "3"}, "leave none for each of 4 teams"),
         ("limits", {"teams": "9"}, "must stay 4"),
         ("limits", {"window_questions": "5"}, "questions and a length, or neither"),
-        ("times", {"phase_0_end": "tomorrow"}, "must be a time such as"),
+        ("times", {"phase_0_end": "tomorrow"}, "The end of phase 1 must be a time such as"),
         ("texts", {"title": "a\u202eb"}, "must not hold the character U+202E"),
         ("people", {"registration": "closed"}, "must be"),
         ("files", {"files_bytes": "<b>"}, "must be a number of bytes"),

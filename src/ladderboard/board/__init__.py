@@ -35,6 +35,7 @@ from ladderboard.board._store_database import DatabaseStore
 from ladderboard.board._store_folder import FolderStore
 from ladderboard.board._store_mixed import MixedStore
 from ladderboard.board._view import View
+from ladderboard.board._words import moment
 
 if TYPE_CHECKING:
     from ladderboard.board._dump import dump_board
@@ -72,6 +73,7 @@ __all__ = [
     "check_text",
     "dump_board",
     "is_shared",
+    "moment",
     "open_boards",
     "read_folder",
     "read_rules",

@@ -5,14 +5,12 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from ladderboard.board import PUBLIC, Board, Caller, Display
+from ladderboard.board import PUBLIC, Board, Caller, moment
 from ladderboard.holdout import unseen
-from ladderboard.mechanisms import Mechanism
 from ladderboard.server._kept import Made
 from ladderboard.server._pages._chart import history_chart
-from ladderboard.server._pages._own import moment_of
 from ladderboard.server._pages._page import or_none, pack, render, send, show, url_of
-from ladderboard.server._pages._reply import left_words
+from ladderboard.server._pages._reply import gain_words, left_words
 from ladderboard.server._pages._standings import finals_table, standings_table
 from ladderboard.server._pages._words import is_over, state_of, until
 from ladderboard.server._pages._words_meaning import meaning_in_words
@@ -68,7 +66,7 @@ def _look(found: Board, caller: Caller, cursor: str | None, now: int) -> dict[st
     return {
         "board": board,
         "display": display,
-        "gain": _gain(found.book.mechanism, display, board["best"]["released"]),
+        "gain": gain_words(display, unseen(found.book.mechanism), board["best"]["released"]),
         "standings": or_none(lambda: view.leaderboard(cursor=cursor)),
         "history": history,
         "finals": or_none(view.finals) if board["status"] == "closed" else None,
@@ -79,22 +77,13 @@ def _look(found: Board, caller: Caller, cursor: str | None, now: int) -> dict[st
     }
 
 
-def _gain(mechanism: Mechanism, display: Display, best: float | None) -> str | None:
-    """Return the gain that may go unseen, as people are shown it."""
-    gain = unseen(mechanism)
-    if gain is None or (best is None and display.shown_as == "root"):
-        return None
-    from_here = 1.0 if best is None else max(best, gain)
-    return f"{abs(display.shown(from_here) - display.shown(from_here - gain)):.2g}"
-
-
 def _left(board: dict[str, Any], team: dict[str, Any] | None, now: int) -> str | None:
     """Return what a team has left, as its own page says it."""
     if team is None:
         return None
-    window, moment = board["window"], moment_of(now)
+    window = board["window"]
     seconds = None if window is None else window["seconds"]
-    return left_words(team["limits"], seconds, team["next_submission_at"], moment)
+    return left_words(team["limits"], seconds, team["next_submission_at"], moment(now))
 
 
 def _told(seen: dict[str, Any]) -> dict[str, Any]:

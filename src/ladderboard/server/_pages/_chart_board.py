@@ -7,9 +7,11 @@ from typing import Any
 
 from markupsafe import Markup
 
+from ladderboard.board import moment
 from ladderboard.server._pages._chart_bar import Bar, Bin, bar_chart, bin_chart
 from ladderboard.server._pages._chart_step import Mark, Step, step_chart
-from ladderboard.server._pages._chart_time import day_of, minute_of, moment_of, seconds_of
+from ladderboard.server._pages._chart_time import day_of, minute_of
+from ladderboard.server._pages._words import seconds_of
 
 __all__ = ["history_chart", "own_chart", "team_bars", "time_bars"]
 
@@ -26,7 +28,7 @@ def history_chart(history: Mapping[str, Any], *, key: str = "history") -> Markup
         return None
     *records, now = history["points"]
     minute = -(-seconds_of(now["time"]) // 60) * 60
-    points = [*records, {**now, "time": moment_of(minute)}]
+    points = [*records, {**now, "time": moment(minute)}]
     told = {**history, "points": points}
     return _drawn(_History(_marks_of(told), told), key)
 

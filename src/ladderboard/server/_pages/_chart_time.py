@@ -6,7 +6,7 @@ from typing import NamedTuple
 from ladderboard.server._pages._chart_svg import width_of
 from ladderboard.server._pages._chart_ticks import Range, Tick
 
-__all__ = ["day_of", "minute_of", "moment_of", "seconds_of", "time_range", "time_ticks"]
+__all__ = ["day_of", "minute_of", "time_range", "time_ticks"]
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _MONDAY = 4 * _DAY  # the first one after 1970 began
@@ -33,20 +33,6 @@ _STEPS = (
     *(_Step(0, 12 * each, "{0.year}", "") for each in (1, 2, 5, 10, 20, 50, 100, 200, 500)),
     *(_Step(0, 12 * each, "{0.year}", "") for each in (1000, 2000, 5000)),
 )
-
-
-def seconds_of(moment: str) -> int:
-    """Return seconds since 1970 from what the API says.
-
-    >>> seconds_of("1970-01-01T00:01:00Z")
-    60
-    """
-    return int(datetime.fromisoformat(moment).timestamp())
-
-
-def moment_of(time: int) -> str:
-    """Return what the API says for seconds since 1970."""
-    return f"{_date(time):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _held(time: float) -> int:

@@ -108,7 +108,8 @@ def _named(found: re.Match[str]) -> str:
     >>> _PHASE.sub(_named, "Phases[0].end must be a time.")
     'The end of phase 1 must be a time.'
     """
-    return f"The {found[2]} of phase {int(found[1]) + 1}"
+    the = "The" if found[0][0] == "P" else "the"
+    return f"{the} {found[2]} of phase {int(found[1]) + 1}"
 
 
 def _refused(error: Exception, form: dict[str, str]) -> tuple[int, dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from ladderboard.board import Board, View
 
-__all__ = ["Selection", "charted", "closed_words", "moment_of", "own_affairs", "said_of"]
+__all__ = ["Selection", "charted", "closed_words", "own_affairs", "said_of"]
 
 _PAGE = 20
 _OVER = {"closing", "closed", "moved"}
@@ -40,15 +39,6 @@ class Selection(NamedTuple):
     many: int
     elsewhere: tuple[Mapping[str, Any], ...]
     locked: bool
-
-
-def moment_of(time: float) -> str:
-    """Return a time as the board room tells it.
-
-    >>> moment_of(0)
-    '1970-01-01T00:00:00Z'
-    """
-    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def own_affairs(

@@ -7,7 +7,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ladderboard.holdout._meter import unseen
+from ladderboard.holdout import unseen
 from ladderboard.mechanisms import Mechanism, mechanism
 
 __all__ = [

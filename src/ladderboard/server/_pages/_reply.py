@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from markupsafe import Markup
 
 from ladderboard.server._pages._page import when
-from ladderboard.server._pages._words import stretch
+from ladderboard.server._pages._words import ends, stretch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -234,15 +234,11 @@ def bound_words(
             return None
         span = bound["span"]
         low, high = max(released + low, span[0]), min(released + high, span[1])
-    ends = sorted((display.shown(low), display.shown(high)))
-    scale = 10**display.digits
-    least = math.floor(ends[0] * scale + 1e-9) / scale
-    most = math.ceil(ends[1] * scale - 1e-9) / scale
     whose = (
         "the best of your models so far" if ladder == "team" else "the board's best model so far"
     )
+    least, most = ends(display, low, high)
     sure = math.floor((1 - bound["beta"]) * 1e4 + 1e-9) / 100
     return (
-        f"With confidence {sure:g}%, {whose} truly has {display.name} "
-        f"between {least:.{display.digits}f} and {most:.{display.digits}f}."
+        f"With confidence {sure:g}%, {whose} truly has {display.name} between {least} and {most}."
     )

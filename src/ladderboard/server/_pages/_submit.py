@@ -5,10 +5,10 @@ from typing import Annotated, Any, NamedTuple
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from ladderboard.board import Answer, Board, Caller, Role, View
+from ladderboard.board import Answer, Board, Caller, Role, View, moment
 from ladderboard.errors import LadderboardError
 from ladderboard.holdout import unseen
-from ladderboard.server._pages._own import moment_of, own_affairs
+from ladderboard.server._pages._own import own_affairs
 from ladderboard.server._pages._page import or_none, show
 from ladderboard.server._pages._refused import Trouble, trouble_of
 from ladderboard.server._pages._reply import Reply, Scene, reply_words
@@ -104,7 +104,7 @@ def _look(
     work: Work, board: Board, caller: Caller, said: Said, before: int | None
 ) -> dict[str, Any]:
     view = board.as_seen_by(caller)
-    summary, now = view.summary(), moment_of(work.boards.world.clock())
+    summary, now = view.summary(), moment(work.boards.world.clock())
     sight, own = _Sight(board, caller, view, summary, now), caller.team is not None
     return {
         "board": summary,

@@ -6,8 +6,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from ladderboard.board import Board, Caller, Role, Target, allow
-from ladderboard.board._words import moment
+from ladderboard.board import Board, Caller, Role, Target, allow, moment
 from ladderboard.errors import InvalidSetting, WorkersLost
 from ladderboard.server._pages._form import read_form
 from ladderboard.server._pages._page import see, show

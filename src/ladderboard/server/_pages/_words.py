@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
@@ -60,8 +60,12 @@ def span(seconds: int) -> str:
 
 
 def seconds_of(told: str) -> int:
-    """Return a moment that the board room told, in seconds since 1970."""
-    return int(datetime.fromisoformat(told).astimezone(UTC).timestamp())
+    """Return a moment that the board room told, in seconds since 1970.
+
+    >>> seconds_of("1970-01-01T00:01:00Z")
+    60
+    """
+    return int(datetime.fromisoformat(told).timestamp())
 
 
 def until(told: str, now: int) -> str:
@@ -107,6 +111,9 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
+_DUST = 1e-9  # of a last digit: what adding and multiplying leave behind
+
+
 def ends(display: Display, low: float, high: float) -> tuple[str, str]:
     """Return an interval of losses as people are shown it, the lower number first.
 
@@ -116,12 +123,10 @@ def ends(display: Display, low: float, high: float) -> tuple[str, str]:
     >>> ends(Display("accuracy", digits=2, shown_as="complement"), 0.111, 0.25)
     ('0.75', '0.89')
     """
-    digits = display.digits
+    digits, scale = display.digits, 10**display.digits
     least, most = sorted((display.shown(low), display.shown(high)))
-    lower, upper = round(least, digits), round(most, digits)
-    unit = 10.0**-digits
-    lower, upper = lower - unit * (lower > least), upper + unit * (upper < most)
-    return f"{lower:.{digits}f}", f"{upper:.{digits}f}"
+    lower, upper = math.floor(least * scale + _DUST), math.ceil(most * scale - _DUST)
+    return f"{lower / scale:.{digits}f}", f"{upper / scale:.{digits}f}"
 
 
 def percent(beta: float) -> str:
