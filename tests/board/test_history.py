@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from ladderboard.board import PUBLIC, Caller, Role
+from ladderboard.board import PUBLIC, Boards, Caller, Role
 from ladderboard.board._activity import BINS, spread
 from ladderboard.board._history import MOST
 from ladderboard.errors import NotAllowed, NotFound
@@ -110,10 +110,22 @@ def test_a_frozen_or_hidden_history_tells_nothing_new(scene, submit, predict, or
 
 def test_who_is_disqualified_leaves_the_history(scene, organiser):
     board, _, bob = scene
-    team = board.as_seen_by(bob).team()["id"]
+    view, team = board.as_seen_by(PUBLIC), board.as_seen_by(bob).team()["id"]
+    everything = view.history()
     board.seats.disqualify(organiser, team)
-    said = board.as_seen_by(PUBLIC).history()
-    assert [each["released"] for each in said["points"]] == [0.2, 0.1, 0.1]
+    assert [each["released"] for each in view.history()["points"]] == [0.2, 0.1, 0.1]
+    board.seats.disqualify(organiser, team, reinstate=True)
+    assert view.history() == everything
+
+
+def test_a_record_that_another_process_took_is_in_the_history(boards, scene, submit, predict):
+    board, ada, _ = scene
+    before = board.as_seen_by(PUBLIC).history()
+    elsewhere = Boards(boards.storage, boards.store, world=boards.world).open(board.slug)
+    submit(elsewhere, ada, predict(15))
+    after = board.as_seen_by(PUBLIC).history()
+    assert [each["released"] for each in after["points"][3:]] == [0.05, 0.05]
+    assert after["points"][:3] == before["points"][:3]
 
 
 def test_the_history_of_a_closed_board_ends_with_it(scene, organiser, clock):

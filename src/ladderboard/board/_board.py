@@ -11,6 +11,7 @@ import numpy as np
 from ladderboard.board._amend import Amending
 from ladderboard.board._desk import Desk
 from ladderboard.board._finals import Finishing
+from ladderboard.board._history import read_past
 from ladderboard.board._queue import Queue
 from ladderboard.board._rules import Rules
 from ladderboard.board._seats import Seats
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from ladderboard.board._answer import Answer
     from ladderboard.board._desk import Sent
+    from ladderboard.board._history import Past
     from ladderboard.board._people import Caller
     from ladderboard.board._store import Store
     from ladderboard.board._tables import BoardRow, TeamRow
@@ -67,6 +69,7 @@ class Board:
         self._row: BoardRow | None = None
         self._rules: tuple[str, Rules] | None = None
         self._epoch: _Epoch | None = None
+        self._past: tuple[BoardRow, At, Past] | None = None
 
     @contextmanager
     def reading(self) -> Iterator[SqlReading]:
@@ -138,6 +141,13 @@ class Board:
         """Return the name of the ladder that a team climbs."""
         own = "" if self.rules_of(row).ladder == "board" else team.id
         return own if row.epoch == 0 else f"{own} epoch {row.epoch}".strip()
+
+    def past(self, view: SqlReading, row: BoardRow, at: At) -> Past:
+        """Return the records of now; they are read again only if anything changed."""
+        held = self._past
+        if held is None or held[:2] != (row, at):
+            held = self._past = (row, at, read_past(view, row.epoch, at))
+        return held[2]
 
     def meter(self, row: BoardRow, at: At) -> Meter:
         """Return how much of the budget is used, and what can be promised."""

@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from ladderboard.board._board import Board
     from ladderboard.board._rules_parts import Display
     from ladderboard.board._tables import BoardRow
+    from ladderboard.bounds import Certificate
     from ladderboard.ledger import At, SqlReading
     from ladderboard.mechanisms import Mechanism
 
-__all__ = ["MOST", "Now", "Past", "read_past", "tell_history", "tell_own"]
+__all__ = ["MOST", "Now", "Past", "certify", "read_past", "tell_history", "tell_own"]
 
 MOST = 100  # points besides the last
 _OWN = ("number", "time", "released", "display", "score", "improved")
@@ -69,7 +70,7 @@ def tell_history(board: Board, row: BoardRow, past: Past, now: Now) -> dict[str,
     """
     display = board.rules_of(row).display
     meter = board.meter(row, now.at)
-    rules = tuple((each, meter.rules[each]) for each in _RULES)
+    rules = _values(meter)
     points = [
         _point(meter.mechanism, rules, display, stood, (value, value))
         for stood, value in past.records
@@ -114,9 +115,7 @@ def _point(
     ``best`` is what is shown, and what the bound is about.
     """
     released, least = best
-    # What a certificate does not depend on must not keep it from being found again.
-    plain = at._replace(entries=0, head=b"", time=0, closed=False)
-    low, high, vacuous = _ends(mechanism, rules, plain, least)
+    low, high, vacuous = _ends(_certificate(mechanism, rules, _plain(at), least), least)
     return {
         "time": moment(at.time),
         "entry": at.entries - 1,
@@ -133,15 +132,30 @@ def _point(
     }
 
 
-@lru_cache(maxsize=4096)
-def _ends(
-    mechanism: Mechanism, rules: Values, at: At, released: float
-) -> tuple[float, float, bool]:
-    """Return the ends of a certificate in losses, and whether they say nothing.
+def certify(meter: Meter, released: float | None) -> Certificate:
+    """Return a meter's certificate, which is found again while nothing changes."""
+    return _certificate(meter.mechanism, _values(meter), _plain(meter.at), released)
 
-    A function of public values alone, so who asks twice learns nothing, and waits once.
-    """
-    found = Meter(mechanism, dict(rules), at).certificate(released)
+
+def _values(meter: Meter) -> Values:
+    return tuple((each, meter.rules[each]) for each in _RULES)
+
+
+def _plain(at: At) -> At:
+    """Leave out what a certificate does not depend on, so that it is found again."""
+    return at._replace(entries=0, head=b"", time=0, closed=False)
+
+
+@lru_cache(maxsize=4096)
+def _certificate(
+    mechanism: Mechanism, rules: Values, at: At, released: float | None
+) -> Certificate:
+    """Return a function of public values alone: who asks twice learns nothing, and waits once."""
+    return Meter(mechanism, dict(rules), at).certificate(released)
+
+
+def _ends(found: Certificate, released: float) -> tuple[float, float, bool]:
+    """Return the ends of a certificate in losses, and whether they say nothing."""
     centre, (least, most) = released if found.differences else 0.0, found.span
     low, high = max(centre + found.low, least), min(centre + found.high, most)
     return low, high, found.vacuous or (low, high) == found.span

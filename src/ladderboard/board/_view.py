@@ -9,7 +9,7 @@ from ladderboard.board._access import allow
 from ladderboard.board._activity import read_activity
 from ladderboard.board._budget import describe_budget
 from ladderboard.board._finals import rank_finals
-from ladderboard.board._history import Now, read_past, tell_history, tell_own
+from ladderboard.board._history import Now, certify, read_past, tell_history, tell_own
 from ladderboard.board._limits import left, shares, veiled
 from ladderboard.board._people import Role
 from ladderboard.board._standings import read_standings
@@ -118,7 +118,7 @@ class View:
             "registered": None if hidden or self._is_frozen(row) else row.teams,
             "epoch": self._epoch(row),
             "best": {"released": best, "display": displayed(rules.display, best)},
-            "bound": None if hidden else meter.certificate(least).describe(),
+            "bound": None if hidden else certify(meter, least).describe(),
             "book": board.book.name,
             "commitment": opening["commitment"],
             "head": {"entries": at.entries, "hash": at.head.hex()},
@@ -255,7 +255,11 @@ class View:
             at = self._horizon(view, row)
             stands = self._is_frozen(row) or row.status in ENDED
             now = at.time if stands else time_of(view, self._board.book.world)
-            past = read_past(view, self._epoch(row), at)
+            # How long it takes must not tell that somebody asked, where that is secret.
+            if self._is_veiled(row):
+                past = read_past(view, self._epoch(row), at)
+            else:
+                past = self._board.past(view, row, at)
             best = self._best(view, row, at)
         return tell_history(self._board, row, past, Now(at, now, *best))
 

@@ -48,6 +48,7 @@ _TEMPLATES = Environment(
     autoescape=select_autoescape(default=True, default_for_string=True),
     trim_blocks=True,
     lstrip_blocks=True,
+    auto_reload=False,  # it would look at every file for every page
 )
 _TEMPLATES.globals["static"] = place_of
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)")

@@ -6,7 +6,7 @@ import math
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -144,7 +144,9 @@ def when(told: str) -> Markup:
     >>> print(when("2026-11-16T14:05:00Z"))
     <time datetime="2026-11-16T14:05:00Z">2026-11-16 14:05 UTC</time>
     """
-    return Markup('<time datetime="{0}">{1} {2} UTC</time>').format(told, told[:10], told[11:16])
+    plain = str(escape(told))
+    told = f'<time datetime="{plain}">{plain[:10]} {plain[11:16]} UTC</time>'
+    return Markup(told)  # noqa: S704 - escaped above
 
 
 class State(NamedTuple):
