@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from ladderboard.files import read_holdout
-from ladderboard.holdout import Judge
+from ladderboard.holdout import Scorer
 from ladderboard.losses import loss
 from ladderboard.server import BoardProtocol, listen_on_port
 
@@ -73,12 +73,12 @@ def _tell(waiting: list[asyncio.Future[None]]) -> None:
 
 def main(holdout: str, database: str) -> None:
     """Serve until killed; the first line says where."""
-    judge = Judge(read_holdout(Path(holdout)), loss("zero_one"))
+    scorer = Scorer(read_holdout(Path(holdout)), loss("zero_one"))
     committer = Committer(database)
 
     async def score(request: Request) -> JSONResponse:
         body = await request.body()
-        risk = judge.judge(judge.read(body, format="csv")).risk
+        risk = scorer.score(scorer.read(body, format="csv")).risk
         await committer.add(risk, len(body))
         return JSONResponse({"risk": risk}, 201)
 

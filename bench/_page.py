@@ -45,12 +45,12 @@ def busy_board(path: Path, *, teams: int, each: int) -> str:
     board = boards.create(read_folder(folder))
     organiser = Caller(Role.ORGANISER)
     seats = [board.seats.admit(organiser, f"Team {at}") for at in range(teams)]
-    judge = board.judge()
+    scorer = board.scorer()
     for question in range(teams * each):
         wrong = rng.random(_N) < 0.5 - 0.4 * question / (teams * each)
         lines = "\n".join(f"{at},{value}" for at, value in enumerate(labels ^ wrong))
         body = f"id,prediction\n{lines}\n".encode()
-        read = Submission.of(read_predictions(body, judge.roster, judge.loss))
+        read = Submission.of(read_predictions(body, scorer.roster, scorer.loss))
         sent = Sent(submission=read, body=body, size=len(body), received=boards.world.clock())
         board.submit(boards.by_token(seats[question % teams].token, board.slug), sent)
     boards.close()

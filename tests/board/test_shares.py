@@ -96,7 +96,7 @@ def test_what_was_read_once_is_read_at_the_end(
     body = "".join(
         json.dumps({"id": at, "prediction": at % 2}) + "\n" for at in range(400)
     ).encode()
-    sent = board.judge().read(body, format="jsonl")
+    sent = board.scorer().read(body, format="jsonl")
     from ladderboard.board import Sent
 
     board.submit(ada, Sent(sent, body, len(body), board.book.world.clock(), format="jsonl"))

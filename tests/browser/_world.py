@@ -87,8 +87,8 @@ class Scene:
 
     def submit(self, team: Member, body: bytes, message: str = ""):
         """Send predictions right to the board, at the time that the clock shows."""
-        judge, rules = self.board.judge_of(self.board.lately()), self.board.rules
-        read = read_predictions(body, judge.roster, judge.loss, limits=rules.files.limits)
+        scorer, rules = self.board.scorer_of(self.board.lately()), self.board.rules
+        read = read_predictions(body, scorer.roster, scorer.loss, limits=rules.files.limits)
         sent = Sent(
             Submission.of(read), body, len(body), self.hall.clock.now, format="csv", message=message
         )

@@ -312,7 +312,7 @@ def owner(watched, case, guard, how):
     step("other mechanism", lambda: lb.Holdout.open(path, **{**how, "mechanism": lb.Exact()}))
     step("other loss", lambda: lb.Holdout.open(path, **{**how, "loss": lb.loss("operator:ne")}))
     step("not a guard", lambda: lb.Holdout.open(watched.folder / "guard.db.mark", **how))
-    step("repr", lambda: [repr(guard._judge), repr(guard._judge.roster), repr(guard._book)[:30]])
+    step("repr", lambda: [repr(guard._scorer), repr(guard._scorer.roster), repr(guard._book)[:30]])
 
 
 def put_back(watched, copy):

@@ -85,14 +85,14 @@ def test_the_short_way_to_a_risk_is_chosen_by_the_loss_and_never_by_losses(
 ):
     guard = lb.Holdout.create(tmp_path / "g.db", LABELS, questions=3, loss=loss)
     taken = []
-    grouping = type(guard._judge.grouping)
+    grouping = type(guard._scorer.grouping)
     units = grouping._units
     monkeypatch.setattr(
         grouping, "_units", lambda self, losses: taken.append(1) or units(self, losses)
     )
     losses = [np.zeros(N), np.ones(N), (LABELS == 1).astype(float)]
     for each in losses:
-        risk = guard._judge.grouping.risk(each, binary=guard._judge._binary)
+        risk = guard._scorer.grouping.risk(each, binary=guard._scorer._binary)
         assert risk == each.mean()
     assert len(taken) == (0 if binary else len(losses))
 

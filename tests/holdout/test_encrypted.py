@@ -52,7 +52,7 @@ def secrets_of(guard):
     for at in range(1, 10):
         predictions = model(at)
         risk = float((predictions != LABELS).mean())
-        submission = guard._judge.read(predictions).digest
+        submission = guard._scorer.read(predictions).digest
         session.ask(risk=risk, context=submission)
         for order in "<>":
             found[f"risk {at} {order}"] = struct.pack(f"{order}d", risk)
@@ -219,7 +219,7 @@ def test_no_key_or_label_is_told_by_what_breaks(tmp_path):
     """A process with the key that breaks down prints no secret: not in a repr, not in a message."""
     guard, key_file = make(tmp_path, sealed=True)
     own = bytes.fromhex(key_file.read_text())
-    shown = [repr(guard), str(guard), repr(guard._book), repr(guard._judge), repr(guard.status())]
+    shown = [repr(guard), str(guard), repr(guard._book), repr(guard._scorer), repr(guard.status())]
     shown += [repr(guard._book.seal), repr(vars(guard)), repr(guard._book.sessions)]
     code = f"import ladderboard as lb; lb.Holdout.open({str(tmp_path / 'guard.db')!r})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

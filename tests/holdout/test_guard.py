@@ -202,6 +202,6 @@ def test_swapped_labels_are_found_by_a_check(path, tmp_path):
 def test_what_is_shown_of_it_tells_no_secret(path):
     guard = create(path)
     assert repr(guard) == f"Holdout({str(path)!r}, remaining=20)"
-    judged = guard._judge.judge(guard._judge.read(LABELS))
-    assert "Judged" in repr(judged)
-    assert "risk" not in repr(judged)
+    scored = guard._scorer.score(guard._scorer.read(LABELS))
+    assert "Scored" in repr(scored)
+    assert "risk" not in repr(scored)

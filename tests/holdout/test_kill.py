@@ -57,7 +57,7 @@ def verify(guarded, chain, asked, writers, killed=1):
     for writer in writers:
         for at in range(60):
             predictions = asked(guarded.run, writer, at, guarded.n)
-            submission = guard._judge.read(predictions).digest
+            submission = guard._scorer.read(predictions).digest
             found = guard._book.known(submission)
             if found is not None:
                 submitted[found.number] = (predictions, submission)

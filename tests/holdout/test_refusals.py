@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import ladderboard as lb
 from ladderboard.errors import InvalidLabels, InvalidPredictions
-from ladderboard.holdout import Judge
+from ladderboard.holdout import Scorer
 from ladderboard.holdout._sample import keep_sample, read_sample, take_sample
 
 N = 5
@@ -114,25 +114,25 @@ def predictions(draw, good):  # noqa: C901, PLR0911 - a way for each form
     return values
 
 
-def heard(judge, given_predictions, form):
+def heard(scorer, given_predictions, form):
     """What is said about predictions: a digest, or a refusal with everything in it."""
     try:
-        return judge.read(given_predictions, format=form).digest
+        return scorer.read(given_predictions, format=form).digest
     except InvalidPredictions as error:
         behind = [repr(each) for each in (error.__cause__, error.__context__)]
         return [type(error), str(error), error.args, error.positions, error.problems, behind]
 
 
 def worlds(loss, labels, kind, ids):
-    """Return a judge for each vector of labels: as it was made, and as it is opened again."""
-    judges = []
+    """Return a scorer for each vector of labels: as it was made, and as it is opened again."""
+    scorers = []
     for each in labels:
         try:
             table = take_sample(each, ids=IDS[ids], kind=kind)
-            judges += [Judge(table, loss), Judge(read_sample(keep_sample(table)), loss)]
+            scorers += [Scorer(table, loss), Scorer(read_sample(keep_sample(table)), loss)]
         except InvalidLabels:
             assume(False)
-    return judges
+    return scorers
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -142,11 +142,11 @@ def test_refusals_do_not_depend_on_labels(name, data):
     loss, label, good, kind = CASES[name]
     vector = st.lists(label, min_size=N, max_size=N)
     labels = data.draw(st.tuples(vector, vector, vector))
-    judges = worlds(loss, labels, kind, data.draw(st.sampled_from(sorted(IDS))))
+    scorers = worlds(loss, labels, kind, data.draw(st.sampled_from(sorted(IDS))))
     for _ in range(5):
         given_predictions = data.draw(predictions(good))
         form = None
         if isinstance(given_predictions, bytes):
             form = "jsonl" if given_predictions.startswith(b"{") else "csv"
-        said = [heard(judge, given_predictions, form) for judge in judges]
+        said = [heard(scorer, given_predictions, form) for scorer in scorers]
         assert all(each == said[0] for each in said)

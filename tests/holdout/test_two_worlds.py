@@ -20,7 +20,7 @@ import polars as pl
 import pytest
 
 import ladderboard as lb
-from ladderboard.holdout import _holdout, _judge
+from ladderboard.holdout import _holdout, _scorer
 from ladderboard.ledger import Commitment, digest
 
 N = 60
@@ -208,14 +208,14 @@ def test_a_mechanism_that_hears_is_found_out(worlds):
 def leak_a_message(monkeypatch):
     """A broken loss is refused, as one would write it first."""
 
-    def judge(self, predictions, **how):
-        judged = true(self, predictions, **how)
-        if judged.broken:
+    def score(self, predictions, **how):
+        scored = true(self, predictions, **how)
+        if scored.broken:
             raise lb.errors.BrokenLoss("The loss failed.")
-        return judged
+        return scored
 
-    true = _judge.Judge.judge
-    monkeypatch.setattr(_judge.Judge, "judge", judge)
+    true = _scorer.Scorer.score
+    monkeypatch.setattr(_scorer.Scorer, "score", score)
 
 
 def leak_a_size(monkeypatch):
@@ -226,7 +226,7 @@ def leak_a_size(monkeypatch):
 
 def leak_a_warning(monkeypatch):
     """NumPy may warn about labels."""
-    monkeypatch.setattr(_judge.np, "errstate", lambda **_: contextlib.nullcontext())
+    monkeypatch.setattr(_scorer.np, "errstate", lambda **_: contextlib.nullcontext())
 
 
 def leak_a_line(monkeypatch):

@@ -11,7 +11,7 @@ import pytest
 
 from ladderboard.board import _desk
 from ladderboard.errors import InvalidPredictions
-from ladderboard.holdout import Judge
+from ladderboard.holdout import Scorer
 from ladderboard.server import _api_submissions, _front
 from ladderboard.server._metrics import Metrics
 
@@ -65,14 +65,14 @@ class Ear:
 
     def __init__(self, monkeypatch):
         self.risk = 0.0
-        judge = Judge.judge
+        score = Scorer.score
 
         def listen(own, submission):
-            judged = judge(own, submission)
-            self.risk = judged.risk
-            return judged
+            scored = score(own, submission)
+            self.risk = scored.risk
+            return scored
 
-        monkeypatch.setattr(Judge, "judge", listen)
+        monkeypatch.setattr(Scorer, "score", listen)
 
 
 def leak_a_header(monkeypatch, ear):
@@ -93,15 +93,15 @@ def leak_a_reason(monkeypatch, ear):
 
 
 def leak_a_refusal(monkeypatch, ear):
-    judge = Judge.judge
+    score = Scorer.score
 
     def refuse(own, submission):
-        judged = judge(own, submission)
-        if judged.risk == 0:
+        scored = score(own, submission)
+        if scored.risk == 0:
             raise InvalidPredictions("This is too good to be true.")
-        return judged
+        return scored
 
-    monkeypatch.setattr(Judge, "judge", refuse)
+    monkeypatch.setattr(Scorer, "score", refuse)
 
 
 def leak_a_metric(monkeypatch, ear):

@@ -12,18 +12,18 @@ from ladderboard.files import format_of
 if TYPE_CHECKING:
     from ladderboard.board._board import Board
     from ladderboard.board._folder import BoardFolder
-    from ladderboard.holdout import Judge
+    from ladderboard.holdout import Scorer
 
 __all__ = ["ask_baselines", "check_baselines"]
 
 _SEAT = "SELECT number, used FROM main.team WHERE book = ? AND folded = ? AND kind = 'baseline'"
 
 
-def check_baselines(judge: Judge, folder: BoardFolder) -> None:
+def check_baselines(scorer: Scorer, folder: BoardFolder) -> None:
     """Refuse a folder with a baseline that cannot be graded, before anything is made of it."""
     for each, path in folder.baselines.items():
         try:
-            judge.read(path)
+            scorer.read(path)
         except InvalidInput as error:
             raise InvalidRules(
                 f"The baseline {each!r} cannot be graded: {error}", problems=error.problems
@@ -32,7 +32,7 @@ def check_baselines(judge: Judge, folder: BoardFolder) -> None:
 
 def ask_baselines(board: Board, folder: BoardFolder) -> None:
     """Ask about every baseline that was not asked yet; a crash may have come between."""
-    judge = board.judge()
+    scorer = board.scorer()
     for each, path in folder.baselines.items():
         with board.reading() as view:
             seats = view.run(_SEAT, (view.number, fold(each)))
@@ -41,7 +41,7 @@ def ask_baselines(board: Board, folder: BoardFolder) -> None:
         caller = Caller(Role.TEAM, seats[0][0]) if seats else board.seats.add_baseline(each)
         body = path.read_bytes()
         sent = Sent(
-            judge.read(path),
+            scorer.read(path),
             body,
             len(body),
             board.book.world.clock(),

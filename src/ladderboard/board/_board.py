@@ -18,7 +18,7 @@ from ladderboard.board._seats import Seats
 from ladderboard.board._tables import read_board
 from ladderboard.board._view import View
 from ladderboard.files import Limits
-from ladderboard.holdout import Judge, Meter, read_sample
+from ladderboard.holdout import Meter, Scorer, read_sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +48,7 @@ class _Epoch(NamedTuple):
     number: int
     limits: Limits
     table: HoldoutTable
-    judge: Judge
+    scorer: Scorer
     ranked: bool
     """Whether there are rows for a final ranking."""
 
@@ -115,27 +115,27 @@ class Board:
         return held[1]
 
     def epoch_of(self, row: BoardRow) -> _Epoch:
-        """Return the labels that a row's epoch has, and their judge."""
+        """Return the labels that a row's epoch has, and their scorer."""
         held, limits = self._epoch, self.rules_of(row).files.limits
         if held is None or held.number != row.epoch:
             table = read_sample(self.book.kept(kept_sample(row.epoch)))
             loss = self.rules_of(row).loss
-            judge = Judge(table, loss, limits, rows=rows_of(table, "public"))
+            scorer = Scorer(table, loss, limits, rows=rows_of(table, "public"))
             private = rows_of(table, "private")
             ranked = private is not None and bool(private.any())
-            held = self._epoch = _Epoch(row.epoch, limits, table, judge, ranked)
+            held = self._epoch = _Epoch(row.epoch, limits, table, scorer, ranked)
         elif held.limits != limits:
-            judge = held.judge.within(limits)
-            held = self._epoch = held._replace(limits=limits, judge=judge)
+            scorer = held.scorer.within(limits)
+            held = self._epoch = held._replace(limits=limits, scorer=scorer)
         return held
 
-    def judge_of(self, row: BoardRow) -> Judge:
+    def scorer_of(self, row: BoardRow) -> Scorer:
         """Return who scores the public split."""
-        return self.epoch_of(row).judge
+        return self.epoch_of(row).scorer
 
-    def judge(self) -> Judge:
+    def scorer(self) -> Scorer:
         """Return who reads and scores submissions now."""
-        return self.judge_of(self.row())
+        return self.scorer_of(self.row())
 
     def ladder_of(self, row: BoardRow, team: TeamRow) -> str:
         """Return the name of the ladder that a team climbs."""
@@ -159,9 +159,9 @@ class Board:
         return Meter(self.book.mechanism, rules, at)
 
     @staticmethod
-    def reader(judge: Judge) -> Judge:
-        """Return a judge for what was read before, whatever the limits on files are by now."""
-        return judge.within(Limits(bytes=2**50, rows=2**50, columns=2**20))
+    def reader(scorer: Scorer) -> Scorer:
+        """Return a scorer for what was read before, whatever the limits on files are by now."""
+        return scorer.within(Limits(bytes=2**50, rows=2**50, columns=2**20))
 
     def stored(self, place: str) -> bytes:
         """Return a submitted file."""

@@ -14,7 +14,7 @@ from ladderboard.board._seats import add_credential
 from ladderboard.board._tables import PART, SERVER, is_plain, read_board, written
 from ladderboard.errors import InvalidSetting, InvalidState, NotAllowed, NotFound, Taken
 from ladderboard.holdout import (
-    Judge,
+    Scorer,
     keep_sample,
     make_key_file,
     sample_digest,
@@ -186,17 +186,17 @@ class Boards:
     def create(self, folder: BoardFolder) -> Board:
         """Start a board: commit to its holdout, key and rules, and ask its baselines."""
         rules, table = folder.rules, folder.table
-        judge = Judge(table, rules.loss, rules.files.limits, rows=rows_of(table, "public"))
-        worth = int(judge.grouping.effective_n)
+        scorer = Scorer(table, rules.loss, rules.files.limits, rows=rows_of(table, "public"))
+        worth = int(scorer.grouping.effective_n)
         mechanism = self._mechanism or rules.mechanism_for(worth)
-        if mechanism.needs == "losses" and judge.grouping.weight is not None:
+        if mechanism.needs == "losses" and scorer.grouping.weight is not None:
             raise InvalidSetting(f"{mechanism.name} compares losses; it takes no weights.")
         if rules.slug in self.list():
             raise Taken(f"There is a board {rules.slug!r} already.")
-        check_baselines(judge, folder)
+        check_baselines(scorer, folder)
         described = rules.describe()
         opening = Opening(
-            n=judge.grouping.n,
+            n=scorer.grouping.n,
             loss=rules.loss.describe(),
             mechanism=mechanism.describe(),
             rules={
@@ -205,7 +205,7 @@ class Boards:
                 "rows": len(table),
                 "kind": table.kind,
                 "worth": worth,
-                "weighted": judge.grouping.weight is not None,
+                "weighted": scorer.grouping.weight is not None,
                 "board": described,
             },
             holdout=sample_digest(write_sample(table)),

@@ -9,7 +9,7 @@ import numpy as np
 
 from ladderboard.errors import BrokenLoss, InvalidInput, Problem
 from ladderboard.files._want import wanted
-from ladderboard.holdout import Judge
+from ladderboard.holdout import Scorer
 from ladderboard.losses import Brier, Log, TopK
 
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ class Grader:
     def __init__(self, folder: BoardFolder) -> None:
         self.folder = folder
         self.loss = folder.rules.loss
-        self.judge = Judge(folder.table, self.loss, folder.rules.files.limits)
+        self.scorer = Scorer(folder.table, self.loss, folder.rules.files.limits)
         self.labels = self.loss.read_labels(folder.table.labels)
 
     def gold(self) -> list[Problem]:
         """Return what is wrong if the labels themselves are not perfect."""
         try:
-            losses = self._losses(self.judge.read(self._perfect()).aligned)
+            losses = self._losses(self.scorer.read(self._perfect()).aligned)
         except (InvalidInput, BrokenLoss) as error:
             said = f"The labels cannot be graded as predictions: {error}"
             return [Problem("gold", None, 1, (), said)]
@@ -54,7 +54,7 @@ class Grader:
         """Return what is wrong with a file of predictions."""
         name = str(path.relative_to(self.folder.path))
         try:
-            aligned = self.judge.read(path).aligned
+            aligned = self.scorer.read(path).aligned
             losses = self._losses(aligned)
         except BrokenLoss as error:
             return [Problem("loss", None, 1, (), f"{name}: {error}")]
@@ -73,7 +73,7 @@ class Grader:
     def _perfect(self) -> NDArray[Any]:
         """Return the best predictions there are, as the loss wants them."""
         loss, table = self.loss, self.folder.table
-        want = wanted(loss, self.judge.roster)
+        want = wanted(loss, self.scorer.roster)
         if want.form == "classes" and isinstance(loss, Brier | Log | TopK):
             return np.eye(len(loss.classes or ()))[self.labels]
         if isinstance(loss, TopK):

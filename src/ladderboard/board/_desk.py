@@ -161,13 +161,13 @@ class Desk:
 
     def _ask(self, row: BoardRow, who: TeamRow, asked: Asked, sent: Sent) -> _Done:
         board = self._board
-        judge = board.judge_of(row)
-        judged = judge.judge(sent.submission)
+        scorer = board.scorer_of(row)
+        scored = scorer.score(sent.submission)
         wants = board.book.mechanism.needs == "losses"
         asked = asked._replace(
-            risk=judged.risk,
-            losses=judge.by_group(judged) if wants else None,
-            broken=judged.broken,
+            risk=scored.risk,
+            losses=scorer.by_group(scored) if wants else None,
+            broken=scored.broken,
         )
         own = board.book.world.salt()[-16:].hex()
         prepared = board.store.prepare(own, sent.body)

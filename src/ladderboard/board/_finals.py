@@ -10,7 +10,7 @@ from ladderboard.board._tables import ENDED, is_plain, read_board, written
 from ladderboard.board._words import displayed, moment
 from ladderboard.bounds import untouched
 from ladderboard.errors import InvalidSetting, NotFound, NotOpen
-from ladderboard.holdout import Judge
+from ladderboard.holdout import Scorer
 from ladderboard.ledger import digest
 
 if TYPE_CHECKING:
@@ -132,12 +132,12 @@ class Finishing:
         private = rows_of(table, "private")
         if private is None or not private.any():
             return None
-        judge = board.reader(Judge(table, rules.loss, rows=private))
-        worth = int(judge.grouping.effective_n)
-        weighted = judge.grouping.weight is not None
+        scorer = board.reader(Scorer(table, rules.loss, rows=private))
+        worth = int(scorer.grouping.effective_n)
+        weighted = scorer.grouping.weight is not None
         best: dict[str, tuple[float, _Entrant]] = {}
         for each in entrants:
-            risk = judge.judge(judge.read(board.stored(each.place), format=each.format)).risk
+            risk = scorer.score(scorer.read(board.stored(each.place), format=each.format)).risk
             if each.team not in best or risk < best[each.team][0]:
                 best[each.team] = (risk, each)
         rows = []

@@ -53,9 +53,9 @@ def replay(board: Board, epoch: int, *, commit: Callable[[], str] | None, again:
             f"{len(wanted)} submissions would be asked again, and {rest} questions are left; "
             "raise the budget first."
         )
-    judge = board.reader(board.judge_of(row))
+    scorer = board.reader(board.scorer_of(row))
     for _, _, place, format_ in wanted:  # what cannot be read is found before anything changes
-        judge.read(board.stored(place), format=format_)
+        scorer.read(board.stored(place), format=format_)
     if commit is not None:
         commit()
     for team, number, place, format_ in wanted:
@@ -65,9 +65,9 @@ def replay(board: Board, epoch: int, *, commit: Callable[[], str] | None, again:
 
 def _ask(board: Board, team: int, number: int, file: tuple[str, str | None]) -> None:
     row = board.row()
-    judge = board.reader(board.judge_of(row))
-    submission = judge.read(board.stored(file[0]), format=file[1])
-    judged = judge.judge(submission)
+    scorer = board.reader(board.scorer_of(row))
+    submission = scorer.read(board.stored(file[0]), format=file[1])
+    scored = scorer.score(submission)
     wants = board.book.mechanism.needs == "losses"
 
     def work(turn: Turn) -> None:
@@ -75,9 +75,9 @@ def _ask(board: Board, team: int, number: int, file: tuple[str, str | None]) -> 
         now, who = read_board(view), read_team(view, team)
         asked = Asked(
             submission=submission.digest,
-            risk=judged.risk,
-            losses=judge.by_group(judged) if wants else None,
-            broken=judged.broken,
+            risk=scored.risk,
+            losses=scorer.by_group(scored) if wants else None,
+            broken=scored.broken,
             ladder=board.ladder_of(now, who),
             asker=who.id,
         )

@@ -1,7 +1,7 @@
 """The guard.
 
 Labels, loss, mechanism and ledger in one file: ask as often as the budget allows. A
-:class:`Holdout` is the guard, its :class:`Judge` turns predictions into a risk that nobody sees,
+:class:`Holdout` is the guard, its :class:`Scorer` turns predictions into a risk that nobody sees,
 the ledger decides what is said about it, and a :class:`Reply` says it.
 """
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from ladderboard.holdout._export import export_entries
 from ladderboard.holdout._holdout import Holdout
-from ladderboard.holdout._judge import Judge, Judged, Submission
 from ladderboard.holdout._key_file import make_key_file, read_key_file
 from ladderboard.holdout._meter import Meter, unseen
 from ladderboard.holdout._reply import Reply
 from ladderboard.holdout._sample import keep_sample, read_sample, sample_digest, write_sample
+from ladderboard.holdout._scorer import Scored, Scorer, Submission
 from ladderboard.holdout._status import LadderStatus, Status, Told
 from ladderboard.holdout._words import sentence
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Holdout",
-    "Judge",
-    "Judged",
     "LadderStatus",
     "Meter",
     "RemoteHoldout",
     "Reply",
+    "Scored",
+    "Scorer",
     "Status",
     "Submission",
     "Told",

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ladderboard.errors import InvalidSetting, InvalidState, OldCopy
-from ladderboard.holdout._judge import Judge
 from ladderboard.holdout._key_file import make_key_file, read_key_file
 from ladderboard.holdout._put_back import in_place_of, refuse_strange_log
 from ladderboard.holdout._sample import (
@@ -19,6 +18,7 @@ from ladderboard.holdout._sample import (
     sample_digest,
     write_sample,
 )
+from ladderboard.holdout._scorer import Scorer
 from ladderboard.ledger import Book, Cipher, HighWater, Opening, SqliteStorage, World, restore
 from ladderboard.ledger._sqlite_link import connect, failed
 from ladderboard.losses import loss as loss_of
@@ -75,7 +75,7 @@ class GuardFile:
     def make(
         self,
         table: HoldoutTable,
-        judge: Judge,
+        scorer: Scorer,
         mechanism: Mechanism,
         rules: dict[str, Any],
         key: bytes | None,
@@ -84,8 +84,8 @@ class GuardFile:
         if self.path.exists():  # said before a key file is made for nothing
             raise InvalidState(f"{self.path} is there already; open it, or choose another name.")
         opening = Opening(
-            n=judge.grouping.n,
-            loss=judge.loss.describe(),
+            n=scorer.grouping.n,
+            loss=scorer.loss.describe(),
             mechanism=mechanism.describe(),
             rules=rules,
             holdout=sample_digest(write_sample(table)),
@@ -112,7 +112,7 @@ class GuardFile:
                 Path(each).unlink(missing_ok=True)
             raise
 
-    def open(self, given: HoldoutTable | None = None) -> tuple[Book, Judge]:
+    def open(self, given: HoldoutTable | None = None) -> tuple[Book, Scorer]:
         """Open the file; a holdout that is given must be the one in it."""
         try:
             return self._open(given)
@@ -121,7 +121,7 @@ class GuardFile:
 
     def _open(
         self, given: HoldoutTable | None = None, *, stale: bool = False
-    ) -> tuple[Book, Judge]:
+    ) -> tuple[Book, Scorer]:
         storage = SqliteStorage(self.path)
         name = self._only_book(storage)
         seal = None if self.key_file is None else Cipher(read_key_file(self.key_file), name)
@@ -140,8 +140,8 @@ class GuardFile:
         loss = loss_of(book.opening["loss"] if self.loss is None else self.loss)
         if loss.describe() != book.opening["loss"]:
             raise InvalidSetting("This was started with another loss.")
-        judge = Judge(table, loss)
-        return book, judge if self.limits is None else judge.within(self.limits)
+        scorer = Scorer(table, loss)
+        return book, scorer if self.limits is None else scorer.within(self.limits)
 
     def _only_book(self, storage: SqliteStorage) -> str:
         books = storage.books()
@@ -151,7 +151,7 @@ class GuardFile:
             raise InvalidState(f"{self.path} holds {len(books)} books; a guard's file holds one.")
         return books[0]
 
-    def restore(self, charge: int, copy: Path | None = None) -> tuple[Book, Judge]:
+    def restore(self, charge: int, copy: Path | None = None) -> tuple[Book, Scorer]:
         """Go on with an old copy, here already or put here now.
 
         What cannot be opened, or is damaged, is not charged either.

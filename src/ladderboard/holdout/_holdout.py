@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from ladderboard import _settings
 from ladderboard.errors import BrokenLedger, InvalidRisk, InvalidSetting
 from ladderboard.holdout._file import SAMPLE, GuardFile
-from ladderboard.holdout._judge import Judge
 from ladderboard.holdout._meter import Meter
 from ladderboard.holdout._name import check_name
 from ladderboard.holdout._reply import Reply
@@ -19,6 +18,7 @@ from ladderboard.holdout._sample import (
     take_sample,
     write_sample,
 )
+from ladderboard.holdout._scorer import Scorer
 from ladderboard.holdout._status import Status
 from ladderboard.holdout._words import sentence
 from ladderboard.ledger import (
@@ -63,8 +63,8 @@ class Holdout:
     >>> folder.cleanup()
     """
 
-    def __init__(self, book: Book, judge: Judge, file: GuardFile, ladder: str = "") -> None:
-        self._book, self._judge, self._file = book, judge, file
+    def __init__(self, book: Book, scorer: Scorer, file: GuardFile, ladder: str = "") -> None:
+        self._book, self._scorer, self._file = book, scorer, file
         self._name = ladder
 
     @classmethod
@@ -124,8 +124,8 @@ class Holdout:
         beta = _settings.number("beta", beta, above=0, below=1)
         found = loss_of(loss, **({} if classes is None else {"classes": classes}))
         table = take_sample(labels, ids=ids, group=group, weight=weight, kind=kind)
-        judge = Judge(table, found)
-        grouping = judge.grouping
+        scorer = Scorer(table, found)
+        grouping = scorer.grouping
         worth = int(grouping.effective_n)
         answers = _mechanism(mechanism, worth, questions)
         if answers.needs == "losses" and grouping.weight is not None:
@@ -141,7 +141,7 @@ class Holdout:
             "weighted": grouping.weight is not None,
         }
         file = GuardFile.at(path, key_file, loss=found, mechanism=answers, world=world)
-        return cls(file.make(table, judge, answers, rules, key), judge, file)
+        return cls(file.make(table, scorer, answers, rules, key), scorer, file)
 
     @classmethod
     def open(
@@ -229,21 +229,21 @@ class Holdout:
         if training is not None:
             training = _settings.number("training", training, at_least=0, at_most=1)
         name = ladder or self._name
-        submission = self._judge.read(predictions, training=training, format=format)
+        submission = self._scorer.read(predictions, training=training, format=format)
         # Before anything is scored: what is refused or known takes no longer for one label than
         # for another.
         outcome = book.known(submission.digest, name)
         if outcome is None:
             _check_training(book.mechanism, training)
-            judged = self._judge.judge(submission)
+            scored = self._scorer.score(submission)
             wants = book.mechanism.needs == "losses"
             outcome = book.ask(
                 Asked(
                     submission=submission.digest,
-                    risk=judged.risk,
-                    losses=self._judge.by_group(judged) if wants else None,
+                    risk=scored.risk,
+                    losses=self._scorer.by_group(scored) if wants else None,
                     training=training,
-                    broken=judged.broken,
+                    broken=scored.broken,
                     ladder=name,
                 )
             )
@@ -274,12 +274,12 @@ class Holdout:
         of the first. The certificate counts all ladders together.
         """
         check_name(name)
-        return type(self)(self._book, self._judge, self._file, name)
+        return type(self)(self._book, self._scorer, self._file, name)
 
     def within(self, limits: Limits) -> Holdout:
         """Return the same guard, for predictions that are no larger than these limits."""
         file = replace(self._file, limits=limits)
-        return type(self)(self._book, self._judge.within(limits), file, self._name)
+        return type(self)(self._book, self._scorer.within(limits), file, self._name)
 
     @property
     def meter(self) -> Meter:

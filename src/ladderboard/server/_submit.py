@@ -75,13 +75,13 @@ def _sit(work: Work, board: Board, caller: Caller) -> _Desk:
     """Find out who sends, and what for; those who may not are not read from."""
     allow(caller, "submit")
     row = board.lately()  # limits on files: what counts is looked at again
-    rules, judge = board.rules_of(row), board.judge_of(row)
+    rules, scorer = board.rules_of(row), board.scorer_of(row)
     limits = rules.files.limits
     seconds = rules.files.seconds
     key = (board.book.name, row.epoch, limits.bytes, limits.rows, seconds)
     spec = work.specs.get(slug := board.slug)
     if spec is None or spec[0] != key:
-        spec = work.specs[slug] = (key, Spec(judge.roster, judge.loss, limits, seconds))
+        spec = work.specs[slug] = (key, Spec(scorer.roster, scorer.loss, limits, seconds))
     patience = work.settings.body_seconds
     return _Desk(board, caller, spec[1], key, BodyLimits(limits.bytes, patience))
 

@@ -58,7 +58,7 @@ class History:
         """Submit for one of three teams."""
         body = predictions(at)
         sent = Sent(
-            self.board.judge().read(body),
+            self.board.scorer().read(body),
             body,
             len(body),
             self.book.world.clock(),

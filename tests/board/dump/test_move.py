@@ -102,7 +102,7 @@ def test_what_was_sent_before_is_known(moved):
 
 def _sent(made, at, retry):
     body = b"id,prediction\n" + b"".join(b"%d,%d\n" % (each, at % 2) for each in range(200))
-    return Sent(made.board.judge().read(body), body, len(body), 1_800_000_000, retry=retry)
+    return Sent(made.board.scorer().read(body), body, len(body), 1_800_000_000, retry=retry)
 
 
 def test_tokens_of_the_board_go_along_and_those_of_the_server_stay(moved, places):

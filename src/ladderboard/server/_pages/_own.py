@@ -59,7 +59,7 @@ def own_affairs(
         "chart": own_chart(charted(view.own_history())) if rows else None,
         "older": rows[-1]["number"] if len(rows) == _PAGE and rows[-1]["number"] > 1 else None,
         "newer": before is not None,
-        "sheet": sheet_of(board.rules_of(row).loss, board.judge_of(row).roster),
+        "sheet": sheet_of(board.rules_of(row).loss, board.scorer_of(row).roster),
         "size": size_words(summary["files"]["bytes"]),
         "selection": _selection(board, view, summary, rows) if team["submissions"] else None,
     }

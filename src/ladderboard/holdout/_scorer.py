@@ -1,4 +1,4 @@
-"""The judge: from predictions to a risk. It knows the labels, and says nothing to anybody."""
+"""The scorer: from predictions to a risk. It knows the labels, and says nothing to anybody."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ladderboard.files import HoldoutTable
     from ladderboard.losses import Loss
 
-__all__ = ["Judge", "Judged", "Submission"]
+__all__ = ["Scored", "Scorer", "Submission"]
 
 _DEFAULT = Limits()
 _BINARY = (ZeroOne, TopK)
@@ -39,7 +39,7 @@ class Submission:
 
 
 @dataclass(frozen=True, repr=False)
-class Judged:
+class Scored:
     """What is known of a submission. Secret.
 
     ``losses`` holds the loss of each example, ``broken`` says that the loss broke down and that
@@ -51,7 +51,7 @@ class Judged:
     broken: bool
 
 
-class Judge:
+class Scorer:
     """Labels, a loss and how losses become a risk.
 
     Parameters
@@ -84,8 +84,8 @@ class Judge:
         self._own = type(loss) not in LOSSES.values()
         self._binary = type(loss) in _BINARY
 
-    def within(self, limits: Limits) -> Judge:
-        """Return the same judge with other limits."""
+    def within(self, limits: Limits) -> Scorer:
+        """Return the same scorer with other limits."""
         other = copy(self)
         other._limits = limits  # noqa: SLF001 - our own kind
         return other
@@ -103,7 +103,7 @@ class Judge:
         )
         return Submission.of(read, training=training)
 
-    def judge(self, submission: Submission) -> Judged:
+    def score(self, submission: Submission) -> Scored:
         """Score predictions: only those of questions that will be asked, for it takes its time.
 
         A loss of the owner's own that breaks down may do so because of a label. So that nobody
@@ -112,15 +112,15 @@ class Judge:
         try:
             with np.errstate(all="ignore"):
                 each = self.loss.score(self._labels, self._scored(submission.aligned))
-            return Judged(self.grouping.risk(each, binary=self._binary), each, broken=False)
+            return Scored(self.grouping.risk(each, binary=self._binary), each, broken=False)
         except (Exception, SystemExit):
             if self._own:
-                return Judged(1.0, np.ones(self.grouping.examples), broken=True)
+                return Scored(1.0, np.ones(self.grouping.examples), broken=True)
             raise  # as where memory is short: nothing was asked, and nothing is spent
 
     def _scored(self, aligned: NDArray[Any]) -> NDArray[Any]:
         return aligned if self._rows is None else aligned[self._rows]
 
-    def by_group(self, judged: Judged) -> NDArray[np.float64]:
+    def by_group(self, scored: Scored) -> NDArray[np.float64]:
         """Return the losses that a mechanism may look at: one for each group."""
-        return self.grouping.losses(judged.losses)
+        return self.grouping.losses(scored.losses)
