@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ladderboard.analysts import Analyst
     from ladderboard.arena import majority_attack, majority_attack_moments
     from ladderboard.errors import LadderboardError
-    from ladderboard.holdout import Holdout, Reply
+    from ladderboard.holdout import Holdout, Judge, Reply
     from ladderboard.losses import Loss, Metric, loss, metric
     from ladderboard.mechanisms import (
         BootstrapLadder,
@@ -60,6 +60,7 @@ __all__ = [
     "Exact",
     "GeneralEstimator",
     "Holdout",
+    "Judge",
     "Ladder",
     "LadderboardError",
     "Loss",
@@ -118,7 +119,7 @@ _HOMES = {
     "Analyst": "analysts",
     "LadderboardError": "errors",
     **dict.fromkeys(("majority_attack", "majority_attack_moments"), "arena"),
-    **dict.fromkeys(("Holdout", "Reply"), "holdout"),
+    **dict.fromkeys(("Holdout", "Judge", "Reply"), "holdout"),
     **dict.fromkeys(("Loss", "Metric", "loss", "metric"), "losses"),
     **dict.fromkeys(("GeneralEstimator", "is_faithful"), "reduction"),
     **dict.fromkeys(("NumpyTape", "Tape"), "tape"),

@@ -2,13 +2,15 @@
 
 Labels, loss, mechanism and ledger in one file: ask as often as the budget allows. A
 :class:`Holdout` is the guard, its :class:`Scorer` turns predictions into a risk that nobody sees,
-the ledger decides what is said about it, and a :class:`Reply` says it.
+the ledger decides what is said about it, and a :class:`Reply` says it. A :class:`Judge` asks about
+the models of a search, and knows which of them won.
 """
 
 from typing import TYPE_CHECKING, Any
 
 from ladderboard.holdout._export import export_entries
 from ladderboard.holdout._holdout import Holdout
+from ladderboard.holdout._judge import Guard, Judge, Verdict, last_improved
 from ladderboard.holdout._key_file import make_key_file, read_key_file
 from ladderboard.holdout._meter import Meter, unseen
 from ladderboard.holdout._reply import Reply
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
     from ladderboard.holdout._remote import RemoteHoldout
 
 __all__ = [
+    "Guard",
     "Holdout",
+    "Judge",
     "LadderStatus",
     "Meter",
     "RemoteHoldout",
@@ -31,8 +35,10 @@ __all__ = [
     "Status",
     "Submission",
     "Told",
+    "Verdict",
     "export_entries",
     "keep_sample",
+    "last_improved",
     "make_key_file",
     "read_key_file",
     "read_sample",

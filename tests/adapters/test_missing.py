@@ -1,0 +1,39 @@
+"""An adapter whose library is not installed says in one sentence what to type."""
+
+from __future__ import annotations
+
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+from ladderboard import adapters
+
+# adapter: (the module that is hidden, the extra that brings it, what makes the adapter look for it)
+NEEDS: dict[str, tuple[str, str, str]] = {}
+NEEDS_NOTHING: set[str] = set()
+
+WITHOUT = """
+import sys
+sys.modules[{module!r}] = None  # as if it were not installed
+from ladderboard.errors import MissingDependency
+try:
+    from ladderboard.adapters import {name}
+    {use}
+except MissingDependency as error:
+    print(error)
+"""
+
+
+def test_every_adapter_is_looked_at() -> None:
+    found = {each.name for each in pkgutil.iter_modules(adapters.__path__) if each.name[0] != "_"}
+    assert found == set(NEEDS) | NEEDS_NOTHING
+
+
+@pytest.mark.parametrize("name", sorted(NEEDS))
+def test_one_sentence_with_the_command(name: str) -> None:
+    module, extra, use = NEEDS[name]
+    code = WITHOUT.format(module=module, name=name, use=use or "pass")
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == f"This adapter needs {module}: pip install 'ladderboard[{extra}]'.\n"
