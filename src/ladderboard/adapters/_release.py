@@ -1,0 +1,70 @@
+"""What a bridge tells another leaderboard: the release of a reply, and nothing else of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ladderboard.errors import (
+    BudgetSpent,
+    InvalidPredictions,
+    LadderboardError,
+    NoRoom,
+    NotOpen,
+    SessionClosed,
+    TooSoon,
+)
+
+if TYPE_CHECKING:
+    from ladderboard.holdout import Reply
+
+__all__ = ["FIELDS", "Told", "refusal"]
+
+FIELDS = ("released", "improved", "remaining")
+"""The numbers that are told, by name."""
+# What participants can do something about, or must know; its words are made for them. All else is
+# the organiser's matter.
+_THEIRS = (InvalidPredictions, BudgetSpent, SessionClosed, NotOpen, TooSoon, NoRoom)
+
+
+@dataclass(frozen=True)
+class Told:
+    """The release; prints as one sentence.
+
+    The sentence is not the reply's own, which may tell what a mechanism says about this very
+    model. It is in the past tense, so that it is true again when the same is asked once more.
+
+    Examples
+    --------
+    >>> print(Told(0.2, True, 99))
+    With this question the best went down to 0.2; 99 questions left.
+    >>> Told(0.2, True, 99).numbers()
+    {'released': 0.2, 'improved': 1, 'remaining': 99}
+    """
+
+    released: float | None
+    improved: bool
+    remaining: int
+
+    @classmethod
+    def of(cls, reply: Reply) -> Told:
+        """Return what of a reply may be told."""
+        return cls(reply.released, reply.improved, reply.remaining)
+
+    def numbers(self) -> dict[str, float]:
+        """Return the numbers by name; without the first where it is told at the close only."""
+        told = {} if self.released is None else {"released": float(self.released)}
+        return {**told, "improved": int(self.improved), "remaining": int(self.remaining)}
+
+    def __str__(self) -> str:
+        if self.released is None:
+            moved = "improved; its value is told at the close" if self.improved else "did not move"
+        else:
+            moved = f"{'went down to' if self.improved else 'stayed'} {self.released:.6g}"
+        left = f"{self.remaining or 'no'} question{'' if self.remaining == 1 else 's'} left"
+        return f"With this question the best {moved}; {left}."
+
+
+def refusal(error: LadderboardError) -> str | None:
+    """Return what to say to those who submitted; None where it is the organiser's matter."""
+    return str(error) if isinstance(error, _THEIRS) else None

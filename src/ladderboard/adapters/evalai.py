@@ -1,0 +1,269 @@
+"""EvalAI: a remote-evaluation worker that scores through a guard or a board.
+
+EvalAI keeps the challenge, its teams and its page; the worker takes submissions off the challenge's
+queue, asks about each, and sends back the release and nothing else.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+from ladderboard import _settings
+from ladderboard.adapters._evalai_line import Line
+from ladderboard.adapters._release import FIELDS, Told, refusal
+from ladderboard.errors import InvalidSetting, LadderboardError, NotOpen, ServerUnreachable
+
+if TYPE_CHECKING:
+    from ladderboard.client import Client
+    from ladderboard.holdout import Reply
+
+__all__ = ["Ask", "Done", "Entry", "Phase", "Worker", "on_board", "on_ladders"]
+
+_LOG = logging.getLogger("ladderboard.evalai")
+_MOST_BYTES = 2**28
+# EvalAI's words for what needs nobody any more.
+_OVER = {"finished", "failed", "cancelled", "archived"}
+
+
+class Entry(NamedTuple):
+    """One submission, by EvalAI's numbers; ``team`` is the participant team's."""
+
+    submission: int
+    challenge: int
+    phase: int
+    team: int
+
+
+Ask = Callable[[Entry, Path], "Reply"]
+"""What answers a submission and its file. Asked about the same twice it must answer once."""
+
+
+class _Guard(Protocol):
+    def ask(self, predictions: Any, /, *, ladder: str) -> Reply: ...
+
+
+def on_ladders(guard: _Guard) -> Ask:
+    """Ask a guard, each participant team on a ladder of its own, ``evalai-team-5``.
+
+    What EvalAI's leaderboard then shows of a team is that team's own best. The budget is one over
+    all teams.
+    """
+
+    def ask(entry: Entry, file: Path) -> Reply:
+        return guard.ask(file, ladder=f"evalai-team-{entry.team}")
+
+    return ask
+
+
+def on_board(client: Client, board: str, teams: Mapping[int, str]) -> Ask:
+    """Ask a board with an evaluator's token, in the name of its teams.
+
+    ``teams`` tells which team of the board, by its id, a participant team is. The board's own
+    limits hold. A board with one ladder for all, and one that is hidden or frozen, is refused:
+    their releases are not for a leaderboard with a row for each team that everybody sees.
+    """
+
+    def ask(entry: Entry, file: Path) -> Reply:
+        team = teams.get(entry.team)
+        if team is None:
+            raise NotOpen(
+                f"Participant team {entry.team} is no team of the board yet. Its organiser adds "
+                "it, and runs this submission again."
+            )
+        about = client.board(board)
+        if about.ladder != "team" or about.visibility in {"hidden", "frozen"}:
+            raise InvalidSetting(
+                "A bridge needs a board with ladder: team that is neither hidden nor frozen; "
+                f"got ladder {about.ladder}, visibility {about.visibility}."
+            )
+        key = f"evalai-{entry.challenge}-{entry.submission}"
+        return client.submit(board, file, team=team, key=key, message=f"EvalAI {entry.submission}")
+
+    return ask
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A challenge phase: the codename of its dataset split, and what answers its submissions."""
+
+    split: str
+    ask: Ask
+
+
+@dataclass(frozen=True)
+class Done:
+    """What became of one message.
+
+    ``status`` is ``"finished"`` or ``"failed"``, as EvalAI now has it; ``"skipped"`` for what was
+    over before, or is another worker's or phase's; or ``"left"`` for the organiser: it was not
+    dealt with, and comes again. ``said`` is what participants were told, or why it was left.
+    """
+
+    submission: int | None
+    team: int | None
+    status: Literal["finished", "failed", "skipped", "left"]
+    said: str
+    told: Told | None = None
+
+    def describe(self) -> dict[str, Any]:
+        """Return a row for a table."""
+        numbers = {} if self.told is None else self.told.numbers()
+        told = {name: numbers.get(name) for name in FIELDS}
+        return {"submission": self.submission, "team": self.team, "status": self.status, **told}
+
+
+class Worker:
+    """Takes submissions off a challenge's queue, one at a time.
+
+    After a crash, and where EvalAI or the guard cannot be reached, a message comes again, and
+    asking again is free. Of a file that cannot be scored EvalAI is told that it failed, with what
+    is wrong item by item.
+
+    Parameters
+    ----------
+    phases
+        By the phase's number on EvalAI. Messages of other phases are left to others.
+    challenge, queue
+        The challenge's number and its queue's name, from its Manage tab.
+    token
+        A challenge host's, from the profile. It is sent to ``server`` only.
+    server
+        The address of EvalAI.
+    name
+        This worker's, in small letters. A second worker on the same queue needs another; one that
+        crashed goes on with its own.
+    labels
+        Which numbers are sent, and under which label of EvalAI's leaderboard.
+    most_bytes
+        How large a file may be.
+    """
+
+    def __init__(
+        self,
+        phases: Mapping[int, Phase],
+        *,
+        challenge: int,
+        queue: str,
+        token: str,
+        server: str = "https://eval.ai",
+        name: str = "ladderboard",
+        labels: Mapping[str, str] | None = None,
+        most_bytes: int = _MOST_BYTES,
+    ) -> None:
+        self.challenge = _settings.whole("challenge", challenge, at_least=1)
+        self.phases = dict(phases)
+        if not self.phases:
+            raise InvalidSetting("A worker needs a phase: phases={7: Phase(split, ask)}.")
+        self.labels = {each: each for each in FIELDS} if labels is None else dict(labels)
+        for each in self.labels:
+            _settings.one_of("labels", each, FIELDS)
+        if not isinstance(name, str) or not name or name != name.lower():
+            raise InvalidSetting(
+                f"A worker's name is a word in small letters; got {_settings.shown(name)}."
+            )
+        self.name = name
+        self.most_bytes = _settings.whole("most_bytes", most_bytes, at_least=1)
+        self._line = Line(server, token, self.challenge, queue)
+
+    def __repr__(self) -> str:
+        return f"Worker({self._line.server!r}, challenge={self.challenge}, name={self.name!r})"
+
+    def run(self, *, every: float = 60.0, stop: Event | None = None) -> None:
+        """Work until ``stop`` is set, looking at an empty queue ``every`` so many seconds."""
+        every = _settings.number("every", every, above=0)
+        stop = Event() if stop is None else stop
+        while not stop.is_set():
+            try:
+                self.drain(stop)
+            except ServerUnreachable as error:
+                _LOG.warning("%s", error)
+            stop.wait(every)
+
+    def drain(self, stop: Event | None = None) -> list[Done]:
+        """Work until the queue is empty, or its next message has to wait; say what was done."""
+        done: list[Done] = []
+        while stop is None or not stop.is_set():
+            one = self.step()
+            if one is None:
+                break
+            done.append(one)
+            if one.status == "left":
+                break
+        return done
+
+    def step(self) -> Done | None:
+        """Deal with the next message; return None if there is none."""
+        found = self._line.receive()
+        if found is None:
+            return None
+        body, handle = found
+        done = self._deal(body, handle)
+        # Never what was released, nor what a file holds: a log has other readers.
+        _LOG.log(
+            logging.WARNING if done.status == "left" else logging.INFO,
+            "submission %s of team %s: %s%s",
+            done.submission,
+            done.team,
+            done.status,
+            f" ({done.said})" if done.status in {"left", "skipped"} else "",
+        )
+        return done
+
+    def _deal(self, body: dict[str, Any], handle: str) -> Done:
+        number, team = None, None
+        try:
+            number = int(body["submission_pk"])
+            phase = int(body["phase_pk"])
+            if int(body["challenge_pk"]) != self.challenge or phase not in self.phases:
+                return Done(number, None, "left", "another phase's")
+            about = self._line.submission(number)
+            team = int(about["participant_team"])
+            entry = Entry(number, self.challenge, phase, team)
+            return self._take(entry, about, handle)
+        except LadderboardError as error:
+            return Done(number, team, "left", f"{type(error).__name__}: {error}")
+        except Exception as error:  # noqa: BLE001 - one bad message must not keep out all others
+            return Done(number, team, "left", type(error).__name__)
+
+    def _take(self, entry: Entry, about: dict[str, Any], handle: str) -> Done:
+        status = str(about["status"]).lower()
+        if status in _OVER:
+            self._line.delete(handle)
+            return Done(entry.submission, entry.team, "skipped", f"it was {status}")
+        if status != "running":
+            self._line.running(entry.submission, self.name)
+        elif (about.get("job_name") or [self.name])[-1] != self.name:
+            return Done(entry.submission, entry.team, "left", "another worker's")
+        done = self._answer(entry, about)
+        self._line.delete(handle)
+        return done
+
+    def _answer(self, entry: Entry, about: dict[str, Any]) -> Done:
+        line, phase = self._line, self.phases[entry.phase]
+        try:
+            with TemporaryDirectory(prefix="ladderboard-") as folder:
+                file = line.download(about.get("input_file"), Path(folder), self.most_bytes)
+                reply = phase.ask(entry, file)
+        except LadderboardError as error:
+            said = refusal(error)
+            if said is None:
+                raise
+            line.failed(entry.phase, entry.submission, said)
+            return Done(entry.submission, entry.team, "failed", said)
+        told = Told.of(reply)
+        line.finished(entry.phase, entry.submission, self._result(phase, told), str(told))
+        return Done(entry.submission, entry.team, "finished", str(told), told)
+
+    def _result(self, phase: Phase, told: Told) -> list[dict[str, Any]]:
+        """Return what EvalAI's leaderboard gets: nothing, while the value is not told yet."""
+        if told.released is None:
+            return []
+        numbers = told.numbers()
+        shown = {label: numbers[name] for name, label in self.labels.items()}
+        return [{"split": phase.split, "show_to_participant": True, "accuracies": shown}]
