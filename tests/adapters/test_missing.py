@@ -12,7 +12,7 @@ from ladderboard import adapters
 
 # adapter: (the module that is hidden, the extra that brings it, what makes the adapter look for it)
 NEEDS: dict[str, tuple[str, str, str]] = {}
-NEEDS_NOTHING: set[str] = set()
+NEEDS_NOTHING: set[str] = {"codabench", "evalai"}
 
 WITHOUT = """
 import sys

@@ -130,9 +130,7 @@ class Line:
             raise ServerUnreachable("The submission's file could not be fetched: it was cut off.")
         return path
 
-    def _call(
-        self, method: str, path: str, told: dict[str, Any] | None = None
-    ) -> dict[str, Any]:
+    def _call(self, method: str, path: str, told: dict[str, Any] | None = None) -> dict[str, Any]:
         data = None if told is None else urlencode(told).encode()
         headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
         url = f"{self.server}/api/jobs/{path}"

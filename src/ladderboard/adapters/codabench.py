@@ -14,7 +14,7 @@ import json
 import sys
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ladderboard import _settings
 from ladderboard.adapters._release import Told, refusal
@@ -38,7 +38,7 @@ TEAM = "team.txt"
 _SHORTEST = 16
 _LONGEST = 1000
 # What Codabench itself puts beside a submission's files.
-_THEIRS = {"metadata", TEAM}
+_METADATA = "metadata"
 
 
 @dataclass(frozen=True)
@@ -178,10 +178,10 @@ def _team(settings: Settings, folder: Path) -> str:
     if path.is_file() and not path.is_symlink():
         with path.open("rb") as file:
             word = file.read(_LONGEST).strip()
-    found = [name for own, name in settings.teams.items() if hmac.compare_digest(own.encode(), word)]
-    if not found:
-        raise _refused("team", f"{TEAM} must hold the word that the organiser gave to your team.")
-    return found[0]
+    for own, name in settings.teams.items():
+        if hmac.compare_digest(own.encode(), word):
+            return name
+    raise _refused("team", f"{TEAM} must hold the word that the organiser gave to your team.")
 
 
 def _predictions(settings: Settings, folder: Path) -> Path:
@@ -190,12 +190,13 @@ def _predictions(settings: Settings, folder: Path) -> Path:
         each
         for each in (folder.iterdir() if folder.is_dir() else ())
         if each.is_file() and not each.is_symlink() and each.name[0] != "."
+        if each.name != _METADATA
     )
     if settings.file is not None:
         found = [each for each in plain if each.name == settings.file]
         wanted = _settings.shown(settings.file)
     else:
-        found = [each for each in plain if each.name not in _THEIRS]
+        found = [each for each in plain if each.name != TEAM]
         wanted = "one file with predictions"
     if len(found) != 1:
         has = ", ".join(_settings.shown(each.name) for each in plain[:10]) or "no file"

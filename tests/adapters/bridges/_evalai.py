@@ -10,7 +10,7 @@ import json
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
 TOKEN = "host-token-5c1d"  # noqa: S105 - a made-up one
@@ -75,6 +75,10 @@ class State:
         self.hidden.append(message)
         return {"body": message[1], "receipt_handle": message[0]}
 
+    def delete(self, told: dict[str, str]) -> tuple[int, dict[str, Any]]:
+        self.hidden = [each for each in self.hidden if each[0] != told["receipt_handle"]]
+        return 200, {"success": f"Message deleted successfully from the queue: {QUEUE}"}
+
     def update(self, told: dict[str, str]) -> tuple[int, dict[str, Any]]:
         """PUT: the end of an evaluation."""
         submission = self.submissions[int(told["submission"])]
@@ -123,7 +127,9 @@ class _Handler(BaseHTTPRequestHandler):
         told = {name: each[0] for name, each in parse_qs(body, keep_blank_values=True).items()}
         state = self.state
         state.requests.append((self.command, self.path, token, told))
-        fault = state.faults.pop(f"{self.command} {path.split('/')[1]}", None)
+        kinds = ("media", "queue", "update_submission", "submission")
+        kind = next((each for each in kinds if each in path), "")
+        fault = state.faults.pop(f"{self.command} {kind}", None)
         if fault == "dropped":  # it never arrived
             self.close_connection = True
             return
@@ -144,25 +150,23 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self.say(status, json.dumps(said).encode())
 
-    do_GET = do_POST = do_PUT = do_PATCH = handle_one
+    do_GET = do_POST = do_PUT = do_PATCH = handle_one  # noqa: N815 - http.server's names
 
     def api(self, path: str, token: str | None, told: dict[str, str]) -> tuple[int, dict[str, Any]]:
         state = self.state
         if token != f"Bearer {TOKEN}":
             return 401, {"detail": "Invalid token"}
-        match self.command, path.removeprefix("/api/jobs/"):
-            case "GET", at if at == f"challenge/queues/{QUEUE}/":
-                return 200, state.receive()
-            case "POST", at if at == f"queues/{QUEUE}/":
-                state.hidden = [each for each in state.hidden if each[0] != told["receipt_handle"]]
-                return 200, {"success": f"Message deleted successfully from the queue: {QUEUE}"}
-            case "GET", at if at.startswith("submission/"):
-                return 200, state.submissions[int(at.removeprefix("submission/"))]
-            case "PUT", at if at == f"challenge/{CHALLENGE}/update_submission/":
-                return state.update(told)
-            case "PATCH", at if at == f"challenge/{CHALLENGE}/update_submission/":
-                return state.take_up(told)
-        return 404, {"error": "Not found"}
+        at = path.removeprefix("/api/jobs/")
+        if at.startswith("submission/"):
+            return 200, state.submissions[int(at.removeprefix("submission/"))]
+        update = f"challenge/{CHALLENGE}/update_submission/"
+        doors = {
+            ("GET", f"challenge/queues/{QUEUE}/"): lambda: (200, state.receive()),
+            ("POST", f"queues/{QUEUE}/"): lambda: state.delete(told),
+            ("PUT", update): lambda: state.update(told),
+            ("PATCH", update): lambda: state.take_up(told),
+        }
+        return doors.get((self.command, at), lambda: (404, {"error": "Not found"}))()
 
     def say(self, status: int, data: bytes, **headers: str) -> None:
         self.send_response(status)
@@ -176,7 +180,7 @@ class _Handler(BaseHTTPRequestHandler):
 class EvalAI(State):
     """A running one."""
 
-    def __enter__(self) -> EvalAI:
+    def __enter__(self) -> Self:
         handler = type("Handler", (_Handler,), {"state": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.daemon_threads = False

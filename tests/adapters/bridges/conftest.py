@@ -1,0 +1,132 @@
+"""What bridges lead to and from: EvalAI on loopback, a guard, a board, Codabench's folders."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ladderboard as lb
+from ladderboard.adapters.evalai import Phase, Worker, on_ladders
+from ladderboard.server import listen_on_path, listen_on_port, serve_guard
+
+LABELS = np.arange(400) % 2
+
+
+def _load(folder, name):
+    """Tests are no package: a helper is loaded by its path."""
+    place = Path(__file__).parents[2] / folder / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"_ladderboard_test{name}", place)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def them():
+    """Give the module of EvalAIs."""
+    return _load("adapters/bridges", "_evalai")
+
+
+@pytest.fixture(scope="session")
+def halls():
+    """Give the module that serves boards."""
+    return _load("server", "_hall")
+
+
+@pytest.fixture(scope="session")
+def codabench():
+    """Give the module that runs programs as Codabench does."""
+    return _load("adapters/bridges", "_codabench")
+
+
+@pytest.fixture
+def hall(request, halls, tmp_path):
+    """A server of boards, with one."""
+    with halls.storage_of("sqlite", request, tmp_path) as storage:
+        made = halls.Hall(storage)
+        made.start()
+        made.board()
+        yield made
+        made.stop()
+
+
+@pytest.fixture
+def serve():
+    """Give a function that serves a guard, on a free port or a socket's path."""
+    with contextlib.ExitStack() as ends:
+
+        def start(guard, path=None, **how):
+            listener = listen_on_port(port=0) if path is None else listen_on_path(path)
+            servers = []
+            how["started"] = servers.append
+            thread = threading.Thread(target=serve_guard, args=(guard, listener), kwargs=how)
+            thread.start()
+            while not servers or not servers[0].started:
+                assert thread.is_alive()
+                time.sleep(0.01)
+
+            def stop():
+                servers[0].should_exit = True
+                thread.join()
+
+            ends.callback(stop)
+            return listener.url
+
+        yield start
+
+
+@pytest.fixture
+def evalai(them):
+    """A running EvalAI."""
+    with them.EvalAI() as running:
+        yield running
+
+
+@pytest.fixture
+def guard(tmp_path):
+    """A guard with ids, a plain Ladder and twenty questions."""
+    return lb.Holdout.create(
+        tmp_path / "guard.db",
+        LABELS,
+        ids=np.arange(400),
+        questions=20,
+        mechanism=lb.Ladder(step=0.02),
+    )
+
+
+@pytest.fixture
+def predict():
+    """Give predictions as a file, so many of the 400 wrong."""
+
+    def make(wrong):
+        values = LABELS ^ (np.arange(400) < wrong)
+        rows = "".join(f"{i},{v}\n" for i, v in enumerate(values))
+        return f"id,prediction\n{rows}".encode()
+
+    return make
+
+
+@pytest.fixture
+def make_worker(them, evalai, guard):
+    """Give a function that makes workers; it asks the guard if nothing else is said."""
+
+    def make(ask=None, **more):
+        phases = {them.PHASE: Phase(them.SPLIT, ask or on_ladders(guard))}
+        how = {"challenge": them.CHALLENGE, "queue": them.QUEUE, "token": them.TOKEN}
+        return Worker(phases, **(how | {"server": evalai.url} | more))
+
+    return make
+
+
+@pytest.fixture
+def worker(make_worker):
+    """A worker that asks the guard."""
+    return make_worker()

@@ -1,0 +1,291 @@
+"""The bundle's scoring program, run as Codabench runs it, writes the release and nothing else."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+import ladderboard as lb
+from ladderboard.adapters.codabench import Settings, score
+from ladderboard.client import Client
+from ladderboard.errors import InvalidSetting
+
+WORDS = {"quiet-otter-5b1e9c": "alpha", "green-piano-7d30aa": "beta"}
+ALPHA, BETA = (word.encode() for word in WORDS)
+
+
+@pytest.fixture
+def url(serve, guard):
+    """Where the guard is served."""
+    return serve(guard)
+
+
+@pytest.fixture
+def worker(codabench, tmp_path, url):
+    """Codabench, with a task that asks the guard on one ladder."""
+    return codabench.Worker(tmp_path / "runs", {"guard": url})
+
+
+@pytest.fixture
+def pack(codabench):
+    """Give a function that zips a submission."""
+
+    def make(data, **more):
+        named = {f"{name}.txt": each for name, each in more.items()}
+        return codabench.pack({"predictions.csv": data, **named})
+
+    return make
+
+
+def test_the_release_is_the_score(worker, guard, pack, predict):
+    ran = worker.score(pack(predict(96)))
+    assert ran.scores == {"released": 0.24, "improved": 1, "remaining": 19}
+    assert (ran.status, ran.code, ran.stderr) == ("Finished", 0, "")
+    assert ran.output == ["detailed_results.html", "scores.json"]
+    said = "With this question the best went down to 0.24; 19 questions left."
+    assert ran.stdout == f"{said}\n"
+    ran = worker.score(pack(predict(160)))  # worse, on the one ladder of all
+    assert ran.scores == {"released": 0.24, "improved": 0, "remaining": 18}
+    assert guard.remaining == 18
+
+
+def test_the_same_submission_again_is_free(worker, guard, pack, predict):
+    first, again = (worker.score(pack(predict(96))) for _ in range(2))
+    assert (again.scores, again.stdout, guard.remaining) == (first.scores, first.stdout, 19)
+
+
+def test_what_is_said_about_one_model_is_not_passed_on(codabench, serve, tmp_path, pack, predict):
+    guard = lb.Holdout.create(tmp_path / "exact.db", [0, 1] * 200, questions=9, mechanism="exact")
+    worker = codabench.Worker(tmp_path / "runs", {"guard": serve(guard)})
+    worker.score(pack(predict(40)))
+    ran = worker.score(pack(predict(123)))  # its risk is 0.3075
+    assert ran.scores["released"] == 0.1
+    assert "3075" not in repr(ran)
+
+
+def test_what_cannot_be_scored_fails_with_the_reasons(worker, guard, pack, predict):
+    half = b"".join(predict(10).splitlines(keepends=True)[:201]) + b"9999,1\n"
+    ran = worker.score(pack(half))
+    assert (ran.status, ran.code, ran.output, ran.stdout) == ("Failed", 1, [], "")
+    assert ran.stderr.startswith("2 problems were found:\n- ")
+    assert "200 ids" in ran.stderr
+    assert "9999" in ran.stderr
+    assert guard.remaining == 20
+
+
+def test_each_team_climbs_a_ladder_of_its_own(codabench, tmp_path, url, guard, pack, predict):
+    worker = codabench.Worker(tmp_path / "runs", {"guard": url, "teams": WORDS})
+    told = [
+        worker.score(pack(predict(wrong), team=word)).scores["released"]
+        for word, wrong in [(ALPHA, 96), (BETA, 200), (ALPHA + b"\r\n", 40), (BETA, 80)]
+    ]
+    assert told == [0.24, 0.5, 0.1, 0.2]
+    assert [each.name for each in guard.status().ladders] == ["", "alpha", "beta"]
+
+
+@pytest.fixture
+def here(tmp_path, url):
+    """Give a function that scores files in this very process."""
+
+    def make(files, **settings):
+        shutil.rmtree(tmp_path / "input", ignore_errors=True)
+        for folder in ("ref", "res"):
+            (tmp_path / "input" / folder).mkdir(parents=True)
+        told = json.dumps({"guard": url, **settings})
+        (tmp_path / "input/ref/ladderboard.json").write_text(told)
+        for name, data in files.items():
+            path = tmp_path / "input/res" / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(data)
+        return score(tmp_path / "input", tmp_path / "output")
+
+    return make
+
+
+@pytest.mark.parametrize("word", [None, b"", b"alpha", ALPHA + b"x", b"\xff\xfe", b"x" * 5000])
+def test_nobody_is_another_team(here, guard, predict, capsys, word):
+    files = {"predictions.csv": predict(96)} | ({} if word is None else {"team.txt": word})
+    assert here(files, teams=WORDS) == 1
+    said = capsys.readouterr().err
+    assert said == "team.txt must hold the word that the organiser gave to your team.\n"
+    assert guard.remaining == 20
+
+
+@pytest.mark.parametrize(
+    ("files", "has"),
+    [
+        ({}, "no file"),
+        ({"a.csv": b"1", "b.csv": b"2"}, "'a.csv', 'b.csv'"),
+        ({"folder/a.csv": b"1", "metadata": b"exitCode: null", ".a": b"2"}, "no file"),
+    ],
+)
+def test_a_submission_holds_one_file(here, guard, capsys, files, has):
+    assert here(files) == 1
+    rule = "A submission must hold one file with predictions, not within a folder"
+    assert capsys.readouterr().err == f"{rule}; this one has {has}.\n"
+    assert guard.remaining == 20
+
+
+def test_the_file_may_be_named(here, predict, capsys):
+    files = {"answers.csv": predict(96), "notes.md": b"hello"}
+    assert here(files, file="answers.csv") == 0
+    assert here({"notes.md": b"hello"}, file="answers.csv") == 1
+    assert "must hold 'answers.csv'" in capsys.readouterr().err
+
+
+def test_a_team_may_take_its_word_along(here, predict):
+    assert here({"predictions.csv": predict(96), "team.txt": ALPHA}) == 0  # where none is wanted
+
+
+def test_a_board_needs_its_client(tmp_path):
+    code = f"""
+import sys
+sys.modules["httpx"] = None  # as if it were not installed
+from ladderboard.adapters.codabench import score
+sys.exit(score({str(tmp_path)!r}, {str(tmp_path / "out")!r}))
+"""
+    (tmp_path / "ref").mkdir()
+    (tmp_path / "res").mkdir()
+    settings = {"board": "https://boards.example.org/boards/digits", "teams": WORDS}
+    (tmp_path / "ref/ladderboard.json").write_text(json.dumps(settings))
+    (tmp_path / "res/team.txt").write_bytes(ALPHA)
+    (tmp_path / "res/predictions.csv").write_bytes(b"prediction\n1\n")
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.returncode == 2
+    assert "pip install 'ladderboard[client]'" in ran.stderr
+
+
+def test_a_link_into_the_reference_data_is_no_file(worker, pack, predict):
+    def spoil(app):
+        (app / "input/res/predictions.csv").unlink()
+        (app / "input/res/predictions.csv").symlink_to(app / "input/ref/ladderboard.json")
+
+    ran = worker.score(pack(predict(96)), spoil)
+    assert (ran.status, ran.code) == ("Failed", 1)
+    assert "guard" not in ran.stderr
+
+
+def test_a_guard_that_is_away_tells_participants_nothing(codabench, tmp_path, pack, predict):
+    settings = {"guard": "http://127.0.0.1:9", "token": "guards-own-token", "teams": WORDS}
+    worker = codabench.Worker(tmp_path / "runs", settings)
+    ran = worker.score(pack(predict(96), team=ALPHA))
+    assert (ran.status, ran.code) == ("Failed", 2)
+    assert ran.stderr == (
+        "What scores cannot be asked now (GuardUnreachable), and no question was spent for nothing."
+        " Tell the organiser, who can run this submission again.\n"
+    )
+
+
+def test_a_token_is_sent_and_not_shown(codabench, serve, tmp_path, guard, pack, predict):
+    url = serve(guard, token="guards-own-token")  # noqa: S106
+    for token, status in [("guards-own-token", "Finished"), ("another-token", "Failed")]:
+        worker = codabench.Worker(tmp_path / status, {"guard": url, "token": token})
+        ran = worker.score(pack(predict(96)))
+        assert ran.status == status
+        assert token not in repr(ran)
+        assert url not in repr(ran)
+    assert "guards-own-token" not in repr(Settings(guard=url, token="guards-own-token"))  # noqa: S106
+
+
+def test_a_socket_in_the_workers_data_folder_will_do(
+    codabench, serve, tmp_path, guard, pack, predict
+):
+    """What a container without a network can reach: /app/data, by a Unix socket in it."""
+    url = serve(guard, tmp_path / "guard.sock")
+    worker = codabench.Worker(tmp_path / "runs", {"guard": url})
+    assert worker.score(pack(predict(96))).status == "Finished"
+
+
+def test_a_guards_file_in_the_bundle_is_refused(codabench, tmp_path, guard, pack, predict):
+    """Every container would have a copy of its own, and no question would ever be spent."""
+    worker = codabench.Worker(tmp_path / "runs", {"guard": "/app/input/ref/guard.db"})
+
+    def spoil(app):
+        shutil.copy(tmp_path / "guard.db", app / "input/ref/guard.db")
+
+    ran = worker.score(pack(predict(96)), spoil)
+    assert (ran.status, ran.code) == ("Failed", 2)
+    assert "would be a new copy for every submission" in ran.stderr
+
+
+def test_a_board_answers_for_its_teams(codabench, hall, halls, tmp_path, pack):
+    teams = {"quiet-otter-5b1e9c": hall.join("Ada")[0]}
+    board = f"{hall.url}/boards/{hall.slug}"
+    token = hall.trusted("evaluator")
+    settings = {"board": board, "token": token, "teams": teams}
+    worker = codabench.Worker(tmp_path / "runs", settings)
+    first, again, worse = (
+        worker.score(pack(halls.predict(wrong), team=ALPHA)) for wrong in (60, 60, 90)
+    )
+    assert first.scores == again.scores == {"released": 0.2, "improved": 1, "remaining": 24}
+    assert worse.scores == {"released": 0.2, "improved": 0, "remaining": 23}
+    ran = worker.score(pack(b"id,prediction\n0,1\n", team=ALPHA))
+    assert (ran.code, "399 ids" in ran.stderr, token in repr(ran)) == (1, True, False)
+    with Client(hall.url, token, receipts=None) as client:
+        assert client.board(hall.slug).used == 2
+
+
+def test_a_hidden_board_is_refused(codabench, hall, halls, tmp_path, pack):
+    hall.board("veiled", visibility="hidden")
+    teams = {"quiet-otter-5b1e9c": hall.join("Ada", "veiled")[0]}
+    settings = {"board": f"{hall.url}/boards/veiled", "teams": teams}
+    settings["token"] = hall.trusted("evaluator", "veiled")
+    ran = codabench.Worker(tmp_path / "runs", settings).score(pack(halls.predict(9), team=ALPHA))
+    assert (ran.status, ran.code) == ("Failed", 2)
+    assert "neither hidden nor frozen" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, "must name a guard or a board"),
+        ({"guard": "https://a", "board": "https://b/boards/c"}, "must name a guard or a board"),
+        ({"guard": 7}, "must be texts"),
+        ({"guard": "guard.db"}, "address of a served guard"),
+        ({"guard": "https://me:word@a"}, "no name or password"),
+        ({"board": "https://b/boards/c"}, "A board needs teams"),
+        ({"guard": "https://a", "teams": ["x"]}, "teams must be an object"),
+        ({"guard": "https://a", "teams": {"short": "x"}}, "16 characters"),
+        ({"guard": "https://a", "teams": {"two words of length": "x"}}, "16 characters"),
+    ],
+)
+def test_settings_that_cannot_be_used(settings, said):
+    with pytest.raises(InvalidSetting, match=said):
+        Settings(**settings)
+
+
+@pytest.mark.parametrize("text", [None, "{", "[]", '{"gaurd": "https://a"}'])
+def test_reference_data_that_cannot_be_used(tmp_path, capsys, text):
+    (tmp_path / "ref").mkdir()
+    if text is not None:
+        (tmp_path / "ref/ladderboard.json").write_text(text)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/scores.json").write_text("{}")  # from an earlier run
+    assert score(tmp_path, tmp_path / "out") == 2
+    assert not (tmp_path / "out/scores.json").exists()
+    assert capsys.readouterr().err.startswith("For the organiser: ")
+
+
+def test_the_bundle_holds_together(codabench):
+    bundle = codabench.BUNDLE
+    about = yaml.safe_load((bundle / "competition.yaml").read_text())
+    columns = about["leaderboards"][0]["columns"]
+    assert {each["key"] for each in columns} == {"released", "improved", "remaining"}
+    # Force_Best takes a submission without scores for the best of a descending first column.
+    assert (columns[0]["key"], columns[0]["sorting"]) == ("released", "asc")
+    (task,) = about["tasks"]
+    for part in ("scoring_program", "reference_data"):
+        assert (bundle / task[part]).is_dir()
+    (phase,) = about["phases"]
+    assert phase["accepts_only_result_submissions"]
+    settings = json.loads((bundle / "reference_data/ladderboard.json").read_text())
+    with pytest.raises(InvalidSetting, match="16 characters"):  # until the words are replaced
+        Settings(**settings)
+    assert Settings(**{**settings, "teams": WORDS}).guard == "unix:/app/data/guard.sock"
+    assert not [each for each in Path(bundle).rglob("*") if each.suffix in {".db", ".key"}]

@@ -1,0 +1,224 @@
+"""Submissions on EvalAI's queue are answered with the release, and with nothing else."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+
+import ladderboard as lb
+from ladderboard.adapters.evalai import Phase, Worker, on_ladders
+from ladderboard.errors import GuardUnreachable, InvalidSetting, ServerUnreachable
+
+
+def statuses(evalai):
+    return [each["status"] for each in evalai.submissions.values()]
+
+
+def test_each_team_climbs_a_ladder_of_its_own(evalai, worker, guard, predict):
+    for team, wrong in [(5, 96), (6, 200), (5, 40), (6, 60), (5, 80)]:
+        evalai.submit(team, predict(wrong))
+    done = worker.drain()
+    assert [each.status for each in done] == ["finished"] * 5 == statuses(evalai)
+    shown = [each["accuracies"] for each in evalai.leaderboard]
+    assert [each["released"] for each in shown] == [0.24, 0.5, 0.1, 0.16, 0.1]
+    assert [each["improved"] for each in shown] == [1, 1, 1, 1, 0]
+    assert [each["remaining"] for each in shown] == [19, 18, 17, 16, 15]
+    assert all(each["show_to_participant"] for each in evalai.leaderboard)
+    assert (evalai.waiting, evalai.hidden) == ([], [])
+    assert [each.name for each in guard.status().ladders] == ["", "evalai-team-5", "evalai-team-6"]
+    assert evalai.submissions[104]["stdout"] == (
+        "With this question the best stayed 0.1; 15 questions left."
+    )
+    assert done[0].describe() == {
+        "submission": 100, "team": 5, "status": "finished",
+        "released": 0.24, "improved": 1, "remaining": 19,
+    }  # fmt: skip
+    assert worker.step() is None
+
+
+def test_what_is_said_about_one_model_is_not_passed_on(evalai, make_worker, predict, tmp_path):
+    guard = lb.Holdout.create(tmp_path / "exact.db", [0, 1] * 200, questions=9, mechanism="exact")
+    assert guard.ladder("me").ask([0] * 400).score is not None  # it would be told
+    worker = make_worker(on_ladders(guard))
+    evalai.submit(5, predict(40))
+    evalai.submit(5, predict(123))  # worse: its risk is 0.3075
+    worker.drain()
+    assert [each["accuracies"]["released"] for each in evalai.leaderboard] == [0.1, 0.1]
+    assert "3075" not in json.dumps([evalai.requests, evalai.submissions, evalai.leaderboard])
+
+
+def test_a_file_that_cannot_be_scored_fails_with_the_reasons(evalai, worker, guard, predict):
+    half = predict(10).splitlines(keepends=True)[:201]
+    evalai.submit(5, b"".join(half) + b"9999,1\n")
+    evalai.submit(5, b"\x00\x01", suffix=".zip")
+    assert [each.status for each in worker.drain()] == ["failed", "failed"]
+    said = evalai.submissions[100]["stderr"]
+    assert said.startswith("2 problems were found:\n- ")
+    assert "200 ids" in said
+    assert "9999" in said
+    assert evalai.submissions[100]["stdout"] == ""
+    assert (evalai.leaderboard, evalai.hidden, guard.remaining) == ([], [], 20)
+
+
+def test_a_file_that_is_too_large_fails(evalai, make_worker, guard, predict):
+    evalai.submit(5, predict(10))
+    done = make_worker(most_bytes=1000).drain()
+    assert done[0].said == "The file is larger than 1,000 bytes, the most that is taken."
+    assert (statuses(evalai), guard.remaining) == (["failed"], 20)
+
+
+def test_a_spent_budget_is_told(evalai, make_worker, predict, tmp_path):
+    guard = lb.Holdout.create(tmp_path / "one.db", [0, 1] * 200, questions=1)
+    for wrong in (96, 48):
+        evalai.submit(5, predict(wrong))
+    make_worker(on_ladders(guard)).drain()
+    assert statuses(evalai) == ["finished", "failed"]
+    assert "question" in evalai.submissions[101]["stderr"]
+
+
+def test_what_is_told_at_the_close_only_is_on_no_leaderboard(
+    evalai, make_worker, predict, tmp_path
+):
+    guard = lb.Holdout.create(
+        tmp_path / "bit.db", [0, 1] * 200, questions=9, mechanism=lb.mechanisms.OneBit(step=0.02)
+    )
+    evalai.submit(5, predict(96))
+    make_worker(on_ladders(guard)).drain()
+    assert (statuses(evalai), evalai.leaderboard) == (["finished"], [])
+    assert evalai.submissions[100]["stdout"] == (
+        "With this question the best improved; its value is told at the close; 8 questions left."
+    )
+
+
+def test_labels_are_those_of_the_leaderboard(evalai, make_worker, predict):
+    evalai.labels = ("Error",)
+    evalai.submit(5, predict(96))
+    make_worker(labels={"released": "Error"}).drain()
+    assert evalai.leaderboard[0]["accuracies"] == {"Error": 0.24}
+
+
+def test_a_label_that_evalai_does_not_have_is_the_organisers_matter(
+    evalai, make_worker, guard, predict
+):
+    evalai.labels = ("Error",)
+    evalai.submit(5, predict(96))
+    done = make_worker().drain()
+    assert done[0].status == "left"
+    assert "metrics are missing" in done[0].said
+    assert statuses(evalai) == ["running"]
+    evalai.labels = ("released", "improved", "remaining")  # mended
+    evalai.come_again()
+    assert [each.status for each in make_worker().drain()] == ["finished"]
+    assert guard.remaining == 19
+
+
+@pytest.mark.parametrize("status", ["finished", "failed", "cancelled", "archived"])
+def test_what_is_over_leaves_the_queue(evalai, worker, guard, predict, status):
+    evalai.submit(5, predict(96), status=status)
+    assert [each.status for each in worker.drain()] == ["skipped"]
+    assert (evalai.hidden, evalai.leaderboard, guard.remaining) == ([], [], 20)
+
+
+def test_another_workers_submission_is_left_to_it(evalai, worker, guard, predict):
+    evalai.submit(5, predict(96), status="running", job_name=["ladderboard", "other"])
+    assert [(each.status, each.said) for each in worker.drain()] == [("left", "another worker's")]
+    assert (len(evalai.hidden), guard.remaining) == (1, 20)
+
+
+@pytest.mark.parametrize("other", [{"phase_pk": 35}, {"challenge_pk": 13}])
+def test_another_phase_is_left_to_others(evalai, worker, guard, predict, other):
+    evalai.submit(5, predict(96))
+    evalai.waiting[0][1].update(other)
+    assert [each.status for each in worker.drain()] == ["left"]
+    assert (statuses(evalai), len(evalai.hidden), guard.remaining) == (["submitted"], 1, 20)
+
+
+def test_phases_have_guards_of_their_own(them, evalai, guard, predict, tmp_path):
+    second = lb.Holdout.create(tmp_path / "second.db", [0, 1] * 200, questions=7)
+    phases = {34: Phase(them.SPLIT, on_ladders(guard)), 35: Phase("other", on_ladders(second))}
+    worker = Worker(
+        phases, challenge=them.CHALLENGE, queue=them.QUEUE, token=them.TOKEN, server=evalai.url
+    )
+    evalai.submit(5, predict(96))
+    evalai.submit(5, predict(96))
+    evalai.waiting[1][1]["phase_pk"] = 35
+    worker.drain()
+    assert (guard.remaining, second.remaining) == (19, 6)
+
+
+def test_a_message_that_is_none_of_evalais_keeps_out_nobody(evalai, worker, predict):
+    evalai.waiting.append(("odd", {"hello": 1}))
+    evalai.submit(5, predict(96))
+    assert [each.said for each in worker.drain()] == ["KeyError"]
+    assert [each.status for each in worker.drain()] == ["finished"]
+
+
+def test_a_fault_in_asking_keeps_out_nobody(evalai, make_worker, guard, predict):
+    def ask(entry, file):
+        if entry.team == 5:
+            raise MemoryError
+        return on_ladders(guard)(entry, file)
+
+    worker = make_worker(ask)
+    evalai.submit(5, predict(96))
+    evalai.submit(6, predict(96))
+    assert [each.said for each in worker.drain()] == ["MemoryError"]
+    assert [each.status for each in worker.drain()] == ["finished"]
+    assert statuses(evalai) == ["running", "finished"]
+
+
+def test_a_guard_that_is_away_fails_nobody(evalai, make_worker, guard, predict):
+    def away(entry, file):
+        raise GuardUnreachable("The guard cannot be reached.")
+
+    evalai.submit(5, predict(96))
+    assert [each.status for each in make_worker(away).drain()] == ["left"]
+    evalai.come_again()
+    assert [each.status for each in make_worker().drain()] == ["finished"]
+    assert (evalai.submissions[100]["job_name"], guard.remaining) == (["ladderboard"], 19)
+
+
+def test_it_runs_until_it_is_stopped(evalai, make_worker, guard, predict):
+    stop = threading.Event()
+
+    def ask(entry, file):
+        if entry.team == 6:
+            stop.set()
+        return on_ladders(guard)(entry, file)
+
+    evalai.faults["GET queue"] = "dropped"  # which it survives
+    for team in (5, 6, 7):
+        evalai.submit(team, predict(96))
+    make_worker(ask).run(every=0.01, stop=stop)
+    assert statuses(evalai) == ["finished", "finished", "submitted"]
+
+
+def test_a_wrong_token_is_said_and_not_shown(evalai, make_worker):
+    with pytest.raises(ServerUnreachable, match="refused: 401, 'Invalid token'") as caught:
+        make_worker(token="secret-of-mine").drain()  # noqa: S106
+    assert "secret-of-mine" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"server": "http://eval.example.org"}, "not sent in the clear"),
+        ({"server": "ftp://eval.ai"}, "not sent in the clear"),
+        ({"token": "two words"}, "one word"),
+        ({"queue": "../x"}, "A queue's name"),
+        ({"challenge": 0}, "challenge must be"),
+        ({"labels": {"risk": "Risk"}}, "labels must be"),
+        ({"name": "Me"}, "small letters"),
+        ({"most_bytes": 0}, "most_bytes must be"),
+    ],
+)
+def test_settings_that_cannot_be_used(make_worker, how, said):
+    with pytest.raises(InvalidSetting, match=said):
+        make_worker(**how)
+
+
+def test_a_worker_needs_a_phase():
+    with pytest.raises(InvalidSetting, match="needs a phase"):
+        Worker({}, challenge=1, queue="q", token="t")  # noqa: S106

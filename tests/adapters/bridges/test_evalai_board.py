@@ -1,0 +1,90 @@
+"""EvalAI's submissions on a live board, in the name of its teams."""
+
+from __future__ import annotations
+
+import pytest
+
+from ladderboard.adapters.evalai import on_board
+from ladderboard.client import Client
+
+
+@pytest.fixture
+def teams(hall):
+    """The board's team for participant team 5."""
+    return {5: hall.join("Ada")[0]}
+
+
+@pytest.fixture
+def worker(hall, teams, make_worker):
+    """A worker that asks the board."""
+    with Client(hall.url, hall.trusted("evaluator"), receipts=None) as client:
+        yield make_worker(on_board(client, hall.slug, teams))
+
+
+def test_a_board_answers_for_its_teams(hall, teams, worker, evalai, halls):
+    for wrong in (60, 30, 90):
+        evalai.submit(5, halls.predict(wrong))
+    assert [each.status for each in worker.drain()] == ["finished"] * 3
+    shown = [each["accuracies"] for each in evalai.leaderboard]
+    assert [each["released"] for each in shown] == [0.2, 0.1, 0.1]
+    assert [each["improved"] for each in shown] == [1, 1, 0]
+    assert [each["remaining"] for each in shown] == [24, 23, 22]  # the team's own share
+    about = hall.call("GET", f"/boards/first/submissions?team={teams[5]}", hall.organiser).json()
+    assert [each["message"] for each in about["submissions"]] == [
+        "EvalAI 102", "EvalAI 101", "EvalAI 100",
+    ]  # fmt: skip
+
+
+def test_a_submission_is_one_to_the_board_however_often_it_comes(hall, worker, evalai, halls):
+    evalai.submit(5, halls.predict(60))
+    evalai.faults["PUT update_submission"] = "dropped"
+    assert [each.status for each in worker.drain()] == ["left"]
+    evalai.come_again()
+    assert [each.status for each in worker.drain()] == ["finished"]
+    assert evalai.leaderboard[0]["accuracies"] == {"released": 0.2, "improved": 1, "remaining": 24}
+    assert hall.call("GET", "/boards/first", hall.organiser).json()["used"] == 1
+
+
+def test_a_team_that_the_board_does_not_know_is_told(hall, teams, worker, evalai, halls):
+    evalai.submit(6, halls.predict(60))
+    assert [each.status for each in worker.drain()] == ["failed"]
+    assert evalai.submissions[100]["stderr"] == (
+        "Participant team 6 is no team of the board yet. Its organiser adds it, and runs this "
+        "submission again."
+    )
+
+
+def test_a_boards_refusals_are_told_item_by_item(worker, evalai):
+    evalai.submit(5, b"id,prediction\n0,1\n1,7\n")
+    assert [each.status for each in worker.drain()] == ["failed"]
+    assert "398 ids" in evalai.submissions[100]["stderr"]
+
+
+def test_a_paused_board_is_told(hall, worker, evalai, halls):
+    hall.call("POST", "/boards/first/pause", hall.organiser)
+    evalai.submit(5, halls.predict(60))
+    assert [each.status for each in worker.drain()] == ["failed"]
+    assert "paused" in evalai.submissions[100]["stderr"]
+
+
+@pytest.mark.parametrize(
+    "rules", [{"visibility": "hidden"}, {"ladder": "board"}], ids=lambda each: next(iter(each))
+)
+def test_a_board_whose_releases_are_not_for_all_is_refused(hall, make_worker, evalai, halls, rules):
+    hall.board("other", **rules)
+    team = hall.join("Ada", "other")[0]
+    with Client(hall.url, hall.trusted("evaluator", "other"), receipts=None) as client:
+        worker = make_worker(on_board(client, "other", {5: team}))
+        evalai.submit(5, halls.predict(60))
+        done = worker.drain()
+    assert (done[0].status, evalai.leaderboard) == ("left", [])
+    assert "neither hidden nor frozen" in done[0].said
+    assert hall.call("GET", "/boards/other", hall.organiser).json()["used"] == 0
+
+
+def test_a_token_that_may_not_is_the_organisers_matter(hall, teams, make_worker, evalai, halls):
+    with Client(hall.url, "lb_no-such-token", receipts=None) as client:
+        evalai.submit(5, halls.predict(60))
+        done = make_worker(on_board(client, hall.slug, teams)).drain()
+    assert (done[0].status, evalai.submissions[100]["status"]) == ("left", "running")
+    assert "no-such-token" not in done[0].said
