@@ -48,7 +48,7 @@ class Settings:
     Parameters
     ----------
     guard
-        The address of a served guard, ``https://...`` or ``unix:/app/data/guard.sock``.
+        The address of a served guard, ``https://...`` or ``unix:/app/data/guard/guard.sock``.
     board
         Or a board's page, ``https://boards.example.org/boards/digits``.
     token

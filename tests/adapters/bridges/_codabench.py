@@ -51,11 +51,28 @@ def _unpack(packed: bytes, to: Path) -> None:
         made.extractall(to)
 
 
-class Worker:
-    """Runs submissions of one task; each gets folders of its own."""
+# Without a network, and with a folder that cannot be written to.
+ALONE = ("unshare", "--map-root-user", "--mount", "--net", "sh", "-c")
+LOCKED = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
 
-    def __init__(self, folder: Path, settings: Any, program: Path = BUNDLE / "scoring_program"):
-        self._folder, self._program, self._runs = folder, program, 0
+
+def can_be_alone() -> bool:
+    """Tell whether this machine lets a test take away what a container does not have."""
+    try:
+        return subprocess.run([*ALONE, "true"], capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+class Worker:
+    """Runs submissions of one task; each gets folders of its own.
+
+    With ``data``, the folder that a worker shares with its containers, they cannot write to it, and
+    have no network.
+    """
+
+    def __init__(self, folder: Path, settings: Any, data: Path | None = None):
+        self._folder, self._data, self._runs = folder, data, 0
         self._reference = pack({"ladderboard.json": json.dumps(settings).encode()})
 
     def score(self, submission: bytes, spoil: Any = None) -> Ran:
@@ -65,7 +82,7 @@ class Worker:
         predicted = self._predict(submission, app / "prediction")
         for name in ("input/ref", "input/res", "output", "shared"):
             (app / name).mkdir(parents=True)
-        shutil.copytree(self._program, app / "program")
+        shutil.copytree(BUNDLE / "scoring_program", app / "program")
         _unpack(self._reference, app / "input/ref")
         _unpack(predicted, app / "input/res")
         if spoil is not None:
@@ -73,8 +90,9 @@ class Worker:
         command = yaml.safe_load((app / "program/metadata.yaml").read_text())["command"]
         words = command.replace("/app/", f"{app}/").split()
         assert words[0] == "python3"
+        alone = () if self._data is None else (*ALONE, LOCKED, str(self._data))
         ran = subprocess.run(
-            [sys.executable, *words[1:]],
+            [*alone, sys.executable, *words[1:]],
             cwd=app / "program",
             # The last two stand for what the image has installed.
             env={"PYTHONUNBUFFERED": "1", "PATH": os.environ["PATH"], "PYTHONPATH": _SOURCE},
