@@ -6,6 +6,7 @@ import pytest
 
 from ladderboard.adapters.evalai import on_board
 from ladderboard.client import Client
+from ladderboard.errors import KeyReused
 
 
 @pytest.fixture
@@ -35,7 +36,9 @@ def test_a_board_answers_for_its_teams(hall, teams, worker, evalai, halls):
     ]  # fmt: skip
 
 
-def test_a_submission_is_one_to_the_board_however_often_it_comes(hall, worker, evalai, halls):
+def test_a_submission_is_one_to_the_board_however_often_it_comes(
+    hall, teams, worker, evalai, halls
+):
     evalai.submit(5, halls.predict(60))
     evalai.faults["PUT update_submission"] = "dropped"
     assert [each.status for each in worker.drain()] == ["left"]
@@ -43,6 +46,8 @@ def test_a_submission_is_one_to_the_board_however_often_it_comes(hall, worker, e
     assert [each.status for each in worker.drain()] == ["finished"]
     assert evalai.leaderboard[0]["accuracies"] == {"released": 0.2, "improved": 1, "remaining": 24}
     assert hall.call("GET", "/boards/first", hall.organiser).json()["used"] == 1
+    with Client(hall.url, hall.organiser, receipts=None) as client, pytest.raises(KeyReused):
+        client.submit(hall.slug, halls.predict(9), team=teams[5], key="evalai-12-100")
 
 
 def test_a_team_that_the_board_does_not_know_is_told(hall, teams, worker, evalai, halls):
