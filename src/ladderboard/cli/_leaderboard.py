@@ -66,7 +66,7 @@ def leaderboard(
         if as_json:
             say_json({"file": str(file), "rows": len(rows)})
         elif not quiet:
-            say(f"{len(rows):,} rows are in {file}.")
+            say(f"The standings are in {file}; rows: {len(rows):,}.")
     elif as_json:
         say_json({"board": slug, "rows": [each.describe() for each in rows]})
     elif as_csv:

@@ -90,7 +90,7 @@ def _board_of(client: "Client", slug: str | None) -> str:
         return client.board(slug).slug
     names = [each.slug for each in client.boards()]
     if len(names) != 1:
-        listed = ", ".join(names[:10]) or "none yet"
+        listed = ", ".join([*names[:10], "..."] if len(names) > 10 else names) or "none yet"
         raise InvalidSetting(
             f"A token is for one board; name it with --board, or give its page's address. At "
             f"{client.url} there is: {listed}."
