@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import sys
+from collections.abc import Iterator
+from inspect import isasyncgen
 from pathlib import Path
 
 import pytest
 
-from ladderboard.client import Client
+from ladderboard.client import AsyncClient, Client
 
 
 def _load(folder, name):
@@ -85,3 +88,40 @@ def client(hall, token):
     """A client of that team."""
     with Client(hall.url, token) as made:
         yield made
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Wait shortly between tries."""
+    monkeypatch.setattr("ladderboard.client._retries._FIRST", 0.001)
+
+
+class Sync:
+    """Calls verbs of a client."""
+
+    kind = Client
+
+    def __call__(self, url, token, verb, *given, how=None, **named):
+        with Client(url, token, **(how or {})) as client:
+            said = getattr(client, verb)(*given, **named)
+            return list(said) if isinstance(said, Iterator) else said
+
+
+class Async:
+    """Calls the same verbs where they are awaited."""
+
+    kind = AsyncClient
+
+    def __call__(self, url, token, verb, *given, how=None, **named):
+        async def call():
+            async with AsyncClient(url, token, **(how or {})) as client:
+                said = getattr(client, verb)(*given, **named)
+                return [each async for each in said] if isasyncgen(said) else await said
+
+        return asyncio.run(call())
+
+
+@pytest.fixture(params=[Sync, Async], ids=["sync", "async"])
+def call(request):
+    """Call a verb of either client."""
+    return request.param()

@@ -92,7 +92,7 @@ class Base:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"
 
-    def _settings(self) -> dict[str, Any]:
+    def _manner(self) -> dict[str, Any]:
         """Return how HTTP is to be spoken."""
         return {
             "base_url": self.url + _API,
@@ -143,7 +143,9 @@ class Base:
         if isinstance(error, httpx.TimeoutException):
             why = f"no answer came within {self.timeout:g} seconds"
         again = "Sending the same again is safe." if request.again else "It may have been done."
-        raise ServerUnreachable(f"The server at {self.url} cannot be reached: {why}. {again}")
+        raise ServerUnreachable(
+            f"The server at {self.url} cannot be reached: {why}. {again}"
+        ) from None
 
     def _concluded(self, request: Request[T], patience: Patience, answer: Answer) -> Done[T] | Wait:
         """Return what was answered, or when to ask again; raise what was refused."""
@@ -201,5 +203,5 @@ def collect(pieces: list[bytes], size: int, piece: bytes) -> int:
 def _parse(content: bytes) -> Any:
     try:
         return json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

@@ -170,7 +170,7 @@ class Client(Base):
     def _http(self) -> httpx.Client:
         # After a fork the connections are the parent's, and stay open there.
         if self._made is None or self._made[0] != os.getpid():
-            self._made = (os.getpid(), httpx.Client(**self._settings()))
+            self._made = (os.getpid(), httpx.Client(**self._manner()))
         return self._made[1]
 
     def _ask(self, request: Request[T]) -> T:
