@@ -27,6 +27,8 @@ CASES = [
     (lb.loss("squared", range=(0, 10)), TARGETS, TARGETS * 2),
     (lb.loss("pinball", range=(0, 10), quantile=0.9), TARGETS, TARGETS[::-1]),
     (lb.loss("hamming"), RNG.integers(0, 2, (20, 5)), RNG.integers(0, 2, (20, 5))),
+    (lb.loss("score"), list("abc") * 6, P2[:18]),
+    (lb.loss("score"), Y3, P2 > 0.5),
     (lb.loss("operator:ne"), Y3, RNG.integers(0, 3, 20)),
 ]
 

@@ -34,6 +34,8 @@ from ladderboard.errors import BrokenLoss
         ("absolute", {"range": (0, 4)}, [0, 1, 4], [2, 1, -5], [0.5, 0, 1]),
         ("squared", {"range": (-1, 1)}, [0, -1], [1, 1], [0.25, 1]),
         ("pinball", {"range": (0, 1), "quantile": 0.9}, [1, 0], [0, 1], [1, 1 / 9]),
+        ("score", {}, ["x", "y", "z"], [1, 0, 0.25], [0, 1, 0.75]),
+        ("shortfall", {}, [0, 0], [True, False], [0, 1]),
         ("hamming", {}, [[1, 0], ["x", "y"]], [[1, 1], ["x", "y"]], [0.5, 0]),
     ],
 )

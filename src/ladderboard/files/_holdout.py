@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,11 +35,12 @@ _SPLIT = "usage"  # Kaggle's word for it
 
 @dataclass(frozen=True, eq=False)
 class HoldoutTable:
-    """The hidden labelled sample: a row for each example.
+    """The hidden sample, labelled as a rule: a row for each example.
 
     ``ids`` are whole numbers or text, None if there are none; ``labels`` are of one ``kind``, a
     vector, or a matrix where an example has several; ``split``, ``group`` and ``weight`` are None
-    where the file has no such column.
+    where the file has no such column. Where evaluators give the scores there are no labels, and
+    ``labels`` are 1: the score of whoever is always right.
     """
 
     ids: Any
@@ -69,6 +70,10 @@ class HoldoutTable:
         parts = {name: None if each is None else each[rows] for name, each in kept.items()}
         return HoldoutTable(ids, self.labels[rows], self.kind, **parts)
 
+    def unlabelled(self) -> HoldoutTable:
+        """Return it without its labels, for a loss that looks at none."""
+        return replace(self, labels=np.ones(len(self), np.int64), kind="number")
+
     def __repr__(self) -> str:
         return f"HoldoutTable({many(len(self), 'row')}, kind={self.kind!r})"  # never a label
 
@@ -79,13 +84,15 @@ def read_holdout(
     kind: Kind | None = None,
     format: str | None = None,  # noqa: A002 - the word people use
     limits: Limits = _DEFAULT,
+    labelled: bool = True,
 ) -> HoldoutTable:
     r"""Return the owner's table from ``id,label[,split][,group][,weight]``, in any format.
 
     ``usage``, as Kaggle has it, is another name of ``split``. Several labels an example are
     ``label_1``, ``label_2`` and so on. ``kind`` declares what labels are, ``"number"`` or
     ``"text"``; it is found out if not given. It becomes public: with ``"number"`` a prediction that
-    is no number is refused.
+    is no number is refused. Without ``labelled`` there must be ids and no labels, as for a loss
+    that looks at none.
 
     Raises
     ------
@@ -110,7 +117,7 @@ def read_holdout(
     )
     if sheet.names is None:
         refuse(InvalidLabels, "header", "A holdout's columns need names: id,label and so on.")
-    at, labels = _choose(sheet)
+    at, labels = _choose(sheet, labelled=labelled)
     # Labels are read as they are written, for 007 may be one.
     number = [each == "weight" for each in at] + [kind == "number"] * len(labels)
     (*others,) = sheet.load([*at.values(), *labels], number)
@@ -120,18 +127,20 @@ def read_holdout(
     columns = others[len(at) :]
     problems = Problems(InvalidLabels)
     ids = read_ids(named["id"]) if "id" in named else None
-    found = kind or _kind(columns)
+    found = "number" if not labelled else kind or _kind(columns)
     values = [_values(each, found, "label", problems) for each in columns]
     split = _values(named["split"], "text", "split", problems) if "split" in named else None
     group = _values(named["group"], "text", "group", problems) if "group" in named else None
     weight = _weight(named["weight"], problems) if "weight" in named else None
     problems.refuse_if_any()
     _check_weights(group, weight)
+    if not labelled:
+        values = [np.ones(len(others[0]), np.int64)]
     read = values[0] if len(values) == 1 else np.column_stack(values)
     return HoldoutTable(ids, read, found, split, group, weight)
 
 
-def _choose(sheet: Sheet) -> tuple[dict[str, int], list[int]]:
+def _choose(sheet: Sheet, *, labelled: bool) -> tuple[dict[str, int], list[int]]:
     names = sheet.names or []
     plain = [plain_name(each) for each in names]
     problems = Problems(InvalidLabels)
@@ -152,7 +161,10 @@ def _choose(sheet: Sheet) -> tuple[dict[str, int], list[int]]:
         for each, name in enumerate(names)
         if each not in {*at.values(), *labels} and not is_index(name)
     ]
-    if not labels:
+    if not labelled:
+        _check_unlabelled(names, at, labels, problems)
+        labels = []
+    if labelled and not labels:
         said = f"There is no column named label; the columns are {listed(names)}."
         problems.add("missing_column", said, column="label")
     elif extra:
@@ -160,6 +172,19 @@ def _choose(sheet: Sheet) -> tuple[dict[str, int], list[int]]:
         problems.add("extra_column", said, column=extra[0], count=len(extra))
     problems.refuse_if_any()
     return at, labels
+
+
+def _check_unlabelled(
+    names: list[str], at: dict[str, int], labels: list[int], problems: Problems
+) -> None:
+    """Note labels that nobody would look at, and ids that are missing."""
+    if labels:
+        which = listed(names[each] for each in labels)
+        said = "This loss looks at no labels, for evaluators give the scores"
+        problems.add("extra_column", f"{said}; leave {which} out.", column=names[labels[0]])
+    if "id" not in at:
+        said = f"There is no column named id; the columns are {listed(names)}."
+        problems.add("missing_column", said, column="id")
 
 
 def _is_numbered(name: str) -> bool:

@@ -107,7 +107,8 @@ def _joined(sheet: Sheet, choice: Choice, roster: Roster, loss: Loss, want: Want
     rows = Rows(ids)
     places = None if ids is None else roster.place(ids)
     readings = [each.numbers() if want.number else each.texts() for each in columns]
-    if places is not None and want.form == "one" and want.classes is None and not readings[0].bad:
+    plain = want.form == "one" and want.classes is None and not want.strict
+    if places is not None and plain and not readings[0].bad:
         done = put_small(places, readings[0].values, roster.n)
         if done is not None:
             return done
@@ -143,12 +144,13 @@ def _put_small(
     sheet: Sheet, choice: Choice, roster: Roster, want: Want
 ) -> NDArray[np.int64] | None:
     """Return small whole numbers of the ids 0..n-1, None if that is not just what there is."""
-    if choice.id is None or not roster.ordinal or want.form != "one" or not want.number:
+    small = want.form == "one" and want.number and not want.strict
+    if choice.id is None or not roster.ordinal or not small:
         return None
-    small = Small(roster.n)
-    if not sheet.pour([choice.id, *choice.values], small.put):
+    found = Small(roster.n)
+    if not sheet.pour([choice.id, *choice.values], found.put):
         return None
-    return small.all(want.classes)
+    return found.all(want.classes)
 
 
 def _has_header(fields: list[str], lines: Callable[[], int], roster: Roster, want: Want) -> bool:

@@ -13,6 +13,7 @@ from ladderboard.losses import (
     Log,
     Loss,
     Pinball,
+    Shortfall,
     Squared,
     TopK,
     ZeroOne,
@@ -30,7 +31,8 @@ class Want:
 
     ``form`` is one value a row, one for each class, or several; ``width`` is how many, where that
     is known. ``classes`` are those that were declared; ``single`` says that one column of
-    probabilities will do, those of the second class.
+    probabilities will do, those of the second class. ``strict`` says that the loss refuses some
+    numbers, so that all of them must be shown to it.
     """
 
     kind: str
@@ -38,6 +40,7 @@ class Want:
     classes: tuple[Any, ...] | None = None
     width: int | None = 1
     single: bool = False
+    strict: bool = False
 
     @property
     def number(self) -> bool:
@@ -54,6 +57,8 @@ def wanted(loss: Loss, roster: Roster) -> Want:
         return Want("number", "classes", loss.classes, len(loss.classes))
     if isinstance(loss, Absolute | Squared | Pinball):
         return Want("number", "one")
+    if isinstance(loss, Shortfall):
+        return Want("number", "one", strict=True)
     if isinstance(loss, ZeroOne) and loss.classes is not None:
         return Want(_kind_of(loss.classes), "one", loss.classes)
     return _compared(loss, roster)

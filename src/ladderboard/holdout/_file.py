@@ -24,6 +24,8 @@ from ladderboard.ledger._sqlite_link import connect, failed
 from ladderboard.losses import loss as loss_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ladderboard.files import HoldoutTable, Limits
     from ladderboard.losses import Loss
     from ladderboard.mechanisms import Mechanism
@@ -112,7 +114,7 @@ class GuardFile:
                 Path(each).unlink(missing_ok=True)
             raise
 
-    def open(self, given: HoldoutTable | None = None) -> tuple[Book, Scorer]:
+    def open(self, given: Callable[..., HoldoutTable] | None = None) -> tuple[Book, Scorer]:
         """Open the file; a holdout that is given must be the one in it."""
         try:
             return self._open(given)
@@ -120,7 +122,7 @@ class GuardFile:
             raise OldCopy(f"{old} {_HINT.format(self.path)}", least=old.least) from None
 
     def _open(
-        self, given: HoldoutTable | None = None, *, stale: bool = False
+        self, given: Callable[..., HoldoutTable] | None = None, *, stale: bool = False
     ) -> tuple[Book, Scorer]:
         storage = SqliteStorage(self.path)
         name = self._only_book(storage)
@@ -135,11 +137,11 @@ class GuardFile:
             stale=stale,
         )
         table = read_sample(book.kept(SAMPLE))
-        if given is not None:
-            check_same(table, given)
         loss = loss_of(book.opening["loss"] if self.loss is None else self.loss)
         if loss.describe() != book.opening["loss"]:
             raise InvalidSetting("This was started with another loss.")
+        if given is not None:
+            check_same(table, given(labelled=loss.labelled))
         scorer = Scorer(table, loss)
         return book, scorer if self.limits is None else scorer.within(self.limits)
 

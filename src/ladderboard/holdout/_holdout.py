@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +72,7 @@ class Holdout:
     def create(
         cls,
         path: Path | str,
-        labels: Any,
+        labels: Any = None,
         *,
         questions: int,
         loss: str | Loss | Any = "zero_one",
@@ -94,7 +95,7 @@ class Holdout:
             A new file. What is there already is refused.
         labels
             One for each example; or a table, a frame or a file with a column ``label`` and, as
-            wanted, ``id``, ``group`` and ``weight``.
+            wanted, ``id``, ``group`` and ``weight``. With ``loss="score"`` there are none.
         questions
             The budget, over all ladders.
         loss
@@ -123,7 +124,8 @@ class Holdout:
         questions = _settings.whole("questions", questions, at_least=1)
         beta = _settings.number("beta", beta, above=0, below=1)
         found = loss_of(loss, **({} if classes is None else {"classes": classes}))
-        table = take_sample(labels, ids=ids, group=group, weight=weight, kind=kind)
+        parts = {"ids": ids, "group": group, "weight": weight, "kind": kind}
+        table = take_sample(labels, **parts, labelled=found.labelled)
         scorer = Scorer(table, found)
         grouping = scorer.grouping
         worth = int(grouping.effective_n)
@@ -164,8 +166,8 @@ class Holdout:
         ``loss`` and ``mechanism`` are needed only where they are your own.
         """
         given = None
-        if labels is not None:
-            given = take_sample(labels, ids=ids, group=group, weight=weight, kind=kind)
+        if labels is not None or ids is not None:
+            given = partial(take_sample, labels, ids=ids, group=group, weight=weight, kind=kind)
         file = _file(path, key_file, loss, mechanism, world)
         return cls(*file.open(given), file)
 

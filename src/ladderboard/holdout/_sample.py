@@ -37,10 +37,14 @@ def take_sample(
     weight: Any = None,
     kind: Any = None,
     format: str | None = None,  # noqa: A002 - the word people use
+    labelled: bool = True,
 ) -> HoldoutTable:
-    """Return the owner's table from labels in memory, or from a file that holds everything."""
+    """Return the owner's table from labels in memory, or from a file that holds everything.
+
+    Without ``labelled``, as for a loss that looks at none, labels are ids alone or such a file.
+    """
     if isinstance(labels, HoldoutTable):
-        return labels
+        return labels if labelled else labels.unlabelled()
     columns = {"id": ids, "group": group, "weight": weight}
     given = {name: each for name, each in columns.items() if each is not None}
     if isinstance(labels, str | bytes | PathLike) or hasattr(labels, "read") or _is_table(labels):
@@ -48,7 +52,12 @@ def take_sample(
             raise InvalidLabels(
                 f"These labels come with their own columns; put {' and '.join(given)} there, too."
             )
-        return read_holdout(labels, kind=kind, format=format, limits=Limits(bytes=2**40))
+        limits = Limits(bytes=2**40)
+        return read_holdout(labels, kind=kind, format=format, limits=limits, labelled=labelled)
+    if not labelled:
+        return _unlabelled(labels, given)
+    if labels is None:
+        raise InvalidLabels("This loss compares predictions with labels; give labels= too.")
     array = labels if hasattr(labels, "__array__") else np.array(labels, dtype=object)
     shape = np.shape(array)
     if len(shape) == 2:
@@ -57,6 +66,15 @@ def take_sample(
     else:
         given["label"] = array
     return read_holdout(given, kind=kind)
+
+
+def _unlabelled(labels: Any, given: dict[str, Any]) -> HoldoutTable:
+    if labels is not None or "id" not in given:
+        raise InvalidLabels(
+            "This loss looks at no labels, for evaluators give the scores; give ids= and leave "
+            "labels= out."
+        )
+    return read_holdout(given, labelled=False)
 
 
 def _is_table(labels: Any) -> bool:

@@ -16,6 +16,7 @@ from ladderboard.losses._metric import METRICS, Metric
 from ladderboard.losses._pinball import Pinball
 from ladderboard.losses._refused import REFUSED
 from ladderboard.losses._registry import LOSSES, loss, metric
+from ladderboard.losses._shortfall import Shortfall
 from ladderboard.losses._squared import Squared
 from ladderboard.losses._top_k import TopK
 from ladderboard.losses._zero_one import ZeroOne
@@ -32,6 +33,7 @@ __all__ = [
     "Loss",
     "Metric",
     "Pinball",
+    "Shortfall",
     "Squared",
     "TopK",
     "ZeroOne",

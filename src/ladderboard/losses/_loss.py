@@ -28,10 +28,12 @@ class Loss(ABC):
 
     ``range`` is the interval of what is predicted: declared for numbers, (0, 1) for probabilities
     and for right or wrong. ``unit`` is what a loss of 1 is worth in the metric's own unit.
+    ``labelled`` says that it looks at labels; where it does not, a holdout has none.
     """
 
     name: ClassVar[str]
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    labelled: ClassVar[bool] = True
 
     @property
     def unit(self) -> float:

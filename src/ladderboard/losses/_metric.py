@@ -38,6 +38,7 @@ METRICS: dict[str, tuple[str, Shown]] = {
     "quantile_loss": ("pinball", "scaled"),
     "hamming_loss": ("hamming", "loss"),
     "hamming_accuracy": ("hamming", "complement"),
+    "score": ("shortfall", "complement"),
 }
 
 

@@ -16,6 +16,7 @@ from ladderboard.losses._loss import Loss
 from ladderboard.losses._metric import METRICS, Metric
 from ladderboard.losses._pinball import Pinball
 from ladderboard.losses._refused import refuse_metric
+from ladderboard.losses._shortfall import Shortfall
 from ladderboard.losses._squared import Squared
 from ladderboard.losses._top_k import TopK
 from ladderboard.losses._zero_one import ZeroOne
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["LOSSES", "loss", "metric"]
 
 LOSSES: dict[str, type[Loss]] = {
-    each.name: each for each in (ZeroOne, TopK, Brier, Log, Absolute, Squared, Pinball, Hamming)
+    each.name: each
+    for each in (ZeroOne, TopK, Brier, Log, Absolute, Squared, Pinball, Hamming, Shortfall)
 }
 
 

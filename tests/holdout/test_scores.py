@@ -1,0 +1,126 @@
+"""A guard of scores: no labels, and what an evaluator gave to each example."""
+
+import numpy as np
+import pytest
+
+import ladderboard as lb
+from ladderboard.errors import InvalidLabels, InvalidPredictions, InvalidSetting
+from ladderboard.files import read_holdout
+
+N = 100
+IDS = [f"task_{at}" for at in range(N)]
+LADDER = lb.Ladder(step=0.02)
+
+
+def scores(wrong, ids=IDS):
+    return {"id": list(ids), "score": [float(at >= wrong) for at in range(len(ids))]}
+
+
+def create(path, **given):
+    settings = {"ids": IDS, "loss": "score", "questions": 10, "mechanism": LADDER, **given}
+    return lb.Holdout.create(path, **settings)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "guard.db"
+
+
+def test_it_is_made_of_ids_and_asked_with_scores(path):
+    guard = create(path)
+    assert guard.ask(scores(20)).released == 0.2
+    assert guard.ask(scores(30)).released == 0.2
+    reply = guard.ask({"id": IDS[::-1], "prediction": [0.9] * N})
+    assert (reply.released, reply.improved, reply.remaining) == (0.1, True, 7)
+    again = lb.Holdout.open(path)
+    assert again.ask({"id": IDS, "value": [0.9] * N}).again
+    assert again.status().describe()["loss"] == {"loss": "shortfall"}
+    assert again.check() == 3
+
+
+def test_ids_may_be_whole_numbers_and_the_quick_ways_look_at_every_score(path):
+    guard = create(path, ids=range(N))
+    assert guard.ask({"id": list(range(N)), "score": [1] * 80 + [0] * 20}).released == 0.2
+    rows = "".join(f"{at},{2 if at == 7 else 1}\n" for at in range(N))
+    for bad, at in (
+        (f"id,score\n{rows}".encode(), "7"),
+        ({"id": list(range(N)), "score": [1] * 99 + [2]}, 99),
+        ([1] * 99 + [-1], "row 100"),
+        (np.array([1] * 99 + [2]), "row 100"),
+        (np.array([1.0] * 99 + [1.0000001]), "row 100"),
+    ):
+        with pytest.raises(InvalidPredictions, match=r"Scores must lie in \[0, 1\]") as refused:
+            guard.ask(bad)
+        (found,) = refused.value.problems
+        assert (found.count, [str(each) for each in found.ids]) == (1, [str(at)])
+    assert guard.remaining == 9
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), None, "right", -0.01, 1.01])
+def test_what_is_no_score_is_refused_by_its_id_and_costs_nothing(path, bad):
+    guard = create(path)
+    with pytest.raises(InvalidPredictions, match="task_3"):
+        guard.ask({"id": IDS, "score": [0.5, 0.5, 0.5, bad, *[0.5] * (N - 4)]})
+    assert guard.remaining == 10
+
+
+def test_groups_and_weights(path, tmp_path):
+    grouped = create(path, group=[max(at, 49) for at in range(N)])
+    assert grouped.ask(scores(50)).released == 0.02  # one group of 51
+    weighted = create(tmp_path / "weighted.db", weight=[3.0] * 50 + [1.0] * 50)
+    assert weighted.ask(scores(50)).released == pytest.approx(0.76)
+
+
+@pytest.mark.parametrize("key", [False, True])
+def test_it_may_be_encrypted_and_comes_from_a_file(path, tmp_path, key):
+    file = tmp_path / "ids.csv"
+    file.write_text("id,group\n" + "".join(f"{each},{each}\n" for each in IDS))
+    key_file = tmp_path / "key" if key else None
+    guard = create(path, labels=file, ids=None, key_file=key_file)
+    assert guard.ask(scores(20)).released == 0.2
+    assert lb.Holdout.open(path, labels=file, key_file=key_file).remaining == 9
+
+
+def test_labels_that_nobody_would_look_at_are_refused(path, tmp_path):
+    with pytest.raises(InvalidLabels, match=r"looks at no labels.* give ids= and leave labels= "):
+        create(path, labels=[0] * N)
+    with pytest.raises(InvalidLabels, match=r"looks at no labels.*leave 'label' out"):
+        create(path, ids=None, labels={"id": IDS, "label": [0] * N})
+    with pytest.raises(InvalidLabels, match="no column named id"):
+        create(path, ids=None, labels={"group": IDS})
+    with pytest.raises(InvalidLabels, match="give ids="):
+        create(path, ids=None)
+    assert not list(tmp_path.iterdir())
+
+
+def test_labels_of_a_table_are_forgotten(path):
+    table = read_holdout({"id": IDS, "label": list(range(N))})
+    guard = create(path, labels=table, ids=None)
+    assert guard.ask(scores(20)).released == 0.2
+    guard.close()
+    assert lb.Holdout.open(path, ids=IDS).remaining == 9
+
+
+def test_without_labels_other_losses_have_nothing_to_compare_with(path):
+    with pytest.raises(InvalidLabels, match="give labels="):
+        create(path, loss="zero_one")
+    with pytest.raises(InvalidLabels, match="no column named label"):
+        create(path, loss="zero_one", ids=None, labels={"id": IDS})
+
+
+def test_it_is_opened_as_what_it_was_made(path, tmp_path):
+    create(path)
+    with pytest.raises(InvalidSetting, match="another loss"):
+        lb.Holdout.open(path, loss="zero_one")
+    with pytest.raises(InvalidLabels, match=r"missing \('task_0'\).*unknown \('other'\)"):
+        lb.Holdout.open(path, ids=["other", *IDS[1:]])
+    labels = tmp_path / "labels.db"
+    lb.Holdout.create(labels, [0, 1] * 50, ids=IDS, questions=10)
+    with pytest.raises(InvalidLabels, match="give labels="):
+        lb.Holdout.open(labels, ids=IDS)
+
+
+def test_shown_as_a_score():
+    metric = lb.metric("score")
+    assert (metric.direction, metric.loss.name, metric.shown(0.25)) == ("higher", "shortfall", 0.75)
+    assert lb.loss("score") == lb.loss({"loss": "shortfall"})
