@@ -1,0 +1,227 @@
+"""The tutorial on overfitting: its program, its figure, and every number in its text."""
+
+import csv
+import importlib
+import math
+import re
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ladderboard.mechanisms import Exact
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES, TUTORIALS = ROOT / "examples", ROOT / "docs/tutorials"
+TEXT = (TUTORIALS / "overfitting.md").read_text()
+FLAT = " ".join(TEXT.split())
+EXACT, LED, JUDGED, BOTH = (
+    "exact scores lead",
+    "the guard leads",
+    "own score leads, exact scores judge",
+    "own score leads, the guard judges",
+)
+
+
+def kept():
+    """Return the rows of the table behind the figure, by search."""
+    found = {}
+    with (TUTORIALS / "overfitting.csv").open() as file:
+        for row in csv.DictReader(file):
+            name = row.pop("search")
+            numbers = {key: float(each) for key, each in row.items()}
+            numbers["gap"] = numbers["fresh"] - numbers["told"]
+            found.setdefault(name, []).append(numbers)
+    return found
+
+
+def column(name, field):
+    return [row[field] for row in kept()[name]]
+
+
+def mean(name, field):
+    return statistics.mean(column(name, field))
+
+
+def standard_error(values):
+    return statistics.stdev(values) / math.sqrt(len(values))
+
+
+def line(name):
+    """Return the line of a search in the tutorial's table."""
+    spread = [
+        f"{statistics.mean(each):.3f} ({min(each):.3f} to {max(each):.3f})"
+        for each in (column(name, "told"), column(name, "fresh"))
+    ]
+    off = f"{mean(name, 'gap'):.3f} ± {standard_error(column(name, 'gap')):.3f}"
+    rest = f"{mean(name, 'last'):.3f} | {mean(name, 'asked'):.0f}"
+    return f"| {name} | {' | '.join(spread)} | {off} | {rest} |"
+
+
+@pytest.fixture
+def figure(monkeypatch):
+    """Load the program that draws, and with it the one that searches, by their place."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+    yield importlib.import_module("overfitting_figure")
+    for name in ("overfitting_figure", "overfitting"):
+        sys.modules.pop(name)
+
+
+def run(*arguments):
+    """Run the program of one split, and return what it printed."""
+    return subprocess.run(
+        [sys.executable, "-W", "error", EXAMPLES / "overfitting.py", *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+def shown():
+    """Return what the tutorial says that the program prints."""
+    (printed,) = re.findall(r"\$ python examples/overfitting.py\n(.+?)```", TEXT, flags=re.DOTALL)
+    return printed
+
+
+# The first steps of the first split: whole numbers and a fixed key, so they are the same anywhere.
+SHORT = """\
+                                       told   fresh  questions  improved
+exact scores lead                    0.1000  0.1254         95        18
+the guard leads                      0.2500  0.2528         89         1
+own score leads, exact scores judge  0.1475  0.1605         23        11
+own score leads, the guard judges    0.1500  0.1454         23         2
+"""
+
+
+def test_a_short_run_of_the_program_prints_its_table():
+    assert run("0", "100") == SHORT
+
+
+def test_what_the_program_prints_in_the_tutorial_is_the_table_s_first_split():
+    for printed, (name, rows) in zip(shown().splitlines()[1:], kept().items(), strict=True):
+        told, fresh, asked, improved = map(float, printed.removeprefix(name).split())
+        row = rows[0]
+        assert (told, fresh) == pytest.approx((row["told"], row["fresh"]), abs=6e-5)
+        assert (asked, improved) == (row["asked"], row["improved"])
+
+
+def test_the_step_that_is_shown_is_the_program_s():
+    (step,) = re.findall(r"```python\n( .+?)```", TEXT, flags=re.DOTALL)
+    assert step in (EXAMPLES / "overfitting.py").read_text()
+
+
+def test_the_table_is_that_of_the_figure():
+    lines = re.findall(r"^\| (?:exact|the guard|own score).+±.+$", TEXT, flags=re.MULTILINE)
+    assert lines == [line(name) for name in (EXACT, LED, JUDGED, BOTH)]
+    assert all(len(rows) == 12 for rows in kept().values())
+
+
+# Every # is a mean over the splits.
+SENTENCES = {
+    "They say # in the end; on fresh images the winner is at #.": (
+        (EXACT, "told"),
+        (EXACT, "fresh"),
+    ),
+    "exact scores judged, the winner is at #, too.": ((JUDGED, "fresh"),),
+    "it says # for models that are at #.": ((BOTH, "own"), (BOTH, "last")),
+    "On average it is # too low where it led, and # where it judged": ((LED, "gap"), (BOTH, "gap")),
+    "its winner is at #, little better": ((LED, "fresh"),),
+    "the same guard has a winner at #, and needed # questions instead of #.": (
+        (BOTH, "fresh"),
+        (BOTH, "asked"),
+        (LED, "asked"),
+    ),
+    "The guard's winner is at #, the last model of the same search at #.": (
+        (BOTH, "fresh"),
+        (BOTH, "last"),
+    ),
+    "# too low, within a standard error of nothing, with a winner at #.": (
+        (JUDGED, "gap"),
+        (JUDGED, "fresh"),
+    ),
+    "its own score asks about # models": ((JUDGED, "asked"),),
+    "the number does not show it: # looks better than #.": ((EXACT, "told"), (JUDGED, "told")),
+}
+
+
+@pytest.mark.parametrize(("sentence", "cells"), SENTENCES.items(), ids=SENTENCES)
+def test_the_numbers_in_a_sentence_are_those_of_the_table(sentence, cells):
+    filled = sentence
+    for name, field in cells:
+        number = f"{mean(name, field):.0f}" if field == "asked" else f"{mean(name, field):.3f}"
+        filled = filled.replace("#", number, 1)
+    assert filled in FLAT
+
+
+def test_what_the_sentences_say_of_single_splits_is_so():
+    assert f"No split has a gap below {min(column(EXACT, 'gap')):.3f}." in FLAT
+    off = max(abs(gap) for name in (LED, BOTH) for gap in column(name, "gap"))
+    assert f"here by {off:.3f} at most" in FLAT
+    assert max(column(LED, "improved")) == 3  # "at most twice after its first answer"
+    for name in (LED, JUDGED, BOTH):  # "within a standard error of nothing"
+        assert abs(mean(name, "gap")) < standard_error(column(name, "gap"))
+    for true in (0.11, 0.22):
+        assert f"{math.sqrt(true * (1 - true) / 997):.3f} at {true}" in FLAT
+
+
+def test_a_short_form_is_drawn_and_the_same_bytes_come_out_again(figure, tmp_path):
+    for name in ("one", "two"):
+        figure.main(tmp_path / name, 2, 8)
+    for kind in ("csv", "png", "svg"):
+        made = (tmp_path / f"one/overfitting.{kind}").read_bytes()
+        assert made == (tmp_path / f"two/overfitting.{kind}").read_bytes()
+    rows = (tmp_path / "one/overfitting.csv").read_text().splitlines()
+    assert rows[0] == "search,split,told,fresh,own,last,asked,improved"
+    assert len(rows) == 1 + 4 * 2
+    assert rows[0] == (TUTORIALS / "overfitting.csv").read_text().splitlines()[0]
+
+
+def test_all_searches_are_offered_the_same_swaps_and_stay_within_their_budget(figure):
+    example = sys.modules["overfitting"]
+    first = {}
+    for name, (mechanism, own_score) in example.SEARCHES.items():
+        (first[name],) = example.search(3, mechanism, own_score=own_score, steps=1)
+    # The first is taken whatever leads; a guard says it with noise, rounded.
+    assert len({(each.fresh, each.own, each.last, each.asked) for each in first.values()}) == 1
+    assert first[EXACT].told == first[JUDGED].told
+    assert abs(first[EXACT].told - first[LED].told) < 0.06
+    course = list(example.search(3, Exact(), own_score=False, steps=60))
+    told = [each.told for each in course]
+    assert told == sorted(told, reverse=True)
+    assert all(each.asked <= step for step, each in enumerate(course, 1))
+
+
+@pytest.mark.slow
+def test_the_whole_program_prints_what_the_tutorial_shows():
+    assert run() == shown()
+
+
+@pytest.mark.slow
+def test_the_whole_run_makes_the_table_that_is_kept(figure, tmp_path):
+    found = figure.courses()
+    figure.write(found, tmp_path / "overfitting.csv")
+    assert (tmp_path / "overfitting.csv").read_bytes() == (
+        TUTORIALS / "overfitting.csv"
+    ).read_bytes()
+    # "after two hundred steps what is said goes on falling, and fresh data see little of it"
+    early, late = (found[EXACT][:, at, :2].mean(axis=0) for at in (199, 999))
+    assert early[0] - late[0] > 2 * (early[1] - late[1])
+    # "little better than 30 images taken blindly"
+    begun = found[LED][:, 0, 1].mean()
+    assert 0 < begun - found[LED][:, -1, 1].mean() < 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("remembered", [20, 40])
+def test_other_numbers_of_images_tell_the_same(figure, monkeypatch, remembered):
+    example = sys.modules["overfitting"]
+    monkeypatch.setattr(example, "KEPT", remembered)
+    ends = []
+    for split in range(4):
+        *_, end = example.search(split, Exact(), own_score=False)
+        ends.append(end.fresh - end.told)
+    # Means of four whose standard deviation is about 0.015; seeds are fixed.
+    assert 0.03 < np.mean(ends) < 0.09
