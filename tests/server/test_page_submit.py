@@ -87,7 +87,7 @@ def test_who_has_no_team_sees_who_submits(hall, browser, role):
     hall.sign_in(browser, hall.trusted(role))
     page = browser.get(f"/boards/{hall.slug}/submit").text
     assert f"signed in as an {role}" in words(page)
-    assert "submissions?team=TEAM" in page
+    assert f"submit {hall.url}/boards/{hall.slug} -f predictions.csv --team TEAM" in page
     assert 'type="file"' not in page
 
 
