@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from optuna.study import Study
     from optuna.trial import FrozenTrial, Trial
 
+    from ladderboard.bounds import Certificate
     from ladderboard.holdout import Guard
 
 __all__ = ["GuardCallback", "guarded", "judged", "winner"]
 
 _ON_STUDY = "guard:trial:"  # and a number: what was said about a trial after it had finished
 _NAMES = ("bound", "released", "remaining", "ladder", "improved", "question")
+_BOUND = ("low", "high", "beta", "differences")
 
 
 def guarded(
@@ -187,9 +189,10 @@ def winner(study: Study) -> FrozenTrial | None:
 def _written(verdict: Verdict) -> dict[str, Any]:
     """Return what is kept of a reply: JSON, and the question last."""
     reply = verdict.reply
-    bound = reply.bound.describe()
+    bound: Certificate | None = reply.bound  # a board may keep it back
+    said = {} if bound is None else bound.describe()
     return {
-        "bound": {name: bound[name] for name in ("low", "high", "beta", "differences")},
+        "bound": {name: said[name] for name in _BOUND} if said else None,
         "released": reply.released,
         "remaining": reply.remaining,
         "ladder": reply.ladder,
@@ -219,6 +222,8 @@ def _feasible(trial: Trial | FrozenTrial) -> bool:
 
 def _empty(guard: Guard) -> bool:
     """Return whether others have spent what there was; a guard that is away may still have it."""
+    if not hasattr(type(guard), "meter"):  # a board's: what remains today says nothing of tomorrow
+        return False
     with suppress(LadderboardError):
         return getattr(guard, "remaining", None) == 0
     return False

@@ -35,13 +35,13 @@ _RESPONSES = ("predict", "predict_proba")
 _SEVERAL = (
     "A guard is asked once about a candidate, not once for each fold; this scorer was called for a "
     "second fold, or for the training rows. Give the search one split, as in "
-    "cv=[(rows, rows[:1])], and leave out return_train_score; or search on a score of your own "
-    "and call judge_search."
+    "cv=[(np.arange(len(X)), [0])], and leave out return_train_score; or search on a score of "
+    "your own and call judge_search."
 )
 _TWICE = (
     "A guard is asked once about a candidate; this scorer was called again for the same "
     "parameters, and the model predicted otherwise. Give the search one split, as in "
-    "cv=[(rows, rows[:1])], and the estimator a random_state."
+    "cv=[(np.arange(len(X)), [0])], and the estimator a random_state."
 )
 
 
@@ -165,16 +165,23 @@ class GuardScorer:
         self._guard, self._inputs, self._how = guard, X_holdout, response
         self._marks = Marks(folder)
 
-    def __call__(self, estimator: Any, X: Any, y: Any = None) -> float:  # noqa: N803
-        """Score a fitted candidate; of ``X`` only counts that it is always the same."""
+    def __call__(
+        self,
+        estimator: Any,
+        X: Any,  # noqa: N803
+        y: Any = None,
+        sample_weight: Any = None,
+    ) -> float:
+        """Score a fitted candidate; of ``X`` only counts that it is always the same.
+
+        ``y`` and weights of the search's rows say nothing about the holdout's, and are not used.
+        """
         self._go_on()
         self._claim("fold", X, _SEVERAL)
         predictions = _response(self._how)(estimator, self._inputs)
         name = _hash(_unfitted(estimator))
         if name is not None:
             self._claim(f"candidate-{name}", predictions, _TWICE)
-        if self.spent:
-            return _WORST
         try:
             return _points(self._guard.ask(predictions))
         except BudgetSpent as error:
