@@ -13,6 +13,11 @@ from ladderboard import adapters
 # adapter: (the module that is hidden, the extra that brings it, what makes the adapter look for it)
 NEEDS: dict[str, tuple[str, str, str]] = {}
 NEEDS_NOTHING: set[str] = {"codabench", "evalai"}
+NEEDS: dict[str, tuple[str, str, str]] = {
+    "optuna": ("optuna", "optuna", "optuna.guarded(None, None)"),
+    "sklearn": ("sklearn", "sklearn", "sklearn.judge_search(None, None, None, None)"),
+}
+NEEDS_NOTHING: set[str] = set()
 
 WITHOUT = """
 import sys

@@ -1,0 +1,39 @@
+"""An Optuna study over scikit-learn's digits, whose records a guard judges.
+
+python examples/optuna_search.py
+"""
+
+import tempfile
+from pathlib import Path
+
+import optuna
+from sklearn.datasets import load_digits
+from sklearn.model_selection import cross_val_score, train_test_split
+from sklearn.svm import SVC
+
+import ladderboard as lb
+from ladderboard.adapters.optuna import guarded, judged, winner
+
+X, y = load_digits(return_X_y=True)
+X, X_holdout, y, labels = train_test_split(X, y, train_size=400, random_state=0)
+
+
+def objective(trial: optuna.Trial):  # noqa: ANN201 - the error, and how to predict
+    """Return the error on data of our own; predictions are made for records only."""
+    size = {name: trial.suggest_float(name, 1e-5, 100, log=True) for name in ("C", "gamma")}
+    model = SVC(**size)
+    return 1 - cross_val_score(model, X, y, cv=3).mean(), lambda: model.fit(X, y).predict(X_holdout)
+
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0))
+with tempfile.TemporaryDirectory() as folder:
+    guard = lb.Holdout.create(Path(folder) / "guard.db", labels, questions=20)
+    study.optimize(guarded(objective, guard), n_trials=30)
+    guard.close()
+
+print("trial  own error  question  improved  released")
+for row in judged(study):
+    won = "  the winner" if row["trial"] == winner(study).number else ""
+    said = f"{row['question']:8}  {row['improved']!s:>8}  {row['released']:8.3f}"
+    print(f"{row['trial']:5}  {row['value']:9.3f}  {said}{won}")

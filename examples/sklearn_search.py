@@ -1,0 +1,34 @@
+"""A random search over scikit-learn's digits, whose records a guard judges.
+
+python examples/sklearn_search.py
+"""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.model_selection import RandomizedSearchCV, train_test_split
+from sklearn.svm import SVC
+
+import ladderboard as lb
+from ladderboard.adapters.sklearn import judge_search
+
+X, y = load_digits(return_X_y=True)
+X, X_holdout, y, labels = train_test_split(X, y, train_size=400, random_state=0)
+space = {"C": np.logspace(-2, 3, 40), "gamma": np.logspace(-5, -1, 40)}
+
+with tempfile.TemporaryDirectory() as folder:
+    guard = lb.Holdout.create(
+        Path(folder) / "guard.db", labels, questions=50, classes=list(range(10))
+    )
+    search = RandomizedSearchCV(SVC(), space, n_iter=40, cv=3, n_jobs=2, random_state=0)
+    search.fit(X, y)
+    judged = judge_search(search, guard, X_holdout, X, y)
+    guard.close()
+
+print("candidate  own accuracy  question  improved  released")
+for each in judged.verdicts:
+    reply, won = each.reply, "  the winner" if each.name == judged.index else ""
+    row = f"{each.score:12.3f}  {reply.question:8}  {reply.improved!s:>8}  {reply.released:8.3f}"
+    print(f"{each.name:9}  {row}{won}")

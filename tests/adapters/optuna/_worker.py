@@ -1,0 +1,60 @@
+"""One process of a study: python _worker.py STORAGE GUARD SEED TRIALS guarded|callback|late."""
+
+import sys
+import time
+
+import numpy as np
+import optuna
+
+import ladderboard as lb
+from ladderboard.adapters.optuna import GuardCallback, guarded
+
+N = 1000
+
+
+def predictions(depth):
+    """Return a model's: wrong in so many places, which are no other model's."""
+    labels = np.random.default_rng(1).integers(2, size=N)
+    places = np.random.default_rng(int(depth * 1e9)).permutation(N)
+    return np.where(places < 10 + 60 * depth, 1 - labels, labels)
+
+
+def error(trial, rng):
+    """Return what validation data would say of it: near the truth, and late or soon."""
+    depth = trial.suggest_float("depth", 0, 8)
+    time.sleep(rng.uniform(0, 0.05))
+    return 0.01 + 0.06 * depth + rng.normal(0, 0.03)
+
+
+def wait(trial):
+    """Let the first trial be the last to finish."""
+    until = time.monotonic() + 60
+    states = (optuna.trial.TrialState.COMPLETE,)
+    while trial.number == 0 and not trial.study.get_trials(deepcopy=False, states=states):
+        if time.monotonic() > until:
+            raise TimeoutError
+        time.sleep(0.02)
+
+
+def main(storage, path, seed, trials, how):
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    rng = np.random.default_rng(int(seed))
+    guard = lb.Holdout.open(path)
+    sampler = optuna.samplers.RandomSampler(seed=int(seed))
+    study = optuna.load_study(study_name="study", storage=storage, sampler=sampler)
+    if how == "callback":
+        after = GuardCallback(guard, lambda study, trial: predictions(trial.params["depth"]))
+        study.optimize(lambda trial: error(trial, rng), n_trials=int(trials), callbacks=[after])
+    else:
+
+        def objective(trial):
+            own = error(trial, rng)
+            if how == "late":
+                wait(trial)
+            return own, lambda: predictions(trial.params["depth"])
+
+        study.optimize(guarded(objective, guard), n_trials=int(trials))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,74 @@
+"""A study in a SQLite storage, and two processes that work on it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import optuna
+import pytest
+
+import ladderboard as lb
+from ladderboard.adapters.optuna import judged, winner
+
+WORKER = Path(__file__).with_name("_worker.py")
+LABELS = np.random.default_rng(1).integers(2, size=1000)
+
+
+def work(tmp_path, *, questions, trials, how, first=()):
+    """Let two processes work on one study with one guard; return both afterwards."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    storage, path = f"sqlite:///{tmp_path / 'study.db'}", tmp_path / "guard.db"
+    study = optuna.create_study(study_name="study", storage=storage)
+    for depth in first:
+        study.enqueue_trial({"depth": depth})
+    guard = lb.Holdout.create(path, LABELS, questions=questions, mechanism=lb.Ladder(step=0.01))
+    given = [sys.executable, "-W", "error", str(WORKER), storage, str(path)]
+    workers = [
+        subprocess.Popen([*given, str(seed), str(trials), how], stderr=subprocess.PIPE, text=True)
+        for seed in (1, 2)
+    ]
+    assert [each.communicate()[1] for each in workers] == ["", ""]
+    assert [each.returncode for each in workers] == [0, 0]
+    return study, guard
+
+
+@pytest.mark.parametrize("how", ["guarded", "callback"])
+def test_the_winner_is_the_last_that_improved_whoever_asked(tmp_path, how):
+    study, guard = work(tmp_path, questions=60, trials=25, how=how)
+    assert len(study.trials) == 50
+    rows = judged(study)
+    history = guard.status().history
+    assert len(rows) == guard.meter.used == len(history) < 25
+    assert [row["question"] for row in rows] == list(range(1, len(rows) + 1))
+    assert [row["improved"] for row in rows] == [each.improved for each in history]
+    assert [row["released"] for row in rows] == [each.value for each in history]
+    last = [row for row in rows if row["improved"]][-1]
+    won = winner(study)
+    assert won.number == last["trial"]
+    # The ladder stands at what the winner's predictions are worth, to the nearest step.
+    wrong = np.mean(np.arange(1000) < 10 + 60 * won.params["depth"])
+    assert last["released"] == guard.released == pytest.approx(wrong, abs=0.00501)
+    if how == "guarded":
+        asked = [each for each in study.trials if "question" in each.user_attrs]
+        assert {each.number for each in asked} == {row["trial"] for row in rows}
+        assert won.user_attrs["improved"]
+        assert won.user_attrs["bound"]["low"] < wrong < won.user_attrs["bound"]["high"]
+    else:
+        assert not any(each.user_attrs for each in study.trials)
+
+
+def test_a_trial_that_began_before_another_process_began_one_finishes_after_it(tmp_path):
+    study, _ = work(tmp_path, questions=9, trials=1, how="late", first=(2.0, 6.0))
+    assert [(row["trial"], row["improved"]) for row in judged(study)] == [(1, True), (0, True)]
+    assert winner(study).number == 0
+    assert winner(study).params == {"depth": 2.0}
+
+
+def test_when_the_budget_is_spent_both_processes_stop(tmp_path):
+    study, guard = work(tmp_path, questions=2, trials=400, how="guarded")
+    assert guard.remaining == 0
+    assert len(judged(study)) == 2
+    assert len(study.trials) < 200  # in fact a handful: each finishes the trial that it is at
+    assert all(each.state.name == "COMPLETE" for each in study.trials)
+    assert winner(study).number in {row["trial"] for row in judged(study)}

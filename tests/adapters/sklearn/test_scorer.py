@@ -1,0 +1,179 @@
+"""A scorer that asks once about a candidate, in one process and in two."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import FitFailedWarning
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, ShuffleSplit, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+import ladderboard as lb
+from ladderboard.adapters.sklearn import GuardScorer
+from ladderboard.errors import InvalidSetting
+
+TREE = DecisionTreeClassifier(random_state=0)
+DEPTHS = {"max_depth": [1, 3, 2, 5, 4, 8], "max_features": [2, 5, 12]}
+ROWS = np.arange(300)
+ONCE = [(ROWS, [0])]
+
+
+@pytest.mark.parametrize("mechanism", [None, lb.Ladder(step=0.01), lb.OneBit(step=0.01)])
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_one_question_a_candidate_and_the_last_that_improved_wins(problem, guard, jobs, mechanism):
+    asked = guard(mechanism=mechanism)
+    scorer = GuardScorer(asked, problem.X_holdout)
+    search = GridSearchCV(TREE, DEPTHS, cv=ONCE, n_jobs=jobs, scoring=scorer, error_score="raise")
+    search.fit(problem.X, problem.y)
+    scores = search.cv_results_["mean_test_score"]
+    predictions = [
+        clone(TREE).set_params(**params).fit(problem.X, problem.y).predict(problem.X_holdout)
+        for params in search.cv_results_["params"]
+    ]
+    assert asked.meter.used == len({each.tobytes() for each in predictions}) > 10
+    replies = [asked.ask(each) for each in predictions]
+    assert all(reply.again for reply in replies)
+    improved = [at for at, reply in enumerate(replies) if reply.improved]
+    last = max(improved, key=lambda at: (replies[at].question, -at))
+    assert search.best_index_ == last == scorer.winner(search.cv_results_)
+    assert {at for at, score in enumerate(scores) if score > -1} == set(improved)
+    if not isinstance(mechanism, lb.OneBit):
+        assert search.best_score_ == -asked.released
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_where_errors_are_swallowed_the_reason_comes_at_the_end(problem, guard, jobs):
+    asked = guard()
+    scorer = GuardScorer(asked, problem.X_holdout)
+    search = GridSearchCV(TREE, DEPTHS, cv=3, n_jobs=jobs, scoring=scorer, refit=scorer.winner)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(InvalidSetting, match="not once for each fold"):
+            search.fit(problem.X, problem.y)
+        search.set_params(refit=False).fit(problem.X, problem.y)
+    assert np.isnan(search.cv_results_["mean_test_score"]).all()
+    assert asked.meter.used <= jobs
+
+
+def test_the_warning_for_a_swallowed_refusal_holds_the_reason(problem, guard):
+    scorer = GuardScorer(guard(), problem.X_holdout)
+    with pytest.warns(UserWarning, match="not once for each fold") as caught:
+        cross_val_score(TREE, problem.X, problem.y, cv=2, scoring=scorer)
+    assert not any(issubclass(each.category, FitFailedWarning) for each in caught)
+
+
+def test_training_rows_and_a_fold_that_tests_on_the_same_rows_are_refused(problem, guard):
+    asked = guard()
+    search = GridSearchCV(TREE, DEPTHS, cv=ONCE, error_score="raise", return_train_score=True)
+    search.set_params(scoring=GuardScorer(asked, problem.X_holdout))
+    with pytest.raises(InvalidSetting, match="leave out return_train_score"):
+        search.fit(problem.X, problem.y)
+    halves = [(ROWS[:150], [0]), (ROWS[150:], [0])]
+    model, grid = make_pipeline(StandardScaler(), TREE), {"decisiontreeclassifier__max_depth": [3]}
+    for jobs in (1, 2):
+        before = asked.meter.used
+        scorer = GuardScorer(asked, problem.X_holdout)
+        search = GridSearchCV(model, grid, cv=halves, scoring=scorer, refit=scorer.winner)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with pytest.raises(InvalidSetting, match="same parameters, and the model predicted"):
+                search.set_params(n_jobs=jobs).fit(problem.X, problem.y)
+        assert asked.meter.used <= before + 1
+
+
+def test_a_candidate_that_is_drawn_again_costs_nothing(problem, guard):
+    asked = guard()
+    scorer = GuardScorer(asked, problem.X_holdout)
+    search = RandomizedSearchCV(TREE, {"max_depth": [1, 2, 3]}, n_iter=3, cv=ONCE, scoring=scorer)
+    search.fit(problem.X, problem.y)
+    first = search.cv_results_["mean_test_score"]
+    search.fit(problem.X, problem.y)
+    assert sorted(first) == sorted(search.cv_results_["mean_test_score"])
+    assert asked.meter.used == 3
+
+
+def test_past_the_budget_candidates_have_the_worst_score_and_it_is_said_once(problem, guard):
+    asked = guard(questions=3)
+    scorer = GuardScorer(asked, problem.X_holdout)
+    search = GridSearchCV(TREE, {"max_depth": [1, 2, 3, 4, 5, 6]}, cv=ONCE, scoring=scorer)
+    with pytest.warns(UserWarning, match="Candidates from here on score -1") as caught:
+        search.fit(problem.X, problem.y)
+    assert len(caught) == 1
+    assert scorer.spent
+    assert list(search.cv_results_["mean_test_score"][3:]) == [-1, -1, -1]
+    assert search.best_score_ == -asked.released
+
+
+def test_what_was_asked_before_is_free_also_past_the_budget(problem, guard):
+    asked = guard(questions=3)
+    for _ in range(2):
+        search = GridSearchCV(TREE, {"max_depth": [1, 2, 3]}, cv=ONCE, error_score="raise")
+        search.set_params(scoring=GuardScorer(asked, problem.X_holdout))
+        search.fit(problem.X, problem.y, sample_weight=np.ones(300))
+        assert search.best_score_ == -asked.released
+    assert asked.remaining == 0
+
+
+def test_where_none_improves_the_search_says_so(problem, guard):
+    asked = guard()
+    asked.ask(problem.y_holdout)
+    scorer = GuardScorer(asked, problem.X_holdout)
+    search = GridSearchCV(TREE, {"max_depth": [1, 2]}, cv=ONCE, scoring=scorer)
+    with pytest.raises(InvalidSetting, match="None of the 2 candidates improved"):
+        search.set_params(refit=scorer.winner).fit(problem.X, problem.y)
+
+
+def test_frames_lambdas_and_models_of_ones_own(problem, guard):
+    asked = guard()
+    frame, holdout = (pd.DataFrame(each) for each in (problem.X, problem.X_holdout))
+    model = make_pipeline(FunctionTransformer(lambda table: table * 2), TREE)
+    grid = {"decisiontreeclassifier__max_depth": [1, 2, 3]}
+    scorer = GuardScorer(asked, holdout)
+    search = GridSearchCV(model, grid, scoring=scorer, error_score="raise", n_jobs=2)
+    search.set_params(cv=ShuffleSplit(1, random_state=0)).fit(frame, problem.y)
+    assert asked.meter.used == 3
+    # What cannot be told apart by its parameters is still told apart by its fold.
+    with pytest.raises(InvalidSetting, match="not once for each fold"):
+        search.set_params(cv=2, n_jobs=1, scoring=GuardScorer(asked, holdout)).fit(frame, problem.y)
+
+    class Own:
+        def predict(self, table):
+            return (table[:, 0] > 0).astype(int)
+
+    scorer = GuardScorer(asked, problem.X_holdout)
+    assert scorer(Own(), problem.X[:5]) == scorer(Own(), problem.X[:5])
+
+
+def test_copies_share_what_they_know_and_leave_nothing(problem, guard, tmp_path):
+    tree = clone(TREE).fit(problem.X, problem.y)
+    scorer = GuardScorer(guard(), problem.X_holdout)
+    copy = pickle.loads(pickle.dumps(scorer))
+    scorer(tree, problem.X[:5])
+    with pytest.raises(InvalidSetting):
+        copy(tree, problem.X[5:9])
+    with pytest.raises(InvalidSetting):
+        scorer(tree, problem.X[:5])
+    folder = scorer._marks._folder
+    assert folder.is_dir()
+    del copy, scorer
+    assert not folder.exists()
+    kept = GuardScorer(guard, problem.X_holdout, folder=tmp_path / "marks")
+    del kept
+    assert (tmp_path / "marks").is_dir()
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_several_folds_are_refused_with_the_reason(problem, guard, jobs):
+    """The last test: an error in a worker ends all of joblib's, and new ones take their time."""
+    asked = guard()
+    search = GridSearchCV(TREE, DEPTHS, cv=3, n_jobs=jobs, error_score="raise")
+    search.set_params(scoring=GuardScorer(asked, problem.X_holdout))
+    with pytest.raises(InvalidSetting, match="not once for each fold"):
+        search.fit(problem.X, problem.y)
+    # Each process may have been in the middle of one when the other met a second fold.
+    assert asked.meter.used <= jobs
