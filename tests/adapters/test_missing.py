@@ -11,7 +11,9 @@ import pytest
 from ladderboard import adapters
 
 # adapter: (the module that is hidden, the extra that brings it, what makes the adapter look for it)
-NEEDS: dict[str, tuple[str, str, str]] = {}
+NEEDS: dict[str, tuple[str, str, str]] = {
+    "mcp": ("mcp", "mcp", "mcp.serve(mcp.open_desk('unix:guard.sock'))"),
+}
 NEEDS_NOTHING: set[str] = set()
 
 WITHOUT = """

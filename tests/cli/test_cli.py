@@ -18,7 +18,7 @@ BOARD = ["new", "check", "create", "list", "show", "pause", "resume", "amend", "
 BOARD += ["tokens", "dump", "restore", "keygen"]
 TEAM = ["add", "list", "invite", "rotate-token", "revoke", "disqualify", "reinstate"]
 VERBS = {
-    "": ["plan", "calibrate", "guard", "serve", "board", "team", "attack", "experiment"],
+    "": ["plan", "calibrate", "guard", "serve", "board", "team", "mcp", "attack", "experiment"],
     "guard": ["create", "ask", "status", "export", "restore", "backup", "serve"],
     "guard create": [],
     "guard ask": [],
@@ -32,6 +32,7 @@ VERBS = {
     **{f"board {verb}": [] for verb in BOARD},
     "team": TEAM,
     **{f"team {verb}": [] for verb in TEAM},
+    "mcp": [],
     "attack": ["majority"],
     "attack majority": [],
     "experiment": ["paper", "shifted", "calibrated", "faithful", "play", "arena"],

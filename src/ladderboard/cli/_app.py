@@ -18,6 +18,7 @@ class _Program(Verbs):
         "serve": "_serve:serve",
         "board": "_board:app",
         "team": "_team:app",
+        "mcp": "_mcp:mcp",
         "attack": "_attack:app",
         "experiment": "_experiment:app",
     }

@@ -9,7 +9,7 @@ from ladderboard.errors import LadderboardError
 
 __all__ = ["main"]
 
-_DOORS = {"guard": "guard", "serve": "server", "board": "server", "team": "server"}
+_DOORS = {"guard": "guard", "serve": "server", "board": "server", "team": "server", "mcp": "mcp"}
 """Verbs with exit codes of their own, and the extras that they come with."""
 
 
