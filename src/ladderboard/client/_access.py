@@ -34,12 +34,16 @@ class Access:
             return None
         if not (token.isascii() and token.isprintable() and " " not in token):
             raise InvalidSetting("A token must be one word of plain characters, like lb_team_...")
+        self.check()
+        return token
+
+    def check(self) -> None:
+        """Refuse a server to which a token would go in the clear."""
         if not self.address.private and not self.insecure:
             raise InvalidSetting(
-                f"A token is not sent in the clear to another machine; use https in place of "
-                f"{self.address.origin}, or insecure=True where everybody on the way is trusted."
+                f"A token is not sent in the clear to another machine: {self.address.origin} is "
+                "not https. Where everybody on the way is trusted, insecure allows it."
             )
-        return token
 
 
 def find_access(url: str | None, token: str | None, *, insecure: bool = False) -> Access:

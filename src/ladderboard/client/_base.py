@@ -203,5 +203,5 @@ def collect(pieces: list[bytes], size: int, piece: bytes) -> int:
 def _parse(content: bytes) -> Any:
     try:
         return json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

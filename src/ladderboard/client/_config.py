@@ -76,7 +76,10 @@ def read_config() -> Config:
         return Config()
     except OSError as error:
         raise InvalidSetting(f"{path} cannot be read: {error.strerror}.") from None
-    except ValueError:  # tomllib's own names the line, which may hold a token
+    except (
+        tomllib.TOMLDecodeError,
+        UnicodeDecodeError,
+    ):  # tomllib's own names the line, which may hold a token
         raise _damaged(path) from None
     return _understood(path, said)
 

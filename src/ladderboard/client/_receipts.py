@@ -89,7 +89,7 @@ class Receipts:
             return
         try:
             lines = (self._folder / f"{board}.jsonl").read_bytes().splitlines()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
             raise InvalidSetting(

@@ -9,7 +9,6 @@ from ladderboard.bounds import Certificate
 __all__ = [
     "Best",
     "Board",
-    "Declared",
     "Display",
     "Files",
     "Finalist",
@@ -135,6 +134,7 @@ class Board(_Told):
     rows: int
     kind: str
     files: Files
+    baselines: tuple[dict[str, Any], ...]
     epoch: int
     best: Best
     bound: Certificate | None
@@ -175,16 +175,6 @@ class Standing(_Told):
     since: datetime | None
     submissions: int
     last: datetime | None
-
-
-@dataclass(frozen=True)
-class Declared:
-    """A baseline that is a number from elsewhere."""
-
-    name: str
-    value: float
-    display: float
-    source: str
 
 
 @dataclass(frozen=True, kw_only=True)

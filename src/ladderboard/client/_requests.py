@@ -10,7 +10,6 @@ from urllib.parse import quote, urlencode
 from ladderboard.client._address import check_board
 from ladderboard.client._replies import (
     Board,
-    Declared,
     Finals,
     NewTeam,
     Record,
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from ladderboard.client._body import Body
 
-__all__ = ["LinesPage", "Page", "Request", "StandingsPage"]
+__all__ = ["Page", "Request"]
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -59,18 +58,6 @@ class Page(Generic[T]):
 
     rows: tuple[T, ...]
     next: Any
-
-
-@dataclass(frozen=True)
-class StandingsPage(Page[Standing]):
-    """A page of the standings; ``declared`` are baselines that are numbers from elsewhere."""
-
-    declared: tuple[Declared, ...]
-
-
-@dataclass(frozen=True)
-class LinesPage(Page[bytes]):
-    """Entries of a ledger, as they were hashed."""
 
 
 def boards() -> Request[tuple[Board, ...]]:
@@ -113,18 +100,15 @@ def submission(slug: str, submission: str) -> Request[Submission]:
     return _get(slug, place, lambda said: read_shape(Submission, said))
 
 
-def leaderboard(slug: str, cursor: str | None) -> Request[StandingsPage]:
+def leaderboard(slug: str, cursor: str | None) -> Request[Page[Standing]]:
     """A page of the standings."""
-
-    def read(said: Any) -> StandingsPage:
-        following = said["next"]
-        return StandingsPage(
-            _rows(Standing, said["rows"]),
-            None if following is None else str(following),
-            _rows(Declared, said["declared"]),
-        )
-
-    return _get(slug, "/leaderboard", read, cursor=cursor, limit=_MANY)
+    return _get(
+        slug,
+        "/leaderboard",
+        lambda said: Page(_rows(Standing, said["rows"]), _text(said["next"])),
+        cursor=cursor,
+        limit=_MANY,
+    )
 
 
 def records(slug: str) -> Request[tuple[Record, ...]]:
@@ -137,12 +121,12 @@ def finals(slug: str) -> Request[Finals]:
     return _get(slug, "/finals", lambda said: read_shape(Finals, said))
 
 
-def ledger(slug: str, first: int) -> Request[LinesPage]:
+def ledger(slug: str, first: int) -> Request[Page[bytes]]:
     """Entries of the ledger."""
 
-    def read(said: bytes) -> LinesPage:
+    def read(said: bytes) -> Page[bytes]:
         lines = tuple(said.splitlines())
-        return LinesPage(lines, first + len(lines) if lines else None)
+        return Page(lines, first + len(lines) if lines else None)
 
     path = _path(slug, "/ledger", first=first, limit=_LINES)
     return Request("GET", path, read, board=slug, raw=True)
@@ -210,3 +194,7 @@ def _ids(said: Any) -> tuple[str, ...]:
 
 def _whole(value: Any) -> int | None:
     return None if value is None else int(value)
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)

@@ -30,6 +30,9 @@ class Submitted(Reply):
     will ever be left. ``said`` is all of it, as it came.
     """
 
+    score: float | None = field()  # a board says all of these
+    ladder: str = field()
+    again: bool = field()
     id: str
     number: int
     time: datetime
