@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ladderboard.cli._said import note
+from ladderboard.errors import InvalidSetting
 
 __all__ = ["mcp"]
 
@@ -45,6 +46,8 @@ def mcp(
     from ladderboard.adapters.mcp import open_desk, serve  # noqa: PLC0415 - the help must not wait
 
     desk = open_desk(target, folder=folder, ladder=ladder)
+    if sys.stdin is None:
+        raise InvalidSetting("An agent's host speaks with this on stdin, which is closed.")
     if sys.stdin.isatty():
         note("This speaks with an agent's host, not with people; Ctrl-C ends it.")
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # stdin is read in a thread, which would not end

@@ -272,3 +272,29 @@ def test_a_mechanism_that_tells_no_value(meet, serve, labels, tmp_path):
     assert (asked["released"], asked["improved"]) == (None, True)
     assert standing.structured_content["winner"]["question"] == 1
     assert "its value is not told" in standing.content[0].text
+
+
+def test_what_json_cannot_carry_does_not_end_the_connection():
+    """Half a character, or a number that is none, may come from a server that is not ours."""
+    from mcp import Client
+
+    from ladderboard.adapters.mcp import make_server
+    from ladderboard.adapters.mcp._tools import Said, Tool
+
+    class Desk:
+        tools = (Tool("half", "", ""), Tool("none", "", ""))
+
+        def call(self, tool, arguments):
+            return Said("a\ud800b", {"x": "a\ud800b" if tool == "half" else float("nan")})
+
+        def close(self):
+            pass
+
+    async def main():
+        async with Client(make_server(Desk())) as client:
+            return await client.call_tool("half", {}), await client.call_tool("none", {})
+
+    half, none = anyio.run(main)
+    assert half.structured_content == {"x": "a?b"}
+    assert half.content[0].text == "a\\ud800b"
+    assert none.is_error

@@ -97,6 +97,9 @@ def test_a_file_has_so_many_bytes_at_most(place):
     assert len(folder.read("fits.csv").getvalue()) == 100
     with pytest.raises(InvalidPredictions, match="at most 100 bytes"):
         folder.read("large.csv")
+    os.truncate(place / "large.csv", 2**40)  # holes; nobody could read it into memory
+    with pytest.raises(InvalidPredictions, match="at most 268,435,456 bytes"):
+        Folder(place).read("large.csv")
 
 
 def test_no_descriptor_is_left_open(place):

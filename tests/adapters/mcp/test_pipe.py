@@ -207,6 +207,15 @@ def test_what_cannot_be_served_is_one_line_and_exit_code_2(words, sentence, tmp_
     assert sentence in line
 
 
+def test_without_stdin_there_is_nobody_to_speak_with():
+    program = f"{sys.executable} -m ladderboard mcp unix:/x <&-"
+    done = subprocess.run(  # noqa: S602 - a shell closes it
+        program, shell=True, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "stdin, which is closed" in done.stderr
+
+
 def test_a_wrong_token_is_told_and_not_shown(pipe, serve, labels, tmp_path):
     guard = lb.Holdout.create(
         tmp_path / "guard.db", labels, questions=9, mechanism=lb.Ladder(step=0.1)

@@ -6,7 +6,7 @@ import io
 import os
 import stat
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidPredictions, InvalidSetting, Problem
@@ -61,15 +61,15 @@ class Folder:
         """Return what is in a file; its path may be relative to the folder, or begin with it."""
         parts = self._below(path)
         try:
-            data = self._read([*self.root.parts[1:], *parts])
-        except (OSError, ValueError):  # a name that is no text is no file's name, either
-            raise self._refusal("not_a_file", path) from None
-        if data is None:
-            raise self._refusal("not_a_file", path)
-        if len(data) > self._most:
-            said = (
-                f"A file may have at most {self._most:,} bytes; {_settings.shown(path)} has more."
-            )
+            file = self._open([*self.root.parts[1:], *parts])
+        except (OSError, UnicodeError):  # a name that is no text is no file's name, either
+            raise self._refusal(path) from None
+        with file:
+            size = os.fstat(file.fileno()).st_size
+            data = b"" if size > self._most else file.read(self._most + 1)
+        if max(size, len(data)) > self._most:  # it may have grown meanwhile
+            shown = _settings.shown(path)
+            said = f"A file may have at most {self._most:,} bytes; {shown} has more."
             raise _refused("too_many_bytes", said)
         return Read(parts[-1], data)
 
@@ -80,11 +80,11 @@ class Folder:
             if asked.is_absolute() and asked.is_relative_to(start):
                 asked = asked.relative_to(start)
         if asked.is_absolute() or ".." in asked.parts or not asked.parts or "\0" in path:
-            raise self._refusal("not_a_file", path)
+            raise self._refusal(path)
         return asked.parts
 
-    def _read(self, steps: Sequence[str]) -> bytes | None:
-        """Return a file's bytes, one more than may be at most; None if it is no regular file."""
+    def _open(self, steps: Sequence[str]) -> BinaryIO:
+        """Return a regular file, opened; OSError for whatever else is there, or is not."""
         place = os.open(self.root.anchor, _STEP)
         try:
             for step in steps[:-1]:
@@ -96,13 +96,12 @@ class Folder:
             os.close(place)
         if not stat.S_ISREG(os.fstat(file).st_mode):
             os.close(file)
-            return None
-        with open(file, "rb") as opened:  # noqa: PTH123 - it has no path any more
-            return opened.read(self._most + 1)
+            raise OSError
+        return open(file, "rb")  # noqa: PTH123 - it has no path any more
 
-    def _refusal(self, code: str, path: str) -> InvalidPredictions:
+    def _refusal(self, path: str) -> InvalidPredictions:
         return _refused(
-            code,
+            "not_a_file",
             f"A path must lead to a regular file in {self.root}, over no link and no ..; "
             f"{_settings.shown(path)} does not.",
         )

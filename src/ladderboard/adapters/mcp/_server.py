@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -52,12 +53,12 @@ def make_server(desk: Desk) -> Any:
                 abandon_on_cancel=True,
                 limiter=threads,
             )
+            return _answer(kinds, said.text, _sendable(said.content))
         except LadderboardError as error:
             return _answer(kinds, refusal(error))
         except Exception:  # noqa: BLE001 - the SDK would hand its words to the agent
             _LOG.exception("%s failed", params.name)
-            return _answer(kinds, "Something that should not happen did; the log has it. " + _AGAIN)
-        return _answer(kinds, said.text, said.content)
+            return _answer(kinds, f"Something that should not happen did; the log has it. {_AGAIN}")
 
     return sdk.Server(
         "ladderboard",
@@ -110,6 +111,13 @@ def _answer(kinds: Any, text: str, content: dict[str, Any] | None = None) -> Any
     if content is None:
         return kinds.CallToolResult(content=[block], is_error=True)
     return kinds.CallToolResult(content=[block], structured_content=content)
+
+
+def _sendable(content: dict[str, Any]) -> dict[str, Any]:
+    """Return fields as JSON can carry them: one half of a character would end the connection."""
+    written = json.dumps(content, ensure_ascii=False, allow_nan=False)
+    read: dict[str, Any] = json.loads(written.encode("utf-8", "replace"))
+    return read
 
 
 def _clean(text: str) -> str:
