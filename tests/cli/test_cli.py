@@ -17,8 +17,9 @@ ROOT = Path(__file__).parents[2]
 BOARD = ["new", "check", "create", "list", "show", "pause", "resume", "amend", "close", "token"]
 BOARD += ["tokens", "dump", "restore", "keygen"]
 TEAM = ["add", "list", "invite", "rotate-token", "revoke", "disqualify", "reinstate"]
+CLIENT = ["login", "submit", "submissions", "leaderboard", "mcp"]
 VERBS = {
-    "": ["plan", "calibrate", "guard", "serve", "board", "team", "mcp", "attack", "experiment"],
+    "": ["plan", "calibrate", "guard", "serve", "board", "team", *CLIENT, "attack", "experiment"],
     "guard": ["create", "ask", "status", "export", "restore", "backup", "serve"],
     "guard create": [],
     "guard ask": [],
@@ -32,7 +33,6 @@ VERBS = {
     **{f"board {verb}": [] for verb in BOARD},
     "team": TEAM,
     **{f"team {verb}": [] for verb in TEAM},
-    "mcp": [],
     "attack": ["majority"],
     "attack majority": [],
     "experiment": ["paper", "shifted", "calibrated", "faithful", "play", "arena"],
@@ -44,6 +44,7 @@ VERBS = {
     "calibrate": [],
     "experiment arena": [],
     "plan": [],
+    **{verb: [] for verb in CLIENT},
 }
 
 

@@ -161,24 +161,19 @@ class Client(Base):
 
     def close(self) -> None:
         """Close idle connections; asking opens them again."""
-        made = self._made().pop(os.getpid(), None)
+        made = self._made.pop(os.getpid(), None)
         if made is not None:
             made.close()
 
     def _http(self) -> httpx.Client:
-        made = self._made()
-        found = made.get(os.getpid())
+        # After a fork the connections are the parent's, and stay open there.
+        found: httpx.Client | None = self._made.get(os.getpid())
         if found is None:
             new = httpx.Client(**self._manner())
-            found = made.setdefault(os.getpid(), new)
+            found = self._made.setdefault(os.getpid(), new)
             if found is not new:  # another thread was faster
                 new.close()
         return found
-
-    def _made(self) -> dict[int, httpx.Client]:
-        """Return what speaks HTTP, by process: after a fork the parent's stays the parent's."""
-        made: dict[int, httpx.Client] = self.__dict__.setdefault("_by_process", {})
-        return made
 
     def _ask(self, request: Request[T]) -> T:
         patience = Patience(self.retries)
@@ -224,7 +219,3 @@ class Client(Base):
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave connections behind; the token goes along."""
-        return {name: each for name, each in self.__dict__.items() if name != "_by_process"}
