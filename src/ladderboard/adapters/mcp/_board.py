@@ -10,14 +10,13 @@ from ladderboard.adapters.mcp._board_tools import BUDGET, STANDING, submit_tool
 from ladderboard.adapters.mcp._given import check_known, predictions_of, text_of
 from ladderboard.adapters.mcp._tools import Said, bound_of, counted, reported
 from ladderboard.errors import InvalidInput, NotAllowed
-from ladderboard.holdout import Verdict, last_improved
 from ladderboard.holdout._meter import unseen
 from ladderboard.mechanisms import mechanism
 
 if TYPE_CHECKING:
     from ladderboard.adapters.mcp._folder import Folder
     from ladderboard.adapters.mcp._tools import Tool
-    from ladderboard.client import Client, Submission
+    from ladderboard.client import Client
 
 __all__ = ["BoardDesk", "open_board"]
 
@@ -57,7 +56,7 @@ class BoardDesk:
 
     def __init__(self, client: Client, board: str, *, folder: Folder | None = None) -> None:
         self._client, self._board, self._folder = client, board, folder
-        self._improved: dict[int, Verdict] = {}
+        self._improved: dict[int, tuple[int, str | None]] = {}
         self.tools: tuple[Tool, ...] = (submit_tool(folder), STANDING, BUDGET)
 
     def call(self, tool: str, arguments: dict[str, Any]) -> Said:
@@ -73,7 +72,7 @@ class BoardDesk:
         given = predictions_of(arguments, self._folder)
         told = self._client.submit(self._board, given, message=message)
         if told.improved:
-            self._improved.setdefault(told.question, Verdict(message or None, None, told))
+            self._improved.setdefault(told.number, (told.question, message or None))
         winner = self._winner()
         shown = told.display
         content = {
@@ -99,7 +98,9 @@ class BoardDesk:
     def standing(self, _: dict[str, Any]) -> Said:
         """Say where the team stands."""
         board, team = self._client.board(self._board), self._client.team(self._board)
-        improved = list(islice(filter(_did_improve, self._own()), _LAST))[::-1]
+        own = self._client.submissions(self._board)
+        current = (each for each in own if each.improved and each.epoch == board.epoch)
+        improved = list(islice(current, _LAST))[::-1]
         listed = [
             {"question": each.question, "released": each.released, "name": each.message or None}
             for each in improved
@@ -167,9 +168,6 @@ class BoardDesk:
         """Hang up."""
         self._client.close()
 
-    def _own(self) -> Any:
-        return self._client.submissions(self._board)
-
     def _rank(self) -> int | None:
         """Return the team's place; None where the standings are hidden or it has none."""
         try:
@@ -179,13 +177,15 @@ class BoardDesk:
             return None
 
     def _winner(self) -> dict[str, Any] | None:
-        """Return the last that improved of all that were submitted from here."""
-        verdict = last_improved(list(self._improved.values()))
-        return None if verdict is None else {"question": verdict.question, "name": verdict.name}
+        """Return the last that improved of all that were submitted from here.
 
-
-def _did_improve(submission: Submission) -> bool:
-    return submission.improved
+        By the submission's number: after labels were corrected, questions may count anew.
+        """
+        numbers = list(self._improved)
+        if not numbers:
+            return None
+        question, name = self._improved[max(numbers)]
+        return {"question": question, "name": name}
 
 
 def _moment(when: Any) -> str | None:
