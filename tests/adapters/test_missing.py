@@ -16,6 +16,8 @@ NEEDS_NOTHING: set[str] = {"codabench", "evalai"}
 NEEDS: dict[str, tuple[str, str, str]] = {
     "optuna": ("optuna", "optuna", "optuna.guarded(None, None)"),
     "sklearn": ("sklearn", "sklearn", "sklearn.judge_search(None, None, None, None)"),
+NEEDS: dict[str, tuple[str, str, str]] = {
+    "mcp": ("mcp", "mcp", "mcp.serve(mcp.open_desk('unix:guard.sock'))"),
 }
 NEEDS_NOTHING: set[str] = set()
 

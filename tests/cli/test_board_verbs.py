@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
 import sys
 
 import pytest
@@ -224,13 +225,24 @@ def test_nobody_to_ask(program, hall):
     assert "ladderboard login URL" in done.err
 
 
-def test_without_the_library_it_is_one_sentence(program, hall, page, monkeypatch):
-    for name in [each for each in sys.modules if each.startswith("ladderboard.client")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "httpx", None)
-    for words in (["submit", page, "-f", "a.csv"], ["submissions", page], ["leaderboard", page]):
-        done = program(*words)
-        assert done.code == 2
-        assert (
-            done.err == "ladderboard: The client needs httpx: pip install 'ladderboard[client]'.\n"
-        )
+@pytest.mark.parametrize("missing", ["typer", "httpx"])
+@pytest.mark.parametrize("verb", ["login", "submit", "submissions", "leaderboard"])
+def test_without_a_library_it_is_one_sentence(hall, page, tmp_path, missing, verb):
+    words = ["ladderboard", verb, page, *(["-f", "a.csv"] if verb == "submit" else [])]
+    code = f"import sys\nsys.modules[{missing!r}] = None\nsys.argv = {words}\n"
+    code += "from ladderboard.cli import main\nmain()\n"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    who = "The client" if missing == "httpx" else "The command line"
+    said = f"ladderboard: {who} needs {missing}: pip install 'ladderboard[client]'.\n"
+    assert done.stderr == said
+
+
+def test_bytes_that_are_no_text_are_refused(submit):
+    done = submit(60, "-m", "a\udcff")
+    assert (done.code, done.out) == (2, "")
+    assert "must be text" in done.err
+    assert submit(60, "--key", " a").code == 2
+    assert submit(60, "--key", "ü").code == 2

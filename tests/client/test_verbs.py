@@ -5,6 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import json
 import pickle
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 
 import numpy as np
@@ -167,3 +170,28 @@ def test_an_answer_can_be_pickled_and_shown(hall, client):
     said = client.submit(hall.slug, wrong(10))
     assert pickle.loads(pickle.dumps(said)) == said
     assert "Improved" in said._repr_html_()
+
+
+FORKED = """
+import os, sys
+from ladderboard.client import Client
+client = Client(sys.argv[1], sys.argv[2])
+first = client.team(sys.argv[3]).name
+child = os.fork()
+print(first, client.team(sys.argv[3]).name, flush=True)
+if child:
+    os.waitpid(child, 0)
+"""
+
+
+def test_a_client_works_after_a_fork(hall, token):
+    command = [sys.executable, "-c", FORKED, hall.url, token, hall.slug]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "Ada Ada\n" * 2
+
+
+def test_a_client_works_in_threads(hall, client):
+    with ThreadPoolExecutor(4) as threads:
+        names = threads.map(lambda _: client.team(hall.slug).name, range(8))
+        assert set(names) == {"Ada"}
+    assert len(client._made) == 1

@@ -22,6 +22,7 @@ class _Program(Verbs):
         "submit": "_submit:submit",
         "submissions": "_submissions:submissions",
         "leaderboard": "_leaderboard:leaderboard",
+        "mcp": "_mcp:mcp",
         "attack": "_attack:app",
         "experiment": "_experiment:app",
     }

@@ -1,7 +1,6 @@
 """``ladderboard leaderboard``: the standings of a board, shown or downloaded."""
 
 import json
-import os
 import tempfile
 from itertools import islice
 from pathlib import Path
@@ -70,7 +69,7 @@ def leaderboard(
     elif as_json:
         say_json({"board": slug, "rows": [each.describe() for each in rows]})
     elif as_csv:
-        say(*_csv(rows).splitlines())
+        say(*_csv(rows).rstrip("\n").split("\n"))
     if (show or not download) and not (as_json or as_csv):
         _say_rows(about, rows, quiet=quiet)
 
@@ -135,11 +134,10 @@ def _write(path: Path, slug: str, rows: "list[Standing]", *, as_json: bool) -> P
     told = {"board": slug, "rows": [each.describe() for each in rows]}
     text = json.dumps(told, indent=1) + "\n" if as_json else _csv(rows)
     try:
-        handle, name = tempfile.mkstemp(dir=file.parent, prefix=".ladderboard-")
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as opened:
-            opened.write(text)
-        Path(name).chmod(0o644)
-        Path(name).replace(file)
+        with tempfile.TemporaryDirectory(dir=file.parent, prefix=".ladderboard-") as folder:
+            new = Path(folder, file.name)
+            new.write_text(text, encoding="utf-8", newline="")
+            new.replace(file)
     except OSError as error:
         raise InvalidSetting(f"{file} cannot be written: {error.strerror}.") from None
     return file

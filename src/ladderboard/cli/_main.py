@@ -13,6 +13,7 @@ _DOORS = {
     "guard": "guard",
     **dict.fromkeys(("serve", "board", "team"), "server"),
     **dict.fromkeys(("login", "submit", "submissions", "leaderboard"), "client"),
+    "mcp": "mcp",
 }
 """Verbs with exit codes of their own, and the extras that they come with."""
 

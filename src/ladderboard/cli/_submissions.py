@@ -67,4 +67,4 @@ def _say_csv(found: list[dict[str, object]]) -> None:
     from ladderboard.cli._csv import csv_text  # noqa: PLC0415 - only where it is wanted
 
     rows = [tuple({**each, "shown": each["display"]}[name] for name in _COLUMNS) for each in found]
-    say(*csv_text(_COLUMNS, rows).splitlines())
+    say(*csv_text(_COLUMNS, rows).rstrip("\n").split("\n"))

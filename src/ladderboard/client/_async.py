@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ladderboard.client import _requests as requests
@@ -37,8 +38,6 @@ class AsyncClient(Base):
 
     Use it with ``async with``, or await ``close`` at the end.
     """
-
-    _made: httpx.AsyncClient | None = None
 
     async def boards(self) -> tuple[Board, ...]:
         """Return all boards."""
@@ -128,7 +127,7 @@ class AsyncClient(Base):
 
     async def close(self) -> None:
         """Close idle connections; asking opens them again."""
-        made, self._made = self._made, None
+        made = self._made.pop(os.getpid(), None)
         if made is not None:
             await made.aclose()
 
@@ -146,11 +145,12 @@ class AsyncClient(Base):
             await asyncio.sleep(outcome.seconds)
 
     async def _send(self, request: Request[Any]) -> Answer:
-        if self._made is None:
-            self._made = httpx.AsyncClient(**self._manner())
+        if os.getpid() not in self._made:
+            self._made[os.getpid()] = httpx.AsyncClient(**self._manner())
+        line: httpx.AsyncClient = self._made[os.getpid()]
         content = request.content if request.body is None else request.body.async_pieces()
         headers = self._headers(request)
-        async with self._made.stream(
+        async with line.stream(
             request.method, request.path, content=content, headers=headers
         ) as got:
             pieces: list[bytes] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -18,7 +19,13 @@ from ladderboard.client._httpx import httpx
 from ladderboard.client._places import receipts_folder
 from ladderboard.client._receipts import Receipts
 from ladderboard.client._retries import Patience, is_passing, wait_of
-from ladderboard.errors import InvalidState, LadderboardError, NotAllowed, ServerUnreachable
+from ladderboard.errors import (
+    InvalidSetting,
+    InvalidState,
+    LadderboardError,
+    NotAllowed,
+    ServerUnreachable,
+)
 
 if TYPE_CHECKING:
     import os
@@ -33,6 +40,7 @@ __all__ = ["Answer", "Base", "Done", "Wait", "collect"]
 
 T = TypeVar("T")
 _API = "/api/v1"
+_KEY = re.compile("[!-~]([ -~]{0,253}[!-~])?")
 _LARGEST = 2**28  # bytes of an answer
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
@@ -79,6 +87,7 @@ class Base:
             receipts = receipts_folder()
         self._folder = None if receipts is None else Path(receipts)
         self._receipts = Receipts(self._folder, self._access.address)
+        self._made: dict[int, Any] = {}  # what speaks HTTP, by process
 
     @property
     def url(self) -> str:
@@ -91,6 +100,10 @@ class Base:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave connections behind; the token goes along."""
+        return {**self.__dict__, "_made": {}}
 
     def _manner(self) -> dict[str, Any]:
         """Return how HTTP is to be spoken."""
@@ -126,6 +139,10 @@ class Base:
     ) -> tuple[Request[Submitted], Note]:
         """Return what is to be sent, once it is noted."""
         check_board(board)
+        if key is not None and not _KEY.fullmatch(key):
+            raise InvalidSetting(
+                "A key has 1 to 255 plain characters, and begins and ends with none that is blank."
+            )
         self._access.token_for(board)  # a refusal leaves nothing pending
         body = make_body(predictions, format, progress)
         note = self._receipts.begin(board, body, team, key)

@@ -50,12 +50,13 @@ class Config:
             lines += [f"{json.dumps(board)} = {json.dumps(each)}" for board, each in tokens.items()]
         try:
             make_folder(path.parent)
-            handle, name = tempfile.mkstemp(dir=path.parent, prefix=".config-")  # mode 600
-            with os.fdopen(handle, "w", encoding="utf-8") as opened:
-                opened.write("\n".join(lines) + "\n")
-                opened.flush()
-                os.fsync(handle)
-            Path(name).replace(path)
+            with tempfile.TemporaryDirectory(dir=path.parent, prefix=".login-") as folder:
+                new = Path(folder, path.name)
+                with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT, 0o600), "w") as opened:
+                    opened.write("\n".join(lines) + "\n")
+                    opened.flush()
+                    os.fsync(opened.fileno())
+                new.replace(path)
         except OSError as error:
             raise InvalidSetting(f"{path} cannot be written: {error.strerror}.") from None
         return path

@@ -19,6 +19,7 @@ from ladderboard.client._replies import (
 )
 from ladderboard.client._shape import read_shape
 from ladderboard.client._submitted import Submitted
+from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -178,7 +179,10 @@ def _send(method: str, slug: str, place: str, wanted: Any, read: Callable[[Any],
 
 def _path(slug: str, place: str, **query: Any) -> str:
     kept = {name: each for name, each in query.items() if each is not None and each != ""}
-    asked = f"?{urlencode(kept)}" if kept else ""
+    try:
+        asked = f"?{urlencode(kept)}" if kept else ""
+    except UnicodeEncodeError:  # bytes of a command line that were no text
+        raise InvalidSetting("What is sent along must be text.") from None
     return f"/boards/{check_board(slug)}{place}{asked}"
 
 

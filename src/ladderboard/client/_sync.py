@@ -55,8 +55,6 @@ class Client(Base):
         Whether a token may go to another machine without encryption.
     """
 
-    _made: tuple[int, httpx.Client] | None = None
-
     def boards(self) -> tuple[Board, ...]:
         """Return all boards."""
         return self._ask(requests.boards())
@@ -163,15 +161,19 @@ class Client(Base):
 
     def close(self) -> None:
         """Close idle connections; asking opens them again."""
-        made, self._made = self._made, None
-        if made is not None and made[0] == os.getpid():
-            made[1].close()
+        made = self._made.pop(os.getpid(), None)
+        if made is not None:
+            made.close()
 
     def _http(self) -> httpx.Client:
         # After a fork the connections are the parent's, and stay open there.
-        if self._made is None or self._made[0] != os.getpid():
-            self._made = (os.getpid(), httpx.Client(**self._manner()))
-        return self._made[1]
+        found: httpx.Client | None = self._made.get(os.getpid())
+        if found is None:
+            new = httpx.Client(**self._manner())
+            found = self._made.setdefault(os.getpid(), new)
+            if found is not new:  # another thread was faster
+                new.close()
+        return found
 
     def _ask(self, request: Request[T]) -> T:
         patience = Patience(self.retries)
@@ -217,7 +219,3 @@ class Client(Base):
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave connections behind; the token goes along."""
-        return {**self.__dict__, "_made": None}

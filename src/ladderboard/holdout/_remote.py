@@ -23,7 +23,7 @@ from ladderboard.mechanisms import mechanism as mechanism_of
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["RemoteHoldout", "RemoteStatus"]
+__all__ = ["Brief", "RemoteHoldout", "RemoteStatus"]
 
 _ROOT = "/api/v1/guard"
 _TIMEOUT = 300.0
@@ -129,6 +129,12 @@ class RemoteHoldout:
         with _Understood(self._line.url):
             return _hash(said["head"])
 
+    def brief(self) -> Brief:
+        """Return the little that changes with every question, without the history."""
+        said = self._meter()
+        with _Understood(self._line.url):
+            return Brief.read(said)
+
     @property
     def meter(self) -> Meter:
         """How many questions are allowed, were used and are left."""
@@ -165,6 +171,32 @@ class RemoteHoldout:
     def __reduce__(self) -> tuple[Any, ...]:
         line = self._line
         return _reconnect, (type(self), line.url, line.given, line.timeout, self._name)
+
+
+@dataclass(frozen=True)
+class Brief:
+    """Where a guard stands: the budget over all ladders, and the value of one of them."""
+
+    released: float | None
+    bound: Certificate
+    questions: int
+    asked: int
+    charged: int
+    remaining: int
+    closed: bool
+
+    @classmethod
+    def read(cls, said: dict[str, Any]) -> Brief:
+        """Return what a guard said in short."""
+        return cls(
+            released=_maybe(said["released"]),
+            bound=Certificate.read(said["bound"]),
+            questions=int(said["questions"]),
+            asked=int(said["asked"]),
+            charged=int(said["charged"]),
+            remaining=int(said["remaining"]),
+            closed=bool(said["closed"]),
+        )
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,38 @@
+"""An agent at a guard, over MCP: it goes by data of its own, and asks about its records."""
+
+import subprocess
+import sys
+import tempfile
+
+import anyio
+import numpy as np
+from mcp import Client, StdioServerParameters
+
+import ladderboard as lb
+
+
+async def search(url: str, truth: np.ndarray) -> None:
+    """Try forty models; the first 500 labels are the agent's, the guard has the others."""
+    rng, record, rows = np.random.default_rng(0), 1.0, ["model own_score question improved best"]
+    tools = StdioServerParameters(command=sys.executable, args=["-m", "ladderboard", "mcp", url])
+    async with Client(tools) as client:
+        for model, skill in enumerate(rng.uniform(0.2, 0.5, 40)):
+            guess = truth ^ (rng.random(2000) < skill)
+            if (score := float(np.mean(guess[:500] != truth[:500]))) < record:
+                record, given = score, {"predictions": guess[500:].tolist(), "name": f"#{model}"}
+                told = (await client.call_tool("ask", given)).structured_content
+                shown = f"{told['question']:8} {told['improved']!s:>8} {told['released']:.2f}"
+                rows.append(f"{model:5} {score:9.3f} {shown}")
+        print((await client.call_tool("standing")).content[0].text, *rows, sep="\n")
+
+
+with tempfile.TemporaryDirectory() as folder:
+    labels, socket = np.random.default_rng(1).integers(2, size=2000), f"{folder}/guard.sock"
+    lb.Holdout.create(f"{folder}/guard.db", labels[500:], questions=50).close()
+    serve = ["-m", "ladderboard", "guard", "serve", f"{folder}/guard.db", "--socket", socket]
+    with subprocess.Popen([sys.executable, *serve], stdout=subprocess.PIPE) as guard:  # noqa: S603
+        try:
+            print(guard.stdout.readline().decode())  # type: ignore[union-attr] # it listens now
+            anyio.run(search, f"unix:{socket}", labels)
+        finally:
+            guard.terminate()

@@ -1,0 +1,111 @@
+"""The one folder from which predictions may be read for an agent."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, BinaryIO
+
+from ladderboard import _settings
+from ladderboard.errors import InvalidPredictions, InvalidSetting, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Folder", "Read"]
+
+MOST_BYTES = 256 * 2**20  # what a served guard takes
+
+_PLAIN = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+# Without O_PATH a folder must be readable to be walked through; with it, it need not.
+_STEP = _PLAIN | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", os.O_RDONLY)
+# A pipe that nobody writes to would else keep us waiting before it can be looked at.
+_LAST = _PLAIN | os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
+
+
+class Read(io.BytesIO):
+    """The bytes of a file, with its name, by which its format may be told."""
+
+    def __init__(self, name: str, data: bytes) -> None:
+        super().__init__(data)
+        self.name = name
+
+
+class Folder:
+    """Reads regular files below a folder, and nothing else.
+
+    Whoever asks may be somebody who may read less than we may. So every step is taken from the
+    folder before it and follows no link, and what may be swapped meanwhile does not matter: the
+    folder's own place is resolved once, when its owner names it.
+
+    Parameters
+    ----------
+    root
+        The folder.
+    most_bytes
+        How large a file may be.
+    """
+
+    def __init__(self, root: str | Path, *, most_bytes: int = MOST_BYTES) -> None:
+        if os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
+            raise InvalidSetting("This system cannot keep to a folder; leave --folder out.")
+        self._given = Path(root).absolute()
+        self.root = self._given.resolve()
+        if not self.root.is_dir():
+            raise InvalidSetting(f"There is no folder {_settings.shown(str(root))}.")
+        self._most = most_bytes
+
+    def read(self, path: str) -> Read:
+        """Return what is in a file; its path may be relative to the folder, or begin with it."""
+        parts = self._below(path)
+        try:
+            file = self._open([*self.root.parts[1:], *parts])
+        except (OSError, UnicodeError):  # a name that is no text is no file's name, either
+            raise self._refusal(path) from None
+        with file:
+            size = os.fstat(file.fileno()).st_size
+            data = b"" if size > self._most else file.read(self._most + 1)
+        if max(size, len(data)) > self._most:  # it may have grown meanwhile
+            shown = _settings.shown(path)
+            said = f"A file may have at most {self._most:,} bytes; {shown} has more."
+            raise _refused("too_many_bytes", said)
+        return Read(parts[-1], data)
+
+    def _below(self, path: str) -> Sequence[str]:
+        """Return the steps from the folder to a file, as they are written."""
+        asked = PurePath(path)
+        for start in (self._given, self.root):
+            if asked.is_absolute() and asked.is_relative_to(start):
+                asked = asked.relative_to(start)
+        if asked.is_absolute() or ".." in asked.parts or not asked.parts or "\0" in path:
+            raise self._refusal(path)
+        return asked.parts
+
+    def _open(self, steps: Sequence[str]) -> BinaryIO:
+        """Return a regular file, opened; OSError for whatever else is there, or is not."""
+        place = os.open(self.root.anchor, _STEP)
+        try:
+            for step in steps[:-1]:
+                below = os.open(step, _STEP, dir_fd=place)
+                os.close(place)
+                place = below
+            file = os.open(steps[-1], _LAST, dir_fd=place)
+        finally:
+            os.close(place)
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            os.close(file)
+            raise OSError
+        return open(file, "rb")  # noqa: PTH123 - it has no path any more
+
+    def _refusal(self, path: str) -> InvalidPredictions:
+        return _refused(
+            "not_a_file",
+            f"A path must lead to a regular file in {self.root}, over no link and no ..; "
+            f"{_settings.shown(path)} does not.",
+        )
+
+
+def _refused(code: str, message: str) -> InvalidPredictions:
+    return InvalidPredictions(message, problems=(Problem(code, None, 1, (), message),))

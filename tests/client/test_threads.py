@@ -1,0 +1,29 @@
+"""One client in several threads."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+
+from ladderboard.client import Client
+
+
+def test_threads_that_come_at_once_share_the_connections(hall, token, monkeypatch):
+    """Each would else make its own, and all but the last would never be closed."""
+    made = []
+
+    class Counted(httpx.Client):
+        def __init__(self, **how):
+            together.wait(timeout=60)  # all have seen that there is none yet
+            made.append(self)
+            super().__init__(**how)
+
+    together = threading.Barrier(4)
+    monkeypatch.setattr("ladderboard.client._sync.httpx.Client", Counted)
+    with Client(hall.url, token) as client, ThreadPoolExecutor(4) as pool:
+        teams = list(pool.map(client.team, [hall.slug] * 4))
+    assert len({each.id for each in teams}) == 1
+    assert len(made) == 4
+    assert all(each.is_closed for each in made)
