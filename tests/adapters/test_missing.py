@@ -11,7 +11,12 @@ import pytest
 from ladderboard import adapters
 
 # adapter: (the module that is hidden, the extra that brings it, what makes the adapter look for it)
-NEEDS: dict[str, tuple[str, str, str]] = {}
+STOPPING = "GuardStopping(None, None, run=None, monitor='', patience=1)"
+NEEDS: dict[str, tuple[str, str, str]] = {
+    "lightgbm": ("lightgbm", "lightgbm", f"lightgbm.{STOPPING}"),
+    "lightning": ("lightning", "lightning", f"lightning.{STOPPING}"),
+    "xgboost": ("xgboost", "xgboost", f"xgboost.{STOPPING}"),
+}
 NEEDS_NOTHING: set[str] = set()
 
 WITHOUT = """
