@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import runpy
+import tempfile
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -41,3 +44,15 @@ def sample():
 def guarded(tmp_path):
     """Return the function that makes a guard over such a sample."""
     return partial(_data().guarded, tmp_path)
+
+
+@pytest.fixture
+def example(tmp_path, monkeypatch, capsys):
+    """Return a function that runs an example: its names, its folder, and what it printed."""
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", lambda: nullcontext(str(tmp_path)))
+
+    def run(name):
+        made = runpy.run_path(str(HERE.parents[1] / f"examples/{name}.py"), run_name="__main__")
+        return made, tmp_path, capsys.readouterr().out
+
+    return run

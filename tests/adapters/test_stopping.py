@@ -180,3 +180,21 @@ def test_the_words_are_the_same_everywhere(name):
     assert list(taken)[:7] == words
     assert (taken["mode"].default, taken["min_delta"].default) == ("min", 0.0)
     assert all(taken[word].kind is inspect.Parameter.KEYWORD_ONLY for word in words[2:])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "keras_stopping",
+        "lightgbm_stopping",
+        "lightning_stopping",
+        "mlflow_judging",
+        "trainer_stopping",
+        "xgboost_stopping",
+    ],
+)
+def test_examples_are_short_and_compile(name):
+    """They are run where their libraries are, by script/adapters."""
+    text = (EXAMPLES / f"{name}.py").read_text()
+    assert len(text.splitlines()) < 40
+    compile(text, name, "exec")

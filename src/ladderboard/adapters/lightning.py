@@ -91,7 +91,7 @@ class GuardStopping(Stopping):
     def _keep(self, trainer: Any, step: int) -> None:
         folder = Path(self.dirpath or trainer.log_dir or trainer.default_root_dir)
         before, path = self.best_model_path, str(folder / f"{self._file}-step={step}.ckpt")
-        trainer.save_checkpoint(path)  # in every process
+        trainer.save_checkpoint(path, weights_only=False)  # in every process
         self.best_model_path = path
         if before and before != path and trainer.is_global_zero:
             trainer.strategy.remove_checkpoint(before)
