@@ -18,6 +18,11 @@ NEEDS: dict[str, tuple[str, str, str]] = {
     "sklearn": ("sklearn", "sklearn", "sklearn.judge_search(None, None, None, None)"),
 NEEDS: dict[str, tuple[str, str, str]] = {
     "mcp": ("mcp", "mcp", "mcp.serve(mcp.open_desk('unix:guard.sock'))"),
+STOPPING = "GuardStopping(None, None, run=None, monitor='', patience=1)"
+NEEDS: dict[str, tuple[str, str, str]] = {
+    "lightgbm": ("lightgbm", "lightgbm", f"lightgbm.{STOPPING}"),
+    "lightning": ("lightning", "lightning", f"lightning.{STOPPING}"),
+    "xgboost": ("xgboost", "xgboost", f"xgboost.{STOPPING}"),
 }
 NEEDS_NOTHING: set[str] = set()
 
