@@ -11,8 +11,10 @@ import pytest
 from ladderboard import adapters
 
 # adapter: (the module that is hidden, the extra that brings it, what makes the adapter look for it)
-NEEDS: dict[str, tuple[str, str, str]] = {}
-NEEDS_NOTHING: set[str] = set()
+NEEDS: dict[str, tuple[str, str, str]] = {
+    "inspect": ("inspect_ai", "inspect", "inspect.read_log('log.eval')"),
+}
+NEEDS_NOTHING: set[str] = {"lm_eval"}
 
 WITHOUT = """
 import sys

@@ -7,7 +7,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from inspect_ai import Epochs, Task, eval as evaluate
+from inspect_ai import Epochs, Task
+from inspect_ai import eval as evaluate
 from inspect_ai.dataset import Sample
 from inspect_ai.log import read_eval_log, write_eval_log
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
@@ -66,13 +67,9 @@ def graded():
     return score
 
 
-def run(
-    folder, answer=right, *, form="eval", scorers=None, samples=SUMS, epochs=None, **settings
-):
+def run(folder, answer=right, *, form="eval", scorers=None, samples=SUMS, epochs=None, **settings):
     """Run an evaluation; return where its log is."""
-    task = Task(
-        dataset=list(samples), scorer=scorers or [match()], epochs=epochs, name="sums"
-    )
+    task = Task(dataset=list(samples), scorer=scorers or [match()], epochs=epochs, name="sums")
     settings = {"log_dir": str(folder), "log_format": form, "display": "none", **settings}
     (log,) = evaluate(task, model=model(answer), **settings)
     return Path(log.location)
