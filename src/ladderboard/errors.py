@@ -21,6 +21,7 @@
     ├── StorageFailed                  a database could not do what it must
     ├── OldCopy                        a ledger is behind its mark: an old copy was put back
     ├── GuardUnreachable               a served guard that does not answer, or lets nobody in
+    ├── ServerUnreachable              a server that does not answer, or is none of ours
     ├── BudgetSpent                    no question is left
     ├── NotOpen                        a board takes no submissions now
     ├── TooSoon                        a limit over time; it says how long to wait
@@ -66,6 +67,7 @@ __all__ = [
     "NotOpen",
     "OldCopy",
     "OutsideTheorem",
+    "ServerUnreachable",
     "SessionClosed",
     "StorageFailed",
     "Taken",
@@ -211,6 +213,13 @@ class GuardUnreachable(LadderboardError):
     """A served guard does not answer, or does not let you in; the message says which.
 
     Asking again is safe: the same predictions never cost twice.
+    """
+
+
+class ServerUnreachable(LadderboardError):
+    """A server of boards does not answer, or what answers is none of ours; the message says which.
+
+    Sending again is safe: the same predictions never cost twice.
     """
 
 

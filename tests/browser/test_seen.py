@@ -119,12 +119,16 @@ def test_downloads_and_programs(visit, world, tmp_path):
         len(text.splitlines()) == world.hall.call("GET", "/boards/leaves").json()["head"]["entries"]
     )
     # What is shown to be pasted works when it is pasted.
-    snippet = page.locator("pre", has_text="import json, os, urllib.request")
+    snippet = page.locator("pre", has_text="from ladderboard.client import Client")
     snippet.locator("xpath=following-sibling::button[1]").click()
     pasted = page.evaluate("navigator.clipboard.readText()")
     assert pasted == snippet.inner_text().strip()
     (tmp_path / "predictions.csv").write_bytes(scene.predict(0.4))
-    told = {**os.environ, "LADDERBOARD_TOKEN": scene.teams[-1].token}
+    told = {
+        **os.environ,
+        "LADDERBOARD_TOKEN": scene.teams[-1].token,
+        "XDG_STATE_HOME": str(tmp_path),
+    }
     done = subprocess.run(
         [sys.executable, "-c", pasted], cwd=tmp_path, env=told, capture_output=True, text=True,
         check=False,

@@ -17,8 +17,9 @@ ROOT = Path(__file__).parents[2]
 BOARD = ["new", "check", "create", "list", "show", "pause", "resume", "amend", "close", "token"]
 BOARD += ["tokens", "dump", "restore", "keygen"]
 TEAM = ["add", "list", "invite", "rotate-token", "revoke", "disqualify", "reinstate"]
+CLIENT = ["login", "submit", "submissions", "leaderboard"]
 VERBS = {
-    "": ["plan", "calibrate", "guard", "serve", "board", "team", "attack", "experiment"],
+    "": ["plan", "calibrate", "guard", "serve", "board", "team", *CLIENT, "attack", "experiment"],
     "guard": ["create", "ask", "status", "export", "restore", "backup", "serve"],
     "guard create": [],
     "guard ask": [],
@@ -43,6 +44,7 @@ VERBS = {
     "calibrate": [],
     "experiment arena": [],
     "plan": [],
+    **{verb: [] for verb in CLIENT},
 }
 
 

@@ -47,14 +47,14 @@ def test_the_next_steps_name_what_is_there(serve, program, folder):
     steps = said.partition("Next, in another terminal:\n\n")[2]
     assert "  export LADDERBOARD_DATABASE='my boards.db'\n" in steps
     assert "team add first 'Team 1' --key-file my.key)" in steps
-    assert "--data-binary @folder/sample_submission.csv" in steps
+    assert "  -f folder/sample_submission.csv\n" in steps
     words = ["team", "add", "first", "--database", "my boards.db", "--key-file", "my.key"]
     for at in range(4):
         assert program(*words, f"team {at + 1}").code == 0
         said = serve("--database", "my boards.db", "--key-file", "my.key").out
         assert (f"'Team {at + 2}'" in said) == (at < 3)
-    assert "with the token of a team as TOKEN" in said
-    assert "@predictions.csv" in said
+    assert "with the token of a team as LADDERBOARD_TOKEN" in said
+    assert "-f predictions.csv" in said
 
 
 def test_a_closed_board_has_no_next_steps(serve, program, folder):

@@ -3,13 +3,10 @@
 import doctest
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/tutorials/first-board.md"
@@ -51,7 +48,6 @@ def same(expected, said, *, noisy=True):
     )
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="the tutorial uses curl")
 def test_the_first_board(tmp_path):
     program = tmp_path / "bin/ladderboard"
     program.parent.mkdir()
@@ -65,6 +61,7 @@ def test_the_first_board(tmp_path):
     environment |= {
         "PATH": f"{program.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT / "src"),
+        "XDG_STATE_HOME": str(tmp_path / "state"),
     }
     how = {"cwd": folder, "env": environment, "text": True, "stdout": subprocess.PIPE}
     with subprocess.Popen(

@@ -18,6 +18,10 @@ class _Program(Verbs):
         "serve": "_serve:serve",
         "board": "_board:app",
         "team": "_team:app",
+        "login": "_login:login",
+        "submit": "_submit:submit",
+        "submissions": "_submissions:submissions",
+        "leaderboard": "_leaderboard:leaderboard",
         "attack": "_attack:app",
         "experiment": "_experiment:app",
     }
@@ -28,7 +32,6 @@ app = typer.Typer(
     cls=_Program,
     help="A leaderboard that stays honest.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )

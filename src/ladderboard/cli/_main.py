@@ -9,7 +9,11 @@ from ladderboard.errors import LadderboardError
 
 __all__ = ["main"]
 
-_DOORS = {"guard": "guard", "serve": "server", "board": "server", "team": "server"}
+_DOORS = {
+    "guard": "guard",
+    **dict.fromkeys(("serve", "board", "team"), "server"),
+    **dict.fromkeys(("login", "submit", "submissions", "leaderboard"), "client"),
+}
 """Verbs with exit codes of their own, and the extras that they come with."""
 
 

@@ -20,8 +20,10 @@ from ladderboard.errors import (
     LadderboardError,
     NotOpen,
     OldCopy,
+    ServerUnreachable,
     SessionClosed,
     StorageFailed,
+    TooSoon,
     WrongKey,
 )
 
@@ -31,8 +33,19 @@ __all__ = ["run_verb"]
 # file that is there is the file's.
 _EXITS: tuple[tuple[tuple[type[LadderboardError], ...], int], ...] = (
     ((WrongKey,), 2),
-    ((BudgetSpent, NotOpen, SessionClosed), 3),
-    ((BrokenDump, BrokenLedger, InvalidState, OldCopy, StorageFailed, GuardUnreachable), 4),
+    ((BudgetSpent, NotOpen, SessionClosed, TooSoon), 3),
+    (
+        (
+            BrokenDump,
+            BrokenLedger,
+            InvalidState,
+            OldCopy,
+            StorageFailed,
+            GuardUnreachable,
+            ServerUnreachable,
+        ),
+        4,
+    ),
 )
 # What Typer raises for a line that it cannot read; it has had several homes.
 _Unread: Any = next(

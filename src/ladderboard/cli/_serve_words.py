@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ladderboard.cli._board_options import DATABASE, every_team, is_default, is_file, organiser
+from ladderboard.client import read_address
 
 if TYPE_CHECKING:
     from ladderboard.board import Board, BoardFolder
@@ -58,17 +59,17 @@ def next_steps(
     if name is not None:
         key = "" if key_file is None else f" --key-file {shlex.quote(str(key_file))}"
         words = f"team add {board.slug} {shlex.quote(name)}{key}"
-        lines.append(f"TOKEN=$({program()} {words})")
+        lines += [f"LADDERBOARD_TOKEN=$({program()} {words})", "export LADDERBOARD_TOKEN"]
     else:
-        ready += ", with the token of a team as TOKEN"
+        ready += ", with the token of a team as LADDERBOARD_TOKEN"
     made, predictions = _predictions(folder)
-    address = f"{url}/api/v1/boards/{board.slug}"
+    # From this very machine nothing goes over a wire.
+    trusted = "" if read_address(url).private else " --insecure"
     lines += [
         *made,
-        'curl -sS -H "Authorization: Bearer $TOKEN" -H "Content-Type: text/csv" \\',
-        f"  --data-binary @{predictions} -w '\\n' \\",
-        f"  {address}/submissions",
-        f"curl -sS -H 'Accept: text/csv' {address}/leaderboard",
+        f"{program()} submit {url}/boards/{board.slug}{trusted} \\",
+        f"  -f {predictions}",
+        f"{program()} leaderboard {url}/boards/{board.slug}{trusted}",
     ]
     return ["", f"Next, in another terminal{ready}:", "", *(f"  {each}" for each in lines), ""]
 

@@ -6,6 +6,7 @@ Reads what people really send, joins it by id, and says in words what is wrong w
 """
 
 from ladderboard.errors import Problem
+from ladderboard.files._cells import plain_cell
 from ladderboard.files._formats import format_of
 from ladderboard.files._holdout import HoldoutTable, read_holdout
 from ladderboard.files._limits import Limits
@@ -18,6 +19,7 @@ __all__ = [
     "Problem",
     "Roster",
     "format_of",
+    "plain_cell",
     "read_holdout",
     "read_predictions",
 ]

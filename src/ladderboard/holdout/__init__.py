@@ -13,6 +13,7 @@ from ladderboard.holdout._holdout import Holdout
 from ladderboard.holdout._judge import Guard, Judge, Verdict, last_improved
 from ladderboard.holdout._key_file import make_key_file, read_key_file
 from ladderboard.holdout._meter import Meter, unseen
+from ladderboard.holdout._parcel import Parcel, pack
 from ladderboard.holdout._reply import Reply
 from ladderboard.holdout._sample import keep_sample, read_sample, sample_digest, write_sample
 from ladderboard.holdout._scorer import Scored, Scorer, Submission
@@ -28,6 +29,7 @@ __all__ = [
     "Judge",
     "LadderStatus",
     "Meter",
+    "Parcel",
     "RemoteHoldout",
     "Reply",
     "Scored",
@@ -40,6 +42,7 @@ __all__ = [
     "keep_sample",
     "last_improved",
     "make_key_file",
+    "pack",
     "read_key_file",
     "read_sample",
     "sample_digest",

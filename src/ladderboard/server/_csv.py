@@ -6,24 +6,13 @@ import csv
 import io
 from typing import Any
 
-__all__ = ["plain_cell", "standings_csv"]
+from ladderboard.files import plain_cell
+
+__all__ = ["standings_csv"]
 
 _COLUMNS = (
     "rank", "team", "name", "baseline", "released", "shown", "since", "submissions", "last",
 )  # fmt: skip
-# What spreadsheets take for the beginning of a formula.
-_FORMULA = tuple("=+-@\t\r\n|%＝＋－＠")
-
-
-def plain_cell(text: str | None) -> str:
-    """Return text that no spreadsheet takes for a formula.
-
-    >>> plain_cell("=cmd|' /C calc'!A0"), plain_cell("Team 1")
-    ("'=cmd|' /C calc'!A0", 'Team 1')
-    """
-    if text is None:
-        return ""
-    return f"'{text}" if text.lstrip().startswith(_FORMULA) else text
 
 
 def standings_csv(said: dict[str, Any], *, header: bool = True) -> bytes:

@@ -1,0 +1,143 @@
+"""``ladderboard leaderboard``: the standings of a board, shown or downloaded."""
+
+import json
+import tempfile
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ladderboard.cli._client_options import (
+    AsCsv,
+    AsJson,
+    BoardName,
+    Insecure,
+    Quiet,
+    Url,
+    open_client,
+)
+from ladderboard.cli._said import say, say_json
+from ladderboard.cli._table import brief, say_table
+from ladderboard.errors import InvalidSetting
+
+if TYPE_CHECKING:
+    from ladderboard.client import Board, Standing
+
+__all__ = ["leaderboard"]
+
+_ROWS = 20
+_COLUMNS = (
+    "rank", "team", "name", "baseline", "released", "shown", "since", "submissions", "last",
+)  # fmt: skip
+
+
+def leaderboard(
+    board: BoardName,
+    *,
+    show: Annotated[
+        bool, typer.Option("-s", "--show", help="Show the top; so it is if nothing is said.")
+    ] = False,
+    download: Annotated[
+        bool, typer.Option("-d", "--download", help="Write all of it to a file.")
+    ] = False,
+    path: Annotated[
+        Path,
+        typer.Option("-p", "--path", metavar="PATH", help="The folder or file to write to."),
+    ] = Path(),
+    url: Url = None,
+    insecure: Insecure = False,
+    quiet: Quiet = False,
+    as_csv: AsCsv = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the standings of a board, or download them.
+
+    The table shows the top; CSV, JSON and a download have all rows.
+    """
+    client, slug = open_client(board, url, insecure=insecure)
+    with client:
+        every = download or as_csv or as_json
+        rows = list(islice(client.leaderboard(slug), None if every else _ROWS + 1))
+        about = client.board(slug)
+    if download:
+        file = _write(path, slug, rows, as_json=as_json)
+        if as_json:
+            say_json({"file": str(file), "rows": len(rows)})
+        elif not quiet:
+            say(f"The standings are in {file}; rows: {len(rows):,}.")
+    elif as_json:
+        say_json({"board": slug, "rows": [each.describe() for each in rows]})
+    elif as_csv:
+        say(*_csv(rows).rstrip("\n").split("\n"))
+    if (show or not download) and not (as_json or as_csv):
+        _say_rows(about, rows, quiet=quiet)
+
+
+def _say_rows(board: "Board", rows: "list[Standing]", *, quiet: bool) -> None:
+    if not rows:
+        if not quiet:
+            say("Nothing was submitted yet.")
+        return
+    say_table(
+        ("rank", "team", board.display.name, "submissions", "since (UTC)"),
+        [
+            (
+                "baseline" if each.baseline else _rank(each),
+                each.team.id if each.team.name is None else each.team.name,
+                None if each.display is None else f"{each.display:.{board.display.digits}f}",
+                f"{each.submissions:,}",
+                brief(each.said["since"]),
+            )
+            for each in rows[:_ROWS]
+        ],
+        right=("rank", board.display.name, "submissions"),
+    )
+    if len(rows) > _ROWS and not quiet:
+        say(f"These are the first {_ROWS}; for all of them type: "
+            f"ladderboard leaderboard {board.slug} --download")  # fmt: skip
+
+
+def _rank(standing: "Standing") -> str | None:
+    """Return a rank as a table shows it: shared ones with a sign."""
+    if standing.rank is None:
+        return None
+    return f"={standing.rank}" if standing.tied else f"{standing.rank}"
+
+
+def _csv(rows: "list[Standing]") -> str:
+    from ladderboard.cli._csv import csv_text  # noqa: PLC0415 - only where it is wanted
+
+    return csv_text(
+        _COLUMNS,
+        [
+            (
+                each.rank,
+                each.team.id,
+                each.team.name,
+                each.baseline,
+                each.released,
+                each.display,
+                each.said["since"],
+                each.submissions,
+                each.said["last"],
+            )
+            for each in rows
+        ],
+    )
+
+
+def _write(path: Path, slug: str, rows: "list[Standing]", *, as_json: bool) -> Path:
+    """Put all rows into a file, whole or not at all, and return it."""
+    kind = ".json" if as_json else ".csv"
+    file = path if path.suffix.lower() == kind else path / f"{slug}-leaderboard{kind}"
+    told = {"board": slug, "rows": [each.describe() for each in rows]}
+    text = json.dumps(told, indent=1) + "\n" if as_json else _csv(rows)
+    try:
+        with tempfile.TemporaryDirectory(dir=file.parent, prefix=".ladderboard-") as folder:
+            new = Path(folder, file.name)
+            new.write_text(text, encoding="utf-8", newline="")
+            new.replace(file)
+    except OSError as error:
+        raise InvalidSetting(f"{file} cannot be written: {error.strerror}.") from None
+    return file

@@ -1,0 +1,87 @@
+"""``ladderboard submit``: ask a board about a model by its predictions."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ladderboard.cli._client_options import (
+    AsJson,
+    BoardName,
+    Insecure,
+    OfTeam,
+    Quiet,
+    Url,
+    open_client,
+)
+from ladderboard.cli._said import say, say_json
+from ladderboard.cli._upload_bar import upload_bar
+from ladderboard.errors import InvalidSetting
+
+__all__ = ["submit"]
+
+
+def submit(
+    board: BoardName,
+    *,
+    file: Annotated[
+        str,
+        typer.Option("-f", "--file", metavar="FILE", help="Predictions; - reads them from a pipe."),
+    ],
+    message: Annotated[
+        str, typer.Option("-m", "--message", metavar="TEXT", help="A note for yourselves.")
+    ] = "",
+    team: OfTeam = None,
+    key: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="Under which this is answered once; made if left out."),
+    ] = None,
+    format: Annotated[  # noqa: A002 - the word people use
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="One of csv, tsv, parquet, arrow, jsonl, npy; found out if left out.",
+        ),
+    ] = None,
+    url: Url = None,
+    insecure: Insecure = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Submit predictions to a board, and hear what is released.
+
+    A refusal costs nothing. The very same predictions again get the same answer and cost nothing,
+    so whatever breaks may be sent again. The answer is kept as a receipt.
+
+    Exit codes: 0 answered; 2 the predictions, the token or the command cannot be used; 3 no
+    question is left, now or ever, or the board is not open; 4 the server cannot be reached or is
+    not in order.
+    """
+    client, slug = open_client(board, url, insecure=insecure)
+    with client, upload_bar(quiet=quiet or as_json) as progress:
+        reply = client.submit(
+            slug,
+            _source(file, board),
+            message=message,
+            team=team,
+            key=key,
+            format=format,
+            progress=progress,
+        )
+    if as_json:
+        say_json(reply.describe())
+    else:
+        say(str(reply))
+
+
+def _source(file: str, board: str) -> Any:
+    """Return what to read: a path, or everything that comes through the pipe."""
+    if file != "-":
+        return Path(file)
+    if sys.stdin is None or sys.stdin.isatty():
+        raise InvalidSetting(
+            "With - predictions come through a pipe, as in: "
+            f"python predict.py | ladderboard submit {board} -f -"
+        )
+    return sys.stdin.buffer.read()

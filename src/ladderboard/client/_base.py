@@ -1,0 +1,224 @@
+"""What both clients have in common: everything but the waiting."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from ladderboard import _settings
+from ladderboard._version import __version__
+from ladderboard.client import _requests as requests
+from ladderboard.client._access import find_access
+from ladderboard.client._address import check_board
+from ladderboard.client._body import make_body
+from ladderboard.client._errors import error_of
+from ladderboard.client._httpx import httpx
+from ladderboard.client._places import receipts_folder
+from ladderboard.client._receipts import Receipts
+from ladderboard.client._retries import Patience, is_passing, wait_of
+from ladderboard.errors import (
+    InvalidSetting,
+    InvalidState,
+    LadderboardError,
+    NotAllowed,
+    ServerUnreachable,
+)
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+    from types import EllipsisType
+
+    from ladderboard.client._receipts import Note, Receipt
+    from ladderboard.client._requests import Request
+    from ladderboard.client._submitted import Submitted
+
+__all__ = ["Answer", "Base", "Done", "Wait", "collect"]
+
+T = TypeVar("T")
+_API = "/api/v1"
+_KEY = re.compile("[!-~]([ -~]{0,253}[!-~])?")
+_LARGEST = 2**28  # bytes of an answer
+_UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+
+class Answer(NamedTuple):
+    """What came back."""
+
+    status: int
+    headers: httpx.Headers
+    content: bytes
+
+
+@dataclass(frozen=True)
+class Done(Generic[T]):
+    """It was answered."""
+
+    value: T
+
+
+@dataclass(frozen=True)
+class Wait:
+    """It is sent again, after so many seconds."""
+
+    seconds: float
+
+
+class Base:
+    """Whom to ask, with which token, how patiently, and where receipts are kept."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        timeout: float = 60.0,
+        retries: int = 3,
+        receipts: str | os.PathLike[str] | EllipsisType | None = ...,
+        insecure: bool = False,
+    ) -> None:
+        self._access = find_access(url, token, insecure=insecure)
+        self.timeout = _settings.number("timeout", timeout, above=0)
+        self.retries = _settings.whole("retries", retries, at_least=0)
+        if isinstance(receipts, type(...)):
+            receipts = receipts_folder()
+        self._folder = None if receipts is None else Path(receipts)
+        self._receipts = Receipts(self._folder, self._access.address)
+        self._made: dict[int, Any] = {}  # what speaks HTTP, by process
+
+    @property
+    def url(self) -> str:
+        """The server's address."""
+        return self._access.address.origin
+
+    def receipts(self, board: str) -> tuple[Receipt, ...]:
+        """Return what became of every submission to a board from here, oldest first."""
+        return self._receipts.read(check_board(board))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.url!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave connections behind; the token goes along."""
+        return {**self.__dict__, "_made": {}}
+
+    def _manner(self) -> dict[str, Any]:
+        """Return how HTTP is to be spoken."""
+        return {
+            "base_url": self.url + _API,
+            "timeout": self.timeout,
+            "headers": {"User-Agent": f"ladderboard/{__version__}", "Accept-Encoding": "identity"},
+            # A token must not be taken elsewhere, neither by a redirect nor, where it is not
+            # encrypted, by a proxy.
+            "follow_redirects": False,
+            "trust_env": self._access.address.scheme == "https",
+        }
+
+    def _headers(self, request: Request[Any]) -> dict[str, str]:
+        headers = dict(request.headers)
+        token = self._access.token_for(request.board)
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
+        if request.body is not None:
+            headers["Content-Length"] = str(len(request.body.data))
+        return headers
+
+    def _begin(
+        self,
+        board: str,
+        predictions: Any,
+        *,
+        message: str,
+        team: str | None,
+        key: str | None,
+        format: str | None,  # noqa: A002 - the word people use
+        progress: Callable[[int, int], object] | None,
+    ) -> tuple[Request[Submitted], Note]:
+        """Return what is to be sent, once it is noted."""
+        check_board(board)
+        if key is not None and not _KEY.fullmatch(key):
+            raise InvalidSetting(
+                "A key has 1 to 255 plain characters, and begins and ends with none that is blank."
+            )
+        self._access.token_for(board)  # a refusal leaves nothing pending
+        body = make_body(predictions, format, progress)
+        note = self._receipts.begin(board, body, team, key)
+        return requests.submit(board, body, note.key, message, team), note
+
+    def _failed(
+        self, request: Request[Any], patience: Patience, error: httpx.TransportError
+    ) -> Wait:
+        """Say when to try again after nothing was heard, or that nobody is there."""
+        safe = request.again or isinstance(error, _UNSENT)
+        pause = patience.wait() if safe else None
+        if pause is not None:
+            return Wait(pause)
+        why = str(error).strip().rstrip(".") or type(error).__name__
+        if isinstance(error, httpx.TimeoutException):
+            why = f"no answer came within {self.timeout:g} seconds"
+        again = "Sending the same again is safe." if request.again else "It may have been done."
+        raise ServerUnreachable(
+            f"The server at {self.url} cannot be reached: {why}. {again}"
+        ) from None
+
+    def _concluded(self, request: Request[T], patience: Patience, answer: Answer) -> Done[T] | Wait:
+        """Return what was answered, or when to ask again; raise what was refused."""
+        said = _parse(answer.content)
+        if 200 <= answer.status < 300:
+            try:
+                return Done(request.read(answer.content if request.raw else said))
+            except (KeyError, TypeError, ValueError, InvalidState):
+                raise self._strange(answer) from None
+        if 300 <= answer.status < 400:
+            raise ServerUnreachable(
+                f"The server at {self.url} sends us elsewhere, where a token is not taken along; "
+                "give the address that the board's page has in a browser."
+            )
+        wait = wait_of(answer.headers.get("retry-after"))
+        code = str(said.get("code", "")) if isinstance(said, dict) else ""
+        if request.again and is_passing(answer.status, code):
+            pause = patience.wait(wait)
+            if pause is not None:
+                return Wait(pause)
+        raise self._refusal(request, answer, error_of(answer.status, said, wait))
+
+    def _refusal(
+        self, request: Request[Any], answer: Answer, error: LadderboardError | None
+    ) -> LadderboardError:
+        if error is None:
+            return self._strange(answer)
+        if answer.status == 401 and request.board is not None:
+            shown = self._access.token_for(request.board) is not None
+            what = "The token is not good on this board." if shown else "This needs a token."
+            address = f"{self.url}/boards/{request.board}"
+            return NotAllowed(
+                f"{what} Give it with LADDERBOARD_TOKEN, or: ladderboard login {address}"
+            )
+        return error
+
+    def _strange(self, answer: Answer) -> ServerUnreachable:
+        if answer.status >= 500:
+            return ServerUnreachable(f"The server at {self.url} is out of order: {answer.status}.")
+        return ServerUnreachable(
+            f"What answers at {self.url} is not a Ladderboard server of ours: it said "
+            f"{answer.status} and something else."
+        )
+
+
+def collect(pieces: list[bytes], size: int, piece: bytes) -> int:
+    """Add a piece of an answer, and return the size so far; an answer without end is refused."""
+    size += len(piece)
+    if size > _LARGEST:
+        raise ServerUnreachable(f"The answer is larger than {_LARGEST} bytes, which none is.")
+    pieces.append(piece)
+    return size
+
+
+def _parse(content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,109 @@
+"""Refusals: the problem documents of a server, as the exceptions that it had raised itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ladderboard.errors import (
+    BudgetSpent,
+    InvalidInput,
+    InvalidPredictions,
+    InvalidRules,
+    InvalidSetting,
+    KeyReused,
+    LadderboardError,
+    NoRoom,
+    NotAllowed,
+    NotFound,
+    NotOpen,
+    Problem,
+    ServerUnreachable,
+    StorageFailed,
+    Taken,
+    TooSoon,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["CODES", "error_of"]
+
+CODES: dict[str, type[LadderboardError]] = {
+    "bad_request": InvalidSetting,
+    "form": InvalidSetting,
+    "no_token": NotAllowed,
+    "not_allowed": NotAllowed,
+    "csrf": NotAllowed,
+    "wrong_host": ServerUnreachable,
+    "not_found": NotFound,
+    "method": InvalidSetting,
+    "not_acceptable": InvalidSetting,
+    "too_slow": ServerUnreachable,
+    "not_open": NotOpen,
+    "budget_spent": BudgetSpent,
+    "taken": Taken,
+    "too_large": InvalidPredictions,
+    "content_type": InvalidSetting,
+    "invalid": InvalidSetting,
+    "invalid_predictions": InvalidPredictions,
+    "invalid_rules": InvalidRules,
+    "invalid_setting": InvalidSetting,
+    "key_reused": KeyReused,
+    "too_soon": TooSoon,
+    "rate": TooSoon,
+    "broken": ServerUnreachable,
+    "storage": StorageFailed,
+    "busy": ServerUnreachable,
+    "unavailable": ServerUnreachable,
+    "no_room": NoRoom,
+    "disk_full": StorageFailed,
+}
+"""What is raised for every code of a server's problems."""
+_STATUSES: dict[int, type[LadderboardError]] = {401: NotAllowed, 403: NotAllowed, 404: NotFound}
+
+
+def error_of(status: int, said: Any, wait: float | None) -> LadderboardError | None:
+    """Return what to raise for a problem document; None for what is none.
+
+    A code that is not known yet, from a newer server, is told by its status.
+    """
+    try:
+        detail, code = _plain(said["detail"]), str(said["code"])
+        problems = tuple(map(_problem, said["errors"]))
+    except (ValueError, TypeError, KeyError):
+        return None
+    kind = CODES.get(code)
+    if kind is None:
+        kind = _STATUSES.get(status, ServerUnreachable if status >= 500 else InvalidSetting)
+    if kind is TooSoon:
+        return TooSoon(detail, wait=0 if wait is None else int(wait))
+    if kind is StorageFailed:
+        # Whether anything was kept it does not say in a word for programs.
+        return StorageFailed(detail, uncertain=True)
+    if code == "too_large":
+        problems = (Problem("too_many_bytes", None, 1, (), detail),)
+    if issubclass(kind, InvalidInput):
+        make: Callable[..., LadderboardError] = kind
+        return make(detail, problems=problems)
+    return kind(detail)
+
+
+def _problem(written: dict[str, Any]) -> Problem:
+    column = written["column"]
+    return Problem(
+        code=_plain(written["code"]),
+        column=None if column is None else _plain(column),
+        count=int(written["count"]),
+        ids=tuple(map(_plain, written["ids"])),
+        message=_plain(written["message"]),
+    )
+
+
+def _plain(text: Any) -> str:
+    """Return a server's text without what a terminal might obey."""
+    if not isinstance(text, str):
+        raise TypeError
+    return "".join(
+        each if each.isprintable() or each == "\n" else each.encode("unicode_escape").decode()
+        for each in text
+    )

@@ -1,0 +1,241 @@
+"""What a server says, typed. Losses are losses; ``display`` is the metric that people are shown."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from ladderboard.bounds import Certificate
+
+__all__ = [
+    "Best",
+    "Board",
+    "Display",
+    "Files",
+    "Finalist",
+    "Finals",
+    "Head",
+    "Limit",
+    "NewTeam",
+    "Phase",
+    "Record",
+    "Standing",
+    "Submission",
+    "Team",
+    "TeamName",
+    "Window",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Told:
+    """What was said; ``said`` is all of it, as it came."""
+
+    said: dict[str, Any] = field(repr=False, compare=False)
+
+    def describe(self) -> dict[str, Any]:
+        """Return everything that the server said, JSON-able."""
+        return self.said
+
+
+@dataclass(frozen=True)
+class Display:
+    """How losses are shown: under which name, which direction is better, how many digits."""
+
+    name: str
+    direction: str
+    digits: int
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best release of a board."""
+
+    released: float | None
+    display: float | None
+
+
+@dataclass(frozen=True)
+class Window:
+    """So many questions within so many seconds."""
+
+    questions: int
+    seconds: int
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A time in which questions are answered."""
+
+    name: str
+    start: datetime | None
+    end: datetime | None
+
+
+@dataclass(frozen=True)
+class Files:
+    """How large a file may be, unpacked."""
+
+    bytes: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Head:
+    """How far the ledger has come, as far as it may be seen."""
+
+    entries: int
+    hash: str
+
+
+@dataclass(frozen=True)
+class TeamName:
+    """A team; its name is anybody's text, and None where teams go without."""
+
+    id: str
+    name: str | None
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One limit, ``team``, ``board`` or ``window``, and what is left of it."""
+
+    name: str
+    remaining: int
+    allowed: int
+    next: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Board(_Told):
+    """What a board is, what it promises, and how far it has come."""
+
+    slug: str
+    title: str
+    description: str
+    status: str
+    loss: dict[str, Any]
+    display: Display
+    mechanism: dict[str, Any]
+    beta: float
+    questions: int
+    used: int | None
+    teams: int
+    registered: int | None
+    per_team: int
+    share: int
+    window: Window | None
+    phases: tuple[Phase, ...]
+    phase: str | None
+    deadline: datetime | None
+    ladder: str
+    registration: str
+    visibility: str
+    n: int
+    rows: int
+    kind: str
+    files: Files
+    baselines: tuple[dict[str, Any], ...]
+    epoch: int
+    best: Best
+    bound: Certificate | None
+    commitment: str
+    head: Head
+
+
+@dataclass(frozen=True, kw_only=True)
+class Submission(_Told):
+    """A submission, as it was answered."""
+
+    id: str
+    number: int
+    entry: int | None
+    time: datetime
+    message: str
+    size: int
+    selected: bool
+    epoch: int
+    released: float | None
+    score: float | None
+    improved: bool
+    question: int
+    display: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing(_Told):
+    """A row of the standings; the rank is None for baselines and where nothing was released."""
+
+    rank: int | None
+    tied: bool
+    team: TeamName
+    baseline: bool
+    you: bool
+    released: float | None
+    display: float | None
+    since: datetime | None
+    submissions: int
+    last: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record(_Told):
+    """A time at which the best of the whole board went down."""
+
+    entry: int
+    time: datetime
+    released: float
+    display: float
+    team: TeamName
+
+
+@dataclass(frozen=True, kw_only=True)
+class Team(_Told):
+    """One's own affairs."""
+
+    id: str
+    name: str
+    disqualified: bool
+    released: float | None
+    display: float | None
+    submissions: int
+    remaining: int
+    limit: str
+    limits: tuple[Limit, ...]
+    next_submission_at: datetime | None
+
+
+@dataclass(frozen=True)
+class NewTeam:
+    """A team and its token, which is told once, and not by ``repr``."""
+
+    id: str
+    name: str
+    token: str = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finalist(_Told):
+    """A row of the final ranking, with an interval that holds for all rows at once."""
+
+    rank: int | None
+    team: TeamName
+    baseline: bool
+    score: float
+    low: float
+    high: float
+    display: float
+    submission: str
+    public_rank: int | None
+    move: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finals(_Told):
+    """The final ranking, on the private split."""
+
+    board: str
+    closed: datetime
+    n: int
+    selected: int
+    beta: float
+    rows: tuple[Finalist, ...]

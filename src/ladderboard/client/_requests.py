@@ -1,0 +1,204 @@
+"""Requests: every verb as what is sent, and how its answer is read. Nothing is sent here."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from urllib.parse import quote, urlencode
+
+from ladderboard.client._address import check_board
+from ladderboard.client._replies import (
+    Board,
+    Finals,
+    NewTeam,
+    Record,
+    Standing,
+    Submission,
+    Team,
+)
+from ladderboard.client._shape import read_shape
+from ladderboard.client._submitted import Submitted
+from ladderboard.errors import InvalidSetting
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ladderboard.client._body import Body
+
+__all__ = ["Page", "Request"]
+
+T = TypeVar("T")
+S = TypeVar("S")
+_MANY = 1000  # the most that a server gives at once
+_LINES = 100
+
+
+@dataclass(frozen=True)
+class Request(Generic[T]):
+    """What is sent, and how the answer is read.
+
+    ``read`` gets the JSON that was said, or the bytes if ``raw``. ``again`` says whether it is
+    safe to send it twice.
+    """
+
+    method: str
+    path: str
+    read: Callable[[Any], T]
+    board: str | None = None
+    content: bytes | None = field(default=None, repr=False)
+    body: Body | None = None
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
+    again: bool = True
+    raw: bool = False
+
+
+@dataclass(frozen=True)
+class Page(Generic[T]):
+    """Rows, and where the next page begins; None after the last."""
+
+    rows: tuple[T, ...]
+    next: Any
+
+
+def boards() -> Request[tuple[Board, ...]]:
+    """All boards."""
+    return Request("GET", "/boards", lambda said: _rows(Board, said["boards"]))
+
+
+def board(slug: str) -> Request[Board]:
+    """What a board is."""
+    return _get(slug, "", lambda said: read_shape(Board, said))
+
+
+def submit(slug: str, body: Body, key: str, message: str, team: str | None) -> Request[Submitted]:
+    """Ask a question."""
+    return Request(
+        "POST",
+        _path(slug, "/submissions", message=message, team=team),
+        lambda said: read_shape(Submitted, said),
+        board=slug,
+        body=body,
+        headers={"Content-Type": body.kind, "Idempotency-Key": key},
+    )
+
+
+def submissions(slug: str, team: str | None, before: int | None) -> Request[Page[Submission]]:
+    """A page of a team's own, newest first."""
+    return _get(
+        slug,
+        "/submissions",
+        lambda said: Page(_rows(Submission, said["submissions"]), _whole(said["next"])),
+        team=team,
+        before=before,
+        limit=_MANY,
+    )
+
+
+def submission(slug: str, submission: str) -> Request[Submission]:
+    """One of them."""
+    place = f"/submissions/{quote(submission, safe='')}"
+    return _get(slug, place, lambda said: read_shape(Submission, said))
+
+
+def leaderboard(slug: str, cursor: str | None) -> Request[Page[Standing]]:
+    """A page of the standings."""
+    return _get(
+        slug,
+        "/leaderboard",
+        lambda said: Page(_rows(Standing, said["rows"]), _text(said["next"])),
+        cursor=cursor,
+        limit=_MANY,
+    )
+
+
+def records(slug: str) -> Request[tuple[Record, ...]]:
+    """Every time that the best of the whole board went down."""
+    return _get(slug, "/records", lambda said: _rows(Record, said["records"]))
+
+
+def finals(slug: str) -> Request[Finals]:
+    """The final ranking."""
+    return _get(slug, "/finals", lambda said: read_shape(Finals, said))
+
+
+def ledger(slug: str, first: int) -> Request[Page[bytes]]:
+    """Entries of the ledger."""
+
+    def read(said: bytes) -> Page[bytes]:
+        lines = tuple(said.splitlines())
+        return Page(lines, first + len(lines) if lines else None)
+
+    path = _path(slug, "/ledger", first=first, limit=_LINES)
+    return Request("GET", path, read, board=slug, raw=True)
+
+
+def team(slug: str) -> Request[Team]:
+    """One's own affairs."""
+    return _get(slug, "/team", lambda said: read_shape(Team, said))
+
+
+def register(slug: str, name: str, invitation: str | None) -> Request[NewTeam]:
+    """Make a team."""
+    wanted = {"name": name} if invitation is None else {"name": name, "invitation": invitation}
+    return _send("POST", slug, "/teams", wanted, lambda said: read_shape(NewTeam, said))
+
+
+def rotate_token(slug: str) -> Request[NewTeam]:
+    """Another token for one's own team."""
+    return _send("POST", slug, "/team/token", None, lambda said: read_shape(NewTeam, said))
+
+
+def selections(slug: str) -> Request[tuple[str, ...]]:
+    """What one's own team selected."""
+    return _get(slug, "/selections", _ids)
+
+
+def select(slug: str, submissions: Sequence[str]) -> Request[tuple[str, ...]]:
+    """Select, in place of what was selected before."""
+    wanted = {"submissions": list(submissions)}
+    return _send("PUT", slug, "/selections", wanted, _ids)
+
+
+def _get(slug: str, place: str, read: Callable[[Any], T], **query: Any) -> Request[T]:
+    return Request("GET", _path(slug, place, **query), read, board=slug)
+
+
+def _send(method: str, slug: str, place: str, wanted: Any, read: Callable[[Any], T]) -> Request[T]:
+    content = None if wanted is None else json.dumps(wanted).encode()
+    return Request(
+        method,
+        _path(slug, place),
+        read,
+        board=slug,
+        content=content,
+        headers={} if content is None else {"Content-Type": "application/json"},
+        again=method == "PUT",
+    )
+
+
+def _path(slug: str, place: str, **query: Any) -> str:
+    kept = {name: each for name, each in query.items() if each is not None and each != ""}
+    try:
+        asked = f"?{urlencode(kept)}" if kept else ""
+    except UnicodeEncodeError:  # bytes of a command line that were no text
+        raise InvalidSetting("What is sent along must be text.") from None
+    return f"/boards/{check_board(slug)}{place}{asked}"
+
+
+def _rows(shape: type[S], said: Any) -> tuple[S, ...]:
+    if not isinstance(said, list):
+        raise TypeError
+    return tuple(read_shape(shape, each) for each in said)
+
+
+def _ids(said: Any) -> tuple[str, ...]:
+    return tuple(map(str, said["submissions"]))
+
+
+def _whole(value: Any) -> int | None:
+    return None if value is None else int(value)
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)

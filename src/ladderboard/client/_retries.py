@@ -1,0 +1,45 @@
+"""Patience: how long to wait before something is sent again, and when to give up."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+__all__ = ["Patience", "is_passing", "wait_of"]
+
+_FIRST, _MOST = 0.25, 8.0
+_LONGEST = 30.0  # a server that wants more than this is answered with its refusal
+_PASSING = {408, 502, 503, 504}
+
+
+def is_passing(status: int, code: str) -> bool:
+    """Tell whether a refusal may be another one soon; a limit of the rules is none of those."""
+    return status in _PASSING or (status == 429 and code == "rate")
+
+
+def wait_of(header: str | None) -> float | None:
+    """Return for how many seconds a server wants to be left alone.
+
+    >>> wait_of("5"), wait_of("soon"), wait_of(None)
+    (5.0, None, None)
+    """
+    return float(header) if header is not None and header.isdecimal() else None
+
+
+@dataclass
+class Patience:
+    """Counts how often something was sent; ``retries`` says how often again at most."""
+
+    retries: int
+    tried: int = 0
+
+    def wait(self, wanted: float | None = None) -> float | None:
+        """Return how many seconds to wait before the next time; None to give up.
+
+        The waits double, and differ from one client to the next, so that not all come back at once.
+        """
+        if self.tried >= self.retries or (wanted is not None and wanted > _LONGEST):
+            return None
+        pause = min(_FIRST * 2**self.tried, _MOST) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+        self.tried += 1
+        return pause if wanted is None else max(pause, wanted)

@@ -1,0 +1,221 @@
+"""The client: a server's boards from Python."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from ladderboard.client import _requests as requests
+from ladderboard.client._address import check_board
+from ladderboard.client._base import Answer, Base, Done, collect
+from ladderboard.client._guard import BoardGuard
+from ladderboard.client._httpx import httpx
+from ladderboard.client._retries import Patience
+from ladderboard.errors import LadderboardError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from types import TracebackType
+
+    from ladderboard.client._replies import (
+        Board,
+        Finals,
+        NewTeam,
+        Record,
+        Standing,
+        Submission,
+        Team,
+    )
+    from ladderboard.client._requests import Request
+    from ladderboard.client._submitted import Submitted
+
+__all__ = ["Client"]
+
+T = TypeVar("T")
+
+
+class Client(Base):
+    """Boards on a server, over HTTP. Safe with threads and after a fork; it can be pickled.
+
+    Parameters
+    ----------
+    url
+        The server's address; else LADDERBOARD_URL, else the one that ``ladderboard login`` kept.
+    token
+        A team's, an evaluator's or an organiser's; else LADDERBOARD_TOKEN, else the one that
+        ``ladderboard login`` kept for this server and board. None of these: the public.
+    timeout
+        Seconds to wait for the network at each step.
+    retries
+        How often to send again what may be sent again.
+    receipts
+        The folder to keep receipts in; None to keep none.
+    insecure
+        Whether a token may go to another machine without encryption.
+    """
+
+    def boards(self) -> tuple[Board, ...]:
+        """Return all boards."""
+        return self._ask(requests.boards())
+
+    def board(self, board: str) -> Board:
+        """Return what a board is, what it promises, and how far it has come."""
+        return self._ask(requests.board(board))
+
+    def submit(
+        self,
+        board: str,
+        predictions: Any,
+        *,
+        message: str = "",
+        team: str | None = None,
+        key: str | None = None,
+        format: str | None = None,  # noqa: A002 - the word people use
+        progress: Callable[[int, int], object] | None = None,
+    ) -> Submitted:
+        """Ask a question: send predictions, and return what is released.
+
+        Parameters
+        ----------
+        board
+            The board's short name.
+        predictions
+            A path, bytes, an open file, an array, a dict of columns, or a table of pandas or
+            polars, with a row for every id.
+        message
+            A note for yourselves, of up to 500 characters.
+        team
+            A team's id, for evaluators and organisers, who have none.
+        key
+            The Idempotency-Key; made if left out, and the same whenever this is sent again.
+        format
+            Of a file: csv, tsv, parquet, arrow, jsonl or npy; found out if left out.
+        progress
+            Called with how many bytes of how many were sent; begins anew when all is sent again.
+        """
+        request, note = self._begin(
+            board,
+            predictions,
+            message=message,
+            team=team,
+            key=key,
+            format=format,
+            progress=progress,
+        )
+        try:
+            reply = self._ask(request)
+        except LadderboardError as error:
+            note.refused(error)
+            raise
+        note.answered(reply)
+        return reply
+
+    def guard(self, board: str, team: str | None = None) -> BoardGuard:
+        """Return a board as something that a ``Judge`` asks: every question is a submission."""
+        return BoardGuard(self, check_board(board), team)
+
+    def submissions(self, board: str, team: str | None = None) -> Iterator[Submission]:
+        """Yield one's own submissions, newest first; ``team`` for evaluators and organisers."""
+        return self._pages(lambda before: requests.submissions(board, team, before))
+
+    def submission(self, board: str, submission: str) -> Submission:
+        """Return one submission."""
+        return self._ask(requests.submission(board, submission))
+
+    def leaderboard(self, board: str) -> Iterator[Standing]:
+        """Yield the standings, from the top."""
+        return self._pages(lambda cursor: requests.leaderboard(board, cursor))
+
+    def records(self, board: str) -> tuple[Record, ...]:
+        """Return every time that the best of the whole board went down, oldest first."""
+        return self._ask(requests.records(board))
+
+    def finals(self, board: str) -> Finals:
+        """Return the final ranking; ``NotFound`` before the board is closed."""
+        return self._ask(requests.finals(board))
+
+    def ledger(self, board: str, first: int = 0) -> Iterator[bytes]:
+        """Yield the ledger's entries, each the very bytes that were hashed."""
+        return self._pages(lambda at: requests.ledger(board, first if at is None else at))
+
+    def team(self, board: str) -> Team:
+        """Return one's own affairs: release, limits, when the next question may come."""
+        return self._ask(requests.team(board))
+
+    def register(self, board: str, name: str, invitation: str | None = None) -> NewTeam:
+        """Make a team; its token is told here, and never again."""
+        return self._ask(requests.register(board, name, invitation))
+
+    def rotate_token(self, board: str) -> NewTeam:
+        """Return another token for one's own team; the one in use ends at once."""
+        return self._ask(requests.rotate_token(board))
+
+    def selections(self, board: str) -> tuple[str, ...]:
+        """Return what one's own team selected for the finals; nothing where the default holds."""
+        return self._ask(requests.selections(board))
+
+    def select(self, board: str, submissions: Sequence[str]) -> tuple[str, ...]:
+        """Select submissions for the finals by their ids, in place of those selected before."""
+        return self._ask(requests.select(board, submissions))
+
+    def close(self) -> None:
+        """Close idle connections; asking opens them again."""
+        made = self._made.pop(os.getpid(), None)
+        if made is not None:
+            made.close()
+
+    def _http(self) -> httpx.Client:
+        # After a fork the connections are the parent's, and stay open there.
+        found: httpx.Client | None = self._made.get(os.getpid())
+        if found is None:
+            new = httpx.Client(**self._manner())
+            found = self._made.setdefault(os.getpid(), new)
+            if found is not new:  # another thread was faster
+                new.close()
+        return found
+
+    def _ask(self, request: Request[T]) -> T:
+        patience = Patience(self.retries)
+        while True:
+            try:
+                answer = self._send(request)
+            except httpx.TransportError as error:
+                outcome: Any = self._failed(request, patience, error)
+            else:
+                outcome = self._concluded(request, patience, answer)
+            if isinstance(outcome, Done):
+                return outcome.value
+            time.sleep(outcome.seconds)
+
+    def _send(self, request: Request[Any]) -> Answer:
+        content = request.content if request.body is None else request.body.pieces()
+        headers = self._headers(request)
+        with self._http().stream(
+            request.method, request.path, content=content, headers=headers
+        ) as got:
+            pieces: list[bytes] = []
+            size = 0
+            for each in got.iter_raw():
+                size = collect(pieces, size, each)
+            return Answer(got.status_code, got.headers, b"".join(pieces))
+
+    def _pages(self, page: Callable[[Any], Request[Any]]) -> Iterator[Any]:
+        at = None
+        while True:
+            found = self._ask(page(at))
+            yield from found.rows
+            at = found.next
+            if at is None:
+                return
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

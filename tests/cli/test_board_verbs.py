@@ -1,0 +1,248 @@
+"""Taking part from the command line, against a live server."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+
+import pytest
+
+from ladderboard.client import Client, read_config
+
+
+@pytest.fixture
+def ada(hall, monkeypatch):
+    """A team whose token is in the environment."""
+    team, token = hall.join("Ada")
+    monkeypatch.setenv("LADDERBOARD_URL", hall.url)
+    monkeypatch.setenv("LADDERBOARD_TOKEN", token)
+    return team
+
+
+@pytest.fixture
+def submit(program, hall, ada, predictions):
+    """Submit predictions with so many wrong."""
+    return lambda wrong, *more: program("submit", hall.slug, "-f", predictions(wrong), *more)
+
+
+def test_the_answer_is_a_sentence_with_what_remains(submit, hall):
+    done = submit(60, "-m", "first")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == "The best is now 0.2; 24 questions left.\n"
+    again = submit(60)
+    assert again.code == 0
+    assert again.out.endswith("24 questions left.\n")
+    assert submit(70, "-q").out.startswith("The best stays 0.2; ")
+    with Client() as client:
+        receipts = client.receipts(hall.slug)
+    assert receipts[0].answer["reason"] == done.out.strip()
+    assert [each.state for each in receipts] == ["answered"] * 3
+
+
+def test_the_answer_for_machines(submit):
+    said = submit(60, "--json").json
+    assert (said["improved"], said["question"], said["remaining"]) == (True, 1, 24)
+    refused = submit(400, "--json", "--team", "0" * 16)
+    assert refused.code == 2
+    assert refused.json["error"]["code"] == "invalid_setting"
+
+
+def test_predictions_through_a_pipe(program, hall, ada, predictions):
+    piped = predictions(30).read_bytes()
+    done = program("submit", hall.slug, "-f", "-", piped=piped)
+    assert done.out.startswith("The best is now 0.1; ")
+    packed = program("submit", hall.slug, "-f", "-", "--format", "csv", "--key", "k", piped=piped)
+    assert packed.code == 0
+
+
+def test_a_board_by_its_page(program, page, ada, predictions, monkeypatch):
+    monkeypatch.delenv("LADDERBOARD_URL")
+    assert program("submit", page, "-f", predictions(30)).code == 0
+    assert program("submit", f"{page}/submit", "-f", predictions(30)).code == 0
+    both = program("submit", page, "-f", predictions(30), "--url", "https://b.example.org")
+    assert (both.code, both.out) == (2, "")
+    assert "leave --url out" in both.err
+
+
+def test_exit_codes(submit, program, hall, ada, predictions, tmp_path, monkeypatch):
+    (tmp_path / "bad.csv").write_text("id,prediction\n1,1\n")
+    bad = program("submit", hall.slug, "-f", tmp_path / "bad.csv")
+    assert (bad.code, bad.out) == (2, "")
+    assert "Missing from the file: 399 ids" in bad.err
+    assert program("submit", hall.slug, "-f", tmp_path / "none.csv").code == 2
+    assert program("submit", "nowhere", "-f", predictions(1)).code == 2
+    assert program("submit", hall.slug).code == 2
+    hall.amend(per_team=1)
+    assert submit(60).code == 0
+    spent = submit(50)
+    assert (spent.code, spent.out) == (3, "")
+    hall.call("POST", "/boards/first/pause", hall.organiser)
+    assert submit(40).code == 3
+    monkeypatch.setattr("ladderboard.client._retries._FIRST", 0.001)
+    away = program("submit", hall.slug, "-f", predictions(1), "--url", "http://127.0.0.1:9")
+    assert away.code == 4
+    assert "cannot be reached" in away.err
+    monkeypatch.setenv("LADDERBOARD_TOKEN", "lb_team_wrong")
+    wrong = submit(30)
+    assert wrong.code == 2
+    assert f"ladderboard login {hall.url}/boards/{hall.slug}" in wrong.err
+
+
+def test_a_window_that_is_used_up_is_no_question_left_now(program, shared_hall, hall, predictions):
+    hall.renew()
+    hall.board(window="{questions: 1, hours: 1}")
+    token = hall.join("Ada")[1]
+    page = f"{hall.url}/boards/{hall.slug}"
+    program("login", page, piped=token.encode())
+    assert program("submit", hall.slug, "-f", predictions(9)).code == 0
+    late = program("submit", hall.slug, "-f", predictions(8), "--json")
+    assert (late.code, late.json["error"]["code"]) == (3, "too_soon")
+
+
+def test_submissions_in_three_forms(submit, program, hall):
+    assert program("submissions", hall.slug).out == "Nothing was submitted yet.\n"
+    assert program("submissions", hall.slug, "-q").out == ""
+    submit(60, "-m", "first")
+    submit(70, "-m", "=1+1")
+    table = program("submissions", hall.slug).out.splitlines()
+    assert table[0].split()[:3] == ["number", "time", "(UTC)"]
+    assert table[1].endswith("no        no        =1+1")
+    assert table[2].endswith("yes       no        first")
+    rows = list(csv.DictReader(program("submissions", hall.slug, "--csv").out.splitlines()))
+    assert [each["number"] for each in rows] == ["2", "1"]
+    assert rows[0]["message"] == "'=1+1"
+    assert (rows[1]["released"], rows[1]["improved"]) == ("0.2", "yes")
+    said = program("submissions", hall.slug, "--json").json
+    assert [each["message"] for each in said["submissions"]] == ["=1+1", "first"]
+
+
+def test_an_evaluator_names_the_team(submit, program, hall, ada, predictions, monkeypatch):
+    monkeypatch.setenv("LADDERBOARD_TOKEN", hall.trusted("evaluator"))
+    assert submit(60, "--team", ada).code == 0
+    said = program("submissions", hall.slug, "--team", ada, "--json").json
+    assert len(said["submissions"]) == 1
+
+
+def test_the_standings_are_shown_and_downloaded(submit, program, hall, tmp_path):
+    submit(60)
+    shown = program("leaderboard", hall.slug, "-s").out
+    assert shown == program("leaderboard", hall.slug).out
+    head, row = shown.splitlines()
+    assert head.split()[:2] == ["rank", "team"]
+    assert row.split()[:3] == ["1", "Ada", "0.2000"]
+    said = program("leaderboard", hall.slug, "--json").json
+    assert [each["team"]["name"] for each in said["rows"]] == ["Ada"]
+    text = program("leaderboard", hall.slug, "--csv").out
+    assert next(csv.DictReader(text.splitlines()))["name"] == "Ada"
+    done = program("leaderboard", hall.slug, "-d")
+    file = tmp_path / f"{hall.slug}-leaderboard.csv"
+    assert done.out == f"The standings are in {file.name}; rows: 1.\n"
+    assert file.read_text() == text
+    assert program("leaderboard", hall.slug, "-d", "-q", "-p", "own.csv").out == ""
+    assert (tmp_path / "own.csv").read_text() == text
+    written = program("leaderboard", hall.slug, "--download", "--json").json
+    assert json.loads((tmp_path / written["file"]).read_text())["rows"] == said["rows"]
+    away = program("leaderboard", hall.slug, "-d", "-p", "nowhere")
+    assert (away.code, away.out) == (2, "")
+    assert not [each for each in tmp_path.iterdir() if each.name.startswith(".ladder")]
+
+
+def test_only_the_top_is_shown(submit, program, hall, monkeypatch):
+    monkeypatch.setattr("ladderboard.cli._leaderboard._ROWS", 1)
+    hall.join("Bob")
+    submit(60)
+    lines = program("leaderboard", hall.slug).out.splitlines()
+    assert len(lines) == 3
+    assert lines[2].endswith(f"ladderboard leaderboard {hall.slug} --download")
+    assert len(program("leaderboard", hall.slug, "-q").out.splitlines()) == 2
+    assert len(program("leaderboard", hall.slug, "--csv").out.splitlines()) == 3
+
+
+def test_login_keeps_a_token_that_is_good(program, hall, page, predictions, tmp_path):
+    token = hall.join("Ada")[1]
+    bad = program("login", page, piped=b"lb_team_wrong\n")
+    assert (bad.code, bad.out) == (2, "")
+    assert "not good on this board" in bad.err
+    assert not (tmp_path / "config").exists()
+    assert program("login", page, piped=b"\n").code == 2
+    done = program("login", page, piped=f"{token}\n".encode())
+    assert done.code == 0
+    assert f"ladderboard submit {hall.slug} -f predictions.csv" in done.out
+    assert token not in done.out + done.err
+    assert program("submit", hall.slug, "-f", predictions(60)).code == 0
+    evaluator = program("login", page, "--json", piped=hall.trusted("evaluator").encode())
+    assert evaluator.json["team"] is None
+
+
+def test_login_with_several_boards_and_servers(program, hall, page):
+    token = hall.join("Ada")[1]
+    hall.board("other")
+    unsaid = program("login", hall.url, piped=token.encode())
+    assert unsaid.code == 2
+    assert "--board" in unsaid.err
+    assert "there is: b" in unsaid.err
+    said = program("login", hall.url, "--board", hall.slug, "--json", piped=token.encode()).json
+    assert (said["url"], said["board"], said["team"]) == (hall.url, hall.slug, "Ada")
+    config = read_config()
+    config.keep("https://b.example.org", "x", "y").write()
+    program("login", page, "--default", piped=token.encode())
+    assert read_config().default == hall.url
+    clash = program("login", page, "--board", "other", piped=token.encode())
+    assert "names another board" in clash.err
+
+
+def test_login_forgets(program, hall, page):
+    token = hall.join("Ada")[1]
+    program("login", page, piped=token.encode())
+    assert program("login", "--forget", "--json").json["forgotten"] is True
+    assert read_config().tokens == {}
+    assert program("login", page, "--forget", "--json").json["forgotten"] is False
+    program("login", page, piped=token.encode())
+    assert hall.url in program("login", page, "--forget").out
+    assert read_config().tokens == {}
+
+
+def test_a_token_is_not_asked_for_where_it_would_go_in_the_clear(program, hall, monkeypatch):
+    done = program("login", "http://boards.example.org/boards/digits", piped=b"lb_team_a")
+    assert done.code == 2
+    assert "not https" in done.err
+
+
+def test_a_config_that_others_can_read_is_refused(program, hall, page, tmp_path):
+    program("login", page, piped=hall.join("Ada")[1].encode())
+    file = tmp_path / "config/ladderboard/config.toml"
+    file.chmod(0o644)
+    done = program("submissions", hall.slug)
+    assert done.code == 2
+    assert f"chmod 600 {file}" in done.err
+
+
+def test_nobody_to_ask(program, hall):
+    done = program("leaderboard", "digits")
+    assert done.code == 2
+    assert "ladderboard login URL" in done.err
+
+
+@pytest.mark.parametrize("missing", ["typer", "httpx"])
+@pytest.mark.parametrize("verb", ["login", "submit", "submissions", "leaderboard"])
+def test_without_a_library_it_is_one_sentence(hall, page, tmp_path, missing, verb):
+    words = ["ladderboard", verb, page, *(["-f", "a.csv"] if verb == "submit" else [])]
+    code = f"import sys\nsys.modules[{missing!r}] = None\nsys.argv = {words}\n"
+    code += "from ladderboard.cli import main\nmain()\n"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    who = "The client" if missing == "httpx" else "The command line"
+    said = f"ladderboard: {who} needs {missing}: pip install 'ladderboard[client]'.\n"
+    assert done.stderr == said
+
+
+def test_bytes_that_are_no_text_are_refused(submit):
+    done = submit(60, "-m", "a\udcff")
+    assert (done.code, done.out) == (2, "")
+    assert "must be text" in done.err
+    assert submit(60, "--key", " a").code == 2
+    assert submit(60, "--key", "ü").code == 2

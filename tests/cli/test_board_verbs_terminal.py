@@ -1,0 +1,110 @@
+"""Taking part at a terminal: a bar while sending, a token that is not shown, completion."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+import time
+
+import pytest
+
+from ladderboard.client import read_config
+
+PROGRAM = [sys.executable, "-m", "ladderboard"]
+
+
+def at_terminal(words, *, typed=b"", wait_for=b"", **environment):
+    """Run the program at a pseudo-terminal; return its exit code and all that was shown."""
+    master, slave = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100", **environment}
+    ends = {"stdin": slave, "stdout": slave, "stderr": slave, "start_new_session": True}
+    with subprocess.Popen([*PROGRAM, *words], env=environment, **ends) as process:
+        os.close(slave)
+        shown = b""
+        while True:
+            try:
+                piece = os.read(master, 2**16)
+            except OSError:  # how Linux says that the other end has gone
+                break
+            if not piece:
+                break
+            shown += piece
+            if typed and wait_for in shown:
+                time.sleep(0.2)  # until the echo is switched off
+                os.write(master, typed)
+                typed = b""
+    os.close(master)
+    return process.returncode, shown
+
+
+def piped(words, **environment):
+    environment = {**os.environ, **environment}
+    return subprocess.run(
+        [*PROGRAM, *map(str, words)], env=environment, capture_output=True, check=False, timeout=120
+    )
+
+
+@pytest.fixture
+def words(hall, predictions, monkeypatch):
+    monkeypatch.setenv("LADDERBOARD_URL", hall.url)
+    monkeypatch.setenv("LADDERBOARD_TOKEN", hall.join("Ada")[1])
+    return ["submit", hall.slug, "-f", str(predictions(60))]
+
+
+def test_a_bar_at_a_terminal(words):
+    code, shown = at_terminal(words)
+    assert code == 0
+    assert "Waiting for the answer" in shown.decode()
+    assert "━" in shown.decode()
+    assert shown.decode().rstrip().endswith("The best is now 0.2; 24 questions left.")
+
+
+@pytest.mark.parametrize("more", ["-q", "--json"])
+def test_none_where_it_is_not_wanted(words, more):
+    code, shown = at_terminal([*words, more])
+    assert code == 0
+    assert "Waiting" not in shown.decode()
+
+
+def test_none_in_a_pipe(words):
+    done = piped(words)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == b"The best is now 0.2; 24 questions left.\n"
+
+
+def test_a_token_is_typed_without_being_shown(hall, page):
+    token = hall.join("Ada")[1]
+    typed = f"{token}\n".encode()
+    code, shown = at_terminal(["login", page], typed=typed, wait_for=b"The token for")
+    assert code == 0, shown
+    assert token.encode() not in shown
+    assert read_config().tokens == {hall.url: {hall.slug: token}}
+
+
+def test_a_shell_completes_verbs_and_boards_that_are_kept(hall, page, program):
+    program("login", page, piped=hall.join("Ada")[1].encode())
+    read_config().keep("https://b.example.org", "letters", "y").write()
+
+    def complete(line):
+        asked = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
+        done = piped([], _LADDERBOARD_COMPLETE="complete_bash", **asked)
+        assert done.returncode == 0
+        return done.stdout.decode().split()
+
+    assert complete("ladderboard sub") == ["submit", "submissions"]
+    assert complete("ladderboard submit ") == [hall.slug, "https://b.example.org/boards/letters"]
+    assert complete("ladderboard leaderboard https") == ["https://b.example.org/boards/letters"]
+    assert "complete" in piped(["--show-completion", "bash"]).stdout.decode()
+
+
+def test_completing_loads_no_http(hall):
+    code = (
+        "import sys\n"
+        "from ladderboard.cli._client_options import _kept_boards\n"
+        "_kept_boards('')\n"
+        "print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"httpx", "numpy"} & set(done.stdout.split())

@@ -1,0 +1,167 @@
+"""Which server is asked, with which token, and where a token never goes."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import traceback
+
+import pytest
+
+from ladderboard.client import Client
+from ladderboard.client._access import find_access
+from ladderboard.client._address import read_address, split_board
+from ladderboard.client._config import Config, read_config
+from ladderboard.errors import InvalidSetting, LadderboardError
+
+HERE, THERE = "https://here.example.org", "https://there.example.org"
+
+
+def test_what_is_given_counts_before_the_environment_and_that_before_the_file(monkeypatch):
+    with pytest.raises(InvalidSetting, match="ladderboard login URL"):
+        find_access(None, None)
+    Config().keep(HERE, "digits", "kept").keep(THERE, "digits", "other").write()
+    found = find_access(None, None)
+    assert (found.address.origin, found.token_for("digits")) == (HERE, "kept")
+    assert found.token_for("letters") is None
+    assert found.token_for(None) is None
+    assert find_access(THERE, None).token_for("digits") == "other"
+    monkeypatch.setenv("LADDERBOARD_TOKEN", "told")
+    assert find_access(None, None).token_for("digits") == "told"
+    monkeypatch.setenv("LADDERBOARD_URL", THERE + "/")
+    found = find_access(None, None)
+    assert (found.address.origin, found.token_for("letters")) == (THERE, "told")
+    assert find_access(None, "given").token_for("digits") == "given"
+
+
+def test_a_token_goes_only_to_its_server(monkeypatch):
+    monkeypatch.setenv("LADDERBOARD_URL", THERE)
+    monkeypatch.setenv("LADDERBOARD_TOKEN", "told")
+    Config().keep(HERE, "digits", "kept").write()
+    assert find_access(HERE, None).token_for("digits") == "kept"
+    assert find_access("https://third.example.org", None).token_for("digits") is None
+    assert find_access("HTTPS://There.Example.ORG:443", None).token_for("digits") == "told"
+
+
+@pytest.mark.parametrize("url", ["http://boards.example.org", "http://192.0.2.1:8000"])
+def test_a_token_is_not_sent_in_the_clear(url, predict):
+    client = Client(url, "lb_team_secret")
+    with pytest.raises(InvalidSetting, match="not sent in the clear") as refused:
+        client.submit("digits", predict(1))
+    assert "secret" not in str(refused.value)
+    assert client.receipts("digits") == ()
+    assert find_access(url, "token", insecure=True).token_for("digits") == "token"
+    assert find_access(url, None).token_for("digits") is None
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "http://[::1]:1", "http://localhost", HERE])
+def test_it_is_sent_where_nobody_listens(url):
+    assert find_access(url, "token").token_for("digits") == "token"
+
+
+def test_a_redirect_takes_no_token_along(hall, token, proxies):
+    with proxies.Proxy(hall.port) as elsewhere:
+        moved = f"HTTP/1.1 307 Moved\r\nLocation: {elsewhere.url}/api/v1/boards\r\n"
+        moved += "Content-Length: 0\r\nConnection: close\r\n\r\n"
+        with (
+            proxies.Proxy(hall.port, moved.encode()) as proxy,
+            Client(proxy.url, token) as client,
+            pytest.raises(LadderboardError, match="sends us elsewhere"),
+        ):
+            client.team(hall.slug)
+        assert not elsewhere.heard
+
+
+def test_a_proxy_of_the_environment_hears_no_token_in_the_clear(hall, token, proxies, monkeypatch):
+    with proxies.Proxy(hall.port) as proxy:
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, proxy.url)
+        with Client(hall.url, token) as client:
+            assert client.team(hall.slug).name == "Ada"
+        assert not proxy.heard
+
+
+def test_a_token_is_nowhere_to_be_read(hall, token, predict, caplog, home):
+    caplog.set_level(logging.DEBUG)
+    with Client(hall.url, token) as client:
+        client.submit(hall.slug, predict(3))
+        told = [repr(client), repr(client._access), str(vars(client))]
+        try:
+            client.submit(hall.slug, b"nothing")
+        except LadderboardError:
+            told.append(traceback.format_exc())
+    told += [each.getMessage() for each in caplog.records]
+    told += [each.read_text() for each in home.rglob("*.jsonl")]
+    assert len(told) > 5
+    assert not any(token in each for each in told)
+
+
+@pytest.mark.parametrize("token", ["two words", "ünicode", "a\nb"])
+def test_what_can_be_no_token(token):
+    with pytest.raises(InvalidSetting, match="one word of plain characters"):
+        Client(HERE, token).team("digits")
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "boards.example.org", "ftp://a", "https://", "https://a/b", "https://u:p@a", "https://a?b",
+     "http://[", "http://a:b", 5, "unix:/run/guard.sock"],
+)  # fmt: skip
+def test_what_is_no_address(url):
+    with pytest.raises(InvalidSetting, match="A server's address is like"):
+        read_address(url)
+
+
+@pytest.mark.parametrize(
+    "board", ["", "A", "a/b", "-a", "https://a/boards/", "https://a/b/c", None]
+)
+def test_what_is_no_board(board):
+    with pytest.raises(InvalidSetting, match="A board goes by"):
+        split_board(board)
+
+
+def test_a_board_by_its_page():
+    for end in ("", "/", "/submit", "#submit"):
+        assert split_board(f"{HERE}/boards/digits{end}") == (HERE, "digits")
+
+
+def test_the_config_file_is_for_oneself(home):
+    path = Config().keep(HERE, "digits", "lb_team_a").write()
+    assert path == home / "config/ladderboard/config.toml"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert list(path.parent.iterdir()) == [path]
+    path.chmod(0o640)
+    with pytest.raises(InvalidSetting, match=f"chmod 600 {path}"):
+        read_config()
+
+
+def test_the_config_file_keeps_several_servers_and_forgets():
+    config = Config().keep(HERE, "digits", "a").keep(HERE, "letters", "b").keep(THERE, "x", "c")
+    config.write()
+    assert read_config() == config
+    assert config.default == HERE
+    assert config.forget(HERE, "digits").tokens[HERE] == {"letters": "b"}
+    without = config.forget(HERE)
+    assert (without.default, set(without.tokens)) == (THERE, {THERE})
+    assert without.forget(THERE, "x") == Config()
+    assert repr(config) == f"Config(default={HERE!r})"
+
+
+DAMAGED = ["token = lb_team_secret", "servers = 5", "default = 1", "[servers.a]\nb = 5"]
+
+
+@pytest.mark.parametrize("text", [*DAMAGED, '[servers]\na = "lb_team_secret"'])
+def test_a_damaged_config_file_is_not_quoted(home, text):
+    path = Config().write()
+    path.write_text(text)
+    with pytest.raises(InvalidSetting, match="not as ladderboard login writes it") as refused:
+        read_config()
+    assert "secret" not in str(refused.value)
+
+
+def test_settings_are_checked():
+    for wrong in ({"timeout": 0}, {"retries": -1}, {"retries": 1.5}):
+        with pytest.raises(InvalidSetting):
+            Client(HERE, **wrong)
+    assert pickle.loads(pickle.dumps(Client(HERE, "token", retries=7))).retries == 7

@@ -1,0 +1,147 @@
+"""Refusals come as the exceptions that the server had raised itself."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from pathlib import Path
+
+import httpx
+import pytest
+
+from ladderboard import errors
+from ladderboard.client import AsyncClient, Client
+from ladderboard.client._base import Answer
+from ladderboard.client._body import make_body
+from ladderboard.client._errors import CODES, error_of
+from ladderboard.client._requests import board, submit
+from ladderboard.client._retries import Patience
+from ladderboard.server._problems import _KINDS, PROBLEMS
+
+PAGE = Path(__file__).parents[2] / "docs/reference/http.md"
+
+
+def problem(code, **more):
+    return {"detail": f"Said of {code}.", "code": code, "errors": [], **more}
+
+
+def test_every_code_of_the_page_is_known():
+    table = PAGE.read_text().partition("## Refusals")[2].partition("## Pages")[0]
+    rows = re.findall(r"^\| (`[a-z_`, ]+) \| (\d+) \|", table, re.MULTILINE)
+    listed = {code: int(status) for row, status in rows for code in re.findall("[a-z_]+", row)}
+    assert set(listed) == set(CODES) == set(PROBLEMS)
+    for code, status in listed.items():
+        found = error_of(status, problem(code), None)
+        assert type(found) is CODES[code]
+        assert str(found) == f"Said of {code}."
+
+
+def test_an_exception_of_the_server_comes_back_as_itself():
+    ours = {"storage", "unavailable", "broken"}  # where a fixed sentence stands in its place
+    for raised, kind in _KINDS:
+        if kind.code not in ours and raised is not errors.SessionClosed:
+            assert CODES[kind.code] is raised
+
+
+def test_what_is_wrong_with_a_file_is_restored_item_by_item(hall, token, call):
+    rows = "\n".join(f"{at},{at % 2}" for at in range(2, 400))
+    with pytest.raises(errors.InvalidPredictions) as refused:
+        call(hall.url, token, "submit", hall.slug, f"id,prediction\n{rows}\n".encode())
+    (found,) = refused.value.problems
+    assert (found.code, found.count, found.ids) == ("missing_id", 2, ("0", "1"))
+    assert found.message in str(refused.value)
+    with Client(hall.url, token) as client:
+        assert client.team(hall.slug).submissions == 0
+
+
+def test_a_limit_over_time_says_how_long(empty_hall, call, predict):
+    hall = empty_hall
+    hall.board(window="{questions: 1, hours: 1}")
+    _, token = hall.join("Ada")
+    reply = call(hall.url, token, "submit", hall.slug, predict(10))
+    assert reply.remaining == 0
+    assert reply.next_submission_at.timestamp() == hall.clock.now + 3600
+    with pytest.raises(errors.TooSoon) as refused:
+        call(hall.url, token, "submit", hall.slug, predict(20))
+    assert refused.value.wait == 3600
+
+
+def test_what_else_is_refused(hall, token, call, predict):
+    with pytest.raises(errors.NotFound):
+        call(hall.url, None, "board", "nowhere")
+    with pytest.raises(errors.NotAllowed, match=rf"needs a token.*login {hall.url}/boards/"):
+        call(hall.url, None, "submit", hall.slug, predict(1))
+    with pytest.raises(errors.NotAllowed, match="not good on this board"):
+        call(hall.url, "lb_team_wrong", "team", hall.slug)
+    with pytest.raises(errors.Taken):
+        call(hall.url, None, "register", hall.slug, "Ada")
+    call(hall.url, token, "submit", hall.slug, predict(1), key="mine")
+    with pytest.raises(errors.KeyReused):
+        call(hall.url, token, "submit", hall.slug, predict(2), key="mine")
+    with pytest.raises(errors.InvalidSetting):
+        call(hall.url, token, "submit", hall.slug, predict(2), message="x" * 501)
+    with pytest.raises(errors.InvalidSetting, match="A board goes by its short name"):
+        call(hall.url, token, "submit", "../teams", predict(2))
+    hall.call("POST", "/boards/first/pause", hall.organiser)
+    with pytest.raises(errors.NotOpen):
+        call(hall.url, token, "submit", hall.slug, predict(2))
+
+
+def test_a_code_of_a_newer_server_is_told_by_its_status():
+    expected = {401: errors.NotAllowed, 404: errors.NotFound, 418: errors.InvalidSetting}
+    for status, kind in {**expected, 599: errors.ServerUnreachable}.items():
+        assert type(error_of(status, problem("unheard_of"), None)) is kind
+
+
+def test_a_servers_words_do_not_reach_the_terminal_raw():
+    found = error_of(422, problem("invalid", detail="a\x1b[2Jb\nc"), None)
+    assert str(found) == "a\\x1b[2Jb\nc"
+
+
+STRANGE = [
+    (200, b""),
+    (200, b"<h1>Hello</h1>"),
+    (200, b"[]"),
+    (200, b'{"slug": "first"}'),
+    (404, b"<h1>Nothing</h1>"),
+    (422, b'{"detail": 5, "code": "invalid", "errors": []}'),
+    (422, b'{"detail": "a", "code": "invalid", "errors": [{}]}'),
+    (200, b'{"boards": ' + b"[" * 100_000),
+]
+
+
+@pytest.mark.parametrize(("status", "content"), STRANGE)
+def test_what_is_no_server_of_ours_is_called_so(status, content):
+    client = Client("http://127.0.0.1:9", "lb_team_secret")
+    with pytest.raises(errors.ServerUnreachable, match="is not a Ladderboard server of ours"):
+        client._concluded(board("first"), Patience(0), Answer(status, httpx.Headers(), content))
+
+
+def test_fields_may_be_more_and_never_fewer_or_others(hall, client, predict):
+    good = client.submit(hall.slug, predict(10)).said
+    request = submit("first", make_body(predict(10)), "key", "", None)
+
+    def read(said):
+        content = json.dumps(said).encode()
+        return client._concluded(request, Patience(0), Answer(201, httpx.Headers(), content)).value
+
+    assert read({**good, "newer": 1, "certify": 1}).id == good["id"]
+    for name in set(good):
+        with pytest.raises(errors.ServerUnreachable):
+            read({key: each for key, each in good.items() if key != name})
+    changed = {"improved": 1, "question": True, "released": "0.1", "bound": {}, "time": "now"}
+    for name, value in {**changed, "limits": {}, "team": None, "number": 1.5}.items():
+        with pytest.raises(errors.ServerUnreachable):
+            read({**good, name: value})
+
+
+def test_both_clients_have_the_same_verbs():
+    def verbs(kind):
+        return {
+            name: inspect.signature(each).parameters
+            for name, each in inspect.getmembers(kind, inspect.isfunction)
+            if not name.startswith("_") and name != "guard"
+        }
+
+    assert verbs(Client) == verbs(AsyncClient)

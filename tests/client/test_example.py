@@ -1,0 +1,39 @@
+"""The example takes part in the example board."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from ladderboard.board import read_folder
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_example_searches_and_submits(empty_hall):
+    hall = empty_hall
+    hall.boards.create(read_folder(ROOT / "examples/digits"))
+    token = hall.join("Ada", "digits")[1]
+    done = subprocess.run(
+        [sys.executable, ROOT / "examples/submit.py", hall.url],
+        env={**os.environ, "LADDERBOARD_TOKEN": token},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    head, *rows, last = done.stdout.splitlines()
+    assert head.split() == ["question", "own", "error", "released", "improved", "model"]
+    assert [int(row.split()[0]) for row in rows] == list(range(1, len(rows) + 1))
+    assert len(rows) >= 4
+    own = [float(row.split()[1]) for row in rows]
+    assert own == sorted(own, reverse=True)  # it asked on records only
+    improved = [row.split("  ")[-1].strip() for row in rows if row.split()[3] == "yes"]
+    assert re.match(rf"The winner is {re.escape(improved[-1])}; {20 - len(rows)} questions", last)
+
+
+def test_it_is_short():
+    assert len((ROOT / "examples/submit.py").read_text().splitlines()) < 40

@@ -1,0 +1,38 @@
+"""The page about the client names everything, and what stands on it works when it is pasted."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import ladderboard.client
+from ladderboard.client import AsyncClient, Client
+
+PAGE = (Path(__file__).parents[2] / "docs/reference/client.md").read_text()
+
+
+def test_it_names_everything():
+    for name in ladderboard.client.__all__:
+        assert re.search(rf"`{name}\b", PAGE), name
+    for kind in (Client, AsyncClient):
+        for name, _ in inspect.getmembers(kind, inspect.isfunction):
+            assert name.startswith("_") or re.search(rf"`(client\.)?{name}\(", PAGE), name
+    for name in inspect.signature(Client).parameters:
+        assert f"| `{name}` |" in PAGE
+
+
+@pytest.mark.parametrize("at", range(3))
+def test_what_stands_there_works(hall, token, predict, tmp_path, monkeypatch, capsys, at):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LADDERBOARD_TOKEN", token)
+    (tmp_path / "predictions.csv").write_bytes(predict(60))
+    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    assert len(blocks) == 3
+    code = blocks[at].replace("https://boards.example.org", hall.url)
+    exec(code.replace('"digits"', f'"{hall.slug}"'), {})  # noqa: S102
+    said = capsys.readouterr().out
+    ends = ["1 Ada 0.2\n", "a 24\n", "[1]\n"]
+    assert said.endswith(ends[at])

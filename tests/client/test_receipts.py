@@ -1,0 +1,125 @@
+"""Receipts: on the disk before anything is sent, and what a crash leaves is taken up again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from ladderboard.client import Client
+from ladderboard.errors import InvalidPredictions, InvalidSetting, ServerUnreachable
+
+CRASHED = """
+import sys
+from ladderboard.client import Client
+Client(sys.argv[1], sys.argv[2]).submit(sys.argv[3], open(sys.argv[4], "rb"))
+"""
+
+
+def test_an_answer_leaves_a_receipt_for_oneself(hall, token, predict, call, home):
+    reply = call(hall.url, token, "submit", hall.slug, predict(30))
+    (file,) = home.rglob("*.jsonl")
+    assert file == home / f"state/ladderboard/receipts/127.0.0.1_{hall.port}/{hall.slug}.jsonl"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.parent.stat().st_mode & 0o777 == 0o700
+    with Client(hall.url, token) as client:
+        (receipt,) = client.receipts(hall.slug)
+        assert client.receipts("another") == ()
+    assert receipt.state == "answered"
+    assert receipt.sha256 == hashlib.sha256(predict(30)).hexdigest()
+    assert receipt.answer == reply.said
+    pending, answered = map(json.loads, file.read_text().split("\n")[1:])
+    assert pending["state"] == "pending"
+    assert pending["key"] == answered["key"] == receipt.key
+
+
+def test_none_are_kept_or_elsewhere(hall, token, predict, home, tmp_path):
+    with Client(hall.url, token, receipts=None) as client:
+        client.submit(hall.slug, predict(30))
+        assert client.receipts(hall.slug) == ()
+    assert not list(home.rglob("*.jsonl"))
+    with Client(hall.url, token, receipts=tmp_path / "kept") as client:
+        client.submit(hall.slug, predict(30))
+        assert len(client.receipts(hall.slug)) == 1
+
+
+def test_what_a_crash_leaves_pending_is_taken_up_with_its_key(
+    hall, token, predict, proxies, tmp_path
+):
+    """Killed when the server has answered and the client has not heard: asked once."""
+    file = tmp_path / "predictions.csv"
+    file.write_bytes(predict(30))
+    with proxies.Proxy(hall.port, "hang") as proxy:
+        command = [sys.executable, "-c", CRASHED, proxy.url, token, hall.slug, str(file)]
+        with subprocess.Popen(command, env=os.environ) as process:
+            while not proxy.heard:
+                assert process.poll() is None
+                time.sleep(0.01)
+            process.send_signal(signal.SIGKILL)
+        with Client(proxy.url, token) as client:
+            (left,) = client.receipts(hall.slug)
+            assert (left.state, left.answer) == ("pending", None)
+            client.submit(hall.slug, predict(31))
+            client.submit(hall.slug, file)
+            states = {each.key: each.state for each in client.receipts(hall.slug)}
+        first, other, again = proxy.keys
+    assert first == again == left.key != other
+    assert list(states.values()) == ["answered", "answered"]
+
+
+def test_what_was_not_heard_stays_pending_and_what_was_refused_does_not(
+    hall, token, predict, proxies, quick
+):
+    with proxies.Proxy(hall.port, *["swallow"] * 2) as proxy:
+        with Client(proxy.url, token, retries=1) as client:
+            with pytest.raises(ServerUnreachable):
+                client.submit(hall.slug, predict(30))
+            assert [each.state for each in client.receipts(hall.slug)] == ["pending"]
+            reply = client.submit(hall.slug, predict(30))
+            with pytest.raises(InvalidPredictions):
+                client.submit(hall.slug, b"nothing")
+            assert [each.state for each in client.receipts(hall.slug)] == ["answered", "refused"]
+        assert len(set(proxy.keys[:3])) == 1
+    assert reply.again
+    assert reply.question == 1
+
+
+def test_a_line_that_was_cut_off_spoils_none_after_it(hall, token, predict, home):
+    with Client(hall.url, token) as client:
+        client.submit(hall.slug, predict(30))
+        (file,) = home.rglob("*.jsonl")
+        file.write_bytes(file.read_bytes()[:-30])
+        client.submit(hall.slug, predict(40))
+        states = [each.state for each in client.receipts(hall.slug)]
+    assert states == ["pending", "answered"]
+
+
+def test_where_none_can_be_kept_nothing_is_sent(hall, token, predict, tmp_path):
+    (tmp_path / "file").write_text("")
+    with Client(hall.url, token, receipts=tmp_path / "file") as client:
+        with pytest.raises(InvalidSetting, match="Nothing was sent"):
+            client.submit(hall.slug, predict(30))
+        assert client.team(hall.slug).submissions == 0
+
+
+def test_an_answer_stands_whatever_the_disk_does(hall, token, predict, monkeypatch):
+    real, calls = os.fsync, []
+
+    def full(handle):
+        calls.append(handle)
+        if len(calls) == 2:
+            raise OSError(28, "No space left on device")
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with (
+        Client(hall.url, token) as client,
+        pytest.warns(RuntimeWarning, match="could not be written: No space left"),
+    ):
+        assert client.submit(hall.slug, predict(30)).question == 1

@@ -1,0 +1,153 @@
+"""What breaks on the way, through a proxy that breaks it: nothing is asked or counted twice."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ladderboard.client import Client
+from ladderboard.client._retries import Patience
+from ladderboard.errors import (
+    BudgetSpent,
+    InvalidPredictions,
+    NotAllowed,
+    ServerUnreachable,
+    StorageFailed,
+    TooSoon,
+)
+
+
+def said(status, code=None, **headers):
+    """An answer as bytes: a problem document, or a page if there is no code."""
+    problem = {"detail": f"{code} it is.", "code": code, "errors": []}
+    body = b"<h1>Sorry</h1>" if code is None else json.dumps(problem).encode()
+    lines = [f"HTTP/1.1 {status} Said", f"Content-Length: {len(body)}", "Connection: close"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+PASSING = {
+    "refused": ["refuse"],
+    "reset": ["reset"],
+    "answer lost": ["swallow"],
+    "answer cut off": ["cut"],
+    "408": [said(408, "too_slow")],
+    "429 rate": [said(429, "rate", Retry_After=0)],
+    "502": [said(502)],
+    "503": [said(503, "busy", Retry_After=0)],
+    "503 storage": [said(503, "storage", Retry_After=0)],
+    "504": [said(504)],
+    "all at once": ["reset", "swallow", said(503)],
+}
+
+
+@pytest.mark.parametrize("faults", PASSING.values(), ids=PASSING)
+def test_a_submission_gets_through_and_counts_once(
+    hall, token, proxies, predict, call, quick, faults
+):
+    with proxies.Proxy(hall.port, *faults) as proxy:
+        sent = []
+        reply = call(
+            proxy.url,
+            token,
+            "submit",
+            hall.slug,
+            predict(30),
+            progress=lambda done, total: sent.append((done, total)),
+        )
+        keys, bodies = set(proxy.keys), {each.body for each in proxy.heard}
+    assert len(keys) == 1
+    assert bodies == {predict(30)}
+    assert reply.released == pytest.approx(0.1, abs=0.01)
+    assert sent[-1] == (len(predict(30)), len(predict(30)))
+    with Client(hall.url, token) as client:
+        assert client.team(hall.slug).submissions == 1
+        assert client.board(hall.slug).used == 1
+        assert [each.state for each in client.receipts(hall.slug)] == []  # another address's
+
+
+@pytest.mark.parametrize("faults", PASSING.values(), ids=PASSING)
+def test_reading_gets_through(hall, token, proxies, call, quick, faults):
+    with proxies.Proxy(hall.port, *faults) as proxy:
+        assert call(proxy.url, token, "team", hall.slug).name == "Ada"
+
+
+def test_a_whole_walk_over_pages_gets_through(
+    hall, token, proxies, call, quick, predict, monkeypatch
+):
+    monkeypatch.setattr("ladderboard.client._requests._MANY", 1)
+    for many in (10, 20, 30):
+        call(hall.url, token, "submit", hall.slug, predict(many))
+    with proxies.Proxy(hall.port, "cut", None, "swallow", None, "reset") as proxy:
+        found = call(proxy.url, token, "submissions", hall.slug)
+    assert [each.number for each in found] == [3, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (said(409, "budget_spent"), BudgetSpent),
+        (said(422, "invalid_predictions"), InvalidPredictions),
+        (said(403, "not_allowed"), NotAllowed),
+        (said(429, "too_soon", Retry_After=1), TooSoon),
+        (said(429, "rate", Retry_After=3600), TooSoon),
+        (said(503, "busy", Retry_After=3600), ServerUnreachable),
+        (said(500, "broken"), ServerUnreachable),
+        (said(507, "disk_full"), StorageFailed),
+        (said(302, None, Location="https://elsewhere.example.org/"), ServerUnreachable),
+    ],
+)
+def test_a_refusal_is_not_sent_again(hall, token, proxies, predict, call, quick, answer, kind):
+    with proxies.Proxy(hall.port, answer) as proxy:
+        with pytest.raises(kind) as refused:
+            call(proxy.url, token, "submit", hall.slug, predict(30))
+        assert len(proxy.heard) == 1
+    if kind is TooSoon:
+        assert refused.value.wait in {1, 3600}
+
+
+def test_patience_ends(hall, token, proxies, predict, call, quick):
+    with proxies.Proxy(hall.port, *["refuse"] * 9) as proxy:
+        with pytest.raises(ServerUnreachable, match="Sending the same again is safe"):
+            call(proxy.url, token, "submit", hall.slug, predict(30), how={"retries": 2})
+        assert len(proxy._faults) == 6
+    with proxies.Proxy(hall.port, *[said(502)] * 9) as proxy:
+        with pytest.raises(ServerUnreachable, match="out of order: 502"):
+            call(proxy.url, token, "board", hall.slug, how={"retries": 1})
+        assert len(proxy.heard) == 2
+
+
+def test_a_server_that_says_nothing(hall, token, proxies, call, quick):
+    with proxies.Proxy(hall.port, *["hang"] * 2) as proxy:
+        with pytest.raises(ServerUnreachable, match=r"no answer came within 0\.1 seconds"):
+            call(proxy.url, token, "team", hall.slug, how={"retries": 1, "timeout": 0.1})
+        assert len(proxy.heard) == 2
+
+
+def test_what_has_no_key_is_sent_twice_only_if_it_was_never_sent(hall, proxies, call, quick):
+    with proxies.Proxy(hall.port, "swallow") as proxy:
+        with pytest.raises(ServerUnreachable, match="It may have been done"):
+            call(proxy.url, None, "register", hall.slug, "Eve")
+        assert len(proxy.heard) == 1
+    with proxies.Proxy(hall.port, said(503, "storage", Retry_After=0)) as proxy:
+        with pytest.raises(StorageFailed):
+            call(proxy.url, None, "register", hall.slug, "Fay")
+        assert len(proxy.heard) == 1
+
+
+def test_nobody_is_there(halls, proxies, call, quick):
+    with proxies.Proxy(1) as proxy:
+        gone = proxy.url
+    with pytest.raises(ServerUnreachable, match=f"The server at {gone} cannot be reached"):
+        call(gone, None, "boards")
+
+
+def test_waits_double_and_heed_the_server():
+    waits = [patience.wait() for patience in [Patience(8)] for _ in range(9)]
+    assert waits.pop() is None
+    for at, wait in enumerate(waits):
+        longest = min(0.25 * 2**at, 8)
+        assert longest / 2 <= wait <= longest
+    assert Patience(1).wait(7.0) == 7.0
+    assert Patience(1).wait(31.0) is None

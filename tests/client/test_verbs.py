@@ -1,0 +1,197 @@
+"""Every verb against a live server."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import pickle
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+import ladderboard as lb
+from ladderboard.client import Client
+from ladderboard.errors import NotFound
+
+LABELS = np.arange(400) % 2
+
+
+def wrong(many):
+    """Predictions with so many wrong on the public split."""
+    return {"id": list(range(400)), "prediction": (LABELS ^ (np.arange(400) < many)).tolist()}
+
+
+def test_a_submission_is_answered_with_everything_that_a_guard_says(hall, client, predict):
+    said = client.submit(hall.slug, predict(60), message="first")
+    assert isinstance(said, lb.holdout.Reply)
+    assert (said.improved, said.question, said.number, said.again) == (True, 1, 1, False)
+    assert said.released == pytest.approx(0.2, abs=0.01)
+    assert (said.remaining, said.limit, said.ladder) == (24, "team", "team")
+    assert str(said) == said.reason == said.said["reason"]
+    assert said.bound.low <= said.released <= said.bound.high
+    assert said.team.name == "Ada"
+    assert said.time == dt.datetime.fromtimestamp(hall.clock.now, dt.UTC)
+    assert said.describe() == said.said
+    assert json.loads(json.dumps(said.describe()))["id"] == said.id
+    for each in fields(lb.holdout.Reply):
+        assert hasattr(said, each.name)
+
+
+@pytest.mark.parametrize("form", ["path", "text path", "bytes", "file", "columns"])
+def test_predictions_come_in_any_form(hall, client, predict, tmp_path, form):
+    file = tmp_path / "predictions.csv"
+    file.write_bytes(predict(30))
+    with file.open("rb") as opened:
+        given = {
+            "path": file,
+            "text path": str(file),
+            "bytes": predict(30),
+            "file": opened,
+            "columns": wrong(30),
+        }[form]
+        assert client.submit(hall.slug, given).released == pytest.approx(0.1, abs=0.01)
+
+
+def test_the_same_predictions_again_are_answered_once(hall, client):
+    first = client.submit(hall.slug, wrong(50))
+    second = client.submit(hall.slug, wrong(50))
+    assert (first.again, second.again) == (False, True)
+    assert (second.id, second.remaining) == (first.id, first.remaining)
+
+
+def test_a_board_is_described(hall, client):
+    client.submit(hall.slug, wrong(50))
+    board = client.board(hall.slug)
+    assert (board.slug, board.title, board.status, board.used) == (hall.slug, "First", "open", 1)
+    assert (board.n, board.questions, board.window, board.deadline) == (300, 100, None, None)
+    assert (board.display.direction, board.display.digits) == (
+        "lower",
+        board.said["display"]["digits"],
+    )
+    assert board.best.released == pytest.approx(1 / 6, abs=0.01)
+    assert board.slug in [each.slug for each in client.boards()]
+    assert board.describe()["commitment"] == board.commitment
+
+
+def test_submissions_and_standings_are_read_page_by_page(hall, client, monkeypatch):
+    monkeypatch.setattr("ladderboard.client._requests._MANY", 2)
+    for many in range(50, 55):
+        client.submit(hall.slug, wrong(many), message=f"{many}")
+    found = list(client.submissions(hall.slug))
+    assert [each.message for each in found] == ["54", "53", "52", "51", "50"]
+    assert client.submission(hall.slug, found[0].id) == found[0]
+    for name in ("Bob", "Cleo"):
+        with Client(hall.url, hall.join(name)[1]) as other:
+            other.submit(hall.slug, wrong(20 if name == "Bob" else 90))
+    rows = list(client.leaderboard(hall.slug))
+    assert [each.team.name for each in rows] == ["Bob", "Ada", "Cleo"]
+    assert [each.you for each in rows] == [False, True, False]
+    assert [each.rank for each in rows] == [1, 2, 3]
+    assert [each.team.name for each in client.records(hall.slug)] == ["Ada", "Bob"]
+
+
+def test_a_team_joins_rotates_its_token_selects_and_hears_the_end(empty_hall):
+    hall = empty_hall
+    hall.board(finals="{selections: 2}")
+    with Client(hall.url) as nobody:
+        made = nobody.register(hall.slug, "Dora")
+    assert made.token not in repr(made)
+    with Client(hall.url, made.token) as old:
+        newer = old.rotate_token(hall.slug)
+    assert newer.id == made.id
+    assert newer.token != made.token
+    with Client(hall.url, newer.token) as client:
+        assert client.team(hall.slug).name == "Dora"
+        ids = [client.submit(hall.slug, wrong(many)).id for many in (40, 30)]
+        assert client.selections(hall.slug) == ()
+        assert client.select(hall.slug, [ids[1]]) == (ids[1],) == client.selections(hall.slug)
+        with pytest.raises(NotFound):
+            client.finals(hall.slug)
+        hall.call("POST", "/boards/first/close", hall.organiser)
+        finals = client.finals(hall.slug)
+        assert [each.submission for each in finals.rows] == [ids[1]]
+        assert finals.rows[0].low <= finals.rows[0].score <= finals.rows[0].high
+
+
+def test_the_ledger_comes_as_it_was_hashed(hall, client, monkeypatch):
+    monkeypatch.setattr("ladderboard.client._requests._LINES", 2)
+    for many in range(4):
+        client.submit(hall.slug, wrong(many))
+    entries = list(client.ledger(hall.slug))
+    assert len(entries) == client.board(hall.slug).head.entries == 7
+    assert list(client.ledger(hall.slug, 3)) == entries[3:]
+
+
+def test_an_evaluator_submits_for_a_team(hall, token):
+    team = hall.boards.open(hall.slug).as_seen_by(hall.boards.by_token(token, hall.slug)).team()
+    with Client(hall.url, hall.trusted("evaluator")) as client:
+        said = client.submit(hall.slug, wrong(10), team=team["id"])
+        assert said.team.id == team["id"]
+        assert [each.id for each in client.submissions(hall.slug, team["id"])] == [said.id]
+        guard = client.guard(hall.slug, team=team["id"])
+        assert guard.remaining == 99
+        guard.ask(wrong(11))
+        assert guard.remaining == 23
+
+
+def test_a_judge_asks_a_board(hall, client):
+    guard = client.guard(hall.slug)
+    judge = lb.Judge(guard)
+    for name, score, many in [("a", 0.25, 80), ("b", 0.30, 100), ("c", 0.21, 40)]:
+        judge.consider(score, wrong(many), name=name)
+    assert [each.name for each in judge.verdicts] == ["a", "c"]
+    assert judge.winner.name == "c"
+    assert guard.remaining == 23
+    assert hall.url in repr(guard)
+
+
+def test_a_judge_stops_where_no_question_will_ever_be_left(empty_hall):
+    hall = empty_hall
+    hall.board(per_team=1)
+    with Client(hall.url, hall.join("Ada")[1]) as client:
+        judge = lb.Judge(client.guard(hall.slug))
+        assert judge.consider(0.5, wrong(80)) is not None
+        assert judge.spent
+        assert judge.consider(0.4, wrong(10)) is None
+
+
+def test_a_client_can_be_taken_to_another_process(hall, client):
+    client.board(hall.slug)
+    other = pickle.loads(pickle.dumps(client))
+    assert other.team(hall.slug).name == "Ada"
+    other.close()
+
+
+def test_an_answer_can_be_pickled_and_shown(hall, client):
+    said = client.submit(hall.slug, wrong(10))
+    assert pickle.loads(pickle.dumps(said)) == said
+    assert "Improved" in said._repr_html_()
+
+
+FORKED = """
+import os, sys
+from ladderboard.client import Client
+client = Client(sys.argv[1], sys.argv[2])
+first = client.team(sys.argv[3]).name
+child = os.fork()
+print(first, client.team(sys.argv[3]).name, flush=True)
+if child:
+    os.waitpid(child, 0)
+"""
+
+
+def test_a_client_works_after_a_fork(hall, token):
+    command = [sys.executable, "-c", FORKED, hall.url, token, hall.slug]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "Ada Ada\n" * 2
+
+
+def test_a_client_works_in_threads(hall, client):
+    with ThreadPoolExecutor(4) as threads:
+        names = threads.map(lambda _: client.team(hall.slug).name, range(8))
+        assert set(names) == {"Ada"}
+    assert len(client._made) == 1
