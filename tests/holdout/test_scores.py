@@ -42,15 +42,17 @@ def test_ids_may_be_whole_numbers_and_the_quick_ways_look_at_every_score(path):
     guard = create(path, ids=range(N))
     assert guard.ask({"id": list(range(N)), "score": [1] * 80 + [0] * 20}).released == 0.2
     rows = "".join(f"{at},{2 if at == 7 else 1}\n" for at in range(N))
-    for bad in (
-        f"id,score\n{rows}".encode(),
-        {"id": list(range(N)), "score": [1] * 99 + [2]},
-        [1] * 99 + [-1],
-        np.array([1] * 99 + [2]),
-        np.array([1.0] * 99 + [1.0000001]),
+    for bad, at in (
+        (f"id,score\n{rows}".encode(), "7"),
+        ({"id": list(range(N)), "score": [1] * 99 + [2]}, 99),
+        ([1] * 99 + [-1], "row 100"),
+        (np.array([1] * 99 + [2]), "row 100"),
+        (np.array([1.0] * 99 + [1.0000001]), "row 100"),
     ):
-        with pytest.raises(InvalidPredictions, match=r"[Ss]cores must lie in \[0, 1\]"):
+        with pytest.raises(InvalidPredictions, match=r"Scores must lie in \[0, 1\]") as refused:
             guard.ask(bad)
+        (found,) = refused.value.problems
+        assert (found.count, [str(each) for each in found.ids]) == (1, [str(at)])
     assert guard.remaining == 9
 
 

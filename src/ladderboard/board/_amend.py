@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ladderboard.files import HoldoutTable
     from ladderboard.ledger import SqlWriting, Turn
 
-__all__ = ["Amending"]
+__all__ = ["Amending", "refuse_unlabelled"]
 
 _STATUS = "UPDATE main.board SET status = ? WHERE book = ?"
 _RULES = (
@@ -169,6 +169,7 @@ class Amending:
             raise InvalidSetting('Which submissions are asked again is "best" or "none".')
         board = self._board
         row = board.row()
+        refuse_unlabelled(board.rules_of(row))
         before = board.epoch_of(row).table
         _check_correction(before, table)
         if row.epoch and write_sample(before) == write_sample(table):  # it was cut short
@@ -199,6 +200,15 @@ class Amending:
         if row.status == "open":
             self.resume(caller)
         return count
+
+
+def refuse_unlabelled(rules: Rules) -> None:
+    """Refuse to correct labels where there are none."""
+    if rules.takes == "scores":
+        raise InvalidSetting(
+            "This board takes scores, so it has no labels to correct. What an evaluator scored "
+            "wrongly is handed in again, as another question."
+        )
 
 
 def _differences(before: Rules, after: Rules) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def ask_baselines(board: Board, folder: BoardFolder) -> None:
             seats = view.run(_SEAT, (view.number, fold(each)))
         if seats and seats[0][1]:
             continue
-        caller = Caller(Role.TEAM, seats[0][0]) if seats else board.seats.add_baseline(each)
+        caller = Caller(Role.ORGANISER, seats[0][0]) if seats else board.seats.add_baseline(each)
         body = path.read_bytes()
         sent = Sent(
             scorer.read(path),

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 __all__ = ["Report", "check_board"]
 
 _WIDE = 80
+_PERFECT = {
+    "predictions": "The labels as predictions are perfect, as they must be.",
+    "scores": "There are no labels, as evaluators hand in scores. Attackers are played as if each "
+    "of their answers were scored right or wrong.",
+}
 
 
 @dataclass(frozen=True)
@@ -123,7 +128,7 @@ def check_board(
     promise = promise_of(folder)
     facts = [
         *_facts(folder, promise),
-        *([] if gold else ["The labels as predictions are perfect, as they must be."]),
+        *([] if gold else [_PERFECT[folder.rules.takes]]),
         *(f"{name} can be graded." for name, wrong in graded.items() if not wrong),
         _independent(folder, promise),
     ]

@@ -37,7 +37,7 @@ def warnings_about(folder: BoardFolder, promise: Promise, now: float) -> Iterato
         yield (
             f"{promise.worth:,} independent examples are too few for {rules.questions:,} questions "
             f"on {promise.ladders:,} ladders: the promise says no more than is known without "
-            "data. Use more labels, fewer questions or fewer teams; ladderboard plan tells how "
+            "data. Use more examples, fewer questions or fewer teams; ladderboard plan tells how "
             "many."
         )
     origin = getattr(promise.mechanism, "origin", None)
@@ -48,9 +48,10 @@ def warnings_about(folder: BoardFolder, promise: Promise, now: float) -> Iterato
     if rules.deadline is not None and rules.deadline <= now:
         yield f"The deadline is past: {write_time(rules.deadline)}. Nothing would be answered."
     if folder.sample is None:
-        yield "There is no sample_submission.csv: participants will have to guess the format."
+        who = "participants" if rules.takes == "predictions" else "evaluators"
+        yield f"There is no sample_submission.csv: {who} will have to guess the format."
     if not folder.private.any():
         yield (
-            "No row is private: there is no final ranking on labels that nobody asked about. A "
+            "No row is private: there is no final ranking on rows that nobody asked about. A "
             "column split with public and private would give one."
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ladderboard.board._amend import refuse_unlabelled
 from ladderboard.board._board import kept_sample
 from ladderboard.board._folder_table import read_table
 from ladderboard.board._rules_keys import Noted
@@ -83,6 +84,7 @@ def changes_between(before: Rules, after: Rules) -> dict[str, Any]:
 
 def read_corrected(path: Path, rules: Rules) -> HoldoutTable:
     """Return a holdout's file, read as that of a board's folder is."""
+    refuse_unlabelled(rules)
     noted = Noted()
     table = read_table(path, rules, noted)
     noted.refuse_if_any()

@@ -112,6 +112,7 @@ class Desk:
         board = self._board
         with board.reading() as view:
             row = board.read(view)
+            allow(caller, "submit", board.rules_of(row))
             who = find_team(view, team) if team else read_team(view, caller.team or 0)
             asked = self._asked(row, who, sent)
             found = board.book.earlier(view, asked)

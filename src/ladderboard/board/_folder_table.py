@@ -32,6 +32,7 @@ def read_table(path: Path, rules: Rules | None, noted: Noted) -> HoldoutTable | 
             path,
             kind=None if rules is None else _kind(rules.loss),
             limits=Limits(bytes=2**40),
+            labelled=rules is None or rules.loss.labelled,
         )
     except InvalidInput as error:
         for each in error.problems or ():

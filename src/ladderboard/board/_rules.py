@@ -72,6 +72,11 @@ class Rules:
         """Return the rules that ``describe`` wrote."""
         return _made(dict(described), Noted(), None)
 
+    @property
+    def takes(self) -> Literal["predictions", "scores"]:
+        """What is handed in: predictions, or what evaluators gave to each example."""
+        return "predictions" if self.loss.labelled else "scores"
+
     @cached_property
     def asked_baselines(self) -> int:
         """How many baselines are files: each is asked once, and counted."""

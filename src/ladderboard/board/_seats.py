@@ -215,12 +215,13 @@ class Seats:
         self._board.queue.do(work)
 
     def add_baseline(self, name: str) -> Caller:
-        """Make the seat of a baseline, which has no token."""
+        """Make the seat of a baseline, which has no token: its organiser submits for it."""
         team = self._board.book.world.salt()[-8:].hex()
 
         def work(turn: Turn) -> Caller:
             view = cast("SqlWriting", turn.view)
-            return Caller(Role.TEAM, _insert(view, team, check_name(name), "baseline", turn.now))
+            number = _insert(view, team, check_name(name), "baseline", turn.now)
+            return Caller(Role.ORGANISER, number)
 
         return self._board.queue.do(work)
 

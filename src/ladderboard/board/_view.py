@@ -107,6 +107,7 @@ class View:
             "n": opening["n"],
             "rows": opening["rules"]["rows"],
             "kind": opening["rules"]["kind"],
+            "takes": rules.takes,
             "mechanism": opening["mechanism"],
             "share": rules.share,
             "phase": None if phase is None else phase.name,

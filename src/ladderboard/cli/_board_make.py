@@ -27,7 +27,8 @@ title: {title}
 description: |
   What is to be predicted, from what, and where the data are. Markdown.
 
-# What a prediction costs: a metric or a loss by name. It can never change.
+# What a prediction costs: a metric or a loss by name. It can never change. With score, evaluators
+# hand in a score for each example, teams nothing, and the holdout has no labels.
 loss: accuracy
 # display: {{name: accuracy, digits: 3}}
 
@@ -150,8 +151,9 @@ def described(folder: "BoardFolder", board: "Board") -> list[str]:
         f"{rules.slug} is made: {public:,} public rows and {private:,} private ones; "
         f"{rules.questions:,} questions{asked} for at most {rules.teams:,} teams."
     )
+    hidden = "Labels" if rules.takes == "predictions" else "Ids"
     return [
         *wrapped(made, indent="  ", first=""),
-        "Labels, noise key and rules are committed to:",
+        f"{hidden}, noise key and rules are committed to:",
         f"  {board.book.opening['commitment']}",
     ]

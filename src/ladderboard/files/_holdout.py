@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,6 +69,10 @@ class HoldoutTable:
         kept = {"split": self.split, "group": self.group, "weight": self.weight}
         parts = {name: None if each is None else each[rows] for name, each in kept.items()}
         return HoldoutTable(ids, self.labels[rows], self.kind, **parts)
+
+    def unlabelled(self) -> HoldoutTable:
+        """Return it without its labels, for a loss that looks at none."""
+        return replace(self, labels=np.ones(len(self), np.int64), kind="number")
 
     def __repr__(self) -> str:
         return f"HoldoutTable({many(len(self), 'row')}, kind={self.kind!r})"  # never a label

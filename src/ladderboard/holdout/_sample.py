@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +44,7 @@ def take_sample(
     Without ``labelled``, as for a loss that looks at none, labels are ids alone or such a file.
     """
     if isinstance(labels, HoldoutTable):
-        return labels if labelled else replace(labels, labels=np.ones(len(labels), np.int64))
+        return labels if labelled else labels.unlabelled()
     columns = {"id": ids, "group": group, "weight": weight}
     given = {name: each for name, each in columns.items() if each is not None}
     if isinstance(labels, str | bytes | PathLike) or hasattr(labels, "read") or _is_table(labels):

@@ -143,6 +143,7 @@ class BoardSummary(Shape):
     n: int
     rows: int
     kind: str
+    takes: Literal["predictions", "scores"]
     share: int
     phase: str | None
     deadline: Moment | None

@@ -75,7 +75,9 @@ def _sit(work: Work, board: Board, caller: Caller) -> _Desk:
     """Find out who sends, and what for; those who may not are not read from."""
     allow(caller, "submit")
     row = board.lately()  # limits on files: what counts is looked at again
-    rules, scorer = board.rules_of(row), board.scorer_of(row)
+    rules = board.rules_of(row)
+    allow(caller, "submit", rules)
+    scorer = board.scorer_of(row)
     limits = rules.files.limits
     seconds = rules.files.seconds
     key = (board.book.name, row.epoch, limits.bytes, limits.rows, seconds)

@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ladderboard.losses import Absolute, Brier, Hamming, Log, Pinball, Squared, TopK, ZeroOne
+from ladderboard.losses import (
+    Absolute,
+    Brier,
+    Hamming,
+    Log,
+    Pinball,
+    Shortfall,
+    Squared,
+    TopK,
+    ZeroOne,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,6 +70,8 @@ def _columns(loss: Loss, roster: Roster) -> Columns:
         what = f"the {loss.quantile:g} quantile" if isinstance(loss, Pinball) else "a number"
         said = f"prediction: {what}; outside {low:g} to {high:g} it counts as the nearer end."
         return ("prediction",), (f"{(low + high) / 2:g}",), (said,)
+    if isinstance(loss, Shortfall):
+        return ("score",), ("0.5",), ("score: from 0 to 1, which is the best.",)
     return _compared(loss, roster)
 
 

@@ -124,7 +124,7 @@ def sizes(target: Target) -> list[str]:
     told = []
     if target.n < target.worth:
         told.append(
-            f"The board's labels are worth {target.worth:,} examples; to be quick, {target.n:,} "
+            f"The board's holdout is worth {target.worth:,} examples; to be quick, {target.n:,} "
             "are played with, on which attackers gain more."
         )
     if target.most < target.questions:

@@ -12,6 +12,17 @@ if TYPE_CHECKING:
 
 __all__ = ["bound_in_words", "meaning_in_words"]
 
+_TRUE = {
+    "predictions": "True means over fresh labels for these same examples; for models that were "
+    "made without a look at the test inputs, over fresh data of the same kind. It holds if the "
+    "examples are independent of each other, and if nobody saw their labels but through the "
+    "answers of this board.",
+    "scores": "True means over fresh examples of the same kind, scored in the same way, for models "
+    "that were made without a look at these. It holds if the examples are independent of each "
+    "other, if the evaluators' scores are right, and if nobody saw them but through the answers of "
+    "this board.",
+}
+
 
 def meaning_in_words(
     board: Mapping[str, Any], point: Mapping[str, Any] | None, gain: str | None
@@ -60,7 +71,8 @@ def _improved(board: Mapping[str, Any], gain: str | None) -> str:
 def bound_in_words(board: Mapping[str, Any], point: Mapping[str, Any] | None) -> str:
     """Say what is promised about the best of all models so far, and on which conditions.
 
-    >>> board = {"beta": 0.05, "display": {"name": "accuracy", "digits": 2}}
+    >>> display = {"name": "accuracy", "digits": 2}
+    >>> board = {"beta": 0.05, "display": display, "takes": "predictions"}
     >>> bound = {"least": 0.2, "vacuous": False, "display": {"low": 0.7, "high": 0.85}}
     >>> point = {"used": 12, "released": 0.2, "bound": bound}
     >>> print(bound_in_words(board, point))
@@ -88,10 +100,7 @@ def bound_in_words(board: Mapping[str, Any], point: Mapping[str, Any] | None) ->
         f"With confidence {sure}%, the true {name} of the best model asked so far lies "
         f"between {low} and {high}.{gone} This counts all {count(point['used'], 'question')} of "
         "all teams together, and holds at all times at once, whatever they try, even if they work "
-        "together. True means over fresh labels for these same examples; for models that were made "
-        "without a look at the test inputs, over fresh data of the same kind. It holds if the "
-        "examples are independent of each other, and if nobody saw their labels but through the "
-        "answers of this board."
+        f"together. {_TRUE[board['takes']]}"
     )
 
 

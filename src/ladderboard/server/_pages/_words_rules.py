@@ -32,6 +32,7 @@ _SCALES = {
     "scaled": "The number shown is this mean in the metric's own unit",
     "root": "The number shown is the root of this mean, in the labels' own unit",
 }
+_MEANS = {"complement": "their mean", "root": "the root of 1 less their mean"}
 EVERY = {"exact": "", "rounded": ", rounded", "noisy": ", with noise"}
 """What tells a number about every submission, and how."""
 _REGISTRATION = {
@@ -68,12 +69,22 @@ def _score(board: Mapping[str, Any]) -> str:
     """Say how a submission is scored.
 
     >>> print(_score({"display": {"name": "accuracy", "as": "complement", "direction": "higher",
-    ...     "digits": 3}, "loss": {"name": "zero_one"}, "n": 1000}))
+    ...     "digits": 3}, "loss": {"name": "zero_one"}, "n": 1000, "takes": "predictions"}))
     Submissions are scored by accuracy; higher is better. For each of 1,000 hidden public examples,
     a prediction costs 0 if it is the label, and 1 if it is not; a score is the mean over them.
     The number shown is 1 less this mean, to 3 digits.
+    >>> print(_score({"display": {"name": "score", "as": "complement", "direction": "higher",
+    ...     "digits": 3}, "loss": {"name": "shortfall"}, "n": 1000, "takes": "scores"}))
+    Evaluators give a score from 0 to 1, the best, to each of 1,000 hidden public examples. The
+    number shown is their mean, to 3 digits; higher is better.
     """
     display, loss = board["display"], board["loss"]
+    if board["takes"] == "scores":
+        return (
+            f"Evaluators give a score from 0 to 1, the best, to each of {board['n']:,} hidden "
+            f"public examples. The number shown is {_MEANS.get(display['as'], '1 less their mean')}"
+            f", to {count(display['digits'], 'digit')}; {display['direction']} is better."
+        )
     name = loss["name"]
     told = _LOSSES.get(name, f"the loss {name} says what a prediction costs, from 0 to 1")
     told = told.format(**{key: value for key, value in loss.items() if key != "name"})
@@ -87,9 +98,9 @@ def _score(board: Mapping[str, Any]) -> str:
 def _files(board: Mapping[str, Any]) -> str:
     limit = board["files"]
     return (
-        f"A file has a row for each of the {board['rows']:,} ids: a column id, and the predictions "
-        f"beside it. CSV, TSV, Parquet, Arrow, JSON Lines and .npy are read, packed with gzip or "
-        f"not; unpacked, a file has at most {size(limit['bytes'])} and "
+        f"A file has a row for each of the {board['rows']:,} ids: a column id, and the "
+        f"{board['takes']} beside it. CSV, TSV, Parquet, Arrow, JSON Lines and .npy are read, "
+        f"packed with gzip or not; unpacked, a file has at most {size(limit['bytes'])} and "
         f"{count(limit['rows'], 'row')}."
     )
 
@@ -98,7 +109,8 @@ def _questions(board: Mapping[str, Any]) -> str:
     """Say how much may be asked.
 
     >>> print(_questions({"questions": 1001, "baselines": [{"file": "a.csv"}], "teams": 40,
-    ...     "share": 25, "per_team": 30, "window": {"questions": 5, "seconds": 86400}}))
+    ...     "share": 25, "per_team": 30, "window": {"questions": 5, "seconds": 86400},
+    ...     "takes": "predictions"}))
     Every file that is scored is a question. The board answers 1,001 questions in all, 1 of them
     for the baseline. 25 questions are kept for each of at most 40 teams, and nobody else can use
     them. A team may ask 30 questions in all, and at most 5 in any 24 hours. A file that is
@@ -128,7 +140,8 @@ def _questions(board: Mapping[str, Any]) -> str:
             "served"
         )
     said.append(f"A team may ask {count(most, 'question')} in all{within}{beyond}.")
-    said.append("A file that is refused, or the same predictions sent again, costs nothing.")
+    same = board["takes"]
+    said.append(f"A file that is refused, or the same {same} sent again, costs nothing.")
     return " ".join(said)
 
 
@@ -184,8 +197,10 @@ def _when(board: Mapping[str, Any]) -> str:
 
 
 def _taking_part(board: Mapping[str, Any]) -> str:
+    scores = " Evaluators hand in the scores of its models; a team itself cannot submit."
     return (
         f"{_REGISTRATION[board['registration']]} There are at most {count(board['teams'], 'team')}."
+        f"{scores if board['takes'] == 'scores' else ''}"
     )
 
 
