@@ -8,7 +8,6 @@ from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ladderboard import _settings
 from ladderboard.errors import InvalidPredictions, InvalidSetting
 from ladderboard.files._problems import Problems, listed, many
 from ladderboard.losses import Shortfall
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Findings", "Scores", "check_takes_scores", "found_file", "score_of"]
+__all__ = ["Findings", "Scores", "found_file", "score_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,31 +60,29 @@ class Scores:
         return {"id": list(self.ids), "score": self.values}
 
     def ask(self, guard: Any, **options: Any) -> Any:
-        """Ask a guard of scores; one that takes predictions is refused.
+        """Ask a guard of scores, or a board of them; one that takes predictions is refused.
 
-        The guard's ids decide whether the run is whole: missing and unknown ones are refused.
+        Its ids decide whether the run is whole: missing and unknown ones are refused.
         """
-        check_takes_scores(guard.status().opening["loss"])
+        self.check(guard)
         return guard.ask(self.table, **options)
+
+    def check(self, guard: Any) -> None:
+        """Refuse a guard, or a board that a client shows as one, that takes predictions."""
+        if hasattr(guard, "status"):
+            takes = guard.status().opening["loss"]["loss"] == Shortfall.name
+            what, made = "guard", "ladderboard guard create NEW.db --inspect LOG --questions K"
+        else:
+            takes = guard.client.board(guard.board).takes == "scores"
+            what, made = "board", "`loss: score` in its board.yaml"
+        if not takes:
+            raise InvalidSetting(
+                f"This {what} takes predictions, and scores from a log never share a ladder with "
+                f"them. One for scores is made with {made}."
+            )
 
     def __len__(self) -> int:
         return len(self.ids)
-
-
-def check_takes_scores(loss: Any, *, what: str = "guard") -> None:
-    """Refuse a guard or a board, known by its loss, that takes predictions."""
-    name = loss.get("loss") if isinstance(loss, dict) else loss
-    if name == Shortfall.name:
-        return
-    make = (
-        "ladderboard guard create NEW.db --inspect LOG --questions K"
-        if what == "guard"
-        else "`loss: score` in its board.yaml"
-    )
-    raise InvalidSetting(
-        f"This {what} takes predictions (its loss is {_settings.shown(name)}), and scores from a "
-        f"log never share a ladder with them. One for scores is made with {make}."
-    )
 
 
 class Findings:

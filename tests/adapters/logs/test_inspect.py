@@ -146,6 +146,6 @@ def test_the_guards_ids_decide_what_is_whole(data, tmp_path):
 def test_a_guard_of_predictions_is_not_asked_with_scores(data, tmp_path):
     scores = read_log(data / "inspect/passed.json")
     guard = lb.Holdout.create(tmp_path / "guard.db", labels=[0, 1] * 3, ids=SUMS, questions=5)
-    with pytest.raises(InvalidSetting, match=r"takes predictions .*'zero_one'.* --inspect LOG"):
+    with pytest.raises(InvalidSetting, match=r"takes predictions, .* --inspect LOG"):
         scores.ask(guard)
     assert guard.remaining == 5
