@@ -11,20 +11,17 @@ import pytest
 from ladderboard import adapters
 
 # adapter: (the module that is hidden, the extra that brings it, what makes the adapter look for it)
-NEEDS: dict[str, tuple[str, str, str]] = {}
-NEEDS_NOTHING: set[str] = {"codabench", "evalai"}
-NEEDS: dict[str, tuple[str, str, str]] = {
-    "optuna": ("optuna", "optuna", "optuna.guarded(None, None)"),
-    "sklearn": ("sklearn", "sklearn", "sklearn.judge_search(None, None, None, None)"),
-NEEDS: dict[str, tuple[str, str, str]] = {
-    "mcp": ("mcp", "mcp", "mcp.serve(mcp.open_desk('unix:guard.sock'))"),
 STOPPING = "GuardStopping(None, None, run=None, monitor='', patience=1)"
 NEEDS: dict[str, tuple[str, str, str]] = {
+    "inspect": ("inspect_ai", "inspect", "inspect.read_log('log.eval')"),
     "lightgbm": ("lightgbm", "lightgbm", f"lightgbm.{STOPPING}"),
     "lightning": ("lightning", "lightning", f"lightning.{STOPPING}"),
+    "mcp": ("mcp", "mcp", "mcp.serve(mcp.open_desk('unix:guard.sock'))"),
+    "optuna": ("optuna", "optuna", "optuna.guarded(None, None)"),
+    "sklearn": ("sklearn", "sklearn", "sklearn.judge_search(None, None, None, None)"),
     "xgboost": ("xgboost", "xgboost", f"xgboost.{STOPPING}"),
 }
-NEEDS_NOTHING: set[str] = set()
+NEEDS_NOTHING: set[str] = {"codabench", "evalai", "lm_eval"}
 
 WITHOUT = """
 import sys

@@ -9,6 +9,7 @@ import typer
 
 from ladderboard.cli._guard_options import AsJson, FileOrUrl, KeyFile, is_url, open_guard
 from ladderboard.cli._said import say, say_json
+from ladderboard.cli._scores import InspectLog, LmEvalSamples, MetricOfLog, read_scores
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
@@ -22,10 +23,13 @@ def ask(
     predictions: Annotated[
         str,
         typer.Argument(
-            metavar="PREDICTIONS", help="A file of predictions; - reads them from a pipe."
+            metavar="[PREDICTIONS]", help="A file of predictions; - reads them from a pipe."
         ),
-    ],
+    ] = "",
     *,
+    inspect: InspectLog = None,
+    lm_eval: LmEvalSamples = None,
+    metric: MetricOfLog = None,
     ladder: Annotated[
         str,
         typer.Option(metavar="NAME", help="Ask on a ladder of its own, started if it is new."),
@@ -52,7 +56,7 @@ def ask(
         typer.Option(metavar="PATH", help="Append the answer to a file, in Markdown."),
     ] = None,
 ) -> None:
-    """Ask about a model by its predictions.
+    """Ask about a model by its predictions, or by the scores in the log of an evaluation.
 
     A refusal costs nothing. The very same predictions again get the same answer and cost nothing,
     so a run may be repeated. The question is spent before its answer is said.
@@ -62,9 +66,13 @@ def ask(
     in order.
     """
     with _noting(summary) as note, open_guard(file, key_file) as guard:
-        reply = guard.ask(
-            _source(predictions, file), training=training, format=format, ladder=ladder
-        )
+        scores = read_scores(inspect, lm_eval, metric)
+        if scores is None:
+            source = _source(predictions, file)
+            reply = guard.ask(source, training=training, format=format, ladder=ladder)
+        else:
+            _check_alone(predictions, format)
+            reply = scores.ask(guard, training=training, ladder=ladder)
         note(reply)
     if as_json:
         say_json(reply.describe())
@@ -76,6 +84,11 @@ def ask(
 
 def _source(predictions: str, file: str) -> Any:
     """Return what to read: a path, or everything that comes through the pipe."""
+    if not predictions:
+        raise InvalidSetting(
+            "Name what to ask about: a file of predictions, - for a pipe, or the log of an "
+            "evaluation with --inspect or --lm-eval."
+        )
     if predictions != "-":
         return Path(predictions)
     if sys.stdin is None or sys.stdin.isatty():
@@ -84,6 +97,13 @@ def _source(predictions: str, file: str) -> Any:
             f"python predict.py | ladderboard guard ask {file} -"
         )
     return sys.stdin.buffer.read() if is_url(file) else sys.stdin.buffer
+
+
+def _check_alone(predictions: str, form: str | None) -> None:
+    if predictions or form:
+        raise InvalidSetting(
+            "A log has the scores and its own format; leave predictions and --format out."
+        )
 
 
 def _noting(summary: Path | None) -> Any:

@@ -12,10 +12,13 @@ import typer
 from ladderboard.cli._guard_options import AsJson, is_url, refuse_taken
 from ladderboard.cli._numbers import whole
 from ladderboard.cli._said import printable, say, say_json
+from ladderboard.cli._scores import InspectLog, LmEvalSamples, MetricOfLog, read_scores
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
+    from ladderboard.adapters._scores import Scores
     from ladderboard.bounds import Certificate
+    from ladderboard.files import HoldoutTable
     from ladderboard.holdout import Holdout
 
 __all__ = ["create"]
@@ -25,25 +28,38 @@ _PUBLIC = (
     "whether labels are numbers or text, and every release with its time"
 )
 
+_PUBLIC_SCORES = (
+    "the ids and the number of examples, the loss, the mechanism, the budget, and every release "
+    "with its time"
+)
+
+_SCORES = ("score", "shortfall")  # of these there are no labels
+
 _MORE = "More labels, or fewer questions, would promise something; ladderboard plan tells how many."
 
 
 def create(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The file to make.")],
     *,
+    questions: Annotated[
+        int, typer.Option(parser=whole, help="The budget: how many questions are allowed.")
+    ],
     labels: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             metavar="PATH",
             help="A table with a column label and, as wanted, id, group and weight.",
         ),
-    ],
-    questions: Annotated[
-        int, typer.Option(parser=whole, help="The budget: how many questions are allowed.")
-    ],
+    ] = None,
+    inspect: InspectLog = None,
+    lm_eval: LmEvalSamples = None,
+    metric: MetricOfLog = None,
     loss: Annotated[
-        str, typer.Option(metavar="NAME", help="A loss, a metric, or module:function.")
-    ] = "zero_one",
+        str | None,
+        typer.Option(
+            metavar="NAME", help="A loss, a metric, or module:function; zero_one if left out."
+        ),
+    ] = None,
     classes: Annotated[
         str | None,
         typer.Option(metavar="A,B,C", help="The classes of the loss; they are public."),
@@ -87,14 +103,18 @@ def create(
 ) -> None:
     """Make a file that holds labels and will answer so many questions about them.
 
+    From the log of an evaluation, in place of labels, it takes the ids of the examples; it is then
+    asked with scores from such logs. The scores of this log are not asked.
+
     Nothing can be changed later: what decides the answers is committed to in the ledger's first
     entry. How many labels and questions go together: ladderboard plan.
     """
-    from ladderboard.files import Limits, read_holdout  # noqa: PLC0415 - the help must not wait
-    from ladderboard.holdout import Holdout  # noqa: PLC0415 - same
+    from ladderboard.holdout import Holdout  # noqa: PLC0415 - the help must not wait
 
     _check_new(file)
-    table = read_holdout(labels, kind=kind, limits=Limits(bytes=2**40))  # type: ignore[arg-type]
+    scores = read_scores(inspect, lm_eval, metric)
+    name = _loss_name(loss, labels, scores)
+    table = _table(labels, scores, kind, labelled=name not in _SCORES)
     given = {
         "classes": None if classes is None else _classes(classes, table.kind),
         "range": None if range_ is None else _range(range_),
@@ -106,7 +126,7 @@ def create(
         file,
         table,
         questions=questions,
-        loss=_loss(loss, {name: each for name, each in given.items() if each is not None}),
+        loss=_loss(name, {name: each for name, each in given.items() if each is not None}),
         mechanism=None if mechanism is None else _mechanism(mechanism),
         beta=beta,
         key_file=key_file,
@@ -116,7 +136,10 @@ def create(
         if as_json:
             say_json(_described(file, guard, bound, encrypted=key_file is not None))
         else:
-            say(*_shown(file, guard, bound, key_file, grouped=table.group is not None))
+            grouped = table.group is not None
+            option = None if scores is None else "--lm-eval FILE" if lm_eval else "--inspect LOG"
+            lines = _shown(file, guard, bound, key_file, grouped=grouped, option=option)
+            say(*_limited(scores), *lines)
 
 
 def _check_new(file: str) -> None:
@@ -129,6 +152,47 @@ def _check_new(file: str) -> None:
             f"{mark} is there already: it belongs to a guard that was here. If that one is gone "
             "for good, remove its mark; otherwise choose another name."
         )
+
+
+def _loss_name(loss: str | None, labels: Path | None, scores: "Scores | None") -> str:
+    """Return the loss that goes with labels, or with a log; refuse none of them, and both."""
+    if (labels is None) is (scores is None):
+        raise InvalidSetting(
+            "A guard is made of labels or of the ids in a log; give one of --labels LABELS.csv, "
+            "--inspect LOG and --lm-eval FILE."
+        )
+    if scores is None:
+        return "zero_one" if loss is None else loss
+    if loss is not None and loss not in _SCORES:
+        raise InvalidSetting(
+            f"From a log come scores, so the loss is score; got --loss {loss!r:.80}."
+        )
+    return "score"
+
+
+def _table(
+    labels: Path | None, scores: "Scores | None", kind: str | None, *, labelled: bool
+) -> "HoldoutTable":
+    from ladderboard.files import Limits, read_holdout  # noqa: PLC0415 - the help must not wait
+
+    if not labelled and kind is not None:
+        raise InvalidSetting("Where there are scores there are no labels; leave --kind out.")
+    source = labels if scores is None else {"id": list(scores.ids)}
+    limits = Limits(bytes=2**40)
+    return read_holdout(source, kind=kind, limits=limits, labelled=labelled)  # type: ignore[arg-type]
+
+
+def _limited(scores: "Scores | None") -> list[str]:
+    from ladderboard.cli._guard_words import wrapped  # noqa: PLC0415 - the help must not wait
+
+    if scores is None or scores.of is None or scores.of == len(scores):
+        return []
+    return wrapped(
+        f"The log has {len(scores):,} of the {scores.of:,} examples of its dataset. The guard is "
+        "made of these, and will refuse a log with more.",
+        indent="  ",
+        first="",
+    )
 
 
 def _classes(text: str, kind: str) -> list[Any]:
@@ -233,7 +297,13 @@ def _described(
 
 
 def _shown(
-    file: str, guard: "Holdout", bound: "Certificate", key_file: Path | None, *, grouped: bool
+    file: str,
+    guard: "Holdout",
+    bound: "Certificate",
+    key_file: Path | None,
+    *,
+    grouped: bool,
+    option: str | None,
 ) -> list[str]:
     from ladderboard.cli._guard_words import described, promised, wrapped  # noqa: PLC0415 - same
     from ladderboard.holdout._meter import unseen  # noqa: PLC0415 - same
@@ -241,7 +311,9 @@ def _shown(
     opening = guard.status().opening
     n, rules = opening["n"], opening["rules"]
     gain = unseen(guard.meter.mechanism)
-    counted = f"{rules['rows']:,} labels in {n:,} groups" if grouped else f"{n:,} labels"
+    scored = opening["loss"]["loss"] in _SCORES
+    what = "examples" if scored else "labels"
+    counted = f"{rules['rows']:,} {what} in {n:,} groups" if grouped else f"{n:,} {what}"
     if rules["weighted"]:
         counted += f", by their weights worth {rules['worth']:,}"
     paragraphs = [
@@ -251,8 +323,8 @@ def _shown(
         + ("" if gain is None else f" Gains below about {gain:.2g} may go unseen."),
         f"Promised before the data, whatever is asked: {promised(bound)}",
         *([_MORE] if bound.vacuous else []),
-        f"Public, and to be told to whoever asks: {_PUBLIC}.",
-        "Secret: labels, risks and the noise key. "
+        f"Public, and to be told to whoever asks: {_PUBLIC_SCORES if scored else _PUBLIC}.",
+        f"Secret: {'' if scored else 'labels, '}risks and the noise key. "
         + (
             f"They are encrypted; {key_file} opens them. Without it all is lost: keep a copy of it "
             "elsewhere than the file."
@@ -263,10 +335,12 @@ def _shown(
     if not grouped:
         paragraphs.append(
             "Are the rows independent of each other? If several come from one patient, user or "
-            "document, the promise does not hold: make it again with a column group in the labels."
+            "document, the promise does not hold: make it again with a column group in "
+            + ("--labels TABLE and --loss score." if scored else "the labels.")
         )
     paragraphs.append(f"Keep {file}.mark beside the file: it tells an old copy from the newest.")
-    command = f"  ladderboard guard ask {printable(file)} PREDICTIONS.csv"
+    asked = option or ("SCORES.csv" if scored else "PREDICTIONS.csv")
+    command = f"  ladderboard guard ask {printable(file)} {asked}"
     key = "" if key_file is None else f" --key-file {printable(key_file)}"
     lines = [line for each in paragraphs for line in wrapped(each, indent="  ", first="")]
     return [*lines, "Next:", command + key]

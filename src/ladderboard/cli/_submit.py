@@ -16,6 +16,7 @@ from ladderboard.cli._client_options import (
     open_client,
 )
 from ladderboard.cli._said import say, say_json
+from ladderboard.cli._scores import InspectLog, LmEvalSamples, MetricOfLog, read_scores
 from ladderboard.cli._upload_bar import upload_bar
 from ladderboard.errors import InvalidSetting
 
@@ -28,7 +29,10 @@ def submit(
     file: Annotated[
         str,
         typer.Option("-f", "--file", metavar="FILE", help="Predictions; - reads them from a pipe."),
-    ],
+    ] = "",
+    inspect: InspectLog = None,
+    lm_eval: LmEvalSamples = None,
+    metric: MetricOfLog = None,
     message: Annotated[
         str, typer.Option("-m", "--message", metavar="TEXT", help="A note for yourselves.")
     ] = "",
@@ -51,6 +55,8 @@ def submit(
 ) -> None:
     """Submit predictions to a board, and hear what is released.
 
+    On a board of scores, evaluators submit them for a team: as a file, or from a log.
+
     A refusal costs nothing. The very same predictions again get the same answer and cost nothing,
     so whatever breaks may be sent again. The answer is kept as a receipt.
 
@@ -58,11 +64,16 @@ def submit(
     question is left, now or ever, or the board is not open; 4 the server cannot be reached or is
     not in order.
     """
+    scores = read_scores(inspect, lm_eval, metric)
+    if scores is not None and (file or format):
+        raise InvalidSetting("A log has the scores and its own format; leave -f and --format out.")
     client, slug = open_client(board, url, insecure=insecure)
     with client, upload_bar(quiet=quiet or as_json) as progress:
+        if scores is not None:
+            scores.check(client.guard(slug, team))
         reply = client.submit(
             slug,
-            _source(file, board),
+            _source(file, board) if scores is None else scores.table,
             message=message,
             team=team,
             key=key,
@@ -77,6 +88,11 @@ def submit(
 
 def _source(file: str, board: str) -> Any:
     """Return what to read: a path, or everything that comes through the pipe."""
+    if not file:
+        raise InvalidSetting(
+            "Name what to submit: -f FILE; or the log of an evaluation, with --inspect or "
+            "--lm-eval, on a board of scores."
+        )
     if file != "-":
         return Path(file)
     if sys.stdin is None or sys.stdin.isatty():

@@ -107,7 +107,10 @@ class Limit:
 
 @dataclass(frozen=True, kw_only=True)
 class Board(_Told):
-    """What a board is, what it promises, and how far it has come."""
+    """What a board is, what it promises, and how far it has come.
+
+    ``takes`` is ``"predictions"``, or ``"scores"`` that only evaluators hand in.
+    """
 
     slug: str
     title: str
@@ -140,6 +143,7 @@ class Board(_Told):
     bound: Certificate | None
     commitment: str
     head: Head
+    takes: str = "predictions"
 
 
 @dataclass(frozen=True, kw_only=True)

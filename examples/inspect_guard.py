@@ -1,0 +1,37 @@
+"""Inspect tries agents on practice tasks; a guard judges the log of each that sets a record."""
+
+import tempfile
+from random import Random
+
+import inspect_ai
+from inspect_ai.dataset import Sample
+from inspect_ai.model import ChatMessage, ModelOutput, ModelUsage, get_model
+from inspect_ai.scorer import match
+
+import ladderboard as lb
+from ladderboard.adapters.inspect import Scores, read_log
+
+SUMS = [Sample(id=f"sum-{at}", input=f"{at} + 17 =", target=str(at + 17)) for at in range(160)]
+
+
+def run(skill: float, sums: list[Sample], folder: str) -> Scores:
+    """Evaluate an agent that is right so often; return its scores, from the log."""
+
+    def answer(messages: list[ChatMessage], *_: object) -> ModelOutput:
+        right = Random(f"{skill} {messages[-1].text}").random() < skill  # noqa: S311
+        said = ModelOutput.from_content("", str(int(messages[-1].text.split()[0]) + 17 * right))
+        return said.model_copy(update={"usage": ModelUsage()})
+
+    model = get_model("mockllm/agent", custom_outputs=answer)
+    task = inspect_ai.Task(dataset=sums, scorer=match(), model=model)
+    return read_log(inspect_ai.eval(task, log_dir=folder, display="none")[0].location)
+
+
+with tempfile.TemporaryDirectory() as folder:
+    table = {"id": [each.id for each in SUMS[40:]]}
+    guard = lb.Holdout.create(f"{folder}/guard.db", table, loss="score", questions=20)
+    judge = lb.Judge(guard, mode="max")
+    for skill in (0.3, 0.5, 0.4, 0.8, 0.75):
+        tried = run(skill, SUMS[:40], folder).mean
+        told = judge.consider(tried, lambda: run(skill, SUMS[40:], folder).table, name=f"{skill}")  # noqa: B023
+        print(f"{skill:<5} in practice {tried:<6.3g} {told.reply if told else 'Not asked.'}")

@@ -1,0 +1,252 @@
+"""Inspect AI: the scores of a run, from its log.
+
+The log is read with Inspect's own public functions, so whatever format it has, ``.eval`` or
+``.json``, Inspect says what it means. Samples are read a few at a time and without what was said in
+them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ladderboard import _settings
+from ladderboard.adapters._library import library
+from ladderboard.adapters._scores import Findings, Scores, found_file, score_of
+from ladderboard.errors import InvalidPredictions, InvalidSetting, LadderboardError
+from ladderboard.files._problems import listed, many
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["Scores", "read_log"]
+
+_GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # correct, partly, incorrect, no answer
+_AT_ONCE = 100
+# What a sample holds besides its id, its error and its scores, and may be large.
+_LARGE = {
+    "attachments", "events", "events_data", "messages", "metadata", "output", "store", "timelines",
+}  # fmt: skip
+
+
+def read_log(path: Path | str, metric: str | None = None, reducer: str | None = None) -> Scores:
+    """Return the score of every sample in a log of Inspect.
+
+    The run must have succeeded, and every sample of it must have ended without an error and have
+    been scored; otherwise the samples are named. Ids are those of the samples, as text. Grades
+    count as Inspect has them: C 1, P 0.5, I and N 0. Of several epochs the scores are those that
+    Inspect's reducer made.
+
+    Parameters
+    ----------
+    path
+        A log, ``.eval`` or ``.json``.
+    metric
+        The name of a scorer; needed where there are several. Where a scorer gives several values,
+        ``scorer/value``.
+    reducer
+        Of epochs; needed where there are several.
+
+    Raises
+    ------
+    InvalidPredictions
+        The run failed or is not whole, or the log cannot be read.
+    """
+    log = library("inspect_ai.log", extra="inspect")
+    path = found_file(path, "a log of Inspect", "a .eval or .json file", ["*.eval", "*.json"])
+    try:
+        return _read(log, path, metric, reducer)
+    except (LadderboardError, MemoryError):
+        raise
+    except Exception as error:  # a file that is damaged fails wherever it is
+        raise InvalidPredictions(
+            f"{path} cannot be read as a log of Inspect: {type(error).__name__}. It may be cut "
+            "off, still be written, or be something else."
+        ) from error
+
+
+def _read(log: Any, path: Path, metric: str | None, reducer: str | None) -> Scores:
+    header = log.read_eval_log(str(path), header_only=True)
+    _check_status(path, header)
+    if path.suffix == ".json" or header.eval.dataset.sample_ids is None:
+        # Such a file is read whole, whatever one asks for.
+        header = log.read_eval_log(str(path))
+        samples = iter(header.samples or ())
+    else:
+        samples = _samples(log, path, header)
+    ids = header.eval.dataset.sample_ids or []
+    epochs = header.eval.config.epochs or 1
+    given = _gather(samples, ids, epochs)
+    scorer, part = _choose(path, given, metric)
+    if epochs > 1:
+        reduced = _reduced(header, scorer, reducer)
+    elif reducer is None:
+        reduced = None
+    else:
+        raise InvalidSetting("There is one epoch, and nothing to reduce; leave the reducer out.")
+    values = _values(given, reduced, scorer, part)
+    name = scorer if part is None else f"{scorer}/{part}"
+    spec = header.eval
+    return Scores(tuple(values), _array(values), name, spec.task, spec.model, spec.dataset.samples)
+
+
+def _check_status(path: Path, header: Any) -> None:
+    if header.status != "success":
+        raise InvalidPredictions(
+            f"Only a run that succeeded is asked about; the status of {path} is "
+            f"{_settings.shown(str(header.status))}. Go on with it: inspect eval-retry {path}"
+        )
+    if getattr(header, "invalidated", False):
+        raise InvalidPredictions(
+            f"Samples of {path} were marked as invalid. Run them again: inspect eval-retry {path}"
+        )
+
+
+def _samples(log: Any, path: Path, header: Any) -> Iterator[Any]:
+    """Read samples, a hundred at a time; read_eval_log_samples opens the file for every one."""
+    epochs = range(1, (header.eval.config.epochs or 1) + 1)
+    wanted = [(each, epoch) for each in header.eval.dataset.sample_ids for epoch in epochs]
+    for at in range(0, len(wanted), _AT_ONCE):
+        some = wanted[at : at + _AT_ONCE]
+        try:
+            yield from log.read_eval_log_samples_by_id(str(path), some, exclude_fields=_LARGE)
+        except (IndexError, KeyError):
+            there = {(str(s.id), s.epoch) for s in log.read_eval_log_sample_summaries(str(path))}
+            _refuse_missing([each for each in wanted if (str(each[0]), each[1]) not in there])
+            raise
+
+
+def _refuse_missing(missing: list[tuple[Any, int]]) -> None:
+    findings = Findings("sample")
+    for each, epoch in missing:
+        findings.add("missing_sample", "Missing from the log", _name(each, epoch))
+    findings.refuse_if_any()
+
+
+def _name(sample: Any, epoch: int) -> str:
+    return str(sample) if epoch == 1 else f"{sample} in epoch {epoch}"
+
+
+def _gather(samples: Iterator[Any], ids: list[Any], epochs: int) -> dict[str, list[dict[str, Any]]]:
+    """Return what each scorer gave to each sample in each epoch; refuse what is not whole."""
+    given: dict[str, list[dict[str, Any]]] = {}
+    seen: set[tuple[str, int]] = set()
+    findings = Findings("sample")
+    for sample in samples:
+        name, place = _name(sample.id, sample.epoch), (str(sample.id), sample.epoch)
+        if place in seen:
+            findings.add("duplicate_id", "More than once in the log", name)
+        seen.add(place)
+        if sample.error is not None:
+            findings.add("sample_error", "Ended with an error", name)
+        scores = {each: score.value for each, score in (sample.scores or {}).items()}
+        given.setdefault(str(sample.id), []).append(scores)
+    findings.refuse_if_any()
+    wanted = [(each, epoch) for each in ids for epoch in range(1, epochs + 1)]
+    _refuse_missing([each for each in wanted if (str(each[0]), each[1]) not in seen])
+    if len(wanted) != len(seen):
+        raise InvalidPredictions(
+            f"The log lists {many(len(ids), 'sample')} in {many(epochs, 'epoch')} and has "
+            f"{len(seen)} results; ids must be different as text, and results listed."
+        )
+    return given
+
+
+def _choose(
+    path: Path, given: dict[str, list[dict[str, Any]]], metric: str | None
+) -> tuple[str, str | None]:
+    """Return the scorer to take, and which of its values if it gives several."""
+    there = list(dict.fromkeys(name for every in given.values() for one in every for name in one))
+    if not there:
+        raise InvalidPredictions(
+            f"Nothing in {path} was scored. Score it first: inspect score {path}"
+        )
+    if metric is None:
+        if len(there) > 1:
+            raise InvalidSetting(
+                f"{path} has several scores ({listed(there)}); name one as the metric, as in "
+                f"--metric {there[0]:.80}."
+            )
+        metric = there[0]
+    if metric in there:
+        _check_single(given, metric)
+        return metric, None
+    scorer, _, part = metric.rpartition("/")
+    if scorer in there:
+        return scorer, part
+    raise InvalidSetting(f"There is no score {metric!r:.80} in {path}; there is {listed(there)}.")
+
+
+def _check_single(given: dict[str, list[dict[str, Any]]], scorer: str) -> None:
+    """Refuse a scorer that gives several values, of which none was named."""
+    for every in given.values():
+        for one in every:
+            value = one.get(scorer)
+            if isinstance(value, dict):
+                parts = [f"{scorer}/{each}" for each in value]
+                raise InvalidSetting(
+                    f"{scorer:.80} gives several values ({listed(parts)}); name one as the metric."
+                )
+
+
+def _reduced(header: Any, scorer: str, reducer: str | None) -> dict[str, Any]:
+    """Return what Inspect's reducer made of a sample's epochs."""
+    made = {each.reducer or "mean": each for each in header.reductions or ()
+            if each.scorer == scorer}  # fmt: skip
+    epochs = header.eval.config.epochs
+    if not made:
+        raise InvalidPredictions(
+            f"The run has {epochs} epochs, and the log has no reduced scores of {scorer!r:.80}. "
+            "Score it again: inspect score LOG"
+        )
+    if reducer is None and len(made) > 1:
+        raise InvalidSetting(
+            f"The {epochs} epochs were reduced in several ways ({listed(made)}); name one, as in "
+            f"reducer={next(iter(made))!r:.80}, or on a command line --metric SCORER,REDUCER."
+        )
+    if reducer is not None and reducer not in made:
+        raise InvalidSetting(
+            f"There is no reducer {reducer!r:.80} in the log; there is {listed(made)}."
+        )
+    chosen = made[next(iter(made)) if reducer is None else reducer]
+    return {str(each.sample_id): each.value for each in chosen.samples}
+
+
+def _values(
+    given: dict[str, list[dict[str, Any]]],
+    reduced: dict[str, Any] | None,
+    scorer: str,
+    part: str | None,
+) -> dict[str, float]:
+    """Return the score of each sample; name those that have none."""
+    findings = Findings("sample")
+    values: dict[str, float] = {}
+    for name, epochs in given.items():
+        # Inspect's reducers leave out what was not scored; then the mean would be of less.
+        scores = [_score(each.get(scorer), part) for each in epochs]
+        if reduced is not None:
+            scores.append(_score(reduced.get(name), part))
+        if any(each is not None and math.isnan(each) for each in scores):
+            findings.add("unscored", f"Without a score of {scorer}", name)
+        elif any(each is None for each in scores):
+            rule = f"The score of {scorer} is not C, P, I, N or a number in [0, 1]"
+            findings.add("not_a_score", rule, name)
+        values[name] = scores[-1] if scores[-1] is not None else math.nan
+    findings.refuse_if_any()
+    return values
+
+
+def _score(value: Any, part: str | None) -> float | None:
+    """Return a value of Inspect's as a score: NaN for none, None for what is no score."""
+    if value is None:
+        return math.nan
+    if part is not None:
+        return _score(value.get(part), None) if isinstance(value, dict) else None
+    return _GRADES.get(value) if isinstance(value, str) else score_of(value)
+
+
+def _array(values: dict[str, float]) -> Any:
+    return np.fromiter(values.values(), np.float64, len(values))

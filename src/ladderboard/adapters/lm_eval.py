@@ -1,0 +1,197 @@
+"""lm-evaluation-harness: the scores of a run with ``--log_samples``, from its samples file.
+
+Nothing need be installed: a line of ``samples_TASK_DATE.jsonl`` is what the harness found for one
+document under one filter.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ladderboard import _settings
+from ladderboard.adapters._scores import Findings, Scores, found_file, score_of
+from ladderboard.errors import InvalidPredictions, InvalidSetting, NoPerExampleLoss
+from ladderboard.files._problems import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["Scores", "read_samples"]
+
+_NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+)\.jsonl")
+_KEYS = ("doc_id", "doc_hash", "target_hash", "filter", "metrics")
+_MEANS = ("mean", "nanmean")
+# Of these no mean of values in [0, 1] is meant, whatever stands in the file.
+_NO_MEANS = (
+    "bits_per_byte", "bleu", "brier_score", "byte_perplexity", "chrf", "matthews_corrcoef", "mcc",
+    "perplexity", "ter", "wer", "word_perplexity",
+)  # fmt: skip
+
+
+def read_samples(path: Path | str, metric: str = "acc", filter: str | None = None) -> Scores:  # noqa: A002 - the harness's word
+    """Return the score of every document in a samples file.
+
+    An example's id is its ``doc_hash`` and ``target_hash``, with a hyphen between: the same
+    document with the same answer, whatever the prompt and the order. Where the harness's
+    ``results_DATE.json`` lies beside the file, it tells model and size, and the file is checked
+    against it.
+
+    Parameters
+    ----------
+    path
+        ``samples_TASK_DATE.jsonl``, as ``--log_samples`` writes it.
+    metric
+        One with a value in [0, 1] for each document, of which the harness takes the mean.
+    filter
+        Needed where the task has several.
+
+    Raises
+    ------
+    InvalidPredictions
+        The file is no such file, cut off, or has documents that are repeated or have no score;
+        they are named by ``doc_id``.
+    NoPerExampleLoss
+        The metric is not a mean of scores.
+    """
+    path = found_file(path, "a samples file", "samples_TASK_DATE.jsonl", ["samples_*.jsonl"])
+    if metric in _NO_MEANS:
+        raise _no_mean(metric)
+    run = _Run.beside(path)
+    run.check(metric)
+    filters: dict[str, None] = {}
+    metrics: dict[str, None] = {}
+    found: dict[str, float] = {}
+    findings = Findings("document")
+    for row in _rows(path):
+        name = str(row["filter"])
+        filters.setdefault(name)
+        if name != (next(iter(filters)) if filter is None else filter):
+            continue
+        metrics.update(dict.fromkeys(map(str, row["metrics"])))
+        example = f"{row['doc_hash']}-{row['target_hash']}"
+        if example in found:
+            findings.add("duplicate_id", "More than once in the file", row["doc_id"])
+        found[example] = _score(row, metric, findings)
+    _check_filters(path, filters, filter)
+    if metric not in metrics:
+        raise InvalidSetting(
+            f"There is no metric {metric!r:.80} in {path}; there is {listed(metrics)}."
+        )
+    findings.refuse_if_any()
+    run.check_size(len(found))
+    values = np.fromiter(found.values(), np.float64, len(found))
+    return Scores(tuple(found), values, metric, run.task, run.model, run.size("original"))
+
+
+class _Run:
+    """What the results beside a samples file tell; nothing where there are none."""
+
+    def __init__(self, task: str, told: dict[str, Any]) -> None:
+        self.task, self._told = task, told
+        self.model = str(told.get("model_name") or told.get("model_source") or "")
+
+    @classmethod
+    def beside(cls, path: Path) -> _Run:
+        """Read the results of the same date and task, if they are there and can be read."""
+        named = _NAME.fullmatch(path.name)
+        if named is None:
+            return cls("", {})
+        try:
+            told = json.loads(path.with_name(f"results_{named['date']}.json").read_bytes())
+        except (OSError, ValueError, RecursionError):
+            told = {}
+        return cls(named["task"], told if isinstance(told, dict) else {})
+
+    def _of(self, key: str, *more: str) -> Any:
+        value: Any = self._told
+        for each in (key, self.task, *more):
+            value = value.get(each) if isinstance(value, dict) else None
+        return value
+
+    def check(self, metric: str) -> None:
+        """Refuse a metric that is not a mean, or better when it is lower."""
+        if self._of("higher_is_better", metric) is False:
+            raise InvalidSetting(
+                f"Of {metric!r:.80} less is better, and a score is best at 1; take another metric."
+            )
+        listed_metrics = self._of("configs", "metric_list")
+        for each in listed_metrics if isinstance(listed_metrics, list) else ():
+            if isinstance(each, dict) and each.get("metric") == metric:
+                taken = each.get("aggregation", "mean")
+                if isinstance(taken, str) and taken not in _MEANS:
+                    raise _no_mean(metric, f": the task takes their {_settings.shown(taken)}")
+
+    def size(self, which: str) -> int | None:
+        """Return how many documents the task has, or how many of them were to be looked at."""
+        size = self._of("n-samples", which)
+        return size if isinstance(size, int) and not isinstance(size, bool) else None
+
+    def check_size(self, rows: int) -> None:
+        """Refuse a file that does not hold all that were looked at."""
+        size = self.size("effective")
+        if size is not None and size != rows:
+            raise InvalidPredictions(
+                f"The run looked at {size} documents, as its results say, and the file has {rows}; "
+                "it was cut off, or put together from others."
+            )
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Read a file line by line; it may be large, for it holds every prompt and answer."""
+    at = 0
+    with path.open("rb") as lines:
+        for at, line in enumerate(lines, 1):
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError):
+                cut = "" if line.endswith(b"\n") else "; the file seems to be cut off there"
+                raise InvalidPredictions(f"Line {at} of {path} is not JSON{cut}.") from None
+            if not isinstance(row, dict) or any(each not in row for each in _KEYS):
+                raise InvalidPredictions(
+                    f"Line {at} of {path} is not of a samples file: it needs {listed(_KEYS)}. "
+                    "lm_eval writes them with --log_samples."
+                )
+            if not isinstance(row["metrics"], list):
+                raise InvalidPredictions(f"Line {at} of {path} does not list its metrics.")
+            yield row
+    if not at:
+        raise InvalidPredictions(f"{path} is empty.")
+
+
+def _score(row: dict[str, Any], metric: str, findings: Findings) -> float:
+    """Return the score of one line, or note why it has none."""
+    value = row.get(metric) if metric in row["metrics"] else None
+    score = score_of(value)
+    if isinstance(value, list | dict):
+        raise _no_mean(metric)
+    if value is None or (score is not None and math.isnan(score)):
+        findings.add("unscored", f"No value of {metric}", row["doc_id"])
+    elif score is None:
+        rule = f"The value of {metric} is not a number in [0, 1]"
+        findings.add("not_a_score", rule, row["doc_id"])
+    return math.nan if score is None else score
+
+
+def _check_filters(path: Path, there: dict[str, None], wanted: str | None) -> None:
+    names = listed(there)
+    if wanted is None and len(there) > 1:
+        raise InvalidSetting(
+            f"{path} has answers under several filters ({names}); name one, as in "
+            f"filter={next(iter(there))!r:.80}, or on a command line --metric METRIC,FILTER."
+        )
+    if wanted is not None and wanted not in there:
+        raise InvalidSetting(f"There is no filter {wanted!r:.80} in {path}; there is {names}.")
+
+
+def _no_mean(metric: str, why: str = "") -> NoPerExampleLoss:
+    return NoPerExampleLoss(
+        f"{metric!r:.80} is not a mean of a score in [0, 1] for each document{why}. Take one that "
+        "is, such as acc or exact_match.",
+        nearest="shortfall",
+    )

@@ -1,0 +1,94 @@
+"""Runs of lm-evaluation-harness itself with its dummy model on a local task: run, read, asked."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ladderboard as lb
+from ladderboard.adapters.lm_eval import read_samples
+from ladderboard.errors import InvalidPredictions, NoPerExampleLoss
+
+pytest.importorskip("lm_eval")
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[3]
+DATA = Path(__file__).parents[1] / "data/lm_eval"
+
+
+@pytest.fixture(scope="module")
+def whole(runs, tmp_path_factory):
+    return runs.run(tmp_path_factory.mktemp("whole"))
+
+
+@pytest.fixture(scope="module")
+def limited(runs, tmp_path_factory):
+    return runs.run(tmp_path_factory.mktemp("limited"), "--limit", "5", "--num_fewshot", "0")
+
+
+def test_the_harness_and_we_have_the_same_mean(whole):
+    (results,) = whole["sums"].parent.glob("results_*.json")
+    told = json.loads(results.read_text())["results"]
+    assert read_samples(whole["sums"]).mean == pytest.approx(told["sums"]["acc,none"])
+    loose = read_samples(whole["sums_written"], "exact_match", "loose")
+    assert loose.mean == pytest.approx(told["sums_written"]["exact_match,loose"])
+    assert loose.mean == pytest.approx(1 / 3)
+    with pytest.raises(NoPerExampleLoss, match="bleu"):
+        read_samples(whole["sums_written"], "bleu", "loose")
+
+
+def test_documents_have_the_ids_that_another_run_gave_them(whole, runs):
+    kept = {each.name.split("_2")[0]: each for each in DATA.glob("samples_*.jsonl")}
+    assert read_samples(whole["sums"]).ids == read_samples(kept["samples_sums"]).ids
+    new, old = (
+        read_samples(each, "exact_match", "strict")
+        for each in (whole["sums_written"], kept["samples_sums_written"])
+    )
+    assert new.ids == old.ids
+    assert (new.task, new.model, new.of) == (old.task, old.model, old.of)
+    assert new.of == len(runs.SUMS)
+
+
+def test_a_run_with_a_limit_is_not_whole(whole, limited, tmp_path):
+    scores = read_samples(limited["sums"])
+    assert (len(scores), scores.of) == (5, 12)
+    guard = lb.Holdout.create(
+        tmp_path / "guard.db", ids=read_samples(whole["sums"]).ids, loss="score", questions=5
+    )
+    with pytest.raises(InvalidPredictions, match="Missing from the file: 7 ids"):
+        scores.ask(guard)
+    assert guard.remaining == 5
+
+
+def test_on_the_command_line(whole, tmp_path):
+    def ladderboard(*words):
+        command = [sys.executable, "-m", "ladderboard", "guard", *map(str, words)]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    log = whole["sums_written"]
+    words = ("--lm-eval", log, "--metric", "exact_match,loose")
+    made = ladderboard("create", "guard.db", *words, "--questions", 5, "--mechanism", "exact")
+    assert made.returncode == 0, made.stderr
+    asked = ladderboard("ask", "guard.db", *words)
+    assert asked.stdout == "The best is now 0.666667; 4 questions left.\n"
+    other = ladderboard("ask", "guard.db", "--lm-eval", whole["sums"])
+    assert other.returncode == 2
+    assert "No id is one of the holdout's" in other.stderr
+
+
+def test_the_example(tmp_path):
+    ran = subprocess.run(
+        [sys.executable, ROOT / "examples/lm_eval_guard.py"],
+        cwd=tmp_path,
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    runs = [line for line in ran.stdout.splitlines() if line.startswith("run ")]
+    assert [line.split(":")[0] for line in runs] == [f"run {at} of sums" for at in (1, 2, 3)]
+    assert runs[-1].endswith("17 questions left.")

@@ -1,0 +1,190 @@
+"""Scores from the log of an evaluation: ``guard create``, ``guard ask`` and ``submit``."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ladderboard as lb
+from ladderboard.adapters import inspect
+from ladderboard.adapters.inspect import Scores
+
+DATA = Path(__file__).parents[1] / "adapters/data/lm_eval"
+EXACT = ("--questions", "5", "--mechanism", "exact")
+
+
+@pytest.fixture
+def samples(tmp_path):
+    """What a run of lm-evaluation-harness wrote, in the folder where the program runs."""
+    shutil.copytree(DATA, tmp_path, dirs_exist_ok=True)
+    for each in tmp_path.glob("samples_*"):
+        name = "written.jsonl" if "written" in each.name else "sums.jsonl"
+        shutil.copy(each, tmp_path / name)
+    return tmp_path
+
+
+@pytest.fixture
+def guard(run, samples):
+    assert run("create", "scores.db", "--lm-eval", "sums.jsonl", *EXACT).code == 0
+    return samples
+
+
+def test_a_guard_is_made_of_the_ids_in_a_log(run, samples):
+    said = run("create", "new.db", "--lm-eval", "sums.jsonl", "--questions", "5")
+    told = " ".join(said.out.split())
+    assert "new.db is made: 12 examples; 5 questions." in told
+    assert "Loss: shortfall." in told
+    assert "Secret: risks and the noise key." in told
+    assert "--labels TABLE and --loss score" in told
+    assert "of its dataset" not in told
+    assert told.endswith("Next: ladderboard guard ask new.db --lm-eval FILE")
+    found = run("create", "other.db", "--lm-eval", "sums.jsonl", *EXACT, "--json").json
+    assert (found["n"], found["loss"]) == (12, {"loss": "shortfall"})
+    assert lb.Holdout.open("other.db").remaining == 5
+
+
+def test_asked_with_logs(run, guard):
+    scores = run("ask", "scores.db", "--lm-eval", "sums.jsonl")
+    assert scores == (0, "The best is now 0.75; 4 questions left.\n", "")
+    again = run("ask", "scores.db", "--lm-eval", "sums.jsonl", "--metric", "acc,none")
+    assert "asked before, as question 1" in again.out
+    other = run("ask", "scores.db", "--lm-eval=sums.jsonl", "--metric=acc_norm", "--ladder=b")
+    assert other.out.startswith("The best is now 0.83")
+    gate = run("ask", "scores.db", "--lm-eval=sums.jsonl", "--metric=acc_norm,none", "--ladder=b",
+               "--fail-unless-improved", "--json", "--summary", "summary.md")  # fmt: skip
+    assert gate.json["again"] is True
+    assert (guard / "summary.md").exists()
+
+
+def test_scores_as_a_table_are_asked_as_predictions_are(run, guard):
+    ids = [each.split(",")[0] for each in _ids(guard)]
+    (guard / "scores.csv").write_text("id,score\n" + "".join(f"{each},0.5\n" for each in ids))
+    assert run("ask", "scores.db", "scores.csv").out == "The best is now 0.5; 4 questions left.\n"
+
+
+def _ids(folder):
+    from ladderboard.adapters.lm_eval import read_samples
+
+    return read_samples(folder / "sums.jsonl").ids
+
+
+def test_a_table_of_ids_and_groups_in_place_of_a_log(run, samples):
+    rows = "".join(f"{each},{at // 2}\n" for at, each in enumerate(_ids(samples)))
+    (samples / "ids.csv").write_text(f"id,group\n{rows}")
+    made = run("create", "new.db", "--labels", "ids.csv", "--loss", "score", *EXACT)
+    assert "12 examples in 6 groups" in made.out
+    assert made.out.rstrip().endswith("SCORES.csv")
+    assert run("ask", "new.db", "--lm-eval", "sums.jsonl").code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["ask", "scores.db"], "Name what to ask about"),
+        (["ask", "scores.db", "a.csv", "--lm-eval", "sums.jsonl"], "leave predictions and"),
+        (["ask", "scores.db", "--lm-eval", "sums.jsonl", "--format", "csv"], "leave predictions"),
+        (["ask", "scores.db", "--lm-eval", "a", "--inspect", "b"], "Give one log"),
+        (["ask", "scores.db", "a.csv", "--metric", "acc"], "--metric is of a log"),
+        (["ask", "scores.db", "--lm-eval", "sums.jsonl", "--metric", "acc,"], "got 'acc,'"),
+        (["ask", "scores.db", "--lm-eval", "sums.jsonl", "--metric", ",none"], "got ',none'"),
+        (["ask", "scores.db", "--lm-eval", "sums.jsonl", "--metric", ""], "got ''"),
+        (["ask", "scores.db", "--lm-eval", "written.jsonl"], "METRIC,FILTER"),
+        (
+            ["ask", "scores.db", "--lm-eval", "written.jsonl", "--metric", "exact_match,loose"],
+            "No id is one of the holdout's",
+        ),
+        (["create", "new.db", *EXACT], "give one of --labels"),
+        (["create", "new.db", "--labels", "a", "--lm-eval", "sums.jsonl", *EXACT], "give one of"),
+        (
+            ["create", "new.db", "--lm-eval", "sums.jsonl", "--loss", "brier", *EXACT],
+            "the loss is score; got --loss 'brier'",
+        ),
+        (["create", "new.db", "--lm-eval=sums.jsonl", "--kind=text", *EXACT], "leave --kind out"),
+        (["create", "new.db", "--lm-eval=sums.jsonl", "--k", "2", *EXACT], "takes no --k"),
+        (["create", "new.db", "--lm-eval=none.jsonl", *EXACT], "There is no file none.jsonl"),
+    ],
+)
+def test_refusals_cost_nothing(run, guard, words, said):
+    done = run(*words)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+    assert not (guard / "new.db").exists()
+    assert lb.Holdout.open("scores.db").remaining == 5
+
+
+def test_predictions_and_scores_never_share_a_guard(run, made, samples):
+    done = run("ask", "guard.db", "--lm-eval", "sums.jsonl")
+    assert done.code == 2
+    assert "This guard takes predictions, and scores from a log never share a ladder" in done.err
+    assert "ladderboard guard create NEW.db --inspect LOG --questions K" in done.err
+    assert lb.Holdout.open("guard.db").remaining == 5
+
+
+def test_without_inspect_the_command_is_told(run, guard, monkeypatch):
+    monkeypatch.setitem(sys.modules, "inspect_ai", None)
+    done = run("ask", "scores.db", "--inspect", "log.eval")
+    assert done.code == 2
+    assert "needs inspect_ai: pip install 'ladderboard[inspect]'" in done.err
+
+
+@pytest.fixture
+def log(monkeypatch):
+    """A log of Inspect with so many of the example board's rows wrong."""
+    asked = []
+
+    def read(path, **which):
+        asked.append(which)
+        values = np.array([float(at >= int(path.stem)) for at in range(400)])
+        return Scores(tuple(map(str, range(400))), values, "match", of=500)
+
+    monkeypatch.setattr(inspect, "read_log", read)
+    return asked
+
+
+def test_which_score_of_a_log(run, log):
+    made = run("create", "guard.db", "--inspect", "0.eval", "--metric", "match", *EXACT)
+    assert "The log has 400 of the 500 examples of its dataset." in " ".join(made.out.split())
+    assert made.out.rstrip().endswith("guard ask guard.db --inspect LOG")
+    assert run("ask", "guard.db", "--inspect", "100.eval").out.startswith("The best is now 0.25;")
+    run("ask", "guard.db", "--inspect", "80.eval", "--metric", "grader/kind,mean")
+    assert log == [
+        {"metric": "match", "reducer": None},
+        {"metric": None, "reducer": None},
+        {"metric": "grader/kind", "reducer": "mean"},
+    ]
+
+
+def test_an_evaluator_submits_a_log_for_a_team(program, hall, log, monkeypatch):
+    slug = f"{hall.slug}-scores"
+    hall.board(slug, loss="score")
+    team, token = hall.join("Ada", slug)
+    monkeypatch.setenv("LADDERBOARD_URL", hall.url)
+    monkeypatch.setenv("LADDERBOARD_TOKEN", token)
+    own = program("submit", slug, "--inspect", "60.eval")
+    assert (own.code, own.out) == (2, "")
+    assert "only its evaluators hand them in" in own.err
+    monkeypatch.setenv("LADDERBOARD_TOKEN", hall.trusted("evaluator", slug))
+    done = program("submit", slug, "--inspect", "60.eval", "--team", team, "-m", "a log")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("The best is now ")
+    again = program("submit", slug, "--inspect", "60.eval", "--team", team, "--json").json
+    assert (again["released"], again["question"]) == (0.2, 1)
+    both = program("submit", slug, "--inspect", "60.eval", "-f", "a.csv", "--team", team)
+    assert "leave -f and --format out" in both.err
+
+
+def test_a_board_of_predictions_is_sent_no_scores(program, hall, log, monkeypatch):
+    team, _ = hall.join("Ada")
+    monkeypatch.setenv("LADDERBOARD_URL", hall.url)
+    monkeypatch.setenv("LADDERBOARD_TOKEN", hall.trusted("evaluator"))
+    done = program("submit", hall.slug, "--inspect", "60.eval", "--team", team)
+    assert (done.code, done.out) == (2, "")
+    assert "This board takes predictions" in done.err
+    assert "`loss: score` in its board.yaml" in done.err
+    nothing = program("submit", hall.slug, "--team", team)
+    assert (nothing.code, nothing.out) == (2, "")
+    assert "Name what to submit: -f FILE" in nothing.err
+    shown = hall.call("GET", f"/boards/{hall.slug}", hall.organiser).json()
+    assert shown["used"] == 0
