@@ -30,7 +30,7 @@ with tempfile.TemporaryDirectory() as folder:
     labels, socket = np.random.default_rng(1).integers(2, size=2000), f"{folder}/guard.sock"
     lb.Holdout.create(f"{folder}/guard.db", labels[500:], questions=50).close()
     serve = ["-m", "ladderboard", "guard", "serve", f"{folder}/guard.db", "--socket", socket]
-    with subprocess.Popen([sys.executable, *serve], stdout=subprocess.PIPE) as guard:  # noqa: S603
+    with subprocess.Popen([sys.executable, *serve], stdout=subprocess.PIPE) as guard:
         try:
             print(guard.stdout.readline().decode())  # type: ignore[union-attr] # it listens now
             anyio.run(search, f"unix:{socket}", labels)
