@@ -32,7 +32,7 @@ with tempfile.TemporaryDirectory() as folder:
                 mlflow.log_metric("guard_question", verdict.question)
                 mlflow.log_metric("guard_released", verdict.reply.released)
                 mlflow.log_metric("guard_improved", verdict.improved)
-    mlflow.tracking.MlflowClient().set_tag(judge.winner.name, "guard_winner", "yes")
+    mlflow.MlflowClient().set_tag(judge.winner.name, "guard_winner", "yes")
     runs = mlflow.search_runs(order_by=["attributes.start_time"])
     runs = runs.rename(columns=lambda name: name.rpartition(".")[2])
     shown = ["runName", "valid_error", "guard_question", "guard_released", "guard_winner"]

@@ -30,7 +30,7 @@ class GuardStopping(Stopping):
     Parameters
     ----------
     guard, predict, run, monitor, mode, patience, min_delta
-        See :doc:`the reference </reference/training>`; ``predict`` gets the booster.
+        As in every training library, see docs/reference/training.md; ``predict`` gets the booster.
     """
 
     def __init__(

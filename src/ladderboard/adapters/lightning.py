@@ -29,8 +29,8 @@ class GuardStopping(Stopping):
     Parameters
     ----------
     guard, predict, run, monitor, mode, patience, min_delta
-        See :doc:`the reference </reference/training>`; ``predict`` gets the module, in evaluation
-        mode and without gradients.
+        As in every training library, see docs/reference/training.md; ``predict`` gets the module,
+        in evaluation mode and without gradients.
     dirpath
         The folder for the checkpoint; that of the trainer's logger if not given.
     """

@@ -159,6 +159,9 @@ def test_what_cannot_be_judged_is_refused_and_nothing_is_asked(task, train, samp
         )
     with pytest.raises(InvalidSetting, match="got dart"):
         train(GuardStopping(guard, predict, **WORDS), boosting="dart")
+    several = lgb.callback.CallbackEnv(lgb.Booster, {"num_machines": 2}, 0, 0, 9, [])
+    with pytest.raises(InvalidSetting, match=r"spread over 2\. Train with one machine"):
+        GuardStopping(guard, predict, **WORDS)(several)
     callback = GuardStopping(guard, predict, **WORDS | {"monitor": "binary_logloss"})
     with pytest.raises(InvalidSetting, match="there is: valid-binary_logloss"):
         train(callback)

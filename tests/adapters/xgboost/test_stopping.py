@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -166,6 +169,24 @@ def test_folds_and_unknown_scores_are_refused_and_nothing_is_asked(data, task):
     with pytest.raises(InvalidSetting, match="there is: train-logloss, valid-logloss"):
         train(data, callback)
     assert asked == []
+    assert guard.remaining == 100
+
+
+def test_two_processes_would_ask_twice_and_are_refused(guarded, tmp_path):
+    from xgboost.tracker import RabitTracker
+
+    guard, _ = guarded()
+    tracker = RabitTracker(n_workers=2, host_ip="127.0.0.1")
+    tracker.start()
+    args = tracker.worker_args()
+    command = [sys.executable, str(Path(__file__).with_name("_worker.py")), str(tmp_path)]
+    command += [str(args["dmlc_tracker_uri"]), str(args["dmlc_tracker_port"])]
+    workers = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for _ in range(2)
+    ]
+    said = [worker.communicate(timeout=300)[0] for worker in workers]
+    assert all("this training is spread over 2. Train with one worker." in each for each in said)
     assert guard.remaining == 100
 
 
