@@ -6,6 +6,7 @@ import os
 import pty
 import subprocess
 import sys
+import termios
 import time
 
 import pytest
@@ -32,7 +33,9 @@ def at_terminal(words, *, typed=b"", wait_for=b"", **environment):
                 break
             shown += piece
             if typed and wait_for in shown:
-                time.sleep(0.2)  # until the echo is switched off
+                while termios.tcgetattr(master)[3] & termios.ECHO:
+                    assert process.poll() is None  # the question is shown a moment before
+                    time.sleep(0.01)
                 os.write(master, typed)
                 typed = b""
     os.close(master)

@@ -131,7 +131,13 @@ def test_fields_may_be_more_and_never_fewer_or_others(hall, client, predict):
         with pytest.raises(errors.ServerUnreachable):
             read({key: each for key, each in good.items() if key != name})
     changed = {"improved": 1, "question": True, "released": "0.1", "bound": {}, "time": "now"}
-    for name, value in {**changed, "limits": {}, "team": None, "number": 1.5}.items():
+    for name, value in {
+        **changed,
+        "limits": {},
+        "team": None,
+        "number": 1.5,
+        "reason": "\x1b",
+    }.items():
         with pytest.raises(errors.ServerUnreachable):
             read({**good, name: value})
 

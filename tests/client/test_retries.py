@@ -7,7 +7,8 @@ import json
 import pytest
 
 from ladderboard.client import Client
-from ladderboard.client._retries import Patience
+from ladderboard.client._errors import error_of
+from ladderboard.client._retries import Patience, wait_of
 from ladderboard.errors import (
     BudgetSpent,
     InvalidPredictions,
@@ -151,3 +152,4 @@ def test_waits_double_and_heed_the_server():
         assert longest / 2 <= wait <= longest
     assert Patience(1).wait(7.0) == 7.0
     assert Patience(1).wait(31.0) is None
+    assert error_of(429, {"detail": "", "code": "rate", "errors": []}, wait_of("9" * 999)).wait > 31

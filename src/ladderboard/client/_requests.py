@@ -76,7 +76,7 @@ def submit(slug: str, body: Body, key: str, message: str, team: str | None) -> R
     return Request(
         "POST",
         _path(slug, "/submissions", message=message, team=team),
-        lambda said: read_shape(Submitted, said),
+        _submitted,
         board=slug,
         body=body,
         headers={"Content-Type": body.kind, "Idempotency-Key": key},
@@ -158,6 +158,14 @@ def select(slug: str, submissions: Sequence[str]) -> Request[tuple[str, ...]]:
     """Select, in place of what was selected before."""
     wanted = {"submissions": list(submissions)}
     return _send("PUT", slug, "/selections", wanted, _ids)
+
+
+def _submitted(said: Any) -> Submitted:
+    """Read an answer; a sentence that a terminal might obey is no server's of ours."""
+    found = read_shape(Submitted, said)
+    if not found.reason.isprintable():
+        raise ValueError("a sentence has no control characters")
+    return found
 
 
 def _get(slug: str, place: str, read: Callable[[Any], T], **query: Any) -> Request[T]:

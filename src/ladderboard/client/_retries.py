@@ -9,6 +9,7 @@ __all__ = ["Patience", "is_passing", "wait_of"]
 
 _FIRST, _MOST = 0.25, 8.0
 _LONGEST = 30.0  # a server that wants more than this is answered with its refusal
+_FOREVER = 1e9
 _PASSING = {408, 502, 503, 504}
 
 
@@ -23,7 +24,9 @@ def wait_of(header: str | None) -> float | None:
     >>> wait_of("5"), wait_of("soon"), wait_of(None)
     (5.0, None, None)
     """
-    return float(header) if header is not None and header.isdecimal() else None
+    if header is None or not header.isdecimal():
+        return None
+    return min(float(header), _FOREVER)
 
 
 @dataclass
