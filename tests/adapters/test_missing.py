@@ -11,8 +11,12 @@ import pytest
 from ladderboard import adapters
 
 # adapter: (the module that is hidden, the extra that brings it, what makes the adapter look for it)
+STOPPING = "GuardStopping(None, None, run=None, monitor='', patience=1)"
 NEEDS: dict[str, tuple[str, str, str]] = {
     "inspect": ("inspect_ai", "inspect", "inspect.read_log('log.eval')"),
+    "lightgbm": ("lightgbm", "lightgbm", f"lightgbm.{STOPPING}"),
+    "lightning": ("lightning", "lightning", f"lightning.{STOPPING}"),
+    "xgboost": ("xgboost", "xgboost", f"xgboost.{STOPPING}"),
 }
 NEEDS_NOTHING: set[str] = {"lm_eval"}
 

@@ -157,6 +157,21 @@ def test_the_budget_ends_questions_and_not_the_search(guard):
     assert other.best is None
 
 
+def test_a_search_that_is_started_anew_is_told_the_same(guard):
+    counts = (90, 60, 70, 20, 10)  # the last one is past the budget
+
+    def search():
+        judge = lb.Judge(guard)
+        stale = []
+        for count in counts:
+            judge.consider(-len(stale), wrong(count), name=count)
+            stale.append(judge.stale)
+        return judge.winner.name, stale, len(judge.verdicts), judge.spent
+
+    assert search() == search() == (20, [0, 0, 1, 0, 1], 4, True)
+    assert guard.remaining == 0
+
+
 def test_what_is_refused_sets_no_record(guard):
     judge = lb.Judge(guard)
     judge.consider(0.5, wrong(60))

@@ -1,6 +1,3 @@
-"""Tools people already use, each in a small file of its own, none importing another.
-
-This room is still empty.
-"""
+"""Tools people already use, each in a small file of its own, none importing another."""
 
 __all__: list[str] = []

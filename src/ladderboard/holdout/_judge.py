@@ -125,6 +125,7 @@ class Judge:
         self._verdicts: list[Verdict] = []
         self._best: float | None = None
         self._stale = 0
+        self._last = 0
         self._spent = False
         self._lock = Lock()
 
@@ -199,10 +200,12 @@ class Judge:
         verdict = Verdict(name, score, reply)
         with self._lock:
             self._verdicts.append(verdict)
-            if reply.improved and not reply.again:
-                self._stale = 0
-            # On a board the next question may be for later.
-            if reply.remaining == 0 and getattr(reply, "next_submission_at", None) is None:
+            # An answer given before is news to a search that was started anew, once.
+            if reply.improved and reply.question > self._last:
+                self._stale, self._last = 0, reply.question
+            # On a board the next question may be for later; what was asked before is always free.
+            later = getattr(reply, "next_submission_at", None) is not None
+            if reply.remaining == 0 and not reply.again and not later:
                 self._spent = True
         return verdict
 

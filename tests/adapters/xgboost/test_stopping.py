@@ -1,4 +1,199 @@
-def test_it_is_there():
-    import xgboost
+"""XGBoost's own training, stopped by a guard."""
 
-    assert xgboost.__version__
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xgboost as xgb
+
+from ladderboard.adapters.xgboost import GuardStopping
+from ladderboard.errors import InvalidSetting
+
+PARAMS = {"objective": "binary:logistic", "max_depth": 3, "eta": 0.5, "nthread": 1, "seed": 0}
+WORDS = {"run": "a", "monitor": "valid-logloss", "patience": 8, "min_delta": 0.002}
+
+
+@pytest.fixture
+def data(sample):
+    return {"train": xgb.DMatrix(*sample(400, 1)), "valid": xgb.DMatrix(*sample(500, 2))}
+
+
+@pytest.fixture
+def task(guarded):
+    guard, x = guarded()
+    holdout = xgb.DMatrix(x)
+    asked = []
+
+    def predict(booster):
+        asked.append(booster.num_boosted_rounds())
+        return (booster.predict(holdout) > 0.5).astype(int)
+
+    return guard, predict, asked
+
+
+def train(data, callback, *, rounds=200, **settings):
+    evals = [(data["train"], "train"), (data["valid"], "valid")]
+    log = {}
+    booster = xgb.train(
+        {name: value for name, value in (PARAMS | settings).items() if value is not None},
+        data["train"],
+        rounds,
+        evals=evals,
+        callbacks=[callback],
+        evals_result=log,
+        verbose_eval=False,
+    )
+    return booster, log["valid"]
+
+
+def test_training_stops_and_the_booster_points_to_the_winner(data, task):
+    guard, predict, asked = task
+    callback = GuardStopping(guard, predict, **WORDS)
+    assert isinstance(callback, xgb.callback.TrainingCallback)
+    booster, log = train(data, callback)
+    trained, losses = booster.num_boosted_rounds(), log["logloss"]
+    assert trained < 200
+    assert callback.reason == "In 8 checks of valid-logloss the guard saw no improvement."
+    # Asked at records that are large enough, and nowhere else.
+    records, best = [], np.inf
+    for at, loss in enumerate(losses):
+        if best - loss > 0.002:
+            best = loss
+            records.append(at + 1)
+    assert asked == records
+    assert guard.remaining == 100 - len({each.question for each in callback.judge.verdicts})
+    improved = [each for each in callback.judge.verdicts if each.improved]
+    assert len(improved) > 2
+    assert callback.winner == improved[-1]
+    assert booster.best_iteration == callback.winner.name == trained - 1 - 8
+    assert booster.best_score == pytest.approx(losses[callback.winner.name])
+    assert callback.winner.reply.ladder == "a"
+
+
+def test_save_best_returns_the_model_that_was_asked_about(data, task):
+    guard, predict, _ = task
+    kept = {}
+
+    def remember(booster):
+        kept[booster.num_boosted_rounds() - 1] = predict(booster)
+        return kept[booster.num_boosted_rounds() - 1]
+
+    callback = GuardStopping(guard, remember, **WORDS, save_best=True)
+    booster, _ = train(data, callback)
+    assert booster.num_boosted_rounds() == callback.winner.name + 1
+    assert booster.best_iteration == callback.winner.name
+    assert (predict(booster) == kept[callback.winner.name]).all()
+    # Asked again, the guard knows it, and says what it said.
+    assert guard.ladder("a").ask(predict(booster)).again
+
+
+def test_the_estimator_predicts_with_the_winner(sample, guarded):
+    guard, x = guarded()
+    callback = GuardStopping(
+        guard,
+        lambda booster: (booster.inplace_predict(x) > 0.5).astype(int),
+        **WORDS | {"monitor": "validation_0-logloss"},
+    )
+    model = xgb.XGBClassifier(
+        n_estimators=200, max_depth=3, learning_rate=0.5, n_jobs=1, callbacks=[callback]
+    )
+    model.fit(*sample(400, 1), eval_set=[sample(500, 2)], verbose=False)
+    assert model.best_iteration == callback.winner.name < 199
+    assert guard.ladder("a").ask(model.predict(x)).again
+
+
+def test_a_spent_budget_ends_the_training(data, guarded):
+    guard, x = guarded(questions=3)
+    holdout = xgb.DMatrix(x)
+    callback = GuardStopping(guard, lambda b: (b.predict(holdout) > 0.5).astype(int), **WORDS)
+    booster, _ = train(data, callback)
+    assert callback.reason.startswith("The budget is spent")
+    assert len(callback.judge.verdicts) == 3
+    assert booster.num_boosted_rounds() == callback.judge.verdicts[-1].name + 1
+
+
+def test_without_a_stop_there_is_no_reason_and_there_is_a_winner(data, task):
+    guard, predict, _ = task
+    callback = GuardStopping(guard, predict, **WORDS)
+    booster, _ = train(data, callback, rounds=3)
+    assert callback.reason is None
+    assert booster.num_boosted_rounds() == 3
+    assert booster.best_iteration == callback.winner.name
+
+
+def test_training_that_is_continued_counts_on(data, task):
+    guard, predict, _ = task
+    first, _ = train(data, GuardStopping(guard, predict, **WORDS), rounds=3)
+    callback = GuardStopping(guard, predict, **WORDS | {"run": "b"}, save_best=True)
+    booster = xgb.train(
+        PARAMS,
+        data["train"],
+        4,
+        evals=[(data["valid"], "valid")],
+        xgb_model=first,
+        callbacks=[callback],
+        verbose_eval=False,
+    )
+    assert 3 <= callback.winner.name <= 6
+    assert booster.num_boosted_rounds() == callback.winner.name + 1
+
+
+def test_more_may_be_better(data, task):
+    guard, predict, asked = task
+    callback = GuardStopping(
+        guard, predict, run="a", monitor="valid-auc", mode="max", patience=8, min_delta=0.01
+    )
+    _, log = train(data, callback, eval_metric="auc")
+    assert callback.judge.best > log["auc"][0]
+    assert asked[0] == 1
+    assert len(asked) > 1
+
+
+@pytest.mark.parametrize("kind", ["dart", "gblinear"])
+def test_models_that_cannot_be_had_again_are_refused(data, task, kind):
+    guard, predict, _ = task
+    with pytest.raises(InvalidSetting, match=f"booster must be gbtree.*got {kind}"):
+        train(data, GuardStopping(guard, predict, **WORDS), booster=kind, max_depth=None)
+
+
+def test_folds_and_unknown_scores_are_refused_and_nothing_is_asked(data, task):
+    guard, predict, asked = task
+    with pytest.raises(InvalidSetting, match="cross-validation trains one for each fold"):
+        xgb.cv(PARAMS, data["train"], 5, callbacks=[GuardStopping(guard, predict, **WORDS)])
+    callback = GuardStopping(guard, predict, **WORDS | {"monitor": "logloss"})
+    with pytest.raises(InvalidSetting, match="there is: train-logloss, valid-logloss"):
+        train(data, callback)
+    assert asked == []
+    assert guard.remaining == 100
+
+
+def test_two_processes_would_ask_twice_and_are_refused(guarded, tmp_path):
+    from xgboost.tracker import RabitTracker
+
+    guard, _ = guarded()
+    tracker = RabitTracker(n_workers=2, host_ip="127.0.0.1")
+    tracker.start()
+    args = tracker.worker_args()
+    command = [sys.executable, str(Path(__file__).with_name("_worker.py")), str(tmp_path)]
+    command += [str(args["dmlc_tracker_uri"]), str(args["dmlc_tracker_port"])]
+    workers = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for _ in range(2)
+    ]
+    said = [worker.communicate(timeout=300)[0] for worker in workers]
+    assert all("this training is spread over 2. Train with one worker." in each for each in said)
+    assert guard.remaining == 100
+
+
+def test_it_can_be_pickled(guarded):
+    guard, _ = guarded()
+    callback = GuardStopping(guard, np.asarray, **WORDS)
+    copy = pickle.loads(pickle.dumps(callback))
+    assert isinstance(copy, GuardStopping)
+    assert isinstance(copy, xgb.callback.TrainingCallback)
+    assert copy.judge.guard.remaining == 100

@@ -1,0 +1,39 @@
+"""A training with Lightning that a guard stops; the winner's checkpoint is kept."""
+
+import tempfile
+
+import lightning
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+import ladderboard as lb
+from ladderboard.adapters.lightning import GuardStopping
+
+
+def sample(n: int, seed: int) -> TensorDataset:
+    x = torch.randn(n, 11, generator=torch.Generator().manual_seed(seed))
+    return TensorDataset(x[:, 1:], (torch.sum(x[:, 1:4] ** 2, dim=1) + x[:, 0] > 2.4).long())
+
+
+class Net(torch.nn.Sequential, lightning.LightningModule):
+    def training_step(self, batch: list[torch.Tensor]) -> torch.Tensor:
+        return torch.nn.functional.cross_entropy(self(batch[0]), batch[1])
+
+    def validation_step(self, batch: list[torch.Tensor]) -> None:
+        self.log("val_loss", self.training_step(batch))
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        return torch.optim.Adam(self.parameters(), lr=0.01)
+
+
+x_holdout, y_holdout = sample(10_000, 3).tensors  # the labels go to the guard, and nowhere else
+net = Net(torch.nn.Linear(10, 32), torch.nn.ReLU(), torch.nn.Linear(32, 2))
+with tempfile.TemporaryDirectory() as folder:
+    guard = lb.Holdout.create(f"{folder}/guard.db", y_holdout.numpy(), questions=100)
+    words = {"run": "32 units", "monitor": "val_loss", "patience": 8, "min_delta": 0.01}
+    stopping = GuardStopping(guard, lambda net: net(x_holdout).argmax(dim=1), **words)
+    quiet = {"logger": False, "enable_progress_bar": False, "default_root_dir": folder}
+    trainer = lightning.Trainer(accelerator="cpu", max_epochs=60, callbacks=[stopping], **quiet)
+    trainer.fit(net, DataLoader(sample(500, 1), 50), DataLoader(sample(1_000, 2), 50))
+for each in stopping.judge.verdicts:
+    print(f"step {each.name:>3}   {each.score:.4f}   {each.reply}")

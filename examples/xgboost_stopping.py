@@ -1,0 +1,38 @@
+"""Boosting that a guard stops: the validation loss says when to ask, the guard who won."""
+
+import tempfile
+
+import numpy as np
+import xgboost as xgb
+
+import ladderboard as lb
+from ladderboard.adapters.xgboost import GuardStopping
+
+
+def sample(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 10))
+    return x, (np.sum(x[:, :3] ** 2, axis=1) + rng.normal(size=n) > 2.4).astype(int)
+
+
+train, valid = (xgb.DMatrix(*sample(n, seed)) for n, seed in ((500, 1), (1_000, 2)))
+x_holdout, y_holdout = sample(10_000, 3)  # the labels go to the guard, and nowhere else
+with tempfile.TemporaryDirectory() as folder:
+    guard = lb.Holdout.create(f"{folder}/guard.db", y_holdout, questions=100)
+    stopping = GuardStopping(
+        guard,
+        lambda booster: (booster.inplace_predict(x_holdout) > 0.5).astype(int),
+        run="depth 3",
+        monitor="valid-logloss",
+        patience=20,
+        min_delta=0.005,
+        save_best=True,
+    )
+    settings = {"objective": "binary:logistic", "max_depth": 3, "eta": 0.2, "nthread": 1}
+    watched = {"evals": [(valid, "valid")], "callbacks": [stopping], "verbose_eval": False}
+    xgb.train(settings, train, 300, **watched)
+print(stopping.reason)
+print("  round   valid loss   the best released")
+for each in stopping.judge.verdicts:
+    mark = "winner" if each is stopping.winner else "improved" if each.improved else ""
+    print(f"{each.name:>7}{each.score:>13.4f}{each.reply.released:>20.3f}   {mark}")

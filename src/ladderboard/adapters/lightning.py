@@ -1,0 +1,110 @@
+"""Lightning: stop a training when a guard sees no improvement, and keep the winner's checkpoint."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from ladderboard.adapters._library import library
+from ladderboard.adapters._stopping import Stopping
+from ladderboard.errors import LadderboardError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ladderboard.holdout import Guard, Verdict
+
+__all__ = ["GuardStopping"]
+
+
+class GuardStopping(Stopping):
+    """A callback for ``lightning.Trainer``, which checks after every validation.
+
+    ``monitor`` is a metric that the module logs, ``"val_loss"``. ``best_model_path`` is the
+    checkpoint of the winner, the only one that is kept. ``winner`` is its verdict, named by the
+    global step, and ``reason`` says why training was stopped; None if it was not. With several
+    processes (DDP) the first one asks and tells the others; what all of them need is in each.
+
+    Parameters
+    ----------
+    guard, predict, run, monitor, mode, patience, min_delta
+        As in every training library, see docs/reference/training.md; ``predict`` gets the module,
+        in evaluation mode and without gradients.
+    dirpath
+        The folder for the checkpoint; that of the trainer's logger if not given.
+    """
+
+    def __init__(
+        self,
+        guard: Guard,
+        predict: Callable[[Any], Any],
+        *,
+        run: str | None,
+        monitor: str,
+        patience: int,
+        mode: Literal["min", "max"] = "min",
+        min_delta: float = 0.0,
+        dirpath: str | Path | None = None,
+    ) -> None:
+        super().__init__(
+            guard,
+            predict,
+            run=run,
+            monitor=monitor,
+            patience=patience,
+            mode=mode,
+            min_delta=min_delta,
+        )
+        self.dirpath = dirpath
+        self.best_model_path = ""
+        self._file = re.sub(r"[^\w.-]+", "-", f"winner-{run}" if run else "winner")
+
+    @classmethod
+    def _parent(cls) -> type:
+        return library("lightning.pytorch", extra="lightning").Callback
+
+    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
+        """Ask if the monitored score sets a record; keep the winner; stop when it is time."""
+        if trainer.sanity_checking or trainer.fast_dev_run or trainer.state.fn != "fit":
+            return
+        told = self._ask(trainer, pl_module) if trainer.is_global_zero else None
+        # Whatever happened has to reach the other processes, which wait for it here.
+        told = trainer.strategy.broadcast(told)
+        if told.error is not None:
+            raise told.error
+        self.reason = told.reason
+        if told.winner is not None:
+            self.winner = told.winner
+            self._keep(trainer, told.winner.name)
+        if self.reason is not None:
+            trainer.should_stop = True
+
+    def _ask(self, trainer: Any, module: Any) -> _Told:
+        try:
+            score = self.monitored(trainer.callback_metrics.items())
+            won = self.check(float(score), module, step=trainer.global_step)
+        except Exception as error:  # noqa: BLE001 - raised again in every process
+            return _Told(None, None, _plain(error, trainer.world_size))
+        return _Told(self.winner if won else None, self.reason, None)
+
+    def _keep(self, trainer: Any, step: int) -> None:
+        folder = Path(self.dirpath or trainer.log_dir or trainer.default_root_dir)
+        before, path = self.best_model_path, str(folder / f"{self._file}-step={step}.ckpt")
+        trainer.save_checkpoint(path, weights_only=False)  # in every process
+        self.best_model_path = path
+        if before and before != path and trainer.is_global_zero:
+            trainer.strategy.remove_checkpoint(before)
+
+
+class _Told(NamedTuple):
+    """What the process that asks tells the others."""
+
+    winner: Verdict | None
+    reason: str | None
+    error: Exception | None
+
+
+def _plain(error: Exception, processes: int) -> Exception:
+    """Return the error itself, or for several processes one that surely can be pickled."""
+    return error if processes == 1 else LadderboardError(f"{type(error).__name__}: {error}")

@@ -1,0 +1,26 @@
+"""Data for tiny trainings: points around a line that is hard to see."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import ladderboard as lb
+
+FEATURES = 10
+
+
+def sample(n, seed):
+    """Return features and noisy labels, the same for the same seed."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, FEATURES)).astype("float32")
+    signal = x[:, 0] + x[:, 1] * x[:, 2] + 0.5 * rng.normal(size=n)
+    return x, (signal > 0).astype(int)
+
+
+def guarded(folder, *, questions=100, n=2_000):
+    """Return a guard over fresh labels, and the features that go with them."""
+    x, y = sample(n, seed=3)
+    guard = lb.Holdout.create(
+        folder / "guard.db", y, questions=questions, mechanism=lb.Ladder(step=0.01)
+    )
+    return guard, x

@@ -1,0 +1,177 @@
+"""LightGBM's own training, stopped by a guard."""
+
+from __future__ import annotations
+
+import pickle
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+
+from ladderboard.adapters.lightgbm import GuardStopping
+from ladderboard.errors import InvalidSetting
+
+PARAMS = {
+    "objective": "binary",
+    "num_leaves": 7,
+    "learning_rate": 0.3,
+    "num_threads": 1,
+    "seed": 0,
+    "verbose": -1,
+}
+WORDS = {"run": "a", "monitor": "valid-binary_logloss", "patience": 8, "min_delta": 0.002}
+
+
+@pytest.fixture
+def task(guarded):
+    guard, x = guarded()
+    asked = []
+
+    def predict(booster):
+        asked.append(booster.current_iteration() - 1)
+        return (booster.predict(x) > 0.5).astype(int)
+
+    return guard, predict, asked
+
+
+@pytest.fixture
+def train(sample):
+    def run(callback, *, rounds=200, init_model=None, **settings):
+        training = lgb.Dataset(*sample(400, 1), free_raw_data=False)
+        valid = lgb.Dataset(*sample(500, 2), reference=training, free_raw_data=False)
+        log = {}
+        booster = lgb.train(
+            PARAMS | settings,
+            training,
+            rounds,
+            valid_sets=[valid],
+            valid_names=["valid"],
+            init_model=init_model,
+            callbacks=[callback, lgb.record_evaluation(log)],
+        )
+        return booster, log["valid"]
+
+    return run
+
+
+def test_training_stops_and_the_booster_predicts_with_the_winner(task, train):
+    guard, predict, asked = task
+    kept = {}
+
+    def remember(booster):
+        said = predict(booster)
+        kept[asked[-1]] = said
+        return said
+
+    callback = GuardStopping(guard, remember, **WORDS)
+    booster, log = train(callback)
+    losses = log["binary_logloss"]  # the last round too: those that write down come first
+    assert len(losses) < 200
+    assert callback.reason == "In 8 checks of valid-binary_logloss the guard saw no improvement."
+    # Asked at records that are large enough, and nowhere else.
+    records, best = [], np.inf
+    for at, loss in enumerate(losses):
+        if best - loss > 0.002:
+            best = loss
+            records.append(at)
+    assert asked == records
+    improved = [each for each in callback.judge.verdicts if each.improved]
+    assert len(improved) > 2
+    assert callback.winner == improved[-1]
+    assert callback.winner.name == len(losses) - 1 - 8
+    # LightGBM leaves out what came after it.
+    assert booster.best_iteration == booster.current_iteration() == callback.winner.name + 1
+    assert booster.best_score["valid"]["binary_logloss"] == losses[callback.winner.name]
+    assert (predict(booster) == kept[callback.winner.name]).all()
+
+
+def test_without_a_stop_the_winner_is_the_best_iteration_all_the_same(task, train):
+    guard, predict, asked = task
+    callback = GuardStopping(guard, predict, **WORDS | {"min_delta": 0.05})
+    booster, log = train(callback, rounds=8)
+    assert callback.reason is None
+    assert len(log["binary_logloss"]) == 8
+    assert booster.best_iteration == callback.winner.name + 1 < 8
+    assert guard.remaining == 100 - len(asked)
+
+
+def test_the_estimator_predicts_with_the_winner(sample, guarded):
+    guard, x = guarded()
+    callback = GuardStopping(
+        guard,
+        lambda booster: (booster.predict(x) > 0.5).astype(int),
+        **WORDS | {"monitor": "valid_0-binary_logloss"},
+    )
+    model = lgb.LGBMClassifier(
+        n_estimators=200, num_leaves=7, learning_rate=0.3, n_jobs=1, verbose=-1
+    )
+    x_valid, y_valid = sample(500, 2)
+    model.fit(*sample(400, 1), eval_X=(x_valid,), eval_y=(y_valid,), callbacks=[callback])
+    assert model.best_iteration_ == callback.winner.name + 1 < 200
+    assert guard.ladder("a").ask(model.predict(x)).again
+
+
+def test_a_spent_budget_ends_the_training_with_or_without_a_winner(guarded, train):
+    guard, x = guarded(questions=3)
+    words = WORDS | {"patience": 100}
+
+    def predict(booster):
+        return (booster.predict(x) > 0.5).astype(int)
+
+    callback = GuardStopping(guard, predict, **words)
+    booster, _ = train(callback)
+    assert callback.reason.startswith("The budget is spent")
+    assert booster.current_iteration() == callback.judge.verdicts[-1].name + 1
+    late = GuardStopping(guard, predict, **words | {"run": "b"})
+    booster, _ = train(late)
+    assert (late.winner, late.reason) == (None, callback.reason)
+    assert booster.current_iteration() == 1
+
+
+def test_training_that_is_continued_counts_on(task, train):
+    guard, predict, _ = task
+    first, _ = train(GuardStopping(guard, predict, **WORDS), rounds=3)
+    callback = GuardStopping(guard, predict, **WORDS | {"run": "b"})
+    booster, _ = train(callback, rounds=4, init_model=first)
+    assert callback.winner.name >= first.current_iteration()
+    assert booster.best_iteration == callback.winner.name + 1
+
+
+def test_mode_has_to_fit_the_metric(task, train):
+    guard, predict, asked = task
+    words = WORDS | {"monitor": "valid-auc"}
+    with pytest.raises(InvalidSetting, match=r'mode must fit .* valid-auc; it takes "max"'):
+        train(GuardStopping(guard, predict, **words), metric="auc")
+    assert asked == []
+    callback = GuardStopping(guard, predict, **words, mode="max")
+    _, log = train(callback, metric="auc", num_leaves=2)
+    assert callback.judge.best > log["auc"][0]
+
+
+def test_what_cannot_be_judged_is_refused_and_nothing_is_asked(task, train, sample):
+    guard, predict, asked = task
+    with pytest.raises(InvalidSetting, match="cross-validation trains one for each fold"):
+        lgb.cv(
+            PARAMS,
+            lgb.Dataset(*sample(400, 1)),
+            5,
+            callbacks=[GuardStopping(guard, predict, **WORDS)],
+        )
+    with pytest.raises(InvalidSetting, match="got dart"):
+        train(GuardStopping(guard, predict, **WORDS), boosting="dart")
+    several = lgb.callback.CallbackEnv(lgb.Booster, {"num_machines": 2}, 0, 0, 9, [])
+    with pytest.raises(InvalidSetting, match=r"spread over 2\. Train with one machine"):
+        GuardStopping(guard, predict, **WORDS)(several)
+    callback = GuardStopping(guard, predict, **WORDS | {"monitor": "binary_logloss"})
+    with pytest.raises(InvalidSetting, match="there is: valid-binary_logloss"):
+        train(callback)
+    assert asked == []
+    assert guard.remaining == 100
+
+
+def test_it_can_be_pickled(guarded):
+    guard, _ = guarded()
+    callback = GuardStopping(guard, np.asarray, **WORDS)
+    copy = pickle.loads(pickle.dumps(callback))
+    assert isinstance(copy, GuardStopping)
+    assert (copy.order, copy.judge.guard.remaining) == (30, 100)

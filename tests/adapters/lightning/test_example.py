@@ -1,0 +1,20 @@
+"""The example trains, asks and stops."""
+
+import torch
+
+import ladderboard as lb
+
+
+def test_the_example_ends_with_a_table_and_keeps_the_winner(example):
+    made, folder, printed = example("lightning_stopping")
+    stopping = made["stopping"]
+    rows = printed.splitlines()
+    assert len(rows) == len(stopping.judge.verdicts) > 3
+    assert made["trainer"].current_epoch < 60
+    # The checkpoint is the model that the guard knows as the winner.
+    [file] = folder.glob("*.ckpt")
+    made["net"].load_state_dict(torch.load(file)["state_dict"])
+    guard = lb.Holdout.open(folder / "guard.db").ladder("32 units")
+    asked = guard.ask(made["net"](made["x_holdout"]).argmax(dim=1).numpy())
+    assert asked.again
+    assert asked.question == stopping.winner.question

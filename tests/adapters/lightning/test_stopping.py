@@ -1,0 +1,145 @@
+"""Lightning's own trainer, stopped by a guard; also in two processes."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import lightning
+import numpy as np
+import pytest
+import torch
+
+from ladderboard.adapters.lightning import GuardStopping
+from ladderboard.errors import InvalidPredictions, InvalidSetting
+
+HERE = Path(__file__).parent
+WORDS = {"run": "lr 0.02 / a", "monitor": "val_loss", "patience": 3, "min_delta": 0.01}
+
+
+@pytest.fixture(scope="session")
+def nets():
+    spec = importlib.util.spec_from_file_location("_ladderboard_test_nets", HERE / "_nets.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def fit(nets, sample, tmp_path):
+    def run(callback, **settings):
+        trainer = lightning.Trainer(
+            accelerator="cpu",
+            callbacks=[callback],
+            default_root_dir=tmp_path,
+            **nets.QUIET | {"max_epochs": 40} | settings,
+        )
+        lightning.seed_everything(0, verbose=False)
+        trainer.fit(nets.Net(), *nets.loaders(sample))
+        return trainer
+
+    return run
+
+
+def test_training_stops_and_the_winner_is_kept(nets, guarded, fit, tmp_path):
+    guard, x = guarded()
+    kept, modes = {}, []
+
+    def predict(module):
+        modes.append((module.training, torch.is_grad_enabled()))
+        kept[len(kept)] = nets.classes(module, x)
+        return kept[len(kept) - 1]
+
+    callback = GuardStopping(guard, predict, **WORDS)
+    assert isinstance(callback, lightning.Callback)
+    trainer = fit(callback)
+    assert trainer.current_epoch < 40
+    assert callback.reason == "In 3 checks of val_loss the guard saw no improvement."
+    assert set(modes) == {(False, False)}
+    verdicts = callback.judge.verdicts
+    assert len(kept) == len(verdicts) == 100 - guard.remaining
+    improved = [at for at, each in enumerate(verdicts) if each.improved]
+    assert len(improved) > 2
+    assert callback.winner == verdicts[improved[-1]]
+    assert callback.winner.reply.ladder == WORDS["run"]
+    # Eight steps an epoch, checked after each; three checks came after the winner.
+    assert callback.winner.name == trainer.global_step - 3 * 8
+    # One checkpoint is kept, and it is the model that was asked about.
+    [file] = tmp_path.glob("*.ckpt")
+    assert str(file) == callback.best_model_path
+    assert file.name == f"winner-lr-0.02-a-step={callback.winner.name}.ckpt"
+    model = nets.Net.load_from_checkpoint(file).eval()
+    assert (nets.classes(model, x) == kept[improved[-1]]).all()
+    assert guard.ladder(WORDS["run"]).ask(nets.classes(model, x).numpy()).again
+
+
+def test_a_spent_budget_ends_the_training(nets, guarded, fit):
+    guard, x = guarded(questions=2)
+    callback = GuardStopping(guard, lambda module: nets.classes(module, x), **WORDS)
+    trainer = fit(callback)
+    assert callback.reason.startswith("The budget is spent")
+    assert trainer.current_epoch < 10
+    assert callback.winner is not None
+    late = GuardStopping(guard, lambda module: nets.classes(module, x), **WORDS | {"run": "b"})
+    trainer = fit(late)
+    assert trainer.current_epoch == 1
+    assert (late.winner, late.best_model_path) == (None, "")
+
+
+def test_fewest_epochs_are_trained_all_the_same(nets, guarded, fit):
+    guard, x = guarded(questions=1)
+    callback = GuardStopping(guard, lambda module: nets.classes(module, x), **WORDS)
+    assert fit(callback, min_epochs=4).current_epoch == 4
+    assert callback.reason.startswith("The budget is spent")
+
+
+def test_only_fitting_asks(nets, sample, guarded, fit):
+    guard, x = guarded()
+    callback = GuardStopping(guard, lambda module: nets.classes(module, x), **WORDS)
+    fit(callback, fast_dev_run=True)
+    trainer = lightning.Trainer(accelerator="cpu", callbacks=[callback], **nets.QUIET)
+    trainer.validate(nets.Net(), nets.loaders(sample)[1], verbose=False)
+    assert guard.remaining == 100
+
+
+def test_errors_are_what_they_are(guarded, fit):
+    guard, _ = guarded()
+    with pytest.raises(InvalidPredictions):
+        fit(GuardStopping(guard, lambda _: [0, 1], **WORDS))
+    with pytest.raises(InvalidSetting, match="got 'loss', and there is: val_loss"):
+        fit(GuardStopping(guard, lambda _: [0, 1], **WORDS | {"monitor": "loss"}))
+    assert guard.remaining == 100
+
+
+def test_it_can_be_pickled(guarded):
+    guard, _ = guarded()
+    copy = pickle.loads(pickle.dumps(GuardStopping(guard, np.asarray, **WORDS)))
+    assert isinstance(copy, lightning.Callback)
+    assert copy.judge.guard.remaining == 100
+
+
+@pytest.mark.parametrize("how", ["whole", "broken"])
+def test_of_two_processes_one_asks_and_both_know(guarded, tmp_path, how):
+    guard, _ = guarded()
+    command = [sys.executable, str(HERE / "_ddp.py"), str(tmp_path), how]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    told = [tmp_path / f"told-{rank}.json" for rank in (0, 1)]
+    assert all(each.exists() for each in told), ran.stderr
+    first, second = (json.loads(each.read_text()) for each in told)
+    assert second["asked"] == 0
+    assert first["asked"] > 0
+    for name in set(first) - {"rank", "asked"}:
+        assert first[name] == second[name], name
+    if how == "broken":
+        assert first["error"] == "LadderboardError: RuntimeError: no predictions today"
+        assert guard.remaining == 100
+    else:
+        assert first["error"] is None
+        assert first["reason"] == "In 3 checks of val_loss the guard saw no improvement."
+        assert first["asked"] == 100 - guard.remaining
+        assert [str(each) for each in tmp_path.glob("*.ckpt")] == [first["path"]]
+        assert first["path"].endswith(f"step={first['winner']}.ckpt")

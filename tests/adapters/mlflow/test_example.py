@@ -1,0 +1,27 @@
+"""A real store of files of MLflow, written by a search over a judge."""
+
+import mlflow
+
+import ladderboard as lb
+
+
+def test_the_example_writes_down_what_the_guard_said(example, monkeypatch):
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    made, folder, printed = example("mlflow_judging")
+    judge = made["judge"]
+    _, *rows = printed.splitlines()
+    assert len(rows) == 7
+    assert sum(row.endswith("yes") for row in rows) == 1
+    assert lb.Holdout.open(folder / "guard.db").check() == len(judge.verdicts) > 2
+    # Read again, from the files.
+    assert len(list((folder / "runs").glob("*/*/meta.yaml"))) == 7
+    client = mlflow.MlflowClient(f"file:{folder}/runs")
+    runs = {each.info.run_id: each.data for each in client.search_runs(["0"])}
+    assert len(runs) == 7
+    assert [name for name, run in runs.items() if "guard_winner" in run.tags] == [judge.winner.name]
+    told = {
+        name: (run.metrics["guard_question"], run.metrics["guard_improved"])
+        for name, run in runs.items()
+        if "guard_question" in run.metrics
+    }
+    assert told == {each.name: (each.question, each.improved) for each in judge.verdicts}

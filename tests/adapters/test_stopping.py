@@ -1,0 +1,200 @@
+"""Early stopping without any training library: when it asks, when it stops, and who won."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ladderboard as lb
+from ladderboard.adapters._stopping import Stopping
+from ladderboard.errors import InvalidPredictions, InvalidSetting
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+LABELS = np.random.default_rng(1).integers(2, size=200)
+
+
+def wrong(count):
+    """Predictions of which so many are wrong; the "model" of these tests is that number."""
+    return np.where(np.arange(200) < count, 1 - LABELS, LABELS)
+
+
+class Hooks:
+    """What a library wants its callbacks to be."""
+
+
+class Plain(Stopping):
+    @classmethod
+    def _parent(cls):
+        return Hooks
+
+
+@pytest.fixture
+def guard(tmp_path):
+    return lb.Holdout.create(
+        tmp_path / "guard.db", LABELS, questions=5, mechanism=lb.Ladder(step=0.02)
+    )
+
+
+def stopping(guard, **settings):
+    return Plain(guard, wrong, **{"run": "a", "monitor": "loss", "patience": 3} | settings)
+
+
+def train(callback, models):
+    """Train until it is told to stop; a model is (its own score, how many are wrong)."""
+    for step, (score, count) in enumerate(models):
+        callback.check(score, count, step=step)
+        if callback.reason is not None:
+            break
+    return callback
+
+
+def test_the_monitor_decides_when_to_ask_and_the_guard_who_won(guard):
+    models = [(0.5, 90), (0.6, 10), (0.4, 60), (0.3, 61), (0.2, 62), (0.25, 0), (0.1, 0)]
+    done = train(stopping(guard), models)
+    assert [each.name for each in done.judge.verdicts] == [0, 2, 3, 4]
+    assert (done.winner.name, done.winner.reply.released) == (2, 0.3)
+    assert done.judge.stale == 3
+    assert done.reason == "In 3 checks of loss the guard saw no improvement."
+    assert guard.remaining == 1
+
+
+def test_small_gains_are_not_asked_about(guard):
+    done = train(stopping(guard, min_delta=0.2), [(0.5, 90), (0.4, 60), (0.25, 60)])
+    assert [each.name for each in done.judge.verdicts] == [0, 2]
+    assert done.reason is None
+
+
+def test_more_may_be_better(guard):
+    done = train(stopping(guard, mode="max"), [(0.5, 90), (0.4, 60), (0.6, 60)])
+    assert [each.name for each in done.judge.verdicts] == [0, 2]
+
+
+def test_a_spent_budget_stops_with_the_reason(guard):
+    models = [(-step, 90 - 10 * step) for step in range(9)]
+    done = train(stopping(guard), models)
+    assert done.reason == "The budget is spent: no question is left to ask."
+    assert done.winner.name == len(done.judge.verdicts) - 1 == 4
+    late = train(stopping(guard, run="b"), models)
+    assert (late.reason, late.winner, late.judge.verdicts) == (done.reason, None, ())
+
+
+def test_each_run_has_a_ladder_of_its_own(guard):
+    first = train(stopping(guard, run="a"), [(0.1, 10)])
+    second = train(stopping(guard, run="b"), [(0.4, 80), (0.3, 50)])
+    assert first.winner.reply.ladder == "a"
+    assert (second.winner.name, second.winner.reply.ladder) == (1, "b")
+    as_it_is = train(stopping(guard, run=None), [(0.4, 80)])
+    assert as_it_is.winner.reply.ladder == ""
+
+
+def test_a_run_that_is_started_anew_stops_where_it_stopped_and_pays_nothing(guard):
+    models = [(0.5, 90), (0.4, 60), (0.3, 61), (0.35, 20), (0.36, 0)]
+    first = train(stopping(guard), models)
+    left = guard.remaining
+    again = train(stopping(guard), models)
+    assert (
+        (again.winner.name, again.reason) == (first.winner.name, first.reason) == (1, again.reason)
+    )
+    assert guard.remaining == left
+
+
+def test_the_same_predictions_do_not_keep_a_run_alive(guard):
+    done = train(stopping(guard), [(0.5 - 0.01 * step, 60) for step in range(20)])
+    assert (done.winner.name, done.judge.stale) == (0, 3)
+    assert guard.remaining == 4
+
+
+def test_the_first_reason_stands_and_a_later_winner_wins(guard):
+    done = train(stopping(guard, patience=1), [(0.5, 60), (0.4, 60)])
+    first = done.reason
+    assert done.check(0.3, 20, step=2)  # a library that has to go on a little
+    assert (done.reason, done.winner.name) == (first, 2)
+
+
+def test_what_is_refused_is_raised(guard):
+    callback = Plain(guard, lambda _: [1], run="a", monitor="loss", patience=3)
+    with pytest.raises(InvalidPredictions):
+        callback.check(0.5, 1, step=0)
+
+
+def test_scores_are_found_by_name(guard):
+    callback = stopping(guard)
+    assert callback.monitored([("loss", 1.5), ("other", 2)]) == 1.5
+    with pytest.raises(InvalidSetting, match="got 'loss', and there is: a, b"):
+        callback.monitored([("b", 1), ("a", 2)])
+    with pytest.raises(InvalidSetting, match="there is: none at all"):
+        callback.monitored([])
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"patience": 0},
+        {"patience": 1.5},
+        {"mode": "up"},
+        {"min_delta": -1},
+        {"run": 3},
+        {"run": ""},
+    ],
+)
+def test_settings_are_checked(guard, bad):
+    with pytest.raises(lb.errors.InvalidInput):
+        stopping(guard, **bad)
+
+
+def test_predict_is_a_function_and_a_board_has_one_ladder(guard):
+    with pytest.raises(InvalidSetting, match="predict must be a function"):
+        Plain(guard, LABELS, run="a", monitor="loss", patience=3)
+
+    class Board:
+        ask = guard.ask
+
+    with pytest.raises(InvalidSetting, match="run must be None"):
+        stopping(Board())
+    assert train(stopping(Board(), run=None), [(0.5, 60)]).winner.name == 0
+
+
+def test_it_is_what_the_library_wants_and_can_be_pickled(guard):
+    callback = train(stopping(guard), [(0.5, 60)])
+    assert isinstance(callback, Hooks)
+    assert isinstance(callback, Plain)
+    assert type(callback).__name__ == "Plain"
+    copy = Plain.__reduce__(callback)
+    assert copy[1] == (Plain,)
+    made = copy[0](*copy[1])
+    made.__dict__.update(pickle.loads(pickle.dumps(copy[2])))
+    assert isinstance(made, Hooks)
+    assert made.check(0.4, 20, step=1)
+
+
+@pytest.mark.parametrize("name", ["lightgbm", "lightning", "xgboost"])
+def test_the_words_are_the_same_everywhere(name):
+    callback = importlib.import_module(f"ladderboard.adapters.{name}").GuardStopping
+    taken = inspect.signature(callback).parameters
+    words = ["guard", "predict", "run", "monitor", "patience", "mode", "min_delta"]
+    assert list(taken)[:7] == words
+    assert (taken["mode"].default, taken["min_delta"].default) == ("min", 0.0)
+    assert all(taken[word].kind is inspect.Parameter.KEYWORD_ONLY for word in words[2:])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "keras_stopping",
+        "lightgbm_stopping",
+        "lightning_stopping",
+        "mlflow_judging",
+        "trainer_stopping",
+        "xgboost_stopping",
+    ],
+)
+def test_examples_are_short_and_compile(name):
+    """They are run where their libraries are, by script/adapters."""
+    text = (EXAMPLES / f"{name}.py").read_text()
+    assert len(text.splitlines()) < 40
+    compile(text, name, "exec")
