@@ -201,7 +201,6 @@ def test_the_quick_way_in_reads_what_typer_reads(verb, words):
     "words",
     [
         [],
-        ["a.db"],
         ["a.db", "b.csv", "c.csv"],
         ["a.db", "b.csv", "--help"],
         ["a.db", "b.csv", "--jsn"],

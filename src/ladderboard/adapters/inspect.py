@@ -8,6 +8,7 @@ them.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Scores", "read_log"]
 
 _GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # correct, partly, incorrect, no answer
-_AT_ONCE = 100
+_AT_ONCE, _MOST = 100, 10_000_000
 # What a sample holds besides its id, its error and its scores, and may be large.
 _LARGE = {
     "attachments", "events", "events_data", "messages", "metadata", "output", "store", "timelines",
@@ -71,6 +72,7 @@ def read_log(path: Path | str, metric: str | None = None, reducer: str | None = 
 def _read(log: Any, path: Path, metric: str | None, reducer: str | None) -> Scores:
     header = log.read_eval_log(str(path), header_only=True)
     _check_status(path, header)
+    _check_size(path, header)
     if path.suffix == ".json" or header.eval.dataset.sample_ids is None:
         # Such a file is read whole, whatever one asks for.
         header = log.read_eval_log(str(path))
@@ -105,6 +107,16 @@ def _check_status(path: Path, header: Any) -> None:
         )
 
 
+def _check_size(path: Path, header: Any) -> None:
+    """Refuse a log that claims more results than anybody has, before a list of them is made."""
+    ids, epochs = header.eval.dataset.sample_ids or (), header.eval.config.epochs or 1
+    if len(ids) * epochs > _MOST:
+        raise InvalidPredictions(
+            f"{path} claims {many(len(ids), 'sample')} in {many(epochs, 'epoch')}; at most "
+            f"{_MOST:,} results are read."
+        )
+
+
 def _samples(log: Any, path: Path, header: Any) -> Iterator[Any]:
     """Read samples, a hundred at a time; read_eval_log_samples opens the file for every one."""
     epochs = range(1, (header.eval.config.epochs or 1) + 1)
@@ -112,11 +124,15 @@ def _samples(log: Any, path: Path, header: Any) -> Iterator[Any]:
     for at in range(0, len(wanted), _AT_ONCE):
         some = wanted[at : at + _AT_ONCE]
         try:
-            yield from log.read_eval_log_samples_by_id(str(path), some, exclude_fields=_LARGE)
-        except (IndexError, KeyError):
-            there = {(str(s.id), s.epoch) for s in log.read_eval_log_sample_summaries(str(path))}
-            _refuse_missing([each for each in wanted if (str(each[0]), each[1]) not in there])
-            raise
+            found = log.read_eval_log_samples_by_id(str(path), some, exclude_fields=_LARGE)
+        except IndexError:  # at least one is missing; whoever counts them will say which
+            found = []
+            for one in some:
+                with suppress(IndexError):
+                    found += log.read_eval_log_samples_by_id(
+                        str(path), [one], exclude_fields=_LARGE
+                    )
+        yield from found
 
 
 def _refuse_missing(missing: list[tuple[Any, int]]) -> None:

@@ -23,7 +23,7 @@ def ask(
     predictions: Annotated[
         str,
         typer.Argument(
-            metavar="[PREDICTIONS]", help="A file of predictions; - reads them from a pipe."
+            metavar="PREDICTIONS", help="A file of predictions; - reads them from a pipe."
         ),
     ] = "",
     *,

@@ -21,7 +21,7 @@ LmEvalSamples = Annotated[
     typer.Option(
         "--lm-eval",
         metavar="FILE",
-        help="Scores from a samples file of lm-evaluation-harness (--log_samples).",
+        help="Scores from a samples file of lm-evaluation-harness.",
     ),
 ]
 MetricOfLog = Annotated[

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_configure(config) -> None:
     """A run of Inspect leaves streams open, which is found out whenever garbage is collected."""
     for each in ("ResourceWarning", "pytest.PytestUnraisableExceptionWarning"):

@@ -93,6 +93,13 @@ def test_ids_are_different_as_text(changed):
         read_log(listed_twice)
 
 
+@pytest.mark.parametrize("suffix", [".json", ".eval"])
+def test_a_log_that_claims_more_than_there_can_be(changed, suffix):
+    log = changed(lambda told: told["eval"]["config"].update(epochs=10**12), suffix=suffix)
+    with pytest.raises(InvalidPredictions, match="claims 6 samples in 1000000000000 epochs"):
+        read_log(log)
+
+
 def test_results_that_are_not_listed(changed):
     log = changed(lambda told: told["eval"]["dataset"]["sample_ids"].pop())
     with pytest.raises(InvalidPredictions, match="lists 5 samples in 1 epoch and has 6 results"):

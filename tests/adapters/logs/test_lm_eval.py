@@ -90,6 +90,16 @@ def test_metrics_that_are_no_means_of_scores(written):
         read_samples(change(written, renamed), metric="f1", filter="loose")
 
 
+def test_a_rate_of_errors_is_no_score_whatever_its_values(sums):
+    def renamed(told):
+        for each in told:
+            each["metrics"] = ["wer"]
+            each["wer"] = 0.25
+
+    with pytest.raises(NoPerExampleLoss, match="'wer' is not a mean of a score"):
+        read_samples(change(sums, renamed), metric="wer")
+
+
 @pytest.mark.parametrize(
     ("told", "refused"),
     [

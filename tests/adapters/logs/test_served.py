@@ -1,0 +1,48 @@
+"""Scores asked of a guard that somebody else keeps."""
+
+import threading
+import time
+from contextlib import ExitStack
+
+import pytest
+
+import ladderboard as lb
+from ladderboard.adapters.lm_eval import read_samples
+from ladderboard.errors import InvalidPredictions, InvalidSetting
+from ladderboard.server import listen_on_port, serve_guard
+
+
+@pytest.fixture
+def serve():
+    """Serve guards until the test ends; return them as they are seen from afar."""
+    with ExitStack() as ends:
+
+        def start(guard):
+            listener, servers = listen_on_port(port=0), []
+            thread = threading.Thread(
+                target=serve_guard, args=(guard, listener), kwargs={"started": servers.append}
+            )
+            thread.start()
+            while not servers or not servers[0].started:
+                assert thread.is_alive()
+                time.sleep(0.01)
+            ends.callback(thread.join)
+            ends.callback(lambda: setattr(servers[0], "should_exit", True))
+            return ends.enter_context(lb.Holdout.connect(listener.url))
+
+        yield start
+
+
+def test_a_log_asked_of_a_served_guard(serve, data, tmp_path):
+    (log,) = (data / "lm_eval").glob("samples_sums_2*.jsonl")
+    scores = read_samples(log)
+    settings = {"questions": 5, "mechanism": "exact"}
+    served = serve(lb.Holdout.create(tmp_path / "a.db", ids=scores.ids, loss="score", **settings))
+    assert scores.ask(served, ladder="first").released == 1 - scores.mean
+    other = serve(lb.Holdout.create(tmp_path / "b.db", ids=["a"], loss="score", **settings))
+    with pytest.raises(InvalidPredictions, match="No id is one of the holdout's"):
+        scores.ask(other)
+    labelled = serve(lb.Holdout.create(tmp_path / "c.db", [0, 1] * 6, ids=scores.ids, **settings))
+    with pytest.raises(InvalidSetting, match="This guard takes predictions"):
+        scores.ask(labelled)
+    assert (other.remaining, labelled.remaining) == (5, 5)
