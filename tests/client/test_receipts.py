@@ -100,6 +100,24 @@ def test_a_line_that_was_cut_off_spoils_none_after_it(hall, token, predict, home
     assert states == ["pending", "answered"]
 
 
+def test_a_long_history_is_read_by_who_asks_for_it_and_not_to_submit(
+    hall, token, predict, home, monkeypatch
+):
+    monkeypatch.setattr("ladderboard.client._receipts._RECENT", 5000)
+    with Client(hall.url, token) as client:
+        client.submit(hall.slug, predict(30))
+        (file,) = home.rglob("*.jsonl")
+        line = json.dumps({"state": "pending", "time": 1, "sha256": "0", "team": None, "key": "k"})
+        digest = hashlib.sha256(predict(40)).hexdigest()
+        for key, sha256 in (("early", digest), *((f"k{at}", "0") for at in range(100))):
+            old = json.loads(line) | {"key": key, "sha256": sha256}
+            file.write_bytes(file.read_bytes() + b"\n" + json.dumps(old).encode())
+        client.submit(hall.slug, predict(40))
+        found = {each.key: each.state for each in client.receipts(hall.slug)}
+    assert found["early"] == "pending"  # too long ago to be taken up
+    assert sorted(found.values()) == ["answered"] * 2 + ["pending"] * 101
+
+
 def test_where_none_can_be_kept_nothing_is_sent(hall, token, predict, tmp_path):
     (tmp_path / "file").write_text("")
     with Client(hall.url, token, receipts=tmp_path / "file") as client:

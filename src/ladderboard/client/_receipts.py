@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Note", "Receipt", "Receipts", "new_key"]
 
+_RECENT = 2**20  # bytes: some hundred submissions, however many there were before
+
 
 def new_key() -> str:
     """Return a key under which a submission may be sent again."""
@@ -57,8 +59,11 @@ class Receipts:
 
     def read(self, board: str) -> tuple[Receipt, ...]:
         """Return what became of every submission to a board, oldest first."""
+        return self._read(board)
+
+    def _read(self, board: str, last: int | None = None) -> tuple[Receipt, ...]:
         found: dict[str, Receipt] = {}
-        for each in self._lines(board):
+        for each in self._lines(board, last):
             found[each.key] = each
         return tuple(found.values())
 
@@ -70,7 +75,7 @@ class Receipts:
         if key is None:
             pending = (
                 each.key
-                for each in reversed(self.read(board))
+                for each in reversed(self._read(board, _RECENT))
                 if (each.state, each.sha256, each.team) == ("pending", digest, team)
             )
             key = next(pending, None) or new_key()
@@ -84,11 +89,15 @@ class Receipts:
             ) from None
         return note
 
-    def _lines(self, board: str) -> Iterator[Receipt]:
+    def _lines(self, board: str, last: int | None) -> Iterator[Receipt]:
+        """Yield the lines of a board; ``last`` is of how many bytes at the end, None for all."""
         if self._folder is None:
             return
         try:
-            lines = (self._folder / f"{board}.jsonl").read_bytes().splitlines()
+            with (self._folder / f"{board}.jsonl").open("rb") as file:
+                if last is not None:
+                    file.seek(max(0, file.seek(0, os.SEEK_END) - last))
+                lines = file.read().splitlines()
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
@@ -103,7 +112,7 @@ class Receipts:
                     int(said["time"]), said.get("answer"),
                 )  # fmt: skip
             except (ValueError, TypeError, KeyError):
-                continue  # the end of a line that a crash cut off
+                continue  # a line that a crash cut off, or half of the first of the last
 
 
 @dataclass(frozen=True)
