@@ -138,27 +138,6 @@ def test_an_evaluator_submits_for_a_team(hall, token):
         assert guard.remaining == 23
 
 
-def test_a_judge_asks_a_board(hall, client):
-    guard = client.guard(hall.slug)
-    judge = lb.Judge(guard)
-    for name, score, many in [("a", 0.25, 80), ("b", 0.30, 100), ("c", 0.21, 40)]:
-        judge.consider(score, wrong(many), name=name)
-    assert [each.name for each in judge.verdicts] == ["a", "c"]
-    assert judge.winner.name == "c"
-    assert guard.remaining == 23
-    assert hall.url in repr(guard)
-
-
-def test_a_judge_stops_where_no_question_will_ever_be_left(empty_hall):
-    hall = empty_hall
-    hall.board(per_team=1)
-    with Client(hall.url, hall.join("Ada")[1]) as client:
-        judge = lb.Judge(client.guard(hall.slug))
-        assert judge.consider(0.5, wrong(80)) is not None
-        assert judge.spent
-        assert judge.consider(0.4, wrong(10)) is None
-
-
 def test_a_client_can_be_taken_to_another_process(hall, client):
     client.board(hall.slug)
     other = pickle.loads(pickle.dumps(client))

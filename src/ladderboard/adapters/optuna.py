@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["GuardCallback", "guarded", "judged", "winner"]
 
 _ON_STUDY = "guard:trial:"  # and a number: what was said about a trial after it had finished
-_NAMES = ("bound", "released", "remaining", "ladder", "improved", "question")
+_NAMES = ("bound", "released", "remaining", "ladder", "order", "improved", "question")
 _BOUND = ("low", "high", "beta", "differences")
 
 
@@ -38,7 +38,8 @@ def guarded(
     """Return the objective for ``study.optimize``: it asks the guard when a trial sets a record.
 
     What was said becomes attributes of the trial: ``question``, ``improved``, ``released``,
-    ``bound``, ``remaining``, ``ladder``. The study stops when the budget is spent.
+    ``bound``, ``remaining``, ``ladder``, and ``order``, which is the question's number, or on a
+    board the submission's. The study stops when the budget is spent.
 
     Parameters
     ----------
@@ -159,11 +160,11 @@ def judged(study: Study) -> list[dict[str, Any]]:
     for trial in study.get_trials(deepcopy=False):
         said = afterwards.get(f"{_ON_STUDY}{trial.number}", trial.user_attrs)
         # The question is written last: what a process that died left half done counts for nothing.
-        if "improved" in said and isinstance(said.get("question"), int):
+        if "improved" in said and isinstance(said.get("order"), int) and "question" in said:
             value = trial.value if trial.state.name == "COMPLETE" else None
             told = {name: said.get(name) for name in _NAMES}
             rows.append({"trial": trial.number, "value": value, **told})
-    return sorted(rows, key=lambda row: (row["question"], row["trial"]))
+    return sorted(rows, key=lambda row: (row["order"], row["trial"]))
 
 
 def winner(study: Study) -> FrozenTrial | None:
@@ -182,7 +183,7 @@ def winner(study: Study) -> FrozenTrial | None:
     if not rows:
         return None
     # The same predictions again have the number of the question that was asked: the first is it.
-    last = max(rows, key=lambda row: (row["question"], row["value"] is not None, -row["trial"]))
+    last = max(rows, key=lambda row: (row["order"], row["value"] is not None, -row["trial"]))
     return next(each for each in study.trials if each.number == last["trial"])
 
 
@@ -196,6 +197,7 @@ def _written(verdict: Verdict) -> dict[str, Any]:
         "released": reply.released,
         "remaining": reply.remaining,
         "ladder": reply.ladder,
+        "order": verdict.order,
         "improved": reply.improved,
         "question": reply.question,
     }

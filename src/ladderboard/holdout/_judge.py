@@ -8,7 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ladderboard import _settings
-from ladderboard.errors import BudgetSpent, InvalidSetting
+from ladderboard.errors import BudgetSpent, InvalidSetting, TooSoon
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,6 +55,15 @@ class Verdict:
         """The number of the question on its ladder."""
         return self.reply.question
 
+    @property
+    def order(self) -> int:
+        """When it was asked among all on its ladder.
+
+        It is the question's number; on a board the submission's, as a board counts questions anew
+        when labels are corrected.
+        """
+        return int(getattr(self.reply, "number", self.reply.question))
+
     def describe(self) -> dict[str, Any]:
         """Return a row for a table."""
         reply = self.reply
@@ -75,11 +84,11 @@ def last_improved(verdicts: Iterable[Verdict]) -> Verdict | None:
     model asked after the best one, however bad, has the same value. Verdicts may come in any order
     and from several workers, as long as they asked on one ladder.
     """
-    return max((each for each in verdicts if each.improved), key=_question, default=None)
+    return max((each for each in verdicts if each.improved), key=_order, default=None)
 
 
-def _question(verdict: Verdict) -> int:
-    return verdict.question
+def _order(verdict: Verdict) -> int:
+    return verdict.order
 
 
 class Judge:
@@ -134,7 +143,8 @@ class Judge:
 
         ``predictions`` may be a function that makes them, which is called only for a record. A
         score that is no finite number sets none. Once the budget is spent nothing is asked, and
-        ``spent`` says so. What is refused is raised, and the record is as it was.
+        ``spent`` says so; where a board takes the next question only later, nothing is asked until
+        then. What is refused is raised. Whatever was not answered sets no record.
         """
         score = float(score)
         with self._lock:
@@ -149,19 +159,19 @@ class Judge:
             with self._lock:
                 if self._best == score:
                     self._best = held
-            if isinstance(error, BudgetSpent):
+            if isinstance(error, BudgetSpent | TooSoon):
                 return None
             raise
 
     def ask(self, predictions: Any, *, name: Any = None, score: float | None = None) -> Verdict:
-        """Ask about a model whatever its score is; raises ``BudgetSpent`` past the budget."""
+        """Ask about a model whatever its score is; raises ``BudgetSpent`` and ``TooSoon``."""
         return self._ask(predictions, name, score)
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
         """What was said, in the order of the questions."""
         with self._lock:
-            return tuple(sorted(self._verdicts, key=_question))
+            return tuple(sorted(self._verdicts, key=_order))
 
     @property
     def winner(self) -> Verdict | None:
@@ -201,8 +211,8 @@ class Judge:
         with self._lock:
             self._verdicts.append(verdict)
             # An answer given before is news to a search that was started anew, once.
-            if reply.improved and reply.question > self._last:
-                self._stale, self._last = 0, reply.question
+            if reply.improved and verdict.order > self._last:
+                self._stale, self._last = 0, verdict.order
             # On a board the next question may be for later; what was asked before is always free.
             later = getattr(reply, "next_submission_at", None) is not None
             if reply.remaining == 0 and not reply.again and not later:

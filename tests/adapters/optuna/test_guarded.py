@@ -62,6 +62,7 @@ def test_records_are_asked_about_and_written_on_the_trial(guard):
         "released": 0.3,
         "remaining": 18,
         "ladder": "",
+        "order": 2,
         "bound": said["bound"],
     }
     assert 0 <= said["bound"]["low"] < 0.3 < said["bound"]["high"] < 0.5
@@ -126,26 +127,6 @@ def test_a_guard_that_is_away_fails_no_trial_that_needs_it_not(guard):
     study = optuna.create_study()
     assert run(study, Away(guard()), [(0.5, 0.4), (0.6, 0.3)]) == [0]
     assert [each.state.name for each in study.trials] == ["COMPLETE"] * 2
-
-
-class Board:
-    """What a board's guard does: it may keep the bound back, and have more questions tomorrow."""
-
-    remaining = 0
-
-    def __init__(self, guard):
-        self.guard = guard
-
-    def ask(self, predictions):
-        reply = self.guard.ask(predictions)
-        vars(reply).update(bound=None, remaining=0, next_submission_at="tomorrow")
-        return reply
-
-
-def test_a_board_that_has_no_question_left_today_does_not_stop_the_study(guard):
-    study = optuna.create_study()
-    assert run(study, Board(guard()), [(0.5, 0.4), (0.6, 0.3), (0.4, 0.3)]) == [0, 2]
-    assert [row["bound"] for row in judged(study)] == [None, None]
 
 
 def test_threads(guard):
