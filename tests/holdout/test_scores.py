@@ -30,12 +30,24 @@ def test_it_is_made_of_ids_and_asked_with_scores(path):
     guard = create(path)
     assert guard.ask(scores(20)).released == 0.2
     assert guard.ask(scores(30)).released == 0.2
-    reply = guard.ask({"id": IDS[::-1], "prediction": [0.9] * N})
+    reply = guard.ask({"id": IDS[::-1], "score": [0.9] * N})
     assert (reply.released, reply.improved, reply.remaining) == (0.1, True, 7)
     again = lb.Holdout.open(path)
-    assert again.ask({"id": IDS, "value": [0.9] * N}).again
+    assert again.ask({"id": IDS, "Score": [0.9] * N}).again
     assert again.status().describe()["loss"] == {"loss": "shortfall"}
     assert again.check() == 3
+
+
+@pytest.mark.parametrize("name", ["prediction", "label", "p"])
+def test_a_column_that_is_not_named_score_is_taken_for_no_scores(path, name):
+    """One file of predictions, all 0 and 1, would be the best for good."""
+    guard = create(path)
+    with pytest.raises(InvalidPredictions, match="The column must be named score") as refused:
+        guard.ask({"id": IDS, name: [1] * N})
+    assert [each.code for each in refused.value.problems] == ["missing_column"]
+    with pytest.raises(InvalidPredictions, match="remove what is neither id nor score"):
+        guard.ask({"id": IDS, name: [1] * N, "score": [1] * N})
+    assert guard.remaining == 10
 
 
 def test_ids_may_be_whole_numbers_and_the_quick_ways_look_at_every_score(path):

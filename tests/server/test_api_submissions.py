@@ -88,6 +88,18 @@ def test_invalid_files_are_limited_by_team(make_hall, predict):
     assert hall.submit(other, predict(1)).status_code == 201
 
 
+def test_invalid_files_of_one_team_stop_an_evaluator_for_that_team_only(make_hall, predict):
+    hall = make_hall(invalid=Rate(2, 60.0))
+    hall.board()
+    evil, good = hall.join("Evil")[0], hall.join("Good")[0]
+    evaluator = hall.trusted("evaluator")
+    for _ in range(2):
+        sent = hall.submit(evaluator, b"nothing", query=f"?team={evil}")
+        problem(sent, 422, "invalid_predictions")
+    problem(hall.submit(evaluator, predict(1), query=f"?team={evil}"), 429, "rate")
+    assert hall.submit(evaluator, predict(1), query=f"?team={good}").status_code == 201
+
+
 def test_types_and_sizes_that_are_not_taken(empty_hall, predict):
     hall = empty_hall
     hall.board(files="{bytes: 10000}")

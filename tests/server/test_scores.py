@@ -51,6 +51,38 @@ def test_who_may_hand_them_in(board):
     assert (shown["takes"], shown["best"]["display"]) == ("scores", pytest.approx(0.9))
 
 
+def all_that_a_team_sees(board, slug, bad, value):
+    """Have a team's models scored twice; return what it can look at, without names and ids."""
+    board.board(slug, loss="score", mechanism="{name: ladder, step: 0.05}")
+    team, token = board.join("Alpha", slug)
+    evaluator = board.trusted("evaluator", slug)
+    for each in (60, bad):
+        query = f"?team={team}&message={each}"
+        sent = board.submit(evaluator, scores(each, value), slug=slug, query=query)
+        assert (sent.status_code, sent.json()["released"]) == (201, 0.2)
+    path = f"/boards/{slug}"
+    full = board.call("GET", f"{path}/submissions?team={team}", evaluator).json()["submissions"]
+    assert [each["message"] for each in full] == [str(bad), "60"]
+    assert all(each["size"] for each in full)
+    own = [f"{path}/submissions/{each['id']}" for each in full]
+    seen = [
+        board.call("GET", each, token) for each in (path + "/submissions", path + "/team", *own)
+    ]
+    assert {each["size"] for each in seen[0].json()["submissions"]} == {None}
+    with board.browser() as browser:
+        board.sign_in(browser, token)
+        seen.append(browser.get(f"/boards/{slug}/submit"))
+    names = "|".join([slug, team, 'name="csrf" value="[^"]+"', *(each["id"] for each in full)])
+    return [re.sub(names, "", each.text) for each in seen]
+
+
+def test_a_team_learns_of_its_scores_what_is_released_and_nothing_else(empty_hall):
+    """Two worlds with the same releases, in which files of scores differ in length."""
+    slug = empty_hall.slug
+    first = all_that_a_team_sees(empty_hall, f"{slug}-one", 70, "0")
+    assert first == all_that_a_team_sees(empty_hall, f"{slug}-two", 61, "0.0000")
+
+
 @pytest.mark.parametrize(("state", "trusted"), [("open", 201), ("paused", 409), ("closed", 409)])
 def test_every_role_in_every_state(board, state, trusted):
     team, token = board.join("Alpha")

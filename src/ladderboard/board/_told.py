@@ -19,13 +19,21 @@ TEAM = "number, id, name, kind, disqualified, made, used, last, released"
 """The columns that ``tell_team`` takes."""
 
 
-def tell_submission(rules: Rules, row: tuple[Any, ...], *, veiled: bool) -> dict[str, Any]:
-    """Return a submission; ``veiled``, without what would tell how often others asked."""
+def tell_submission(
+    rules: Rules, row: tuple[Any, ...], *, veiled: bool, sender: bool
+) -> dict[str, Any]:
+    """Return a submission; ``veiled``, without what would tell how often others asked.
+
+    ``sender`` says whether it goes to who may have sent it. Evaluators send a team's scores, and
+    how many bytes those took may tell how many were good.
+    """
     number, own, entry, time, message, size, chosen, epoch, value, score, improved, asked = row
     if veiled:  # entries are numbered over all teams, and so may questions be
         entry = None
         if rules.ladder == "board":
             asked, value = number, value if improved else None
+    if not sender:
+        message, size = "", None
     return {
         "id": own,
         "number": number,

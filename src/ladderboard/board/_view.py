@@ -368,7 +368,9 @@ class View:
         return self._submission(row, found[0][:-1])
 
     def _submission(self, row: BoardRow, each: tuple[Any, ...]) -> dict[str, Any]:
-        return tell_submission(self._board.rules_of(row), each, veiled=self._is_veiled(row))
+        rules = self._board.rules_of(row)
+        sender = self._all or rules.takes == "predictions"
+        return tell_submission(rules, each, veiled=self._is_veiled(row), sender=sender)
 
     def selections(self) -> list[str]:
         """Return the ids of what one's own team selected; none where the default holds."""

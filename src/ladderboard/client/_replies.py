@@ -155,7 +155,7 @@ class Submission(_Told):
     entry: int | None
     time: datetime
     message: str
-    size: int
+    size: int | None
     selected: bool
     epoch: int
     released: float | None

@@ -84,16 +84,24 @@ def choose(names: list[str], want: Want, refusal: Refusal) -> Choice:
         which = listed(names[at] for at in extra)
         said = f"{many(len(extra), 'column')} should not be there: {which}; "
         if found is None:
-            said += "name the column of ids id, and remove what is no prediction."
+            said += (
+                f"name the column of ids id, and remove what is no {want.column or 'prediction'}."
+            )
         else:
-            said += "remove what is neither id nor prediction."
+            said += f"remove what is neither id nor {want.column or 'prediction'}."
         problems.add("extra_column", said, column=names[extra[0]], count=len(extra))
     problems.refuse_if_any()
     return Choice(found, tuple(values))
 
 
-def _one(names: list[str], others: list[int], _: Want, problems: Problems) -> list[int]:
+def _one(names: list[str], others: list[int], want: Want, problems: Problems) -> list[int]:
     """Return the one column of predictions."""
+    if want.column is not None:
+        exact = [at for at in others if plain_name(names[at]) == want.column]
+        if not exact:
+            said = f"The column must be named {want.column}; the columns are {listed(names)}."
+            problems.add("missing_column", said, column=want.column)
+        return exact
     called = [at for at in others if plain_name(names[at]) in PREDICTION_NAMES]
     first = [at for at in called if plain_name(names[at]) == PREDICTION_NAMES[0]]
     for choice in (first, called):

@@ -163,8 +163,9 @@ def _has_header(fields: list[str], lines: Callable[[], int], roster: Roster, wan
     if want.number and numbers:
         if unnamed(len(fields), want, ids=False):
             return False
-        said = "The file has no header, and its columns are not clear; begin it with id,prediction."
-        refuse(InvalidPredictions, "header", f"{said} The first line is {listed(fields)}.")
+        said = "The file has no header, and its columns are not clear; begin it with "
+        said += f"id,{want.column or 'prediction'}. The first line is {listed(fields)}."
+        refuse(InvalidPredictions, "header", said)
     if len(fields) == 1 and not want.number:
         return lines() != roster.n  # one more is a header, any other number is refused
     return True

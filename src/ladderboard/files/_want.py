@@ -32,7 +32,8 @@ class Want:
     ``form`` is one value a row, one for each class, or several; ``width`` is how many, where that
     is known. ``classes`` are those that were declared; ``single`` says that one column of
     probabilities will do, those of the second class. ``strict`` says that the loss refuses some
-    numbers, so that all of them must be shown to it.
+    numbers, so that all of them must be shown to it. ``column`` is a name that the one column must
+    have: predictions in place of an evaluator's scores would spoil a ladder for good.
     """
 
     kind: str
@@ -41,6 +42,7 @@ class Want:
     width: int | None = 1
     single: bool = False
     strict: bool = False
+    column: str | None = None
 
     @property
     def number(self) -> bool:
@@ -58,7 +60,7 @@ def wanted(loss: Loss, roster: Roster) -> Want:
     if isinstance(loss, Absolute | Squared | Pinball):
         return Want("number", "one")
     if isinstance(loss, Shortfall):
-        return Want("number", "one", strict=True)
+        return Want("number", "one", strict=True, column="score")
     if isinstance(loss, ZeroOne) and loss.classes is not None:
         return Want(_kind_of(loss.classes), "one", loss.classes)
     return _compared(loss, roster)

@@ -147,10 +147,15 @@ def _vector(values: Any) -> Any:
 
 def _listed(values: list[Any]) -> Any:
     kinds = set(map(type, values))
-    if kinds in (set(), {int}, {float}):
+    if kinds <= {int, float} and (len(kinds) < 2 or _fit_floats(values)):
         with contextlib.suppress(OverflowError):
             return np.array(values, dtype=np.int64 if kinds == {int} else np.float64)
     return values
+
+
+def _fit_floats(values: list[Any]) -> bool:
+    """Return whether no whole number among them would be rounded."""
+    return all(type(each) is float or abs(each) <= 2**53 for each in values)
 
 
 def _arrayed(array: Any) -> Any:
@@ -175,7 +180,8 @@ def _pack_pandas(source: Any) -> Parcel:
     columns = [("id", _vector(source.index))] if named else []
     if source.ndim == 1:
         column = _vector(source)
-        return _pack_columns([*columns, ("prediction", column)]) if named else _pack_vector(column)
+        called = "score" if source.name == "score" else "prediction"
+        return _pack_columns([*columns, (called, column)]) if named else _pack_vector(column)
     columns += [(str(name), _vector(source.iloc[:, at])) for at, name in enumerate(source.columns)]
     return _pack_columns(columns)
 

@@ -213,7 +213,7 @@ class Submission(Shape):
     entry: int | None
     time: Moment
     message: Annotated[str, Field(description="Untrusted text.")]
-    size: int
+    size: int | None
     selected: bool
     epoch: int
     released: Loss

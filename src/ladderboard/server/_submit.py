@@ -51,7 +51,8 @@ async def submit(
     work = work_of(request)
     received = work.boards.world.clock()
     desk = await work.on_board(request, slug, lambda *found: _sit(work, *found), form=form)
-    culprit = (slug, desk.caller.credential if desk.caller.team is None else desk.caller.team)
+    # Who submits for teams is stopped for the team whose files are bad, and not for the others.
+    culprit = (slug, desk.caller.team or (desk.caller.credential, team))
     work.invalid.check(culprit)
     request.scope[LARGE] = True
     try:
