@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from ladderboard.errors import InvalidSetting
 
-__all__ = ["by_name", "interval", "number", "one_of", "settle", "shown", "whole"]
+__all__ = ["by_name", "interval", "number", "one_of", "plain", "settle", "shown", "whole"]
 
 T = TypeVar("T")
 
@@ -153,6 +153,18 @@ def shown(value: Any) -> str:
     except Exception:  # noqa: BLE001 - a number of thousands of digits, or a foreign object
         return f"something of type {type(value).__name__} that cannot be printed"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def plain(text: str) -> str:
+    r"""Return lines that came from elsewhere, with whatever a terminal might obey escaped.
+
+    >>> plain("a\x1b[2Jb\nc\ud800")
+    'a\\x1b[2Jb\nc\\ud800'
+    """
+    return "".join(
+        each if each.isprintable() or each == "\n" else each.encode("unicode_escape").decode()
+        for each in text
+    )
 
 
 def _real(value: Any) -> float:

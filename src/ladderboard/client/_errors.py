@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ladderboard import _settings
 from ladderboard.errors import (
     BudgetSpent,
     InvalidInput,
@@ -103,7 +104,4 @@ def _plain(text: Any) -> str:
     """Return a server's text without what a terminal might obey."""
     if not isinstance(text, str):
         raise TypeError
-    return "".join(
-        each if each.isprintable() or each == "\n" else each.encode("unicode_escape").decode()
-        for each in text
-    )
+    return _settings.plain(text)

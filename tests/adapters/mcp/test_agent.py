@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import anyio
 import pytest
 
 import ladderboard as lb
+
+PAGE = (Path(__file__).parents[3] / "docs/reference/agents.md").read_text()
 
 
 def wrong(labels, count):
@@ -29,7 +32,6 @@ def test_an_agent_asks_and_knows_its_winner(visit, served, labels, mode):
     said, standing, budget = visit(agent, served.url, mode=mode)
     assert [each["improved"] for each in said] == [True, True, False, False]
     assert [each["released"] for each in said] == [0.4, 0.2, 0.2, 0.2]
-    assert [each["winner"]["name"] for each in said] == ["a", "b", "b", "b"]
     found = standing.structured_content
     assert found["winner"] == {"question": 2, "name": "b"}
     assert [each["question"] for each in found["improvements"]] == [1, 2]
@@ -40,7 +42,7 @@ def test_an_agent_asks_and_knows_its_winner(visit, served, labels, mode):
 
 
 def test_what_a_tool_gives_is_what_it_says_it_gives(meet, served, labels):
-    """The client refuses what is not as the schema has it; here nothing is unnamed, either."""
+    """The client refuses what is not as the schema has it; and the page names every field."""
 
     async def agent(client):
         found = {}
@@ -53,8 +55,9 @@ def test_what_a_tool_gives_is_what_it_says_it_gives(meet, served, labels):
     found = meet(agent, served.url)
     assert list(found) == ["ask", "standing", "budget"]
     for tool, content in found.values():
-        assert set(content) == set(tool.output_schema["properties"])
         assert tool.annotations.read_only_hint == (tool.name != "ask")
+        assert not [each for each in content if f"`{each}`" not in PAGE]
+    assert set(found["ask"][1]) == set(found["ask"][0].output_schema["properties"])
 
 
 def test_the_descriptions_say_what_the_number_means(visit, served):
@@ -83,11 +86,29 @@ def test_the_same_again_is_free_and_keeps_its_first_name(meet, served, labels):
         for name in ("first", "second"):
             given = {"predictions": wrong(labels, 40), "name": name}
             told = await client.call_tool("ask", given)
-        return told.structured_content
+        standing = await client.call_tool("standing", {})
+        return told.structured_content, standing.structured_content
 
-    told = meet(agent, served.url)
+    told, standing = meet(agent, served.url)
     assert (told["again"], told["question"], told["remaining"]) == (True, 1, 9)
-    assert told["winner"]["name"] == "first"
+    assert standing["winner"]["name"] == "first"
+
+
+def test_started_anew_it_says_nothing_that_standing_contradicts(meet, served, labels):
+    """What was asked before it started counts, too; only the names are gone."""
+
+    async def agent(client):
+        given = {"predictions": wrong(labels, counts.pop()), "name": "mine"}
+        asked = await client.call_tool("ask", given)
+        return asked, await client.call_tool("standing", {})
+
+    counts = [60, 40]
+    meet(agent, served.url)
+    asked, standing = meet(agent, served.url)
+    assert asked.content[0].text == asked.structured_content["reason"]
+    assert not asked.structured_content["improved"]
+    assert standing.structured_content["winner"] == {"question": 1, "name": None}
+    assert "The model to report is that of question 1." in standing.content[0].text
 
 
 def test_predictions_come_as_lists_columns_text_or_a_file(meet, served, labels, tmp_path):

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 LABELS = np.arange(400) % 2
+PAGE = (Path(__file__).parents[3] / "docs/reference/agents.md").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -92,17 +94,13 @@ def test_an_agent_submits_and_knows_its_winner(hall, come):
 
     tools, said, standing, budget = come(agent, ada)
     assert list(tools) == ["submit", "standing", "budget"]
-    for name, content in [
-        ("submit", said[0]),
-        ("standing", standing.structured_content),
-        ("budget", budget.structured_content),
-    ]:
-        assert set(content) == set(tools[name].output_schema["properties"])
+    assert set(said[0]) == set(tools["submit"].output_schema["properties"])
+    for each in {**said[0], **standing.structured_content, **budget.structured_content}:
+        assert f"`{each}`" in PAGE
     assert [each["improved"] for each in said] == [True, True, False, True]
     assert [each["again"] for each in said] == [False, False, False, True]
-    assert [each["winner"]["name"] for each in said] == ["a", "b", "b", "b"]
     found = standing.structured_content
-    assert found["winner"] == {"question": 2, "name": "b"}
+    assert found["winner"] == {"number": 2, "question": 2, "name": "b"}
     assert (found["rank"], found["teams"], found["best"]) == (2, 3, 0.0)
     assert (found["released"], found["rows"]) == (pytest.approx(0.2, abs=0.01), 400)
     assert "on place 2 of 3 teams" in standing.content[0].text
@@ -167,6 +165,39 @@ def test_hidden_standings_have_no_place(hall, drop_in):
     found = drop_in(agent, hall.join("Ada")[1])
     assert found["rank"] is None
     assert found["winner"]["question"] == 1
+
+
+@pytest.mark.parametrize("visibility", ["public", "frozen"])
+def test_after_a_correction_of_labels_the_winner_is_of_the_new_labels(
+    hall, halls, drop_in, visibility
+):
+    """Each team's best is asked again, as the first question of a new ladder; the rest is past."""
+    ada = hall.join("Ada")[1]
+
+    async def submit(client):
+        for name, many in given:
+            await client.call_tool("submit", {"predictions": wrong(many), "message": name})
+        return await client.call_tool("standing", {})
+
+    given = [("a", 60), ("b", 30), ("c", 90)]
+    drop_in(submit, ada)
+    hall.amend(visibility=visibility)
+    table = halls.make_folder().table
+    labels = table.labels.copy()
+    labels[:15] ^= 1
+    organiser = hall.boards.by_token(hall.organiser, hall.slug)
+    board = hall.boards.open(hall.slug)
+    assert board.amending.correct(organiser, replace(table, labels=labels)) == 1
+    given = []
+    standing = drop_in(submit, ada)
+    found = standing.structured_content
+    assert found["winner"] == {"number": 2, "question": 1, "name": "b"}
+    assert "The model to report is that of submission 2, 'b'." in standing.content[0].text
+    assert [each["released"] for each in found["improvements"]] == [0.05]
+    given = [("a again", 60), ("d", 15)]
+    found = drop_in(submit, ada).structured_content
+    assert found["winner"] == {"number": 5, "question": 3, "name": "d"}
+    assert [each["number"] for each in found["improvements"]] == [2, 5]
 
 
 def test_calls_at_once_on_a_board(hall, drop_in):

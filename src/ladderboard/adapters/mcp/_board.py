@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ladderboard.adapters._library import library
-from ladderboard.adapters.mcp._board_tools import BUDGET, STANDING, submit_tool
-from ladderboard.adapters.mcp._given import check_known, predictions_of, text_of
-from ladderboard.adapters.mcp._tools import Said, bound_of, counted, reported
+from ladderboard.adapters.mcp._desk import Desk
+from ladderboard.adapters.mcp._given import predictions_of, text_of
+from ladderboard.adapters.mcp._tools import (
+    MEANING,
+    REPLY,
+    Said,
+    Tool,
+    answered,
+    predictions,
+    said,
+    stood,
+)
 from ladderboard.errors import InvalidInput, NotAllowed
-from ladderboard.holdout._meter import unseen
+from ladderboard.files import many
+from ladderboard.holdout import unseen
 from ladderboard.mechanisms import mechanism
 
 if TYPE_CHECKING:
     from ladderboard.adapters.mcp._folder import Folder
-    from ladderboard.adapters.mcp._tools import Tool
-    from ladderboard.client import Client
+    from ladderboard.client import Client, Display
 
 __all__ = ["BoardDesk", "open_board"]
 
-_LAST = 20  # improvements that are listed
 _RETRIES = 1  # the hosts of agents are less patient than people
 
 
@@ -29,16 +36,15 @@ def open_board(
 ) -> BoardDesk:
     """Return the desk of a board by the address of its page."""
     library("httpx", extra="mcp")
-    from ladderboard.client import Client  # noqa: PLC0415 - an extra
-    from ladderboard.client._address import split_board  # noqa: PLC0415 - same
+    from ladderboard.client import Client, find_access, split_board  # noqa: PLC0415 - an extra
 
     server, slug = split_board(target)
+    find_access(server, token).token_for(slug)  # if it cannot be sent, its owner hears of it
     client = Client(server, token, timeout=timeout, retries=_RETRIES)
-    client._access.token_for(slug)  # noqa: SLF001 - if it cannot be sent, its owner hears of it
     return BoardDesk(client, slug, folder=folder)
 
 
-class BoardDesk:
+class BoardDesk(Desk):
     """The tools ``submit``, ``standing`` and ``budget`` on a board. Safe with threads.
 
     The names of other teams are left out of what is said: they are words of others, and an agent
@@ -56,110 +62,72 @@ class BoardDesk:
 
     def __init__(self, client: Client, board: str, *, folder: Folder | None = None) -> None:
         self._client, self._board, self._folder = client, board, folder
-        self._improved: dict[int, tuple[int, str | None]] = {}
-        self.tools: tuple[Tool, ...] = (submit_tool(folder), STANDING, BUDGET)
-
-    def call(self, tool: str, arguments: dict[str, Any]) -> Said:
-        """Answer; whatever cannot be done is raised."""
-        known = {each.name: tuple(each.takes) for each in self.tools}
-        check_known(tool, arguments, known[tool])
-        found: Said = getattr(self, tool)(arguments)
-        return found
+        self.tools = (_submit(folder), _STANDING, _BUDGET)
 
     def submit(self, arguments: dict[str, Any]) -> Said:
         """Submit one model's predictions."""
         message = text_of(arguments, "message")
         given = predictions_of(arguments, self._folder)
         told = self._client.submit(self._board, given, message=message)
-        if told.improved:
-            self._improved.setdefault(told.number, (told.question, message or None))
-        winner = self._winner()
-        shown = told.display
-        content = {
-            "reason": told.reason,
-            "improved": told.improved,
-            "released": told.released,
-            "score": told.score,
-            "question": told.question,
-            "remaining": told.remaining,
-            "again": told.again,
-            "bound": bound_of(told.bound),
-            "winner": winner,
-            "display": {
-                "name": shown.name,
-                "direction": shown.direction,
-                "released": shown.released,
-            },
-            "number": told.number,
-            "next_submission_at": _moment(told.next_submission_at),
-        }
-        return Said(f"{told.reason} {reported(winner)}", content)
+        return answered(
+            told,
+            display=_displayed(told.display, told.display.released),
+            number=told.number,
+            next_submission_at=told.said["next_submission_at"],
+        )
 
     def standing(self, _: dict[str, Any]) -> Said:
         """Say where the team stands."""
         board, team = self._client.board(self._board), self._client.team(self._board)
-        own = self._client.submissions(self._board)
-        current = (each for each in own if each.improved and each.epoch == board.epoch)
-        improved = list(islice(current, _LAST))[::-1]
-        listed = [
-            {"question": each.question, "released": each.released, "name": each.message or None}
-            for each in improved
-        ]
-        winner = {name: listed[-1][name] for name in ("question", "name")} if listed else None
+        own = list(self._client.submissions(self._board))
+        # Where the board is frozen, it does not tell that labels were corrected since.
+        epoch = max([board.epoch, *(each.epoch for each in own)])
         rank = self._rank()
-        gain = _gain(board.mechanism)
-        reason = _stands(team.submissions, team.released, rank, board.registered)
-        content = {
-            "reason": reason,
-            "status": board.status,
-            "released": team.released,
-            "display": {
-                "name": board.display.name,
-                "direction": board.display.direction,
-                "released": team.display,
-            },
-            "rank": rank,
-            "teams": board.registered,
-            "best": board.best.released,
-            "submissions": team.submissions,
-            "winner": winner,
-            "improvements": listed,
-            "unseen": gain,
-            "rows": board.rows,
-            "kind": board.kind,
-            "loss": board.loss,
-            "mechanism": board.mechanism,
-            "deadline": _moment(board.deadline),
-        }
-        lines = [f"{reason} {reported(winner)}"]
-        if gain is not None:
-            lines.append(f"Gains below about {gain:.2g} may go unseen.")
-        lines.append(
-            f"A submission wants {board.rows:,} rows, with an id each; labels are {board.kind}."
+        return stood(
+            f"A submission wants {board.rows:,} rows, with an id each",
+            [
+                {
+                    "number": each.number,
+                    "question": each.question,
+                    "released": each.released,
+                    "name": each.message or None,
+                }
+                for each in reversed(own)
+                if each.improved and each.epoch == epoch
+            ],
+            reason=_stands(team.submissions, team.released, rank, board.registered),
+            status=board.status,
+            released=team.released,
+            display=_displayed(board.display, team.display),
+            rank=rank,
+            teams=board.registered,
+            best=board.best.released,
+            submissions=team.submissions,
+            unseen=_gain(board.mechanism),
+            rows=board.rows,
+            kind=board.kind,
+            loss=board.loss,
+            mechanism=board.mechanism,
+            deadline=board.said["deadline"],
         )
-        return Said("\n".join(lines), content)
 
     def budget(self, _: dict[str, Any]) -> Said:
         """Say how many submissions are left to the team, and when the next may come."""
         board, team = self._client.board(self._board), self._client.team(self._board)
-        reason = f"{counted(team.submissions, 'submission')} answered; {team.remaining:,} left now."
-        when = _moment(team.next_submission_at)
+        reason = f"{many(team.submissions, 'submission')} answered; {team.remaining:,} left now."
+        when = team.said["next_submission_at"]
         if not team.remaining and when is not None:
             reason = f"{reason[:-1]}, the next at {when}."
         if board.status != "open":
             reason += f" The board is {board.status}."
+        allowed = {each.name: each.allowed for each in team.limits}
         content = {
             "reason": reason,
-            "questions": next(
-                (each.allowed for each in team.limits if each.name == "team"), board.per_team
-            ),
+            "questions": allowed.get("team", board.per_team),
             "used": team.submissions,
             "remaining": team.remaining,
             "open": board.status == "open" and team.remaining > 0,
-            "limits": [
-                {"name": each.name, "remaining": each.remaining, "allowed": each.allowed}
-                for each in team.limits
-            ],
+            "limits": team.said["limits"],
             "next_submission_at": when,
         }
         return Said(reason, content)
@@ -176,20 +144,9 @@ class BoardDesk:
         except NotAllowed:
             return None
 
-    def _winner(self) -> dict[str, Any] | None:
-        """Return the last that improved of all that were submitted from here.
 
-        By the submission's number: after labels were corrected, questions may count anew.
-        """
-        numbers = list(self._improved)
-        if not numbers:
-            return None
-        question, name = self._improved[max(numbers)]
-        return {"question": question, "name": name}
-
-
-def _moment(when: Any) -> str | None:
-    return None if when is None else when.isoformat()
+def _displayed(display: Display, released: float | None) -> dict[str, Any]:
+    return {"name": display.name, "direction": display.direction, "released": released}
 
 
 def _gain(described: dict[str, Any]) -> float | None:
@@ -204,5 +161,47 @@ def _stands(submissions: int, released: float | None, rank: int | None, teams: i
         return "Your team has submitted nothing yet."
     best = "its best is not told" if released is None else f"its best is a loss of {released:.6g}"
     place = "" if rank is None else f", on place {rank}"
-    among = f" of {counted(teams, 'team')}" if place and teams else ""
-    return f"After {counted(submissions, 'submission')} of your team {best}{place}{among}."
+    among = f" of {many(teams, 'team')}" if place and teams else ""
+    return f"After {many(submissions, 'submission')} of your team {best}{place}{among}."
+
+
+def _submit(folder: Folder | None) -> Tool:
+    return Tool(
+        name="submit",
+        title="Submit a model's predictions to the board",
+        description="Submit one model's predictions to the board, in the name of your team. Costs "
+        f"one question of the team's budget, if it is answered. {MEANING}",
+        takes={
+            **predictions(folder),
+            "message": said(
+                "string", "Your own note on the model, kept by the board, to find the winner by."
+            ),
+        },
+        gives={
+            **REPLY,
+            "display": said(
+                "object", "The same in the board's own metric: name, direction, released."
+            ),
+            "number": said("integer", "The number of the submission among those of your team."),
+            "next_submission_at": said(
+                "string", "When the next may come; null where none ever may.", maybe=True
+            ),
+        },
+        asks=True,
+    )
+
+
+_STANDING = Tool(
+    name="standing",
+    title="Where your team stands",
+    description="Costs no question. Your team's best so far and its place, which submission "
+    "improved last (the model to report), and what predictions must look like. The place is by "
+    "what was released; it says nothing about the model that you sent last.",
+)
+
+_BUDGET = Tool(
+    name="budget",
+    title="How many submissions are left",
+    description="Costs no question. How many submissions your team has left now, under which "
+    "limits, and when the next may come.",
+)

@@ -25,8 +25,18 @@ class Desk(Protocol):
 
     tools: tuple[Tool, ...]
 
-    def call(self, tool: str, arguments: dict[str, Any], /) -> Said:
-        """Answer, or raise."""
+    def call(self, tool: str, arguments: dict[str, Any]) -> Said:
+        """Answer, by the method of the tool's name; whatever cannot be done is raised."""
+        known = next(tuple(each.takes) for each in self.tools if each.name == tool)
+        for name in arguments:  # what is not known would else be left out silently
+            # Agents try a path whether there is a folder or not; what to do is said further on.
+            if name not in known and not (name == "path" and "predictions" in known):
+                raise InvalidSetting(
+                    f"{tool} has no argument {_settings.shown(name)}; "
+                    f"there is {', '.join(known) or 'none'}."
+                )
+        found: Said = getattr(self, tool)(arguments)
+        return found
 
     def close(self) -> None:
         """Hang up."""

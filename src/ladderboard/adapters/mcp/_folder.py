@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import stat
@@ -9,7 +10,8 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, BinaryIO
 
 from ladderboard import _settings
-from ladderboard.errors import InvalidPredictions, InvalidSetting, Problem
+from ladderboard.errors import InvalidPredictions, InvalidSetting
+from ladderboard.files import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,28 +61,33 @@ class Folder:
 
     def read(self, path: str) -> Read:
         """Return what is in a file; its path may be relative to the folder, or begin with it."""
-        parts = self._below(path)
-        try:
-            file = self._open([*self.root.parts[1:], *parts])
-        except (OSError, UnicodeError):  # a name that is no text is no file's name, either
-            raise self._refusal(path) from None
+        parts, file = self._below(path), None
+        with contextlib.suppress(OSError, UnicodeError):  # a name that is no text is no file's
+            file = self._open([*self.root.parts[1:], *parts]) if parts else None
+        if file is None:
+            refuse(
+                InvalidPredictions,
+                "not_a_file",
+                f"A path must lead to a regular file in {self.root}, over no link and no ..; "
+                f"{_settings.shown(path)} does not.",
+            )
         with file:
             size = os.fstat(file.fileno()).st_size
             data = b"" if size > self._most else file.read(self._most + 1)
         if max(size, len(data)) > self._most:  # it may have grown meanwhile
             shown = _settings.shown(path)
             said = f"A file may have at most {self._most:,} bytes; {shown} has more."
-            raise _refused("too_many_bytes", said)
+            refuse(InvalidPredictions, "too_many_bytes", said)
         return Read(parts[-1], data)
 
     def _below(self, path: str) -> Sequence[str]:
-        """Return the steps from the folder to a file, as they are written."""
+        """Return the steps from the folder to a file, as written; none if they lead elsewhere."""
         asked = PurePath(path)
         for start in (self._given, self.root):
             if asked.is_absolute() and asked.is_relative_to(start):
                 asked = asked.relative_to(start)
         if asked.is_absolute() or ".." in asked.parts or not asked.parts or "\0" in path:
-            raise self._refusal(path)
+            return ()
         return asked.parts
 
     def _open(self, steps: Sequence[str]) -> BinaryIO:
@@ -98,14 +105,3 @@ class Folder:
             os.close(file)
             raise OSError
         return open(file, "rb")  # noqa: PTH123 - it has no path any more
-
-    def _refusal(self, path: str) -> InvalidPredictions:
-        return _refused(
-            "not_a_file",
-            f"A path must lead to a regular file in {self.root}, over no link and no ..; "
-            f"{_settings.shown(path)} does not.",
-        )
-
-
-def _refused(code: str, message: str) -> InvalidPredictions:
-    return InvalidPredictions(message, problems=(Problem(code, None, 1, (), message),))

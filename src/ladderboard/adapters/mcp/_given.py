@@ -6,29 +6,18 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ladderboard import _settings
-from ladderboard.errors import InvalidPredictions, InvalidSetting, Problem
+from ladderboard.errors import InvalidPredictions, InvalidSetting
+from ladderboard.files import refuse
 
 if TYPE_CHECKING:
     from ladderboard.adapters.mcp._folder import Folder
 
-__all__ = ["MOST_VALUES", "check_known", "predictions_of", "text_of"]
+__all__ = ["MOST_VALUES", "predictions_of", "text_of"]
 
 MOST_VALUES = 1_000_000
 """How many values may come in a call; more go into a file."""
 
 _LONGEST_NAME = 500  # what a board takes for a message
-_SCALARS = (str, int, float, bool, type(None))
-
-
-def check_known(tool: str, arguments: dict[str, Any], known: tuple[str, ...]) -> None:
-    """Refuse arguments that a tool does not have: they would else be left out silently."""
-    for name in arguments:
-        # Agents try a path whether there is a folder or not; what to do is said further on.
-        if name not in known and not (name == "path" and "predictions" in known):
-            there_is = ", ".join(known) or "none"
-            raise InvalidSetting(
-                f"{tool} has no argument {_settings.shown(name)}; there is {there_is}."
-            )
 
 
 def text_of(arguments: dict[str, Any], name: str) -> str:
@@ -76,36 +65,19 @@ def _unwrapped(values: Any) -> Any:
 
 
 def _check_values(values: Any) -> None:
-    """Refuse what is no vector, no matrix and no columns, and what is too much for a call."""
+    """Refuse what is too much for a call, and what is no list: a text would be read as a path."""
     columns = list(values.values()) if isinstance(values, dict) else [values]
-    if not all(isinstance(each, list) for each in columns) or not any(columns):
-        raise _refusal(
+    if not all(isinstance(each, list) for each in columns):
+        refuse(
+            InvalidPredictions,
             "format",
             "predictions must be a list with a value for each example, or an object of such lists "
             f"by column, such as id and prediction; got {_settings.shown(values)}.",
         )
-    count = sum(map(_count, columns))
+    count = sum(len(row) if isinstance(row, list) else 1 for each in columns for row in each)
     if count > MOST_VALUES:
-        raise _refusal(
+        refuse(
+            InvalidPredictions,
             "too_many_rows",
             f"predictions in a call may have at most {MOST_VALUES:,} values; got {count:,}.",
         )
-
-
-def _count(column: list[Any]) -> int:
-    """Return how many values there are in a column, or in rows; refuse what goes deeper."""
-    rows = [each for each in column if isinstance(each, list)]
-    flat = [each for each in column if not isinstance(each, list)]
-    for row in (flat, *rows):
-        for each in row:
-            if not isinstance(each, _SCALARS):
-                raise _refusal(
-                    "wrong_type",
-                    "A prediction must be a number or a text, or a list of those; "
-                    f"got {_settings.shown(each)}.",
-                )
-    return len(flat) + sum(map(len, rows))
-
-
-def _refusal(code: str, message: str) -> InvalidPredictions:
-    return InvalidPredictions(message, problems=(Problem(code, None, 1, (), message),))

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.adapters.mcp._given import check_known, predictions_of, text_of
+from ladderboard.adapters.mcp._desk import Desk
+from ladderboard.adapters.mcp._given import predictions_of, text_of
 from ladderboard.adapters.mcp._tools import (
-    BOUND,
-    IMPROVEMENTS,
-    LABELS,
     MEANING,
-    REASON,
-    RELEASED,
-    REMAINING,
-    WINNER,
+    REPLY,
     Said,
     Tool,
+    answered,
     bound_of,
-    counted,
     predictions,
-    reply,
-    reported,
     said,
+    stood,
 )
-from ladderboard.holdout import Verdict, last_improved
-from ladderboard.holdout._meter import unseen
+from ladderboard.files import many
+from ladderboard.holdout import unseen
 
 if TYPE_CHECKING:
     from ladderboard.adapters.mcp._folder import Folder
@@ -32,10 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["GuardDesk"]
 
-_LAST = 20  # improvements that are listed
 
-
-class GuardDesk:
+class GuardDesk(Desk):
     """The tools ``ask``, ``standing`` and ``budget`` on a guard. Safe with threads.
 
     Parameters
@@ -52,75 +44,45 @@ class GuardDesk:
         self, guard: RemoteHoldout, *, ladder: str = "", folder: Folder | None = None
     ) -> None:
         self._guard = guard.ladder(ladder) if ladder else guard
-        self._ladder = ladder
-        self._improved: dict[int, Verdict] = {}
-        self._folder = folder
-        self.tools: tuple[Tool, ...] = (_ask(folder), _STANDING, _BUDGET)
-
-    def call(self, tool: str, arguments: dict[str, Any]) -> Said:
-        """Answer; whatever cannot be done is raised."""
-        known = {each.name: tuple(each.takes) for each in self.tools}
-        check_known(tool, arguments, known[tool])
-        found: Said = getattr(self, tool)(arguments)
-        return found
+        self._ladder, self._folder = ladder, folder
+        self._names: dict[int, str] = {}
+        self.tools = (_ask(folder), _STANDING, _BUDGET)
 
     def ask(self, arguments: dict[str, Any]) -> Said:
         """Ask about one model."""
-        name = text_of(arguments, "name") or None
+        name = text_of(arguments, "name")
         given = predictions_of(arguments, self._folder)
         told = self._guard.ask(given, training=arguments.get("training"))
-        if told.improved:  # asked again, it keeps the name that it had
-            self._improved.setdefault(told.question, Verdict(name, None, told))
-        winner = self._winner()
-        content = {
-            "reason": told.reason,
-            "improved": told.improved,
-            "released": told.released,
-            "score": told.score,
-            "question": told.question,
-            "remaining": told.remaining,
-            "again": told.again,
-            "bound": bound_of(told.bound),
-            "winner": winner,
-        }
-        return Said(f"{told.reason} {reported(winner)}", content)
+        if told.improved and name:  # asked again, it keeps the name that it had
+            self._names.setdefault(told.question, name)
+        return answered(told)
 
     def standing(self, _: dict[str, Any]) -> Said:
         """Say where things stand on the ladder."""
-        status = self._guard.status()
-        own = [each for each in status.ladders if each.name == self._ladder]
-        history = [each for each in status.history if each.ladder == self._ladder and each.improved]
-        improved = [
-            {"question": each.question, "released": each.value, "name": self._name(each.question)}
-            for each in history
-        ]
-        winner = None
-        if improved:
-            winner = {name: improved[-1][name] for name in ("question", "name")}
-        brief = self._guard.brief()
-        gain = unseen(status.meter.mechanism)
-        asked = own[0].questions if own else 0
-        opening = status.opening
-        rows, kind = opening["rules"]["rows"], opening["rules"]["kind"]
-        reason = _stands(asked, brief.released)
-        content: dict[str, Any] = {
-            "reason": reason,
-            "released": brief.released,
-            "asked": asked,
-            "winner": winner,
-            "improvements": improved[-_LAST:],
-            "bound": bound_of(brief.bound),
-            "unseen": gain,
-            "rows": rows,
-            "kind": kind,
-            "loss": opening["loss"],
-            "mechanism": opening["mechanism"],
-        }
-        lines = [f"{reason} {reported(winner)}", f"{content['bound']['sentence']}."]
-        if gain is not None:
-            lines.append(f"Gains below about {gain:.2g} may go unseen.")
-        lines.append(f"A question wants {rows:,} predictions; labels are {kind}.")
-        return Said("\n".join(lines), content)
+        status, brief = self._guard.status(), self._guard.brief()
+        asked = sum(each.questions for each in status.ladders if each.name == self._ladder)
+        opening, rows = status.opening, status.opening["rules"]["rows"]
+        return stood(
+            f"A question wants {rows:,} predictions",
+            [
+                {
+                    "question": each.question,
+                    "released": each.value,
+                    "name": self._names.get(each.question),
+                }
+                for each in status.history
+                if each.ladder == self._ladder and each.improved
+            ],
+            reason=_stands(asked, brief.released),
+            released=brief.released,
+            asked=asked,
+            bound=bound_of(brief.bound),
+            unseen=unseen(status.meter.mechanism),
+            rows=rows,
+            kind=opening["rules"]["kind"],
+            loss=opening["loss"],
+            mechanism=opening["mechanism"],
+        )
 
     def budget(self, _: dict[str, Any]) -> Said:
         """Say how many questions are left."""
@@ -142,21 +104,12 @@ class GuardDesk:
         """Hang up."""
         self._guard.close()
 
-    def _winner(self) -> dict[str, Any] | None:
-        """Return the last that improved of all that were asked from here."""
-        verdict = last_improved(list(self._improved.values()))
-        return None if verdict is None else {"question": verdict.question, "name": verdict.name}
-
-    def _name(self, question: int) -> str | None:
-        verdict = self._improved.get(question)
-        return None if verdict is None else verdict.name
-
 
 def _stands(asked: int, released: float | None) -> str:
     if not asked:
         return "Nothing was asked here yet."
     best = "its value is not told" if released is None else f"the best is {released:.6g}"
-    return f"After {counted(asked, 'question')} here {best}."
+    return f"After {many(asked, 'question')} here {best}."
 
 
 def _ask(folder: Folder | None) -> Tool:
@@ -172,7 +125,7 @@ def _ask(folder: Folder | None) -> Tool:
                 "number", "The model's mean loss on its training data, if the guard wants it."
             ),
         },
-        gives=reply(),
+        gives=REPLY,
         asks=True,
     )
 
@@ -183,15 +136,6 @@ _STANDING = Tool(
     description="Costs no question. The best so far, which question improved last (the model to "
     "report), what can be promised about it, and what predictions must look like: how many rows, "
     "of which kind, for which loss.",
-    gives={
-        "reason": REASON,
-        "released": RELEASED,
-        "asked": said("integer", "How many questions were asked on this ladder."),
-        "winner": WINNER,
-        "improvements": IMPROVEMENTS,
-        "bound": BOUND,
-        **LABELS,
-    },
 )
 
 _BUDGET = Tool(
@@ -199,11 +143,4 @@ _BUDGET = Tool(
     title="How many questions are left",
     description="Costs no question. How many questions are allowed, were used and are left, over "
     "all who ask this guard.",
-    gives={
-        "reason": REASON,
-        "questions": said("integer", "How many questions are allowed."),
-        "used": said("integer", "How many were used, by everybody who asks here."),
-        "remaining": REMAINING,
-        "open": said("boolean", "Whether a question is answered now."),
-    },
 )

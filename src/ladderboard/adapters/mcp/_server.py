@@ -6,6 +6,7 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any
 
+from ladderboard import _settings
 from ladderboard._version import __version__
 from ladderboard.adapters._library import library
 from ladderboard.adapters.mcp._tools import INSTRUCTIONS
@@ -107,7 +108,8 @@ def refusal(error: LadderboardError) -> str:
 
 def _answer(kinds: Any, text: str, content: dict[str, Any] | None = None) -> Any:
     """Return a tool's result; without fields it is a refusal."""
-    block = kinds.TextContent(type="text", text=_clean(text))
+    # Halves of characters, for one, cannot be sent.
+    block = kinds.TextContent(type="text", text=_settings.plain(text))
     if content is None:
         return kinds.CallToolResult(content=[block], is_error=True)
     return kinds.CallToolResult(content=[block], structured_content=content)
@@ -118,14 +120,6 @@ def _sendable(content: dict[str, Any]) -> dict[str, Any]:
     written = json.dumps(content, ensure_ascii=False, allow_nan=False)
     read: dict[str, Any] = json.loads(written.encode("utf-8", "replace"))
     return read
-
-
-def _clean(text: str) -> str:
-    """Return a text without controls and halves of characters, which cannot be sent."""
-    return "".join(
-        each if each.isprintable() or each == "\n" else each.encode("unicode_escape").decode()
-        for each in text
-    )
 
 
 def _described(tool: Any, kinds: Any) -> Any:

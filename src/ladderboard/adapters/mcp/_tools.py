@@ -11,31 +11,24 @@ if TYPE_CHECKING:
     from ladderboard.adapters.mcp._folder import Folder
 
 __all__ = [
-    "BOUND",
-    "IMPROVEMENTS",
     "INSTRUCTIONS",
-    "LABELS",
     "MEANING",
-    "REASON",
-    "RELEASED",
-    "REMAINING",
-    "WINNER",
+    "REPLY",
     "Said",
     "Tool",
+    "answered",
     "bound_of",
-    "counted",
     "predictions",
-    "reply",
-    "reported",
     "said",
+    "stood",
 ]
 
 INSTRUCTIONS = """\
 This is the judge of your models, not their compass. It holds labels that you cannot see, and answers a limited number \
 of questions, each about one model by its predictions. What it tells is the best result so far, not the score of the \
 model that you just sent. Search on validation data of your own, and come here with a model that beats all your earlier \
-ones there. The model to report is the last one for which improved was true; never the one with the least released \
-value, which all later models share, however bad they are."""  # noqa: E501
+ones there. The model to report is the last one for which improved was true, and standing tells which; never the one \
+with the least released value, which all later models share, however bad they are."""  # noqa: E501
 
 MEANING = """\
 released is the best so far, not the value of the model you sent: a worse model gets the same number again. improved \
@@ -44,6 +37,8 @@ gain may get improved = false. The model to report in the end is the last one th
 values to choose between models, and never use them as the objective of a search: choose on data of your own, and ask \
 about models that you believe in, one question a model and not one an epoch. The very same predictions again cost \
 nothing and say nothing new. What is refused costs nothing, and the refusal lists what to mend."""  # noqa: E501
+
+_LAST = 20  # improvements that are listed
 
 
 @dataclass(frozen=True)
@@ -56,7 +51,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Tool:
-    """One tool: its name, what it is for, what it takes and what it gives, as JSON Schema."""
+    """One tool: its name, what it is for, what it takes and gives as JSON Schema, if it says."""
 
     name: str
     title: str
@@ -71,8 +66,10 @@ class Tool:
         return {"type": "object", "properties": self.takes, "additionalProperties": False}
 
     @property
-    def output_schema(self) -> dict[str, Any]:
-        """What it gives, always all of it."""
+    def output_schema(self) -> dict[str, Any] | None:
+        """What it gives, always all of it; None if it does not say."""
+        if not self.gives:
+            return None
         return {"type": "object", "properties": self.gives, "required": list(self.gives)}
 
 
@@ -81,61 +78,23 @@ def said(kind: str, about: str, *, maybe: bool = False) -> dict[str, Any]:
     return {"type": [kind, "null"] if maybe else kind, "description": about}
 
 
-REASON = said("string", "The answer as a sentence.")
-RELEASED = said(
-    "number", "The best so far, as a loss: lower is better. Null where it is not told.", maybe=True
-)
-REMAINING = said("integer", "How many questions are left.")
-BOUND = {
-    "type": ["object", "null"],
-    "description": "Where the true risk of the best model so far lies, or, with differences, how "
-    "far it may be from released.",
-    "properties": {
-        "low": {"type": ["number", "null"]},
-        "high": {"type": ["number", "null"]},
-        "confidence": {"type": "number"},
-        "differences": {"type": "boolean"},
-        "sentence": {"type": "string"},
-    },
+REPLY: dict[str, Any] = {
+    "reason": said("string", "The answer as a sentence."),
+    "improved": said("boolean", "Whether this very model was seen to beat all before it."),
+    "released": said(
+        "number", "The best so far, as a loss: lower is better; null if it is not told.", maybe=True
+    ),
+    "score": said("number", "What is said about this very model; null if nothing is.", maybe=True),
+    "question": said("integer", "The number of the question."),
+    "remaining": said("integer", "How many questions are left."),
+    "again": said("boolean", "Whether it was asked before, so that nothing was spent."),
+    "bound": said(
+        "object",
+        "Where the true risk of the best model so far lies, or, with differences, how far it may "
+        "be from released: low, high, confidence, differences, sentence.",
+        maybe=True,
+    ),
 }
-WINNER = {
-    "type": ["object", "null"],
-    "description": "The model to report as things stand: the last question that improved.",
-    "properties": {
-        "question": {"type": "integer"},
-        "name": said("string", "What you called it; null if that is not known here.", maybe=True),
-    },
-}
-IMPROVEMENTS = {
-    "type": "array",
-    "description": "The last questions that improved, oldest first: question, released, name.",
-    "items": {"type": "object"},
-}
-LABELS = {
-    "unseen": said("number", "Gains below about this may go unseen.", maybe=True),
-    "rows": said("integer", "How many predictions are wanted."),
-    "kind": said("string", "Whether labels are number or text."),
-    "loss": said("object", "The loss, with its settings."),
-    "mechanism": said("object", "The rule by which questions are answered."),
-}
-
-
-def reply(**more: Any) -> dict[str, Any]:
-    """Return the fields of an answer to a question."""
-    return {
-        "reason": REASON,
-        "improved": said("boolean", "Whether this very model was seen to beat all before it."),
-        "released": RELEASED,
-        "score": said(
-            "number", "What is said about this very model; null if nothing is.", maybe=True
-        ),
-        "question": said("integer", "The number of the question."),
-        "remaining": REMAINING,
-        "again": said("boolean", "Whether it was asked before, so that nothing was spent."),
-        "bound": BOUND,
-        "winner": WINNER,
-        **more,
-    }
 
 
 def predictions(folder: Folder | None) -> dict[str, Any]:
@@ -176,18 +135,28 @@ def bound_of(bound: Any) -> dict[str, Any] | None:
     }
 
 
-def reported(winner: dict[str, Any] | None) -> str:
-    """Return which model to report, in words."""
-    if winner is None:
-        return "None has improved yet."
-    named = f", {winner['name']!r}" if winner["name"] else ""
-    return f"The model to report is that of question {winner['question']}{named}."
+def answered(reply: Any, **more: Any) -> Said:
+    """Return what was said about a model."""
+    content = {name: getattr(reply, name) for name in REPLY}
+    return Said(reply.reason, {**content, "bound": bound_of(reply.bound), **more})
 
 
-def counted(number: int, word: str) -> str:
-    """Return a number with its word.
-
-    >>> counted(1, "question"), counted(1000, "question")
-    ('1 question', '1,000 questions')
-    """
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
+def stood(wanted: str, improvements: list[dict[str, Any]], **content: Any) -> Said:
+    """Return where things stand, with the winner: the last of the improvements, oldest first."""
+    winner, which = None, "None has improved yet."
+    if improvements:
+        winner = {name: each for name, each in improvements[-1].items() if name != "released"}
+        # After labels were corrected, the questions of a board may count anew; submissions do not.
+        numbered = "number" in winner
+        model = f"submission {winner['number']}" if numbered else f"question {winner['question']}"
+        named = f", {winner['name']!r}" if winner["name"] else ""
+        which = f"The model to report is that of {model}{named}."
+    lines = [f"{content['reason']} {which}"]
+    if content.get("bound"):
+        lines.append(f"{content['bound']['sentence']}.")
+    if content["unseen"] is not None:
+        lines.append(f"Gains below about {content['unseen']:.2g} may go unseen.")
+    lines.append(f"{wanted}; labels are {content['kind']}.")
+    return Said(
+        "\n".join(lines), {**content, "winner": winner, "improvements": improvements[-_LAST:]}
+    )
