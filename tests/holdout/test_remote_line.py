@@ -158,3 +158,32 @@ def test_a_token_is_not_sent_in_the_clear(monkeypatch):
     assert b"yyy" not in pickle.dumps(lb.Holdout.connect("unix:/x"))  # it is in the environment
     with pytest.raises(InvalidSetting, match="one word"):
         lb.Holdout.connect("unix:/x", token="\r\n".join("ab"))
+
+
+def heard_token(**how):
+    url, seen, thread = crooked([answer_with({"remaining": 7})])
+    assert RemoteHoldout(url, **how).remaining == 7
+    thread.join()
+    return b"Authorization: Bearer " in seen[0]
+
+
+def test_a_token_that_belongs_elsewhere_is_not_sent_to_a_guard(monkeypatch):
+    monkeypatch.delenv("LADDERBOARD_URL", raising=False)
+    monkeypatch.setenv("LADDERBOARD_TOKEN", "y" * 20)
+    assert heard_token()
+    for elsewhere in ("https://boards.example.org", "http://127.0.0.1:1", "nonsense"):
+        monkeypatch.setenv("LADDERBOARD_URL", elsewhere)
+        assert not heard_token()
+        assert heard_token(token="given to this one")  # noqa: S106
+    monkeypatch.setenv("LADDERBOARD_URL", "HTTPS://Guard.example.org:443/")
+    assert lb.Holdout.connect("https://guard.example.org")._line._token == "y" * 20
+
+
+@pytest.mark.parametrize("role", ["team", "evaluator", "organiser"])
+def test_a_boards_token_is_for_no_guard(monkeypatch, role):
+    monkeypatch.delenv("LADDERBOARD_URL", raising=False)
+    monkeypatch.setenv("LADDERBOARD_TOKEN", f"lb_{role}_secret")
+    assert not heard_token()
+    with pytest.raises(InvalidSetting, match="token of a board") as refused:
+        lb.Holdout.connect("unix:/x", token=f"lb_{role}_secret")
+    assert "secret" not in str(refused.value)

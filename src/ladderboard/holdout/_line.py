@@ -6,6 +6,7 @@ import http.client
 import ipaddress
 import json
 import os
+import re
 import socket
 import weakref
 from collections import deque
@@ -27,7 +28,9 @@ from ladderboard.errors import (
 
 __all__ = ["Line"]
 
-_TOKEN = "LADDERBOARD_TOKEN"  # noqa: S105 - the name of a variable
+_URL, _TOKEN = "LADDERBOARD_URL", "LADDERBOARD_TOKEN"
+_BOARDS = re.compile("lb_[a-z]+_")  # how the token of a board begins
+_PORTS = {"http": 80, "https": 443}
 _SAID: dict[str, type[LadderboardError]] = {
     "invalid_setting": InvalidSetting,
     "content_type": InvalidSetting,
@@ -57,7 +60,8 @@ class Line:
     url
         ``http://127.0.0.1:8765``, ``https://...`` or ``unix:/path/of.sock``.
     token
-        What the guard wants to hear; from the environment's LADDERBOARD_TOKEN if not given.
+        What the guard wants to hear; from the environment's LADDERBOARD_TOKEN if not given, unless
+        LADDERBOARD_URL names another place or the token is a board's.
     timeout
         Seconds to wait for an answer.
     """
@@ -67,7 +71,9 @@ class Line:
         self.timeout = _settings.number("timeout", timeout, above=0)
         self.given = token
         self._address = _address(url)
-        self._token = os.environ.get(_TOKEN) if token is None else token
+        self._token = _told_token(self._address) if token is None else token
+        if self._token and _BOARDS.match(self._token):
+            raise InvalidSetting("That is the token of a board, and no guard gets it.")
         if self._token and not _private(self._address):
             raise InvalidSetting(
                 "A token is not sent in the clear to another machine; use https, or unset "
@@ -194,13 +200,24 @@ def _address(url: str) -> _Address:
         if parts and parts.scheme in {"http", "https"} and parts.hostname:
             plain = parts.path in {"", "/"} and not parts.query and not parts.username
             if plain:
-                return _Address(parts.scheme, parts.hostname, parts.port)
+                port = _PORTS[parts.scheme] if parts.port is None else parts.port
+                return _Address(parts.scheme, parts.hostname, port)
     except ValueError:
         pass
     raise InvalidSetting(
         f"A guard's address is like http://127.0.0.1:8765 or unix:/run/guard.sock; "
         f"got {_settings.shown(url)}."
     )
+
+
+def _told_token(address: _Address) -> str | None:
+    """Return the environment's token, if it is for this guard: one that came with an address is."""
+    token, url = os.environ.get(_TOKEN), os.environ.get(_URL)
+    try:
+        fits = not url or _address(url) == address
+    except InvalidSetting:
+        fits = False
+    return token if token and fits and not _BOARDS.match(token) else None
 
 
 def _private(address: _Address) -> bool:
