@@ -15,7 +15,7 @@ from ladderboard.client import AsyncClient, Client
 from ladderboard.client._base import Answer
 from ladderboard.client._body import make_body
 from ladderboard.client._errors import CODES, error_of
-from ladderboard.client._requests import board, submit
+from ladderboard.client._requests import board, boards, submit
 from ladderboard.client._retries import Patience
 from ladderboard.server._problems import _KINDS, PROBLEMS
 
@@ -140,6 +140,15 @@ def test_fields_may_be_more_and_never_fewer_or_others(hall, client, predict):
     }.items():
         with pytest.raises(errors.ServerUnreachable):
             read({**good, name: value})
+
+
+@pytest.mark.parametrize("slug", ["x\x1b]0;owned\x07", "x/../y", ""])
+def test_a_boards_name_is_nothing_for_a_terminal(hall, client, slug):
+    """It is shown raw where a token is asked for."""
+    good = client.board(hall.slug).said
+    content = json.dumps({"boards": [{**good, "slug": slug}]}).encode()
+    with pytest.raises(errors.ServerUnreachable, match="not a Ladderboard server of ours"):
+        client._concluded(boards(), Patience(0), Answer(200, httpx.Headers(), content))
 
 
 def test_both_clients_have_the_same_verbs():

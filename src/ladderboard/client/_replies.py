@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from ladderboard.bounds import Certificate
+from ladderboard.client._address import check_board
 
 __all__ = [
     "Best",
@@ -144,6 +145,10 @@ class Board(_Told):
     commitment: str
     head: Head
     takes: str = "predictions"
+
+    def __post_init__(self) -> None:
+        """Refuse a name that is none: it is shown, and typed again."""
+        check_board(self.slug)
 
 
 @dataclass(frozen=True, kw_only=True)
