@@ -105,7 +105,8 @@ def test_what_can_be_no_token(token):
 @pytest.mark.parametrize(
     "url",
     ["", "boards.example.org", "ftp://a", "https://", "https://a/b", "https://u:p@a", "https://a?b",
-     "http://[", "http://a:b", 5, "unix:/run/guard.sock"],
+     "http://[", "http://a:b", 5, "unix:/run/guard.sock", "http://..", "http://a..b", "http://a b",
+     "http://a\x1bc", "http://a\x7f", "http://a\ud800", "http://" + "a" * 64],
 )  # fmt: skip
 def test_what_is_no_address(url):
     with pytest.raises(InvalidSetting, match="A server's address is like"):

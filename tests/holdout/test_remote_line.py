@@ -52,7 +52,11 @@ def test_a_broken_connection_is_tried_once_more_and_no_more():
 
 @pytest.mark.parametrize(
     "body",
-    [b"hello", b"[]", b"{}", b'{"remaining": "many"}', b'{"remaining": null}'],
+    [
+        *(b"hello", b"[]", b"{}", b'{"remaining": "many"}', b'{"remaining": null}', b"[" * 100_000),
+        *(b'{"remaining": %b}' % each for each in (b"1e999", b"Infinity", b"NaN", b"9" * 400)),
+    ],
+    ids=lambda body: body[:30].decode(),
 )
 def test_what_is_no_guard_is_said_so(body):
     head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n".encode()
@@ -118,7 +122,7 @@ def test_a_guard_that_says_nothing_is_not_waited_for():
 def test_nobody_there(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    for url in (f"http://127.0.0.1:{port}", f"unix:{tmp_path}/nobody"):
+    for url in (f"http://127.0.0.1:{port}", f"unix:{tmp_path}/nobody", "http://.."):
         with pytest.raises(GuardUnreachable, match="cannot be reached") as refused:
             lb.Holdout.connect(url).ask(MODEL)
         assert url in str(refused.value)

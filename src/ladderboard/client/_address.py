@@ -13,6 +13,9 @@ from ladderboard.errors import InvalidSetting
 __all__ = ["Address", "check_board", "read_address", "split_board"]
 
 _SLUG = re.compile("[a-z0-9][a-z0-9-]{0,62}")
+# Empty parts lead nowhere, and what is not printed is nothing to send, to keep or to show.
+_PART = r"[a-z0-9_\-\x80-\U0010ffff]{1,63}"
+_HOST = re.compile(rf"{_PART}(\.{_PART})*\.?|[0-9a-f:.]*:[0-9a-f:.]*")
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -91,6 +94,8 @@ def _split(url: Any) -> tuple[Address, str] | None:
         if parts is None or parts.scheme not in _PORTS or not parts.hostname:
             return None
         if parts.query or parts.fragment or parts.username or parts.password:
+            return None
+        if not _HOST.fullmatch(parts.hostname) or not parts.hostname.isprintable():
             return None
         port = _PORTS[parts.scheme] if parts.port is None else parts.port
         return Address(parts.scheme, parts.hostname, port), parts.path

@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ladderboard.client import _requests as requests
-from ladderboard.client._base import Answer, Base, Done, collect
+from ladderboard.client._base import FAILURES, Answer, Base, Done, collect
 from ladderboard.client._httpx import httpx
 from ladderboard.client._retries import Patience
 from ladderboard.errors import LadderboardError
@@ -136,7 +136,7 @@ class AsyncClient(Base):
         while True:
             try:
                 answer = await self._send(request)
-            except httpx.TransportError as error:
+            except FAILURES as error:
                 outcome: Any = self._failed(request, patience, error)
             else:
                 outcome = self._concluded(request, patience, answer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,6 @@ from ladderboard.client._receipts import Receipts
 from ladderboard.client._retries import Patience, is_passing, wait_of
 from ladderboard.errors import (
     InvalidSetting,
-    InvalidState,
     LadderboardError,
     NotAllowed,
     ServerUnreachable,
@@ -36,12 +36,14 @@ if TYPE_CHECKING:
     from ladderboard.client._requests import Request
     from ladderboard.client._submitted import Submitted
 
-__all__ = ["Answer", "Base", "Done", "Wait", "collect"]
+__all__ = ["FAILURES", "Answer", "Base", "Done", "Wait", "collect"]
 
 T = TypeVar("T")
 _API = "/api/v1"
 _KEY = re.compile("[!-~]([ -~]{0,253}[!-~])?")
 _LARGEST = 2**28  # bytes of an answer
+FAILURES = (httpx.TransportError, httpx.InvalidURL, UnicodeError)
+"""What sending raises: nobody was heard, or nobody can be there by that name."""
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
@@ -148,12 +150,10 @@ class Base:
         note = self._receipts.begin(board, body, team, key)
         return requests.submit(board, body, note.key, message, team), note
 
-    def _failed(
-        self, request: Request[Any], patience: Patience, error: httpx.TransportError
-    ) -> Wait:
+    def _failed(self, request: Request[Any], patience: Patience, error: Exception) -> Wait:
         """Say when to try again after nothing was heard, or that nobody is there."""
         safe = request.again or isinstance(error, _UNSENT)
-        pause = patience.wait() if safe else None
+        pause = patience.wait() if safe and isinstance(error, httpx.TransportError) else None
         if pause is not None:
             return Wait(pause)
         why = str(error).strip().rstrip(".") or type(error).__name__
@@ -170,7 +170,7 @@ class Base:
         if 200 <= answer.status < 300:
             try:
                 return Done(request.read(answer.content if request.raw else said))
-            except (KeyError, TypeError, ValueError, InvalidState):
+            except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError):
                 raise self._strange(answer) from None
         if 300 <= answer.status < 400:
             raise ServerUnreachable(
@@ -178,7 +178,7 @@ class Base:
                 "give the address that the board's page has in a browser."
             )
         wait = wait_of(answer.headers.get("retry-after"))
-        code = str(said.get("code", "")) if isinstance(said, dict) else ""
+        code = said.get("code") if isinstance(said, dict) else None
         if request.again and is_passing(answer.status, code):
             pause = patience.wait(wait)
             if pause is not None:
@@ -219,6 +219,14 @@ def collect(pieces: list[bytes], size: int, piece: bytes) -> int:
 
 def _parse(content: bytes) -> Any:
     try:
-        return json.loads(content)
+        return json.loads(content, parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError):
         return None
+
+
+def _finite(text: str) -> float:
+    """Return a number; one without end is no JSON, and could not be printed as such again."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("a number has no end")
+    return value

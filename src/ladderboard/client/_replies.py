@@ -46,6 +46,11 @@ class Display:
     direction: str
     digits: int
 
+    def __post_init__(self) -> None:
+        """Refuse more digits than a number has, which somebody would have to print."""
+        if not 0 <= self.digits <= 17:
+            raise ValueError("digits must be from 0 to 17")
+
 
 @dataclass(frozen=True)
 class Best:

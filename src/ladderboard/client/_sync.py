@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ladderboard.client import _requests as requests
 from ladderboard.client._address import check_board
-from ladderboard.client._base import Answer, Base, Done, collect
+from ladderboard.client._base import FAILURES, Answer, Base, Done, collect
 from ladderboard.client._guard import BoardGuard
 from ladderboard.client._httpx import httpx
 from ladderboard.client._retries import Patience
@@ -180,7 +180,7 @@ class Client(Base):
         while True:
             try:
                 answer = self._send(request)
-            except httpx.TransportError as error:
+            except FAILURES as error:
                 outcome: Any = self._failed(request, patience, error)
             else:
                 outcome = self._concluded(request, patience, answer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import ipaddress
 import json
+import math
 import os
 import re
 import socket
@@ -117,7 +118,7 @@ class Line:
                     f"The guard at {self.url} did not answer within {self.timeout:g} seconds; "
                     "asking again costs nothing twice."
                 ) from None
-            except (OSError, http.client.HTTPException) as error:
+            except (OSError, http.client.HTTPException, UnicodeError) as error:
                 line.close()
                 if again:
                     continue
@@ -150,14 +151,14 @@ class Line:
 
     def _read(self, status: int, said: bytes) -> dict[str, Any]:
         try:
-            read = json.loads(said)
+            read = json.loads(said, parse_float=_number, parse_int=_number, parse_constant=_number)
             if not isinstance(read, dict):
                 raise TypeError
             if status < 300:
                 return read
             detail, code = str(read["detail"]), str(read["code"])
             problems = tuple(_problem(each) for each in read["errors"])
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError):
             raise GuardUnreachable(
                 f"What answers at {self.url} is no guard: it said {status} and something else."
             ) from None
@@ -176,6 +177,13 @@ def _whole(answer: http.client.HTTPResponse) -> bytes:
     if answer.length is None or answer.length > _LARGEST_ANSWER:
         raise http.client.IncompleteRead(b"")
     return answer.read()
+
+
+def _number(text: str) -> float:
+    """Return a number as it is written; one that is too large for a float is no guard's."""
+    if not math.isfinite(float(text)):
+        raise ValueError
+    return int(text) if text.lstrip("-").isdigit() else float(text)
 
 
 def _problem(written: dict[str, Any]) -> Problem:
