@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -33,15 +34,16 @@ if TYPE_CHECKING:
     from types import EllipsisType
 
     from ladderboard.client._receipts import Note, Receipt
-    from ladderboard.client._requests import Request
+    from ladderboard.client._requests import Page, Request
     from ladderboard.client._submitted import Submitted
 
-__all__ = ["FAILURES", "Answer", "Base", "Done", "Wait", "collect"]
+__all__ = ["FAILURES", "Answer", "Base", "Done", "Pieces", "Wait"]
 
 T = TypeVar("T")
 _API = "/api/v1"
 _KEY = re.compile("[!-~]([ -~]{0,253}[!-~])?")
-_LARGEST = 2**28  # bytes of an answer
+_LARGEST = 2**25  # bytes of an answer
+_LONGEST = 10  # timeouts in which an answer must be whole, once it has begun
 FAILURES = (httpx.TransportError, httpx.InvalidURL, UnicodeError)
 """What sending raises: nobody was heard, or nobody can be there by that name."""
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
@@ -53,6 +55,29 @@ class Answer(NamedTuple):
     status: int
     headers: httpx.Headers
     content: bytes
+
+
+class Pieces:
+    """Collects an answer; one without end, in bytes or in seconds, is refused."""
+
+    def __init__(self, timeout: float) -> None:
+        self._seconds = _LONGEST * timeout
+        self._end = time.monotonic() + self._seconds
+        self._kept: list[bytes] = []
+        self._size = 0
+
+    def add(self, piece: bytes) -> None:
+        """Add a piece."""
+        self._size += len(piece)
+        if self._size > _LARGEST:
+            raise ServerUnreachable(f"The answer is larger than {_LARGEST} bytes, which none is.")
+        if time.monotonic() > self._end:
+            raise ServerUnreachable(f"The answer was not whole after {self._seconds:g} seconds.")
+        self._kept.append(piece)
+
+    def whole(self) -> bytes:
+        """Return all of it."""
+        return b"".join(self._kept)
 
 
 @dataclass(frozen=True)
@@ -150,6 +175,15 @@ class Base:
         note = self._receipts.begin(board, body, team, key)
         return requests.submit(board, body, note.key, message, team), note
 
+    def _next(self, page: Page[Any], seen: set[Any]) -> Any:
+        """Return where the next page begins, None after the last; to go in circles is refused."""
+        if page.next is None or not page.rows:
+            return None
+        if page.next in seen:
+            raise ServerUnreachable(f"The pages of the server at {self.url} have no end.")
+        seen.add(page.next)
+        return page.next
+
     def _failed(self, request: Request[Any], patience: Patience, error: Exception) -> Wait:
         """Say when to try again after nothing was heard, or that nobody is there."""
         safe = request.again or isinstance(error, _UNSENT)
@@ -206,15 +240,6 @@ class Base:
             f"What answers at {self.url} is not a Ladderboard server of ours: it said "
             f"{answer.status} and something else."
         )
-
-
-def collect(pieces: list[bytes], size: int, piece: bytes) -> int:
-    """Add a piece of an answer, and return the size so far; an answer without end is refused."""
-    size += len(piece)
-    if size > _LARGEST:
-        raise ServerUnreachable(f"The answer is larger than {_LARGEST} bytes, which none is.")
-    pieces.append(piece)
-    return size
 
 
 def _parse(content: bytes) -> Any:
