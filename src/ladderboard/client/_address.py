@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidSetting
@@ -35,9 +35,8 @@ class Address(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The same as the name of a folder."""
-        name = re.sub(r"[^a-z0-9.-]", "_", self.host)
-        return name if self.port == _PORTS[self.scheme] else f"{name}_{self.port}"
+        """The same as the name of a folder, of this address and no other."""
+        return f"{self.scheme}_{quote(self.host, safe='')}_{self.port}"
 
     @property
     def private(self) -> bool:
