@@ -43,7 +43,7 @@ T = TypeVar("T")
 _API = "/api/v1"
 _KEY = re.compile("[!-~]([ -~]{0,253}[!-~])?")
 _LARGEST = 2**25  # bytes of an answer
-_LONGEST = 10  # timeouts in which an answer must be whole, once it has begun
+_LONGEST = 10  # timeouts in which an answer must be whole, once its head has come
 FAILURES = (httpx.TransportError, httpx.InvalidURL, UnicodeError)
 """What sending raises: nobody was heard, or nobody can be there by that name."""
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)

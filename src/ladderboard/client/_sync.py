@@ -46,8 +46,8 @@ class Client(Base):
         A team's, an evaluator's or an organiser's; else LADDERBOARD_TOKEN, else the one that
         ``ladderboard login`` kept for this server and board. None of these: the public.
     timeout
-        Seconds to wait for the network at each step; an answer that has begun must be whole within
-        ten times as many.
+        Seconds to wait for the network at each step; an answer whose head has come must be whole
+        within ten times as many.
     retries
         How often to send again what may be sent again.
     receipts
