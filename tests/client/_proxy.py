@@ -16,7 +16,8 @@ class Proxy:
 
     ``refuse`` hangs up at once, ``reset`` after the first bytes of a request, ``swallow`` when the
     other server has answered, ``cut`` in the middle of the answer; ``hang`` says nothing. Bytes
-    are said in place of an answer. ``heard`` holds every request that came whole.
+    are said in place of an answer, a list of them piece by piece. ``heard`` holds every request
+    that came whole.
     """
 
     def __init__(self, port, *faults):
@@ -65,6 +66,10 @@ class Proxy:
             self.heard.append(heard)
             if isinstance(fault, bytes):
                 line.sendall(fault)
+            elif isinstance(fault, list):
+                for each in fault:
+                    line.sendall(each)
+                    self._hung.wait(0.02)
             elif fault == "hang":
                 self._hung.wait(60)
             else:

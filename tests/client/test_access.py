@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 import pickle
+import subprocess
+import sys
 import traceback
+from subprocess import PIPE
 
 import pytest
 
 from ladderboard.client import Client
 from ladderboard.client._access import find_access
 from ladderboard.client._address import read_address, split_board
-from ladderboard.client._config import Config, read_config
+from ladderboard.client._config import Config, change_config, read_config
 from ladderboard.errors import InvalidSetting, LadderboardError
 
 HERE, THERE = "https://here.example.org", "https://there.example.org"
@@ -105,7 +108,8 @@ def test_what_can_be_no_token(token):
 @pytest.mark.parametrize(
     "url",
     ["", "boards.example.org", "ftp://a", "https://", "https://a/b", "https://u:p@a", "https://a?b",
-     "http://[", "http://a:b", 5, "unix:/run/guard.sock"],
+     "http://[", "http://a:b", 5, "unix:/run/guard.sock", "http://..", "http://a..b", "http://a b",
+     "http://a\x1bc", "http://a\x7f", "http://a\ud800", "http://" + "a" * 64],
 )  # fmt: skip
 def test_what_is_no_address(url):
     with pytest.raises(InvalidSetting, match="A server's address is like"):
@@ -146,6 +150,45 @@ def test_the_config_file_keeps_several_servers_and_forgets():
     assert (without.default, set(without.tokens)) == (THERE, {THERE})
     assert without.forget(THERE, "x") == Config()
     assert repr(config) == f"Config(default={HERE!r})"
+
+
+def test_those_who_log_in_at_the_same_time_lose_nothing():
+    code = (
+        "import sys\n"
+        "from ladderboard.client import change_config\n"
+        "print(flush=True)\n"
+        "sys.stdin.readline()\n"  # all of them begin together
+        "for at in range(10):\n"
+        "    change_config(lambda kept: kept.keep(f'https://{sys.argv[1]}', f'b{at}', 'token'))\n"
+    )
+    begun = [
+        subprocess.Popen([sys.executable, "-c", code, f"s{at}"], stdin=PIPE, stdout=PIPE)
+        for at in range(4)
+    ]
+    for each in begun:
+        each.stdout.readline()
+    for each in begun:
+        each.stdin.write(b"\n")
+        each.stdin.flush()
+    for each in begun:
+        each.communicate()
+        assert each.returncode == 0
+    assert sorted(len(boards) for boards in read_config().tokens.values()) == [10] * 4
+
+
+def test_what_changes_nothing_is_not_written():
+    changed, path = change_config(lambda kept: kept.forget(HERE))
+    assert not changed
+    assert not path.exists()
+    assert change_config(lambda kept: kept.keep(HERE, "digits", "a")) == (True, path)
+    assert path.with_suffix(".lock").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("server", ["https://\U00020000.example", "https://\xe4.example"])
+def test_the_config_file_keeps_a_server_of_any_letters(server):
+    config = Config().keep(HERE, "digits", "a").keep(server, "digits", "b")
+    config.write()
+    assert read_config() == config
 
 
 DAMAGED = ["token = lb_team_secret", "servers = 5", "default = 1", "[servers.a]\nb = 5"]

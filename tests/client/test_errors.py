@@ -15,7 +15,7 @@ from ladderboard.client import AsyncClient, Client
 from ladderboard.client._base import Answer
 from ladderboard.client._body import make_body
 from ladderboard.client._errors import CODES, error_of
-from ladderboard.client._requests import board, submit
+from ladderboard.client._requests import board, boards, submissions, submit
 from ladderboard.client._retries import Patience
 from ladderboard.server._problems import _KINDS, PROBLEMS
 
@@ -108,7 +108,13 @@ STRANGE = [
     (422, b'{"detail": 5, "code": "invalid", "errors": []}'),
     (422, b'{"detail": "a", "code": "invalid", "errors": [{}]}'),
     (200, b'{"boards": ' + b"[" * 100_000),
-]
+    (422, b'{"detail": "a", "code": ' + b"[" * 500 + b"]" * 500 + b', "errors": []}'),
+    *(
+        (422, b'{"detail": "a", "code": "invalid_predictions", "errors": [{"code": "a", "column":'
+        b' null, "ids": [], "message": "m", "count": %b}]}' % endless)
+        for endless in (b"Infinity", b"1e999")
+    ),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("status", "content"), STRANGE)
@@ -140,6 +146,45 @@ def test_fields_may_be_more_and_never_fewer_or_others(hall, client, predict):
     }.items():
         with pytest.raises(errors.ServerUnreachable):
             read({**good, name: value})
+
+
+@pytest.mark.parametrize("slug", ["x\x1b]0;owned\x07", "x/../y", ""])
+def test_a_boards_name_is_nothing_for_a_terminal(hall, client, slug):
+    """It is shown raw where a token is asked for."""
+    good = client.board(hall.slug).said
+    content = json.dumps({"boards": [{**good, "slug": slug}]}).encode()
+    with pytest.raises(errors.ServerUnreachable, match="not a Ladderboard server of ours"):
+        client._concluded(boards(), Patience(0), Answer(200, httpx.Headers(), content))
+
+
+@pytest.mark.parametrize("number", [b"1" + b"0" * 400, b"1e999", b"NaN", b"Infinity"])
+def test_a_number_without_end_is_no_answer(hall, client, predict, number):
+    good = client.submit(hall.slug, predict(10)).said
+    asked = submit("first", make_body(predict(10)), "key", "", None)
+
+    def refused(request, said):
+        content = json.dumps(said).encode().replace(b'"here"', number)
+        with pytest.raises(errors.ServerUnreachable):
+            client._concluded(request, Patience(0), Answer(200, httpx.Headers(), content))
+
+    refused(asked, {**good, "released": "here"})
+    if not number.isdigit():
+        refused(asked, {**good, "newer": "here"})  # it could not be printed as JSON again
+        refused(submissions("first", None, None), {"submissions": [], "next": "here"})
+
+
+@pytest.mark.parametrize("digits", [-3, 18, 10**8, 2**31])
+def test_no_number_has_so_many_digits(hall, client, digits):
+    good = client.board(hall.slug).said
+    content = json.dumps({**good, "display": {**good["display"], "digits": digits}}).encode()
+    with pytest.raises(errors.ServerUnreachable):
+        client._concluded(board("first"), Patience(0), Answer(200, httpx.Headers(), content))
+
+
+@pytest.mark.parametrize("url", ["https://\U0001f600.example", "https://\u2488.example"])
+def test_a_name_that_no_server_can_have(call, url):
+    with pytest.raises(errors.ServerUnreachable, match="cannot be reached"):
+        call(url, None, "boards")
 
 
 def test_both_clients_have_the_same_verbs():

@@ -13,6 +13,7 @@ import time
 import pytest
 
 from ladderboard.client import Client
+from ladderboard.client._address import Address, read_address
 from ladderboard.errors import InvalidPredictions, InvalidSetting, ServerUnreachable
 
 CRASHED = """
@@ -25,7 +26,7 @@ Client(sys.argv[1], sys.argv[2]).submit(sys.argv[3], open(sys.argv[4], "rb"))
 def test_an_answer_leaves_a_receipt_for_oneself(hall, token, predict, call, home):
     reply = call(hall.url, token, "submit", hall.slug, predict(30))
     (file,) = home.rglob("*.jsonl")
-    assert file == home / f"state/ladderboard/receipts/127.0.0.1_{hall.port}/{hall.slug}.jsonl"
+    assert file == home / f"state/ladderboard/receipts/http_127.0.0.1_{hall.port}/{hall.slug}.jsonl"
     assert file.stat().st_mode & 0o777 == 0o600
     assert file.parent.stat().st_mode & 0o777 == 0o700
     with Client(hall.url, token) as client:
@@ -37,6 +38,23 @@ def test_an_answer_leaves_a_receipt_for_oneself(hall, token, predict, call, home
     pending, answered = map(json.loads, file.read_text().split("\n")[1:])
     assert pending["state"] == "pending"
     assert pending["key"] == answered["key"] == receipt.key
+
+
+def test_every_server_has_a_folder_of_its_own(tmp_path):
+    urls = [
+        "http://a",
+        "https://a",
+        "https://a:8000",
+        "https://a_8000",
+        "https://a:80",
+        "http://a.",
+    ]
+    urls += ["http://[::1]", "http://__1", "https://\xe4", "https://\xf6", "https://_"]
+    addresses = [*map(read_address, urls), Address("http", "..", 80), Address("http", "a/b", 80)]
+    places = {each.place for each in addresses}
+    assert len(places) == len(addresses)
+    assert {(tmp_path / each).resolve().parent for each in places} == {tmp_path.resolve()}
+    assert not [each for each in places if each.startswith(".")]
 
 
 def test_none_are_kept_or_elsewhere(hall, token, predict, home, tmp_path):

@@ -126,6 +126,45 @@ def test_a_server_that_says_nothing(hall, token, proxies, call, quick):
         assert len(proxy.heard) == 2
 
 
+def test_an_answer_without_end_in_seconds(hall, proxies, call, monkeypatch):
+    """It would come whole, byte by byte, and never make anybody wait for long."""
+    monkeypatch.setattr("ladderboard.client._base._LONGEST", 0.001)
+    head = b"HTTP/1.1 200 Said\r\nContent-Length: 114\r\nConnection: close\r\n\r\n"
+    with proxies.Proxy(hall.port, [head, *[b" "] * 100, b'{"boards": []}']) as proxy:
+        with pytest.raises(ServerUnreachable, match=r"not whole after 0\.06 seconds"):
+            call(proxy.url, None, "boards")
+        assert len(proxy.heard) == 1
+
+
+def test_an_answer_without_end_in_bytes(hall, proxies, call):
+    head = b"HTTP/1.1 200 Said\r\nConnection: close\r\n\r\n"
+    endless = head + b'{"boards": [' + b" " * 2**25 + b"]}"
+    with (
+        proxies.Proxy(hall.port, endless) as proxy,
+        pytest.raises(ServerUnreachable, match="larger than 33554432 bytes"),
+    ):
+        call(proxy.url, None, "boards")
+
+
+def test_pages_without_end(hall, token, proxies, predict, call):
+    call(hall.url, token, "submit", hall.slug, predict(30))
+    row = call(hall.url, token, "leaderboard", hall.slug)[0].said
+
+    def page(*rows, after):
+        body = json.dumps({"rows": rows, "next": after}).encode()
+        return b"HTTP/1.1 200 Said\r\nConnection: close\r\n\r\n" + body
+
+    with proxies.Proxy(hall.port, page(row, after="a"), page(after="b")) as proxy:
+        assert len(call(proxy.url, token, "leaderboard", hall.slug)) == 1
+        assert len(proxy.heard) == 2
+    circle = [page(row, after=each) for each in "aba"]
+    with (
+        proxies.Proxy(hall.port, *circle) as proxy,
+        pytest.raises(ServerUnreachable, match="have no end"),
+    ):
+        call(proxy.url, token, "leaderboard", hall.slug)
+
+
 def test_what_has_no_key_is_sent_twice_only_if_it_was_never_sent(hall, proxies, call, quick):
     with proxies.Proxy(hall.port, "swallow") as proxy:
         with pytest.raises(ServerUnreachable, match="It may have been done"):

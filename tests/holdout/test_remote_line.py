@@ -52,7 +52,11 @@ def test_a_broken_connection_is_tried_once_more_and_no_more():
 
 @pytest.mark.parametrize(
     "body",
-    [b"hello", b"[]", b"{}", b'{"remaining": "many"}', b'{"remaining": null}'],
+    [
+        *(b"hello", b"[]", b"{}", b'{"remaining": "many"}', b'{"remaining": null}', b"[" * 100_000),
+        *(b'{"remaining": %b}' % each for each in (b"1e999", b"Infinity", b"NaN", b"9" * 400)),
+    ],
+    ids=lambda body: body[:30].decode(),
 )
 def test_what_is_no_guard_is_said_so(body):
     head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n".encode()
@@ -118,7 +122,7 @@ def test_a_guard_that_says_nothing_is_not_waited_for():
 def test_nobody_there(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    for url in (f"http://127.0.0.1:{port}", f"unix:{tmp_path}/nobody"):
+    for url in (f"http://127.0.0.1:{port}", f"unix:{tmp_path}/nobody", "http://.."):
         with pytest.raises(GuardUnreachable, match="cannot be reached") as refused:
             lb.Holdout.connect(url).ask(MODEL)
         assert url in str(refused.value)
@@ -158,3 +162,32 @@ def test_a_token_is_not_sent_in_the_clear(monkeypatch):
     assert b"yyy" not in pickle.dumps(lb.Holdout.connect("unix:/x"))  # it is in the environment
     with pytest.raises(InvalidSetting, match="one word"):
         lb.Holdout.connect("unix:/x", token="\r\n".join("ab"))
+
+
+def heard_token(**how):
+    url, seen, thread = crooked([answer_with({"remaining": 7})])
+    assert RemoteHoldout(url, **how).remaining == 7
+    thread.join()
+    return b"Authorization: Bearer " in seen[0]
+
+
+def test_a_token_that_belongs_elsewhere_is_not_sent_to_a_guard(monkeypatch):
+    monkeypatch.delenv("LADDERBOARD_URL", raising=False)
+    monkeypatch.setenv("LADDERBOARD_TOKEN", "y" * 20)
+    assert heard_token()
+    for elsewhere in ("https://boards.example.org", "http://127.0.0.1:1", "nonsense"):
+        monkeypatch.setenv("LADDERBOARD_URL", elsewhere)
+        assert not heard_token()
+        assert heard_token(token="given to this one")  # noqa: S106
+    monkeypatch.setenv("LADDERBOARD_URL", "HTTPS://Guard.example.org:443/")
+    assert lb.Holdout.connect("https://guard.example.org")._line._token == "y" * 20
+
+
+@pytest.mark.parametrize("role", ["team", "evaluator", "organiser"])
+def test_a_boards_token_is_for_no_guard(monkeypatch, role):
+    monkeypatch.delenv("LADDERBOARD_URL", raising=False)
+    monkeypatch.setenv("LADDERBOARD_TOKEN", f"lb_{role}_secret")
+    assert not heard_token()
+    with pytest.raises(InvalidSetting, match="token of a board") as refused:
+        lb.Holdout.connect("unix:/x", token=f"lb_{role}_secret")
+    assert "secret" not in str(refused.value)

@@ -119,20 +119,19 @@ def _who(client: "Client", slug: str) -> str | None:
 
 
 def _keep(server: str, slug: str, token: str, *, default: bool) -> str:
-    from ladderboard.client import read_config  # noqa: PLC0415 - the help must not wait
+    from ladderboard.client import Config, change_config  # noqa: PLC0415 - the help must not wait
 
-    config = read_config().keep(server, slug, token)
-    return str((replace(config, default=server) if default else config).write())
+    def keep(kept: Config) -> Config:
+        config = kept.keep(server, slug, token)
+        return replace(config, default=server) if default else config
+
+    return str(change_config(keep)[1])
 
 
 def _forget(server: str, slug: str | None) -> bool:
-    from ladderboard.client import read_config  # noqa: PLC0415 - the help must not wait
+    from ladderboard.client import change_config  # noqa: PLC0415 - the help must not wait
 
-    config = read_config()
-    left = config.forget(server, slug)
-    if left != config:
-        left.write()
-    return left != config
+    return change_config(lambda kept: kept.forget(server, slug))[0]
 
 
 def _shown(server: str, slug: str) -> str:

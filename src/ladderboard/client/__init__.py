@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ladderboard.client._access import find_access
     from ladderboard.client._address import read_address, split_board
     from ladderboard.client._async import AsyncClient
-    from ladderboard.client._config import Config, read_config
+    from ladderboard.client._config import Config, change_config, read_config
     from ladderboard.client._guard import BoardGuard
     from ladderboard.client._receipts import Receipt
     from ladderboard.client._replies import (
@@ -61,6 +61,7 @@ __all__ = [
     "Team",
     "TeamName",
     "Window",
+    "change_config",
     "find_access",
     "read_address",
     "read_config",
@@ -74,6 +75,7 @@ _HOMES = {
     "split_board": "_address",
     "AsyncClient": "_async",
     "Config": "_config",
+    "change_config": "_config",
     "read_config": "_config",
     "BoardGuard": "_guard",
     "Receipt": "_receipts",

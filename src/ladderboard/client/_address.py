@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidSetting
@@ -13,6 +13,9 @@ from ladderboard.errors import InvalidSetting
 __all__ = ["Address", "check_board", "read_address", "split_board"]
 
 _SLUG = re.compile("[a-z0-9][a-z0-9-]{0,62}")
+# Empty parts lead nowhere, and what is not printed is nothing to send, to keep or to show.
+_PART = r"[a-z0-9_\-\x80-\U0010ffff]{1,63}"
+_HOST = re.compile(rf"{_PART}(\.{_PART})*\.?|[0-9a-f:.]*:[0-9a-f:.]*")
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -32,9 +35,8 @@ class Address(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The same as the name of a folder."""
-        name = re.sub(r"[^a-z0-9.-]", "_", self.host)
-        return name if self.port == _PORTS[self.scheme] else f"{name}_{self.port}"
+        """The same as the name of a folder, of this address and no other."""
+        return f"{self.scheme}_{quote(self.host, safe='')}_{self.port}"
 
     @property
     def private(self) -> bool:
@@ -91,6 +93,8 @@ def _split(url: Any) -> tuple[Address, str] | None:
         if parts is None or parts.scheme not in _PORTS or not parts.hostname:
             return None
         if parts.query or parts.fragment or parts.username or parts.password:
+            return None
+        if not _HOST.fullmatch(parts.hostname) or not parts.hostname.isprintable():
             return None
         port = _PORTS[parts.scheme] if parts.port is None else parts.port
         return Address(parts.scheme, parts.hostname, port), parts.path

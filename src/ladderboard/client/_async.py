@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ladderboard.client import _requests as requests
-from ladderboard.client._base import Answer, Base, Done, collect
+from ladderboard.client._base import FAILURES, Answer, Base, Done, Pieces
 from ladderboard.client._httpx import httpx
 from ladderboard.client._retries import Patience
 from ladderboard.errors import LadderboardError
@@ -136,7 +136,7 @@ class AsyncClient(Base):
         while True:
             try:
                 answer = await self._send(request)
-            except httpx.TransportError as error:
+            except FAILURES as error:
                 outcome: Any = self._failed(request, patience, error)
             else:
                 outcome = self._concluded(request, patience, answer)
@@ -153,19 +153,18 @@ class AsyncClient(Base):
         async with line.stream(
             request.method, request.path, content=content, headers=headers
         ) as got:
-            pieces: list[bytes] = []
-            size = 0
+            pieces = Pieces(self.timeout)
             async for each in got.aiter_raw():
-                size = collect(pieces, size, each)
-            return Answer(got.status_code, got.headers, b"".join(pieces))
+                pieces.add(each)
+            return Answer(got.status_code, got.headers, pieces.whole())
 
     async def _pages(self, page: Callable[[Any], Request[Any]]) -> AsyncIterator[Any]:
-        at = None
+        at, seen = None, set[Any]()
         while True:
             found = await self._ask(page(at))
             for each in found.rows:
                 yield each
-            at = found.next
+            at = self._next(found, seen)
             if at is None:
                 return
 

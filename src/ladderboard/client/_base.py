@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -21,7 +23,6 @@ from ladderboard.client._receipts import Receipts
 from ladderboard.client._retries import Patience, is_passing, wait_of
 from ladderboard.errors import (
     InvalidSetting,
-    InvalidState,
     LadderboardError,
     NotAllowed,
     ServerUnreachable,
@@ -33,15 +34,18 @@ if TYPE_CHECKING:
     from types import EllipsisType
 
     from ladderboard.client._receipts import Note, Receipt
-    from ladderboard.client._requests import Request
+    from ladderboard.client._requests import Page, Request
     from ladderboard.client._submitted import Submitted
 
-__all__ = ["Answer", "Base", "Done", "Wait", "collect"]
+__all__ = ["FAILURES", "Answer", "Base", "Done", "Pieces", "Wait"]
 
 T = TypeVar("T")
 _API = "/api/v1"
 _KEY = re.compile("[!-~]([ -~]{0,253}[!-~])?")
-_LARGEST = 2**28  # bytes of an answer
+_LARGEST = 2**25  # bytes of an answer
+_LONGEST = 10  # timeouts in which an answer must be whole, once its head has come
+FAILURES = (httpx.TransportError, httpx.InvalidURL, UnicodeError)
+"""What sending raises: nobody was heard, or nobody can be there by that name."""
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
@@ -51,6 +55,29 @@ class Answer(NamedTuple):
     status: int
     headers: httpx.Headers
     content: bytes
+
+
+class Pieces:
+    """Collects an answer; one without end, in bytes or in seconds, is refused."""
+
+    def __init__(self, timeout: float) -> None:
+        self._seconds = _LONGEST * timeout
+        self._end = time.monotonic() + self._seconds
+        self._kept: list[bytes] = []
+        self._size = 0
+
+    def add(self, piece: bytes) -> None:
+        """Add a piece."""
+        self._size += len(piece)
+        if self._size > _LARGEST:
+            raise ServerUnreachable(f"The answer is larger than {_LARGEST} bytes, which none is.")
+        if time.monotonic() > self._end:
+            raise ServerUnreachable(f"The answer was not whole after {self._seconds:g} seconds.")
+        self._kept.append(piece)
+
+    def whole(self) -> bytes:
+        """Return all of it."""
+        return b"".join(self._kept)
 
 
 @dataclass(frozen=True)
@@ -148,12 +175,19 @@ class Base:
         note = self._receipts.begin(board, body, team, key)
         return requests.submit(board, body, note.key, message, team), note
 
-    def _failed(
-        self, request: Request[Any], patience: Patience, error: httpx.TransportError
-    ) -> Wait:
+    def _next(self, page: Page[Any], seen: set[Any]) -> Any:
+        """Return where the next page begins, None after the last; to go in circles is refused."""
+        if page.next is None or not page.rows:
+            return None
+        if page.next in seen:
+            raise ServerUnreachable(f"The pages of the server at {self.url} have no end.")
+        seen.add(page.next)
+        return page.next
+
+    def _failed(self, request: Request[Any], patience: Patience, error: Exception) -> Wait:
         """Say when to try again after nothing was heard, or that nobody is there."""
         safe = request.again or isinstance(error, _UNSENT)
-        pause = patience.wait() if safe else None
+        pause = patience.wait() if safe and isinstance(error, httpx.TransportError) else None
         if pause is not None:
             return Wait(pause)
         why = str(error).strip().rstrip(".") or type(error).__name__
@@ -170,7 +204,7 @@ class Base:
         if 200 <= answer.status < 300:
             try:
                 return Done(request.read(answer.content if request.raw else said))
-            except (KeyError, TypeError, ValueError, InvalidState):
+            except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError):
                 raise self._strange(answer) from None
         if 300 <= answer.status < 400:
             raise ServerUnreachable(
@@ -178,7 +212,7 @@ class Base:
                 "give the address that the board's page has in a browser."
             )
         wait = wait_of(answer.headers.get("retry-after"))
-        code = str(said.get("code", "")) if isinstance(said, dict) else ""
+        code = said.get("code") if isinstance(said, dict) else None
         if request.again and is_passing(answer.status, code):
             pause = patience.wait(wait)
             if pause is not None:
@@ -208,17 +242,16 @@ class Base:
         )
 
 
-def collect(pieces: list[bytes], size: int, piece: bytes) -> int:
-    """Add a piece of an answer, and return the size so far; an answer without end is refused."""
-    size += len(piece)
-    if size > _LARGEST:
-        raise ServerUnreachable(f"The answer is larger than {_LARGEST} bytes, which none is.")
-    pieces.append(piece)
-    return size
-
-
 def _parse(content: bytes) -> Any:
     try:
-        return json.loads(content)
+        return json.loads(content, parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError):
         return None
+
+
+def _finite(text: str) -> float:
+    """Return a number; one without end is no JSON, and could not be printed as such again."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("a number has no end")
+    return value

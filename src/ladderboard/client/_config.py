@@ -9,12 +9,20 @@ import tempfile
 import tomllib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ladderboard.client._places import config_file, make_folder
 from ladderboard.errors import InvalidSetting
 
-__all__ = ["Config", "read_config"]
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Config", "change_config", "read_config"]
 
 
 @dataclass(frozen=True)
@@ -44,16 +52,16 @@ class Config:
         """Put it in place of what was there, whole or not at all."""
         path = config_file()
         lines = ["# Kept by `ladderboard login`. Whoever reads this can submit in your name."]
-        lines += [] if self.default is None else [f"default = {json.dumps(self.default)}"]
+        lines += [] if self.default is None else [f"default = {_quoted(self.default)}"]
         for server, tokens in self.tokens.items():
-            lines += ["", f"[servers.{json.dumps(server)}]"]
-            lines += [f"{json.dumps(board)} = {json.dumps(each)}" for board, each in tokens.items()]
+            lines += ["", f"[servers.{_quoted(server)}]"]
+            lines += [f"{_quoted(board)} = {_quoted(each)}" for board, each in tokens.items()]
         try:
             make_folder(path.parent)
             with tempfile.TemporaryDirectory(dir=path.parent, prefix=".login-") as folder:
                 new = Path(folder, path.name)
-                with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT, 0o600), "w") as opened:
-                    opened.write("\n".join(lines) + "\n")
+                with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as opened:
+                    opened.write("\n".join([*lines, ""]).encode())
                     opened.flush()
                     os.fsync(opened.fileno())
                 new.replace(path)
@@ -83,6 +91,32 @@ def read_config() -> Config:
     ):  # tomllib's own names the line, which may hold a token
         raise _damaged(path) from None
     return _understood(path, said)
+
+
+def change_config(change: Callable[[Config], Config]) -> tuple[bool, Path]:
+    """Change what is kept, and return whether anything changed, and the file.
+
+    Others who change it at the same time wait, so that nothing is lost.
+    """
+    path = config_file()
+    try:
+        make_folder(path.parent)
+        lock = os.open(path.with_suffix(".lock"), os.O_WRONLY | os.O_CREAT, 0o600)
+        with os.fdopen(lock, "wb"):
+            if fcntl is not None:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            old = read_config()
+            new = change(old)
+            if new != old:
+                new.write()
+    except OSError as error:
+        raise InvalidSetting(f"{path} cannot be written: {error.strerror}.") from None
+    return new != old, path
+
+
+def _quoted(text: str) -> str:
+    """Return a text as TOML has it, which knows no pairs of surrogates."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _understood(path: Path, said: dict[str, Any]) -> Config:

@@ -69,9 +69,9 @@ def error_of(status: int, said: Any, wait: float | None) -> LadderboardError | N
     A code that is not known yet, from a newer server, is told by its status.
     """
     try:
-        detail, code = _plain(said["detail"]), str(said["code"])
+        detail, code = _plain(said["detail"]), _plain(said["code"])
         problems = tuple(map(_problem, said["errors"]))
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, ArithmeticError):
         return None
     kind = CODES.get(code)
     if kind is None:

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from ladderboard.bounds import Certificate
+from ladderboard.client._address import check_board
 
 __all__ = [
     "Best",
@@ -44,6 +45,11 @@ class Display:
     name: str
     direction: str
     digits: int
+
+    def __post_init__(self) -> None:
+        """Refuse more digits than a number has, which somebody would have to print."""
+        if not 0 <= self.digits <= 17:
+            raise ValueError("digits must be from 0 to 17")
 
 
 @dataclass(frozen=True)
@@ -144,6 +150,10 @@ class Board(_Told):
     commitment: str
     head: Head
     takes: str = "predictions"
+
+    def __post_init__(self) -> None:
+        """Refuse a name that is none: it is shown, and typed again."""
+        check_board(self.slug)
 
 
 @dataclass(frozen=True, kw_only=True)

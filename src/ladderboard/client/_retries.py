@@ -13,7 +13,7 @@ _FOREVER = 1e9
 _PASSING = {408, 502, 503, 504}
 
 
-def is_passing(status: int, code: str) -> bool:
+def is_passing(status: int, code: object) -> bool:
     """Tell whether a refusal may be another one soon; a limit of the rules is none of those."""
     return status in _PASSING or (status == 429 and code == "rate")
 

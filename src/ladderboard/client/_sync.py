@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ladderboard.client import _requests as requests
 from ladderboard.client._address import check_board
-from ladderboard.client._base import Answer, Base, Done, collect
+from ladderboard.client._base import FAILURES, Answer, Base, Done, Pieces
 from ladderboard.client._guard import BoardGuard
 from ladderboard.client._httpx import httpx
 from ladderboard.client._retries import Patience
@@ -46,7 +46,8 @@ class Client(Base):
         A team's, an evaluator's or an organiser's; else LADDERBOARD_TOKEN, else the one that
         ``ladderboard login`` kept for this server and board. None of these: the public.
     timeout
-        Seconds to wait for the network at each step.
+        Seconds to wait for the network at each step; an answer whose head has come must be whole
+        within ten times as many.
     retries
         How often to send again what may be sent again.
     receipts
@@ -180,7 +181,7 @@ class Client(Base):
         while True:
             try:
                 answer = self._send(request)
-            except httpx.TransportError as error:
+            except FAILURES as error:
                 outcome: Any = self._failed(request, patience, error)
             else:
                 outcome = self._concluded(request, patience, answer)
@@ -194,18 +195,17 @@ class Client(Base):
         with self._http().stream(
             request.method, request.path, content=content, headers=headers
         ) as got:
-            pieces: list[bytes] = []
-            size = 0
+            pieces = Pieces(self.timeout)
             for each in got.iter_raw():
-                size = collect(pieces, size, each)
-            return Answer(got.status_code, got.headers, b"".join(pieces))
+                pieces.add(each)
+            return Answer(got.status_code, got.headers, pieces.whole())
 
     def _pages(self, page: Callable[[Any], Request[Any]]) -> Iterator[Any]:
-        at = None
+        at, seen = None, set[Any]()
         while True:
             found = self._ask(page(at))
             yield from found.rows
-            at = found.next
+            at = self._next(found, seen)
             if at is None:
                 return
 

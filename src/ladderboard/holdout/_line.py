@@ -5,7 +5,9 @@ from __future__ import annotations
 import http.client
 import ipaddress
 import json
+import math
 import os
+import re
 import socket
 import weakref
 from collections import deque
@@ -27,7 +29,9 @@ from ladderboard.errors import (
 
 __all__ = ["Line"]
 
-_TOKEN = "LADDERBOARD_TOKEN"  # noqa: S105 - the name of a variable
+_URL, _TOKEN = "LADDERBOARD_URL", "LADDERBOARD_TOKEN"
+_BOARDS = re.compile("lb_[a-z]+_")  # how the token of a board begins
+_PORTS = {"http": 80, "https": 443}
 _SAID: dict[str, type[LadderboardError]] = {
     "invalid_setting": InvalidSetting,
     "content_type": InvalidSetting,
@@ -57,7 +61,8 @@ class Line:
     url
         ``http://127.0.0.1:8765``, ``https://...`` or ``unix:/path/of.sock``.
     token
-        What the guard wants to hear; from the environment's LADDERBOARD_TOKEN if not given.
+        What the guard wants to hear; from the environment's LADDERBOARD_TOKEN if not given, unless
+        LADDERBOARD_URL names another place or the token is a board's.
     timeout
         Seconds to wait for an answer.
     """
@@ -67,7 +72,9 @@ class Line:
         self.timeout = _settings.number("timeout", timeout, above=0)
         self.given = token
         self._address = _address(url)
-        self._token = os.environ.get(_TOKEN) if token is None else token
+        self._token = _told_token(self._address) if token is None else token
+        if self._token and _BOARDS.match(self._token):
+            raise InvalidSetting("That is the token of a board, and no guard gets it.")
         if self._token and not _private(self._address):
             raise InvalidSetting(
                 "A token is not sent in the clear to another machine; use https, or unset "
@@ -111,7 +118,7 @@ class Line:
                     f"The guard at {self.url} did not answer within {self.timeout:g} seconds; "
                     "asking again costs nothing twice."
                 ) from None
-            except (OSError, http.client.HTTPException) as error:
+            except (OSError, http.client.HTTPException, UnicodeError) as error:
                 line.close()
                 if again:
                     continue
@@ -144,14 +151,14 @@ class Line:
 
     def _read(self, status: int, said: bytes) -> dict[str, Any]:
         try:
-            read = json.loads(said)
+            read = json.loads(said, parse_float=_number, parse_int=_number, parse_constant=_number)
             if not isinstance(read, dict):
                 raise TypeError
             if status < 300:
                 return read
             detail, code = str(read["detail"]), str(read["code"])
             problems = tuple(_problem(each) for each in read["errors"])
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError):
             raise GuardUnreachable(
                 f"What answers at {self.url} is no guard: it said {status} and something else."
             ) from None
@@ -170,6 +177,13 @@ def _whole(answer: http.client.HTTPResponse) -> bytes:
     if answer.length is None or answer.length > _LARGEST_ANSWER:
         raise http.client.IncompleteRead(b"")
     return answer.read()
+
+
+def _number(text: str) -> float:
+    """Return a number as it is written; one that is too large for a float is no guard's."""
+    if not math.isfinite(float(text)):
+        raise ValueError
+    return int(text) if text.lstrip("-").isdigit() else float(text)
 
 
 def _problem(written: dict[str, Any]) -> Problem:
@@ -194,13 +208,24 @@ def _address(url: str) -> _Address:
         if parts and parts.scheme in {"http", "https"} and parts.hostname:
             plain = parts.path in {"", "/"} and not parts.query and not parts.username
             if plain:
-                return _Address(parts.scheme, parts.hostname, parts.port)
+                port = _PORTS[parts.scheme] if parts.port is None else parts.port
+                return _Address(parts.scheme, parts.hostname, port)
     except ValueError:
         pass
     raise InvalidSetting(
         f"A guard's address is like http://127.0.0.1:8765 or unix:/run/guard.sock; "
         f"got {_settings.shown(url)}."
     )
+
+
+def _told_token(address: _Address) -> str | None:
+    """Return the environment's token, if it is for this guard: one that came with an address is."""
+    token, url = os.environ.get(_TOKEN), os.environ.get(_URL)
+    try:
+        fits = not url or _address(url) == address
+    except InvalidSetting:
+        fits = False
+    return token if token and fits and not _BOARDS.match(token) else None
 
 
 def _private(address: _Address) -> bool:
