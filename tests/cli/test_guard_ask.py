@@ -218,17 +218,16 @@ def test_a_url_is_asked_over_the_line(run, made, monkeypatch):
         def close(self):
             asked.append("closed")
 
-    def connect(url, *, token):
-        asked.append((url, token))
+    def connect(url):
+        asked.append(url)
         return Line()
 
     monkeypatch.setattr(lb.Holdout, "connect", staticmethod(connect))
-    monkeypatch.setenv("LADDERBOARD_TOKEN", "a token")
     for url in ("http://127.0.0.1:8765", "unix:/run/guard.sock"):
         asked.clear()
         done = run("ask", url, "-", "--ladder", "x", piped=b"id,prediction\n")
         assert done == (0, "Said elsewhere.\n", "")
-        assert asked[0] == (url, "a token")
+        assert asked[0] == url
         how = {"training": None, "format": None, "ladder": "x"}
         assert (b"id,prediction\n", how) in asked
         assert asked[-1] == "closed"

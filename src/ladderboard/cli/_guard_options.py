@@ -40,7 +40,6 @@ KeyFile = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")]
 
 _SCHEMES = ("http://", "https://", "unix:")
-_TOKEN = "LADDERBOARD_TOKEN"  # noqa: S105 - where it is found
 
 
 def is_url(file: str) -> bool:
@@ -61,7 +60,7 @@ def _open(file: str, key_file: Path | None) -> "Holdout | Any":
     if is_url(file):
         if key_file is not None:
             raise InvalidSetting("A guard that is served has its key itself; leave --key-file out.")
-        return Holdout.connect(file, token=os.environ.get(_TOKEN))
+        return Holdout.connect(file)  # which finds the token that is for it
     check_file(file)
     return Holdout.open(file, key_file=key_file)
 
