@@ -239,6 +239,18 @@ def test_a_board_answers_for_its_teams(codabench, hall, halls, tmp_path, pack):
         assert client.board(hall.slug).used == 2
 
 
+def test_a_submission_is_run_again_after_a_correction(
+    codabench, hall, halls, tmp_path, pack, correct
+):
+    settings = {"board": f"{hall.url}/boards/{hall.slug}", "token": hall.trusted("evaluator")}
+    settings["teams"] = {"quiet-otter-5b1e9c": hall.join("Ada")[0]}
+    worker = codabench.Worker(tmp_path / "runs", settings)
+    assert worker.score(pack(halls.predict(60), team=ALPHA)).scores["released"] == 0.2
+    correct()
+    ran = worker.score(pack(halls.predict(60), team=ALPHA))
+    assert ran.scores == {"released": 0.15, "improved": 1, "remaining": 23}
+
+
 def test_a_hidden_board_is_refused(codabench, hall, halls, tmp_path, pack):
     hall.board("veiled", visibility="hidden")
     teams = {"quiet-otter-5b1e9c": hall.join("Ada", "veiled")[0]}
