@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from ladderboard import _settings
 from ladderboard.adapters._release import Told, refusal
+from ladderboard.client import split_board
 from ladderboard.errors import (
     InvalidPredictions,
     InvalidSetting,
@@ -78,6 +79,11 @@ class Settings:
             )
         if "@" in (self.guard or self.board or ""):
             raise InvalidSetting("An address holds no name or password; give a token.")
+        if self.board is not None and _place(self.board)[0] is None:
+            raise InvalidSetting(
+                "board must be the address of a board's page, like "
+                "https://boards.example.org/boards/digits."
+            )
         if not isinstance(self.teams, dict) or not all(
             isinstance(word, str) and isinstance(name, str) and name
             for word, name in self.teams.items()
@@ -155,8 +161,7 @@ def _ask(settings: Settings, folder: Path) -> Reply:
 def _ask_board(settings: Settings, team: str, file: Path) -> Reply:
     from ladderboard.client import Client  # noqa: PLC0415 - loads httpx
 
-    assert settings.board is not None  # noqa: S101 - or it were a guard
-    server, _, slug = settings.board.rstrip("/").rpartition("/boards/")
+    server, slug = _place(settings.board)
     with Client(server, settings.token, receipts=None) as client:
         about = client.board(slug)
         if about.ladder != "team" or about.visibility in {"hidden", "frozen"}:
@@ -164,6 +169,14 @@ def _ask_board(settings: Settings, team: str, file: Path) -> Reply:
                 "A bridge needs a board with ladder: team that is neither hidden nor frozen."
             )
         return client.submit(slug, file, team=team, message="Codabench")
+
+
+def _place(board: str | None) -> tuple[str | None, str]:
+    """Return a board's server and its name; no server where none is named."""
+    try:
+        return split_board(board)
+    except InvalidSetting:  # its sentence repeats the address, which participants would read
+        return None, ""
 
 
 def _team(settings: Settings, folder: Path) -> str:
