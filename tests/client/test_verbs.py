@@ -149,6 +149,18 @@ def test_a_judge_asks_a_board(hall, client):
     assert hall.url in repr(guard)
 
 
+def test_what_a_board_takes_is_asked_for_once(empty_hall, monkeypatch):
+    hall = empty_hall
+    hall.board()
+    hall.board("scored", loss="score")
+    with Client(hall.url) as client:
+        asked, whole = [], client.board
+        monkeypatch.setattr(client, "board", lambda slug: asked.append(slug) or whole(slug))
+        guards = [client.guard(hall.slug), client.guard("scored")]
+        assert [each.takes for each in guards * 2] == ["predictions", "scores"] * 2
+        assert asked == [hall.slug, "scored"]
+
+
 def test_a_judge_stops_where_no_question_will_ever_be_left(empty_hall):
     hall = empty_hall
     hall.board(per_team=1)
