@@ -29,6 +29,7 @@ _LOG = logging.getLogger("ladderboard.evalai")
 _MOST_BYTES = 2**28
 # EvalAI's words for what needs nobody any more.
 _OVER = {"finished", "failed", "cancelled", "archived"}
+_OTHERS = "another phase's"
 
 
 class Entry(NamedTuple):
@@ -101,8 +102,8 @@ class Done:
     """What became of one message.
 
     ``status`` is ``"finished"`` or ``"failed"``, as EvalAI now has it; ``"skipped"`` for what was
-    over before, or is another worker's or phase's; or ``"left"`` for the organiser: it was not
-    dealt with, and comes again. ``said`` is what participants were told, or why it was left.
+    over before; or ``"left"``, for another worker or for the organiser: it was not dealt with, and
+    comes again. ``said`` is what participants were told, or why it was left.
     """
 
     submission: int | None
@@ -186,14 +187,20 @@ class Worker:
             stop.wait(every)
 
     def drain(self, stop: Event | None = None) -> list[Done]:
-        """Work until the queue is empty, or its next message has to wait; say what was done."""
+        """Work until the queue is empty, or its next message has to wait; say what was done.
+
+        Messages of other phases are passed over, each once: when one comes again, all have come.
+        """
         done: list[Done] = []
+        passed: set[int | None] = set()
         while stop is None or not stop.is_set():
             one = self.step()
-            if one is None:
+            if one is None or one.submission in passed:
                 break
             done.append(one)
-            if one.status == "left":
+            if one.said == _OTHERS:
+                passed.add(one.submission)
+            elif one.status == "left":
                 break
         return done
 
@@ -206,7 +213,7 @@ class Worker:
         done = self._deal(body, handle)
         # Never what was released, nor what a file holds: a log has other readers.
         _LOG.log(
-            logging.WARNING if done.status == "left" else logging.INFO,
+            logging.WARNING if done.status == "left" and done.said != _OTHERS else logging.INFO,
             "submission %s of team %s: %s%s",
             done.submission,
             done.team,
@@ -221,7 +228,7 @@ class Worker:
             number = int(body["submission_pk"])
             phase = int(body["phase_pk"])
             if int(body["challenge_pk"]) != self.challenge or phase not in self.phases:
-                return Done(number, None, "left", "another phase's")
+                return Done(number, None, "left", _OTHERS)
             about = self._line.submission(number)
             team = int(about["participant_team"])
             entry = Entry(number, self.challenge, phase, team)

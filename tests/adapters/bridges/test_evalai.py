@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from unittest.mock import ANY
 
 import pytest
 
@@ -133,6 +134,38 @@ def test_another_phase_is_left_to_others(evalai, worker, guard, predict, other):
     evalai.waiting[0][1].update(other)
     assert [each.status for each in worker.drain()] == ["left"]
     assert (statuses(evalai), len(evalai.hidden), guard.remaining) == (["submitted"], 1, 20)
+
+
+def test_another_phases_messages_keep_out_nobody(evalai, worker, predict):
+    for at in range(4):
+        evalai.submit(5, predict(96 - at))
+    for at in (0, 1, 3):
+        evalai.waiting[at][1]["phase_pk"] = 35
+    assert [each.status for each in worker.drain()] == ["left", "left", "finished", "left"]
+    assert [body["submission_pk"] for _, body in evalai.hidden] == [100, 101, 103]
+
+
+def test_a_queue_of_another_phases_messages_has_an_end(evalai, worker, predict, monkeypatch):
+    """Also where a message that was received is not hidden, and comes again at once."""
+    for _ in range(3):
+        evalai.submit(5, predict(96))
+    for at in (0, 1):
+        evalai.waiting[at][1]["phase_pk"] = 35
+    hide = evalai.receive
+
+    def receive():
+        said = hide()
+        evalai.waiting, evalai.hidden = evalai.waiting + evalai.hidden, []
+        return said
+
+    monkeypatch.setattr(evalai, "receive", receive)
+    monkeypatch.setattr(
+        evalai,
+        "delete",
+        lambda told: evalai.waiting.remove((told["receipt_handle"], ANY)) or (200, {}),
+    )
+    done = [(each.submission, each.status) for each in worker.drain()]
+    assert done == [(100, "left"), (101, "left"), (102, "finished")]
 
 
 def test_phases_have_guards_of_their_own(them, evalai, guard, predict, tmp_path):
