@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING
 from ladderboard.errors import (
     BudgetSpent,
     InvalidPredictions,
+    InvalidSetting,
     LadderboardError,
     NoRoom,
     NotOpen,
     SessionClosed,
     TooSoon,
 )
+from ladderboard.holdout import left
 
 if TYPE_CHECKING:
+    from ladderboard.client import Board
     from ladderboard.holdout import Reply
 
-__all__ = ["FIELDS", "Told", "refusal"]
+__all__ = ["FIELDS", "Told", "check_board", "refusal"]
 
 FIELDS = ("released", "improved", "remaining")
 """The numbers that are told, by name."""
@@ -61,8 +64,16 @@ class Told:
             moved = "improved; its value is told at the close" if self.improved else "did not move"
         else:
             moved = f"{'went down to' if self.improved else 'stayed'} {self.released:.6g}"
-        left = f"{self.remaining or 'no'} question{'' if self.remaining == 1 else 's'} left"
-        return f"With this question the best {moved}; {left}."
+        return f"With this question the best {moved}; {left(self.remaining)}."
+
+
+def check_board(about: Board) -> None:
+    """Refuse a board whose releases are not for rows of teams that everybody sees."""
+    if about.ladder != "team" or about.visibility in {"hidden", "frozen"}:
+        raise InvalidSetting(
+            "A bridge needs a board with ladder: team that is neither hidden nor frozen; "
+            f"got ladder {about.ladder}, visibility {about.visibility}."
+        )
 
 
 def refusal(error: LadderboardError) -> str | None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ladderboard import _settings
-from ladderboard.adapters._release import Told, refusal
+from ladderboard.adapters._release import Told, check_board, refusal
 from ladderboard.client import split_board
 from ladderboard.errors import (
     InvalidPredictions,
@@ -25,6 +25,7 @@ from ladderboard.errors import (
     MissingDependency,
     Problem,
 )
+from ladderboard.holdout import Holdout
 
 if TYPE_CHECKING:
     from ladderboard.holdout import Reply
@@ -151,8 +152,6 @@ def _ask(settings: Settings, folder: Path) -> Reply:
     team = _team(settings, folder)
     file = _predictions(settings, folder)
     if settings.guard is not None:
-        from ladderboard.holdout import Holdout  # noqa: PLC0415 - only what is asked is loaded
-
         with Holdout.connect(settings.guard, token=settings.token) as guard:
             return guard.ask(file, ladder=team)
     return _ask_board(settings, team, file)
@@ -163,11 +162,7 @@ def _ask_board(settings: Settings, team: str, file: Path) -> Reply:
 
     server, slug = _place(settings.board)
     with Client(server, settings.token, receipts=None) as client:
-        about = client.board(slug)
-        if about.ladder != "team" or about.visibility in {"hidden", "frozen"}:
-            raise InvalidSetting(
-                "A bridge needs a board with ladder: team that is neither hidden nor frozen."
-            )
+        check_board(client.board(slug))
         return client.submit(slug, file, team=team, message="Codabench")
 
 

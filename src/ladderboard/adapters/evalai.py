@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from ladderboard import _settings
 from ladderboard.adapters._evalai_line import Line
-from ladderboard.adapters._release import FIELDS, Told, refusal
+from ladderboard.adapters._release import FIELDS, Told, check_board, refusal
 from ladderboard.errors import InvalidSetting, LadderboardError, NotOpen, ServerUnreachable
 
 if TYPE_CHECKING:
@@ -77,12 +77,7 @@ def on_board(client: Client, board: str, teams: Mapping[int, str]) -> Ask:
                 f"Participant team {entry.team} is no team of the board yet. Its organiser adds "
                 "it, and runs this submission again."
             )
-        about = client.board(board)
-        if about.ladder != "team" or about.visibility in {"hidden", "frozen"}:
-            raise InvalidSetting(
-                "A bridge needs a board with ladder: team that is neither hidden nor frozen; "
-                f"got ladder {about.ladder}, visibility {about.visibility}."
-            )
+        check_board(client.board(board))
         # No key of ours: the same predictions are answered once, and anew after a correction.
         return client.submit(board, file, team=team, message=f"EvalAI {entry.submission}")
 
