@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ladderboard.errors import InvalidPredictions, InvalidSetting
-from ladderboard.files._problems import Problems, listed, many
+from ladderboard.files import Problems, listed, many
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -23,8 +23,8 @@ from ladderboard.errors import (
     InvalidSetting,
     LadderboardError,
     MissingDependency,
-    Problem,
 )
+from ladderboard.files import listed, refuse
 from ladderboard.holdout import Holdout
 
 if TYPE_CHECKING:
@@ -183,10 +183,13 @@ def _team(settings: Settings, folder: Path) -> str:
     if path.is_file() and not path.is_symlink():
         with path.open("rb") as file:
             word = file.read(_LONGEST).strip()
-    for own, name in settings.teams.items():
-        if hmac.compare_digest(own.encode(), word):
-            return name
-    raise _refused("team", f"{TEAM} must hold the word that the organiser gave to your team.")
+    own = [
+        name for each, name in settings.teams.items() if hmac.compare_digest(each.encode(), word)
+    ]
+    if not own:
+        said = f"{TEAM} must hold the word that the organiser gave to your team."
+        refuse(InvalidPredictions, "team", said)
+    return own[0]
 
 
 def _predictions(settings: Settings, folder: Path) -> Path:
@@ -204,12 +207,7 @@ def _predictions(settings: Settings, folder: Path) -> Path:
         found = [each for each in plain if each.name != TEAM]
         wanted = "one file with predictions"
     if len(found) != 1:
-        has = ", ".join(_settings.shown(each.name) for each in plain[:10]) or "no file"
-        raise _refused(
-            "files", f"A submission must hold {wanted}, not within a folder; this one has {has}."
-        )
+        has = listed(each.name for each in plain) or "no file"
+        said = f"A submission must hold {wanted}, not within a folder; this one has {has}."
+        refuse(InvalidPredictions, "files", said)
     return found[0]
-
-
-def _refused(code: str, said: str) -> InvalidPredictions:
-    return InvalidPredictions(said, problems=(Problem(code, None, 1, (), said),))

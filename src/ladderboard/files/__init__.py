@@ -11,15 +11,20 @@ from ladderboard.files._formats import format_of
 from ladderboard.files._holdout import HoldoutTable, read_holdout
 from ladderboard.files._limits import Limits
 from ladderboard.files._predictions import read_predictions
+from ladderboard.files._problems import Problems, listed, many, refuse
 from ladderboard.files._roster import Roster
 
 __all__ = [
     "HoldoutTable",
     "Limits",
     "Problem",
+    "Problems",
     "Roster",
     "format_of",
+    "listed",
+    "many",
     "plain_cell",
     "read_holdout",
     "read_predictions",
+    "refuse",
 ]
