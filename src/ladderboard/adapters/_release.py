@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ladderboard.client import Board
     from ladderboard.holdout import Reply
 
-__all__ = ["FIELDS", "Told", "check_board", "refusal"]
+__all__ = ["FIELDS", "Told", "check_board", "words_for_participants"]
 
 FIELDS = ("released", "improved", "remaining")
 """The numbers that are told, by name."""
@@ -76,6 +76,6 @@ def check_board(about: Board) -> None:
         )
 
 
-def refusal(error: LadderboardError) -> str | None:
+def words_for_participants(error: LadderboardError) -> str | None:
     """Return what to say to those who submitted; None where it is the organiser's matter."""
     return str(error) if isinstance(error, _THEIRS) else None

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ladderboard import _settings
-from ladderboard.adapters._release import Told, check_board, refusal
+from ladderboard.adapters._release import Told, check_board, words_for_participants
 from ladderboard.client import split_board
 from ladderboard.errors import (
     InvalidPredictions,
@@ -129,7 +129,7 @@ def score(given: Path | str, output: Path | str) -> int:
     except (InvalidSetting, MissingDependency) as error:
         return _fail(f"For the organiser: {error}", 2)
     except Exception as error:  # noqa: BLE001 - participants read this: an address is not for them
-        said = refusal(error) if isinstance(error, LadderboardError) else None
+        said = words_for_participants(error) if isinstance(error, LadderboardError) else None
         if said is not None:
             return _fail(said, 1)
         return _fail(

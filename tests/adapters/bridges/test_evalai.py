@@ -189,10 +189,10 @@ def test_a_message_that_is_none_of_evalais_keeps_out_nobody(evalai, worker, pred
 
 
 def test_a_fault_in_asking_keeps_out_nobody(evalai, make_worker, guard, predict):
-    def ask(entry, file):
-        if entry.team == 5:
+    def ask(handed, file):
+        if handed.team == 5:
             raise MemoryError
-        return on_ladders(guard)(entry, file)
+        return on_ladders(guard)(handed, file)
 
     worker = make_worker(ask)
     evalai.submit(5, predict(96))
@@ -203,7 +203,7 @@ def test_a_fault_in_asking_keeps_out_nobody(evalai, make_worker, guard, predict)
 
 
 def test_a_guard_that_is_away_fails_nobody(evalai, make_worker, guard, predict):
-    def away(entry, file):
+    def away(handed, file):
         raise GuardUnreachable("The guard cannot be reached.")
 
     evalai.submit(5, predict(96))
@@ -216,10 +216,10 @@ def test_a_guard_that_is_away_fails_nobody(evalai, make_worker, guard, predict):
 def test_it_runs_until_it_is_stopped(evalai, make_worker, guard, predict):
     stop = threading.Event()
 
-    def ask(entry, file):
-        if entry.team == 6:
+    def ask(handed, file):
+        if handed.team == 6:
             stop.set()
-        return on_ladders(guard)(entry, file)
+        return on_ladders(guard)(handed, file)
 
     evalai.faults["GET queue"] = "dropped"  # which it survives
     for team in (5, 6, 7):

@@ -1,87 +1,32 @@
-"""EvalAI: a remote-evaluation worker that scores through a guard or a board.
-
-EvalAI keeps the challenge, its teams and its page; the worker takes submissions off the challenge's
-queue, asks about each, and sends back the release and nothing else.
-"""
+"""The worker: takes submissions off a challenge's queue, asks about each, and sends the release."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from ladderboard import _settings
-from ladderboard.adapters._evalai_line import Line
-from ladderboard.adapters._release import FIELDS, Told, check_board, refusal
-from ladderboard.errors import InvalidSetting, LadderboardError, NotOpen, ServerUnreachable
+from ladderboard.adapters._release import FIELDS, Told, words_for_participants
+from ladderboard.adapters.evalai._ask import Handed
+from ladderboard.adapters.evalai._line import Line
+from ladderboard.errors import InvalidSetting, LadderboardError, ServerUnreachable
 
 if TYPE_CHECKING:
-    from ladderboard.client import Client
-    from ladderboard.holdout import Reply
+    from collections.abc import Mapping
 
-__all__ = ["Ask", "Done", "Entry", "Phase", "Worker", "on_board", "on_ladders"]
+    from ladderboard.adapters.evalai._ask import Ask
+
+__all__ = ["Done", "Phase", "Worker"]
 
 _LOG = logging.getLogger("ladderboard.evalai")
 _MOST_BYTES = 2**28
 # EvalAI's words for what needs nobody any more.
 _OVER = {"finished", "failed", "cancelled", "archived"}
 _OTHERS = "another phase's"
-
-
-class Entry(NamedTuple):
-    """One submission, by EvalAI's numbers; ``team`` is the participant team's."""
-
-    submission: int
-    challenge: int
-    phase: int
-    team: int
-
-
-Ask = Callable[[Entry, Path], "Reply"]
-"""What answers a submission and its file. Asked about the same twice it must answer once."""
-
-
-class _Guard(Protocol):
-    def ask(self, predictions: Any, /, *, ladder: str) -> Reply: ...
-
-
-def on_ladders(guard: _Guard) -> Ask:
-    """Ask a guard, each participant team on a ladder of its own, ``evalai-team-5``.
-
-    What EvalAI's leaderboard then shows of a team is that team's own best. The budget is one over
-    all teams.
-    """
-
-    def ask(entry: Entry, file: Path) -> Reply:
-        return guard.ask(file, ladder=f"evalai-team-{entry.team}")
-
-    return ask
-
-
-def on_board(client: Client, board: str, teams: Mapping[int, str]) -> Ask:
-    """Ask a board with an evaluator's token, in the name of its teams.
-
-    ``teams`` tells which team of the board, by its id, a participant team is. The board's own
-    limits hold. A board with one ladder for all, and one that is hidden or frozen, is refused:
-    their releases are not for a leaderboard with a row for each team that everybody sees.
-    """
-
-    def ask(entry: Entry, file: Path) -> Reply:
-        team = teams.get(entry.team)
-        if team is None:
-            raise NotOpen(
-                f"Participant team {entry.team} is no team of the board yet. Its organiser adds "
-                "it, and runs this submission again."
-            )
-        check_board(client.board(board))
-        # No key of ours: the same predictions are answered once, and anew after a correction.
-        return client.submit(board, file, team=team, message=f"EvalAI {entry.submission}")
-
-    return ask
 
 
 @dataclass(frozen=True)
@@ -226,41 +171,41 @@ class Worker:
                 return Done(number, None, "left", _OTHERS)
             about = self._line.submission(number)
             team = int(about["participant_team"])
-            entry = Entry(number, self.challenge, phase, team)
-            return self._take(entry, about, handle)
+            handed = Handed(number, self.challenge, phase, team)
+            return self._take(handed, about, handle)
         except LadderboardError as error:
             return Done(number, team, "left", f"{type(error).__name__}: {error}")
         except Exception as error:  # noqa: BLE001 - one bad message must not keep out all others
             return Done(number, team, "left", type(error).__name__)
 
-    def _take(self, entry: Entry, about: dict[str, Any], handle: str) -> Done:
+    def _take(self, handed: Handed, about: dict[str, Any], handle: str) -> Done:
         status = str(about["status"]).lower()
         if status in _OVER:
             self._line.delete(handle)
-            return Done(entry.submission, entry.team, "skipped", f"it was {status}")
+            return Done(handed.submission, handed.team, "skipped", f"it was {status}")
         if status != "running":
-            self._line.running(entry.submission, self.name)
+            self._line.running(handed.submission, self.name)
         elif (about.get("job_name") or [self.name])[-1] != self.name:
-            return Done(entry.submission, entry.team, "left", "another worker's")
-        done = self._answer(entry, about)
+            return Done(handed.submission, handed.team, "left", "another worker's")
+        done = self._answer(handed, about)
         self._line.delete(handle)
         return done
 
-    def _answer(self, entry: Entry, about: dict[str, Any]) -> Done:
-        line, phase = self._line, self.phases[entry.phase]
+    def _answer(self, handed: Handed, about: dict[str, Any]) -> Done:
+        line, phase = self._line, self.phases[handed.phase]
         try:
             with TemporaryDirectory(prefix="ladderboard-") as folder:
                 file = line.download(about.get("input_file"), Path(folder), self.most_bytes)
-                reply = phase.ask(entry, file)
+                reply = phase.ask(handed, file)
         except LadderboardError as error:
-            said = refusal(error)
+            said = words_for_participants(error)
             if said is None:
                 raise
-            line.failed(entry.phase, entry.submission, said)
-            return Done(entry.submission, entry.team, "failed", said)
+            line.failed(handed.phase, handed.submission, said)
+            return Done(handed.submission, handed.team, "failed", said)
         told = Told.of(reply)
-        line.finished(entry.phase, entry.submission, self._result(phase, told), str(told))
-        return Done(entry.submission, entry.team, "finished", str(told), told)
+        line.finished(handed.phase, handed.submission, self._result(phase, told), str(told))
+        return Done(handed.submission, handed.team, "finished", str(told), told)
 
     def _result(self, phase: Phase, told: Told) -> list[dict[str, Any]]:
         """Return what EvalAI's leaderboard gets: nothing, while the value is not told yet."""
