@@ -4,12 +4,14 @@ import importlib
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 
 import ladderboard as lb
-from ladderboard import errors
+from ladderboard import adapters, errors
 from ladderboard.analysts import ANALYSTS
 from ladderboard.losses import LOSSES, METRICS
 from ladderboard.mechanisms import MECHANISMS
@@ -24,6 +26,13 @@ def test_every_room_has_a_sign_and_a_door(room):
     module = importlib.import_module(f"ladderboard.{room}")
     assert len(module.__doc__.strip()) > 10
     assert all(hasattr(module, name) for name in module.__all__)
+
+
+def test_every_adapter_is_kept_from_the_others():
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    (kept,) = (each for each in contracts["contracts"] if each["type"] == "independence")
+    there = [each.name for each in iter_modules(adapters.__path__) if each.name[0] != "_"]
+    assert kept["modules"] == [f"ladderboard.adapters.{each}" for each in there]
 
 
 def test_public_names_are_where_they_should_be():

@@ -212,7 +212,7 @@ def test_a_url_is_asked_over_the_line(run, made, monkeypatch):
 
     class Line:
         def ask(self, predictions, **how):
-            asked.append((predictions, how))
+            asked.append((predictions.read(), how))
             return lb.Reply(0.5, True, 1, 9, "Said elsewhere.")
 
         def close(self):

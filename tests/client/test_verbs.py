@@ -138,6 +138,18 @@ def test_an_evaluator_submits_for_a_team(hall, token):
         assert guard.remaining == 23
 
 
+def test_what_a_board_takes_is_asked_for_once(empty_hall, monkeypatch):
+    hall = empty_hall
+    hall.board()
+    hall.board("scored", loss="score")
+    with Client(hall.url) as client:
+        asked, whole = [], client.board
+        monkeypatch.setattr(client, "board", lambda slug: asked.append(slug) or whole(slug))
+        guards = [client.guard(hall.slug), client.guard("scored")]
+        assert [each.takes for each in guards * 2] == ["predictions", "scores"] * 2
+        assert asked == [hall.slug, "scored"]
+
+
 def test_a_client_can_be_taken_to_another_process(hall, client):
     client.board(hall.slug)
     other = pickle.loads(pickle.dumps(client))

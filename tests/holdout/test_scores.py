@@ -36,6 +36,8 @@ def test_it_is_made_of_ids_and_asked_with_scores(path):
     assert again.ask({"id": IDS, "Score": [0.9] * N}).again
     assert again.status().describe()["loss"] == {"loss": "shortfall"}
     assert again.check() == 3
+    assert (guard.takes, again.ladder("other").takes) == ("scores", "scores")
+    assert lb.Holdout.create(path.with_name("l.db"), [0, 1], questions=1).takes == "predictions"
 
 
 @pytest.mark.parametrize("name", ["prediction", "label", "p"])

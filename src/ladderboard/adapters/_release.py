@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING
 from ladderboard.errors import (
     BudgetSpent,
     InvalidPredictions,
+    InvalidSetting,
     LadderboardError,
     NoRoom,
     NotOpen,
     SessionClosed,
     TooSoon,
 )
+from ladderboard.holdout import left
 
 if TYPE_CHECKING:
+    from ladderboard.client import Board
     from ladderboard.holdout import Reply
 
-__all__ = ["FIELDS", "Told", "refusal"]
+__all__ = ["FIELDS", "Told", "check_board", "words_for_participants"]
 
 FIELDS = ("released", "improved", "remaining")
 """The numbers that are told, by name."""
@@ -61,10 +64,18 @@ class Told:
             moved = "improved; its value is told at the close" if self.improved else "did not move"
         else:
             moved = f"{'went down to' if self.improved else 'stayed'} {self.released:.6g}"
-        left = f"{self.remaining or 'no'} question{'' if self.remaining == 1 else 's'} left"
-        return f"With this question the best {moved}; {left}."
+        return f"With this question the best {moved}; {left(self.remaining)}."
 
 
-def refusal(error: LadderboardError) -> str | None:
+def check_board(about: Board) -> None:
+    """Refuse a board whose releases are not for rows of teams that everybody sees."""
+    if about.ladder != "team" or about.visibility in {"hidden", "frozen"}:
+        raise InvalidSetting(
+            "A bridge needs a board with ladder: team that is neither hidden nor frozen; "
+            f"got ladder {about.ladder}, visibility {about.visibility}."
+        )
+
+
+def words_for_participants(error: LadderboardError) -> str | None:
     """Return what to say to those who submitted; None where it is the organiser's matter."""
     return str(error) if isinstance(error, _THEIRS) else None

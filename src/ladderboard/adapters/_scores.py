@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ladderboard.errors import InvalidPredictions, InvalidSetting
-from ladderboard.files._problems import Problems, listed, many
-from ladderboard.losses import Shortfall
+from ladderboard.files import Problems, listed, many
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,17 +68,15 @@ class Scores:
 
     def check(self, guard: Any) -> None:
         """Refuse a guard, or a board that a client shows as one, that takes predictions."""
-        if hasattr(guard, "status"):
-            takes = guard.status().opening["loss"]["loss"] == Shortfall.name
-            what, made = "guard", "ladderboard guard create NEW.db --inspect LOG --questions K"
-        else:
-            takes = guard.client.board(guard.board).takes == "scores"
+        if guard.takes == "scores":
+            return
+        what, made = "guard", "ladderboard guard create NEW.db --inspect LOG --questions K"
+        if hasattr(guard, "board"):
             what, made = "board", "`loss: score` in its board.yaml"
-        if not takes:
-            raise InvalidSetting(
-                f"This {what} takes predictions, and scores from a log never share a ladder with "
-                f"them. One for scores is made with {made}."
-            )
+        raise InvalidSetting(
+            f"This {what} takes predictions, and scores from a log never share a ladder with "
+            f"them. One for scores is made with {made}."
+        )
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -7,7 +7,6 @@ the guard is kept elsewhere, and the program asks it and writes the release, and
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import html
 import json
@@ -17,14 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ladderboard import _settings
-from ladderboard.adapters._release import Told, refusal
+from ladderboard.adapters._release import Told, check_board, words_for_participants
+from ladderboard.client import split_board
 from ladderboard.errors import (
     InvalidPredictions,
     InvalidSetting,
     LadderboardError,
     MissingDependency,
-    Problem,
 )
+from ladderboard.files import listed, refuse
+from ladderboard.holdout import Holdout
 
 if TYPE_CHECKING:
     from ladderboard.holdout import Reply
@@ -79,6 +80,11 @@ class Settings:
             )
         if "@" in (self.guard or self.board or ""):
             raise InvalidSetting("An address holds no name or password; give a token.")
+        if self.board is not None and _place(self.board)[0] is None:
+            raise InvalidSetting(
+                "board must be the address of a board's page, like "
+                "https://boards.example.org/boards/digits."
+            )
         if not isinstance(self.teams, dict) or not all(
             isinstance(word, str) and isinstance(name, str) and name
             for word, name in self.teams.items()
@@ -123,7 +129,7 @@ def score(given: Path | str, output: Path | str) -> int:
     except (InvalidSetting, MissingDependency) as error:
         return _fail(f"For the organiser: {error}", 2)
     except Exception as error:  # noqa: BLE001 - participants read this: an address is not for them
-        said = refusal(error) if isinstance(error, LadderboardError) else None
+        said = words_for_participants(error) if isinstance(error, LadderboardError) else None
         if said is not None:
             return _fail(said, 1)
         return _fail(
@@ -146,8 +152,6 @@ def _ask(settings: Settings, folder: Path) -> Reply:
     team = _team(settings, folder)
     file = _predictions(settings, folder)
     if settings.guard is not None:
-        from ladderboard.holdout import Holdout  # noqa: PLC0415 - only what is asked is loaded
-
         with Holdout.connect(settings.guard, token=settings.token) as guard:
             return guard.ask(file, ladder=team)
     return _ask_board(settings, team, file)
@@ -156,17 +160,18 @@ def _ask(settings: Settings, folder: Path) -> Reply:
 def _ask_board(settings: Settings, team: str, file: Path) -> Reply:
     from ladderboard.client import Client  # noqa: PLC0415 - loads httpx
 
-    assert settings.board is not None  # noqa: S101 - or it were a guard
-    server, _, slug = settings.board.rstrip("/").rpartition("/boards/")
-    # A container knows no number of its submission; what it holds will do.
-    key = f"codabench-{hashlib.sha256(team.encode() + b'/' + file.read_bytes()).hexdigest()}"
+    server, slug = _place(settings.board)
     with Client(server, settings.token, receipts=None) as client:
-        about = client.board(slug)
-        if about.ladder != "team" or about.visibility in {"hidden", "frozen"}:
-            raise InvalidSetting(
-                "A bridge needs a board with ladder: team that is neither hidden nor frozen."
-            )
-        return client.submit(slug, file, team=team, key=key, message="Codabench")
+        check_board(client.board(slug))
+        return client.submit(slug, file, team=team, message="Codabench")
+
+
+def _place(board: str | None) -> tuple[str | None, str]:
+    """Return a board's server and its name; no server where none is named."""
+    try:
+        return split_board(board)
+    except InvalidSetting:  # its sentence repeats the address, which participants would read
+        return None, ""
 
 
 def _team(settings: Settings, folder: Path) -> str:
@@ -178,10 +183,13 @@ def _team(settings: Settings, folder: Path) -> str:
     if path.is_file() and not path.is_symlink():
         with path.open("rb") as file:
             word = file.read(_LONGEST).strip()
-    for own, name in settings.teams.items():
-        if hmac.compare_digest(own.encode(), word):
-            return name
-    raise _refused("team", f"{TEAM} must hold the word that the organiser gave to your team.")
+    own = [
+        name for each, name in settings.teams.items() if hmac.compare_digest(each.encode(), word)
+    ]
+    if not own:
+        said = f"{TEAM} must hold the word that the organiser gave to your team."
+        refuse(InvalidPredictions, "team", said)
+    return own[0]
 
 
 def _predictions(settings: Settings, folder: Path) -> Path:
@@ -199,12 +207,7 @@ def _predictions(settings: Settings, folder: Path) -> Path:
         found = [each for each in plain if each.name != TEAM]
         wanted = "one file with predictions"
     if len(found) != 1:
-        has = ", ".join(_settings.shown(each.name) for each in plain[:10]) or "no file"
-        raise _refused(
-            "files", f"A submission must hold {wanted}, not within a folder; this one has {has}."
-        )
+        has = listed(each.name for each in plain) or "no file"
+        said = f"A submission must hold {wanted}, not within a folder; this one has {has}."
+        refuse(InvalidPredictions, "files", said)
     return found[0]
-
-
-def _refused(code: str, said: str) -> InvalidPredictions:
-    return InvalidPredictions(said, problems=(Problem(code, None, 1, (), said),))

@@ -17,7 +17,7 @@ from ladderboard import _settings
 from ladderboard.adapters._library import library
 from ladderboard.adapters._scores import Findings, Scores, found_file, score_of
 from ladderboard.errors import InvalidPredictions, InvalidSetting, LadderboardError
-from ladderboard.files._problems import listed, many
+from ladderboard.files import listed, many
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

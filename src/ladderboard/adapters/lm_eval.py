@@ -16,7 +16,7 @@ import numpy as np
 from ladderboard import _settings
 from ladderboard.adapters._scores import Findings, Scores, found_file, score_of
 from ladderboard.errors import InvalidPredictions, InvalidSetting, NoPerExampleLoss
-from ladderboard.files._problems import listed
+from ladderboard.files import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ladderboard.cli._options import AsJson
 from ladderboard.errors import InvalidSetting, MissingDependency, NotFound
 
 if TYPE_CHECKING:
@@ -49,7 +50,6 @@ KeyFile = Annotated[
     Path | None,
     typer.Option(metavar="PATH", help="The key file, where the secret side is encrypted."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")]
 Slug = Annotated[str, typer.Argument(metavar="BOARD", help="The board's slug, as in its address.")]
 Folder = Annotated[
     Path, typer.Argument(metavar="DIR", help="The board's folder, with board.yaml and holdout.csv.")

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ladderboard.cli._options import AsJson
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
@@ -55,7 +56,6 @@ OfTeam = Annotated[
 Quiet = Annotated[
     bool, typer.Option("-q", "--quiet", help="Show no bar, and say no more than asked.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print comma-separated values, for machines.")]
 
 

@@ -1,13 +1,13 @@
 """``ladderboard guard ask``: ask about a model by its predictions."""
 
-import sys
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ladderboard.cli._guard_options import AsJson, FileOrUrl, KeyFile, is_url, open_guard
+from ladderboard.cli._guard_options import AsJson, FileOrUrl, KeyFile, open_guard
+from ladderboard.cli._options import Format, source_of
 from ladderboard.cli._said import say, say_json
 from ladderboard.cli._scores import InspectLog, LmEvalSamples, MetricOfLog, read_scores
 from ladderboard.errors import InvalidSetting
@@ -38,13 +38,7 @@ def ask(
         float | None,
         typer.Option(help="The model's mean loss on its training data, for thresholdout."),
     ] = None,
-    format: Annotated[  # noqa: A002 - the word people use
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="One of csv, tsv, parquet, arrow, jsonl, npy; found out if left out.",
-        ),
-    ] = None,
+    format: Format = None,  # noqa: A002 - the word people use
     key_file: KeyFile = None,
     as_json: AsJson = False,
     fail_unless_improved: Annotated[
@@ -83,20 +77,13 @@ def ask(
 
 
 def _source(predictions: str, file: str) -> Any:
-    """Return what to read: a path, or everything that comes through the pipe."""
+    """Return what to read, if it was named."""
     if not predictions:
         raise InvalidSetting(
             "Name what to ask about: a file of predictions, - for a pipe, or the log of an "
             "evaluation with --inspect or --lm-eval."
         )
-    if predictions != "-":
-        return Path(predictions)
-    if sys.stdin is None or sys.stdin.isatty():
-        raise InvalidSetting(
-            "With - predictions come through a pipe, as in: "
-            f"python predict.py | ladderboard guard ask {file} -"
-        )
-    return sys.stdin.buffer.read() if is_url(file) else sys.stdin.buffer
+    return source_of(predictions, f"guard ask {file} -")
 
 
 def _check_alone(predictions: str, form: str | None) -> None:

@@ -16,7 +16,7 @@ from ladderboard.cli._scores import InspectLog, LmEvalSamples, MetricOfLog, read
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
-    from ladderboard.adapters._scores import Scores
+    from ladderboard.adapters.inspect import Scores
     from ladderboard.bounds import Certificate
     from ladderboard.files import HoldoutTable
     from ladderboard.holdout import Holdout
@@ -279,7 +279,7 @@ def _beforehand(guard: "Holdout") -> "Certificate":
 def _described(
     file: str, guard: "Holdout", bound: "Certificate", *, encrypted: bool
 ) -> dict[str, Any]:
-    from ladderboard.holdout._meter import unseen  # noqa: PLC0415 - the help must not wait
+    from ladderboard.holdout import unseen  # noqa: PLC0415 - the help must not wait
 
     opening = guard.status().opening
     return {
@@ -306,7 +306,7 @@ def _shown(
     option: str | None,
 ) -> list[str]:
     from ladderboard.cli._guard_words import described, promised, wrapped  # noqa: PLC0415 - same
-    from ladderboard.holdout._meter import unseen  # noqa: PLC0415 - same
+    from ladderboard.holdout import unseen  # noqa: PLC0415 - same
 
     opening = guard.status().opening
     n, rules = opening["n"], opening["rules"]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ladderboard.cli._options import AsJson
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ KeyFile = Annotated[
     Path | None,
     typer.Option(metavar="PATH", help="The key file, where the secret side is encrypted."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")]
 
 _SCHEMES = ("http://", "https://", "unix:")
 

@@ -65,7 +65,7 @@ def _shown(file: str, found: "Status") -> list[str]:
         screen,
         wrapped,
     )
-    from ladderboard.holdout._meter import unseen  # noqa: PLC0415 - same
+    from ladderboard.holdout import unseen  # noqa: PLC0415 - same
 
     plain, width = not can_draw(), screen()
     opening, at, budget = found.opening, found.meter.at, found.meter.budget

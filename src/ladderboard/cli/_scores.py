@@ -8,7 +8,7 @@ import typer
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
-    from ladderboard.adapters._scores import Scores
+    from ladderboard.adapters.inspect import Scores
 
 __all__ = ["InspectLog", "LmEvalSamples", "MetricOfLog", "read_scores"]
 

@@ -1,7 +1,5 @@
 """``ladderboard submit``: ask a board about a model by its predictions."""
 
-import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,6 +13,7 @@ from ladderboard.cli._client_options import (
     Url,
     open_client,
 )
+from ladderboard.cli._options import Format, source_of
 from ladderboard.cli._said import say, say_json
 from ladderboard.cli._scores import InspectLog, LmEvalSamples, MetricOfLog, read_scores
 from ladderboard.cli._upload_bar import upload_bar
@@ -41,13 +40,7 @@ def submit(
         str | None,
         typer.Option(metavar="KEY", help="Under which this is answered once; made if left out."),
     ] = None,
-    format: Annotated[  # noqa: A002 - the word people use
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="One of csv, tsv, parquet, arrow, jsonl, npy; found out if left out.",
-        ),
-    ] = None,
+    format: Format = None,  # noqa: A002 - the word people use
     url: Url = None,
     insecure: Insecure = False,
     quiet: Quiet = False,
@@ -87,17 +80,10 @@ def submit(
 
 
 def _source(file: str, board: str) -> Any:
-    """Return what to read: a path, or everything that comes through the pipe."""
+    """Return what to read, if it was named."""
     if not file:
         raise InvalidSetting(
             "Name what to submit: -f FILE; or the log of an evaluation, with --inspect or "
             "--lm-eval, on a board of scores."
         )
-    if file != "-":
-        return Path(file)
-    if sys.stdin is None or sys.stdin.isatty():
-        raise InvalidSetting(
-            "With - predictions come through a pipe, as in: "
-            f"python predict.py | ladderboard submit {board} -f -"
-        )
-    return sys.stdin.buffer.read()
+    return source_of(file, f"submit {board} -f -")

@@ -20,6 +20,7 @@ class BoardGuard:
     def __init__(self, client: Client, board: str, team: str | None = None) -> None:
         self.client, self.board, self.team = client, board, team
         self._last: Submitted | None = None
+        self._takes: str | None = None
 
     def ask(
         self,
@@ -33,6 +34,13 @@ class BoardGuard:
             self.board, predictions, message=message, team=self.team, format=format
         )
         return self._last
+
+    @property
+    def takes(self) -> str:
+        """What the board is asked with, predictions or scores; it is asked for once."""
+        if self._takes is None:
+            self._takes = self.client.board(self.board).takes
+        return self._takes
 
     @property
     def remaining(self) -> int:

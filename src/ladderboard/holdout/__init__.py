@@ -18,7 +18,7 @@ from ladderboard.holdout._reply import Reply
 from ladderboard.holdout._sample import keep_sample, read_sample, sample_digest, write_sample
 from ladderboard.holdout._scorer import Scored, Scorer, Submission
 from ladderboard.holdout._status import LadderStatus, Status, Told
-from ladderboard.holdout._words import sentence
+from ladderboard.holdout._words import left, sentence
 
 if TYPE_CHECKING:
     from ladderboard.holdout._remote import RemoteHoldout
@@ -41,6 +41,7 @@ __all__ = [
     "export_entries",
     "keep_sample",
     "last_improved",
+    "left",
     "make_key_file",
     "pack",
     "read_key_file",

@@ -20,7 +20,7 @@ from ladderboard.holdout._sample import (
     write_sample,
 )
 from ladderboard.holdout._scorer import Scorer
-from ladderboard.holdout._status import Status
+from ladderboard.holdout._status import Status, Takes, takes_of
 from ladderboard.holdout._words import sentence
 from ladderboard.ledger import (
     Asked,
@@ -282,6 +282,11 @@ class Holdout:
         """Return the same guard, for predictions that are no larger than these limits."""
         file = replace(self._file, limits=limits)
         return type(self)(self._book, self._scorer.within(limits), file, self._name)
+
+    @property
+    def takes(self) -> Takes:
+        """What it is asked with: predictions, or scores where the loss is ``"score"``."""
+        return takes_of(self._book.opening)
 
     @property
     def meter(self) -> Meter:

@@ -26,6 +26,7 @@ from ladderboard.errors import (
     SessionClosed,
     StorageFailed,
 )
+from ladderboard.files import refuse
 
 __all__ = ["Line"]
 
@@ -165,8 +166,7 @@ class Line:
         if code == "invalid_predictions":
             raise InvalidPredictions(detail, problems=problems)
         if code == "too_large":
-            found = Problem("too_many_bytes", None, 1, (), detail)
-            raise InvalidPredictions(detail, problems=(found,))
+            refuse(InvalidPredictions, "too_many_bytes", detail)
         raise _SAID.get(code, GuardUnreachable)(detail)
 
 

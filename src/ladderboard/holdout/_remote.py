@@ -15,7 +15,7 @@ from ladderboard.holdout._meter import Meter
 from ladderboard.holdout._name import check_name
 from ladderboard.holdout._parcel import pack
 from ladderboard.holdout._reply import Reply
-from ladderboard.holdout._status import LadderStatus, Status, Told
+from ladderboard.holdout._status import LadderStatus, Status, Takes, Told, takes_of
 from ladderboard.ledger import At
 from ladderboard.mechanisms import Mechanism
 from ladderboard.mechanisms import mechanism as mechanism_of
@@ -60,6 +60,7 @@ class RemoteHoldout:
     ) -> None:
         self._line = Line(url, token, timeout) if line is None else line
         self._name = ladder
+        self._takes: Takes | None = None
 
     def ask(
         self,
@@ -99,7 +100,18 @@ class RemoteHoldout:
     def ladder(self, name: str) -> RemoteHoldout:
         """Return another ladder on the same holdout and budget; its first question starts it."""
         check_name(name)
-        return type(self)(line=self._line, ladder=name)
+        other = type(self)(line=self._line, ladder=name)
+        other._takes = self._takes  # noqa: SLF001 - of its own kind
+        return other
+
+    @property
+    def takes(self) -> Takes:
+        """What it is asked with, predictions or scores; it never changes, and is asked for once."""
+        if self._takes is None:
+            opening = self.status().opening
+            with _Understood(self._line.url):
+                self._takes = takes_of(opening)
+        return self._takes
 
     @property
     def remaining(self) -> int:

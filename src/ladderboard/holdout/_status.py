@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ladderboard.holdout._meter import Meter
+from ladderboard.losses import Shortfall
 
 if TYPE_CHECKING:
     from ladderboard.bounds import Certificate
     from ladderboard.ledger import Book
 
-__all__ = ["LadderStatus", "Status", "Told"]
+__all__ = ["LadderStatus", "Status", "Takes", "Told", "takes_of"]
+
+Takes = Literal["predictions", "scores"]
+
+
+def takes_of(opening: dict[str, Any]) -> Takes:
+    """Return what a guard is asked with, as its opening says for good."""
+    return "scores" if opening["loss"]["loss"] == Shortfall.name else "predictions"
 
 
 class Told(NamedTuple):

@@ -7,6 +7,7 @@ import importlib.util
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,21 @@ def hall(request, halls, tmp_path):
         made.board()
         yield made
         made.stop()
+
+
+@pytest.fixture
+def correct(hall, halls):
+    """Give a function that corrects labels: those of fifteen public rows were wrong."""
+
+    def change():
+        table = halls.make_folder(hall.slug).table
+        labels = table.labels.copy()
+        labels[:15] ^= 1
+        organiser = hall.boards.by_token(hall.organiser, hall.slug)
+        amending = hall.boards.open(hall.slug).amending
+        assert amending.correct(organiser, replace(table, labels=labels), again="none") == 0
+
+    return change
 
 
 @pytest.fixture

@@ -239,6 +239,26 @@ def test_a_board_answers_for_its_teams(codabench, hall, halls, tmp_path, pack):
         assert client.board(hall.slug).used == 2
 
 
+@pytest.mark.parametrize("end", ["/", "/submissions", "#submit"])
+def test_a_boards_address_may_be_copied_from_a_browser(codabench, hall, halls, tmp_path, pack, end):
+    settings = {"board": f"{hall.url}/boards/{hall.slug}{end}", "token": hall.trusted("evaluator")}
+    settings["teams"] = {"quiet-otter-5b1e9c": hall.join("Ada")[0]}
+    worker = codabench.Worker(tmp_path / "runs", settings)
+    assert worker.score(pack(halls.predict(60), team=ALPHA)).scores["released"] == 0.2
+
+
+def test_a_submission_is_run_again_after_a_correction(
+    codabench, hall, halls, tmp_path, pack, correct
+):
+    settings = {"board": f"{hall.url}/boards/{hall.slug}", "token": hall.trusted("evaluator")}
+    settings["teams"] = {"quiet-otter-5b1e9c": hall.join("Ada")[0]}
+    worker = codabench.Worker(tmp_path / "runs", settings)
+    assert worker.score(pack(halls.predict(60), team=ALPHA)).scores["released"] == 0.2
+    correct()
+    ran = worker.score(pack(halls.predict(60), team=ALPHA))
+    assert ran.scores == {"released": 0.15, "improved": 1, "remaining": 23}
+
+
 def test_a_hidden_board_is_refused(codabench, hall, halls, tmp_path, pack):
     hall.board("veiled", visibility="hidden")
     teams = {"quiet-otter-5b1e9c": hall.join("Ada", "veiled")[0]}
@@ -258,6 +278,10 @@ def test_a_hidden_board_is_refused(codabench, hall, halls, tmp_path, pack):
         ({"guard": "guard.db"}, "address of a served guard"),
         ({"guard": "https://me:word@a"}, "no name or password"),
         ({"board": "https://b/boards/c"}, "A board needs teams"),
+        ({"board": "digits", "teams": WORDS}, "address of a board's page"),
+        ({"board": "https://b/c", "teams": WORDS}, "address of a board's page"),
+        ({"board": "b.org/boards/c", "teams": WORDS}, "address of a board's page"),
+        ({"board": "https://me:word@b/boards/c", "teams": WORDS}, "no name or password"),
         ({"guard": "https://a", "teams": ["x"]}, "teams must be an object"),
         ({"guard": "https://a", "teams": {"short": "x"}}, "16 characters"),
         ({"guard": "https://a", "teams": {"two words of length": "x"}}, "16 characters"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from unittest.mock import ANY
 
 import pytest
 
@@ -135,6 +136,38 @@ def test_another_phase_is_left_to_others(evalai, worker, guard, predict, other):
     assert (statuses(evalai), len(evalai.hidden), guard.remaining) == (["submitted"], 1, 20)
 
 
+def test_another_phases_messages_keep_out_nobody(evalai, worker, predict):
+    for at in range(4):
+        evalai.submit(5, predict(96 - at))
+    for at in (0, 1, 3):
+        evalai.waiting[at][1]["phase_pk"] = 35
+    assert [each.status for each in worker.drain()] == ["left", "left", "finished", "left"]
+    assert [body["submission_pk"] for _, body in evalai.hidden] == [100, 101, 103]
+
+
+def test_a_queue_of_another_phases_messages_has_an_end(evalai, worker, predict, monkeypatch):
+    """Also where a message that was received is not hidden, and comes again at once."""
+    for _ in range(3):
+        evalai.submit(5, predict(96))
+    for at in (0, 1):
+        evalai.waiting[at][1]["phase_pk"] = 35
+    hide = evalai.receive
+
+    def receive():
+        said = hide()
+        evalai.waiting, evalai.hidden = evalai.waiting + evalai.hidden, []
+        return said
+
+    monkeypatch.setattr(evalai, "receive", receive)
+    monkeypatch.setattr(
+        evalai,
+        "delete",
+        lambda told: evalai.waiting.remove((told["receipt_handle"], ANY)) or (200, {}),
+    )
+    done = [(each.submission, each.status) for each in worker.drain()]
+    assert done == [(100, "left"), (101, "left"), (102, "finished")]
+
+
 def test_phases_have_guards_of_their_own(them, evalai, guard, predict, tmp_path):
     second = lb.Holdout.create(tmp_path / "second.db", [0, 1] * 200, questions=7)
     phases = {34: Phase(them.SPLIT, on_ladders(guard)), 35: Phase("other", on_ladders(second))}
@@ -156,10 +189,10 @@ def test_a_message_that_is_none_of_evalais_keeps_out_nobody(evalai, worker, pred
 
 
 def test_a_fault_in_asking_keeps_out_nobody(evalai, make_worker, guard, predict):
-    def ask(entry, file):
-        if entry.team == 5:
+    def ask(handed, file):
+        if handed.team == 5:
             raise MemoryError
-        return on_ladders(guard)(entry, file)
+        return on_ladders(guard)(handed, file)
 
     worker = make_worker(ask)
     evalai.submit(5, predict(96))
@@ -170,7 +203,7 @@ def test_a_fault_in_asking_keeps_out_nobody(evalai, make_worker, guard, predict)
 
 
 def test_a_guard_that_is_away_fails_nobody(evalai, make_worker, guard, predict):
-    def away(entry, file):
+    def away(handed, file):
         raise GuardUnreachable("The guard cannot be reached.")
 
     evalai.submit(5, predict(96))
@@ -183,10 +216,10 @@ def test_a_guard_that_is_away_fails_nobody(evalai, make_worker, guard, predict):
 def test_it_runs_until_it_is_stopped(evalai, make_worker, guard, predict):
     stop = threading.Event()
 
-    def ask(entry, file):
-        if entry.team == 6:
+    def ask(handed, file):
+        if handed.team == 6:
             stop.set()
-        return on_ladders(guard)(entry, file)
+        return on_ladders(guard)(handed, file)
 
     evalai.faults["GET queue"] = "dropped"  # which it survives
     for team in (5, 6, 7):

@@ -6,7 +6,6 @@ import pytest
 
 from ladderboard.adapters.evalai import on_board
 from ladderboard.client import Client
-from ladderboard.errors import KeyReused
 
 
 @pytest.fixture
@@ -46,8 +45,53 @@ def test_a_submission_is_one_to_the_board_however_often_it_comes(
     assert [each.status for each in worker.drain()] == ["finished"]
     assert evalai.leaderboard[0]["accuracies"] == {"released": 0.2, "improved": 1, "remaining": 24}
     assert hall.call("GET", "/boards/first", hall.organiser).json()["used"] == 1
-    with Client(hall.url, hall.organiser, receipts=None) as client, pytest.raises(KeyReused):
-        client.submit(hall.slug, halls.predict(9), team=teams[5], key="evalai-12-100")
+
+
+class Crash(BaseException):
+    """As if the process had ended here."""
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_crash_before_the_board_is_heard_costs_nothing(
+    hall, teams, make_worker, evalai, halls, tmp_path, monkeypatch, kept
+):
+    """Neither receipts nor a key are needed for it: the next worker may be on another machine."""
+    token, places = hall.trusted("evaluator"), iter([tmp_path / "one", tmp_path / "two"])
+
+    def worker():
+        client = Client(hall.url, token, receipts=tmp_path / "one" if kept else next(places))
+        return client, make_worker(on_board(client, hall.slug, teams))
+
+    evalai.submit(5, halls.predict(60))
+    first, at_work = worker()
+    heard = first._concluded
+
+    def crash(request, *more):
+        if request.body is not None:  # it was answered, and is not heard
+            raise Crash
+        return heard(request, *more)
+
+    monkeypatch.setattr(first, "_concluded", crash)
+    with first, pytest.raises(Crash):
+        at_work.drain()
+    assert hall.call("GET", "/boards/first", hall.organiser).json()["used"] == 1
+    evalai.come_again()
+    second, at_work = worker()
+    with second:
+        assert [each.status for each in at_work.drain()] == ["finished"]
+    assert evalai.leaderboard[0]["accuracies"] == {"released": 0.2, "improved": 1, "remaining": 24}
+    assert hall.call("GET", "/boards/first", hall.organiser).json()["used"] == 1
+
+
+def test_a_submission_is_run_again_after_a_correction(hall, worker, evalai, halls, correct):
+    evalai.submit(5, halls.predict(60))
+    assert [each.status for each in worker.drain()] == ["finished"]
+    correct()
+    evalai.submissions[100]["status"] = "submitted"  # its organiser runs it again
+    evalai.waiting.append(("again", {"challenge_pk": 12, "phase_pk": 34, "submission_pk": 100}))
+    assert [(each.status, each.said) for each in worker.drain()] == [
+        ("finished", "With this question the best went down to 0.15; 23 questions left.")
+    ]
 
 
 def test_a_team_that_the_board_does_not_know_is_told(hall, teams, worker, evalai, halls):

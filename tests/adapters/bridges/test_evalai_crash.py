@@ -14,8 +14,8 @@ class Crash(BaseException):
 
 
 def test_a_crash_after_the_answer_costs_nothing(evalai, make_worker, guard, predict):
-    def ask(entry, file):
-        on_ladders(guard)(entry, file)
+    def ask(handed, file):
+        on_ladders(guard)(handed, file)
         raise Crash
 
     evalai.submit(5, predict(96))

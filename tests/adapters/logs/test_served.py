@@ -46,3 +46,15 @@ def test_a_log_asked_of_a_served_guard(serve, data, tmp_path):
     with pytest.raises(InvalidSetting, match="This guard takes predictions"):
         scores.ask(labelled)
     assert (other.remaining, labelled.remaining) == (5, 5)
+
+
+def test_a_history_is_not_read_before_every_question(serve, data, tmp_path, monkeypatch):
+    (log,) = (data / "lm_eval").glob("samples_sums_2*.jsonl")
+    scores = read_samples(log)
+    served = serve(lb.Holdout.create(tmp_path / "a.db", ids=scores.ids, loss="score", questions=5))
+    read, whole = [], type(served).status
+    monkeypatch.setattr(type(served), "status", lambda self: read.append(1) or whole(self))
+    for at in range(3):
+        scores.ask(served, ladder=f"run {at}")
+    scores.ask(served.ladder("other"))
+    assert (len(read), served.remaining) == (1, 1)

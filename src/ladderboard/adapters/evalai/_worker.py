@@ -1,91 +1,32 @@
-"""EvalAI: a remote-evaluation worker that scores through a guard or a board.
-
-EvalAI keeps the challenge, its teams and its page; the worker takes submissions off the challenge's
-queue, asks about each, and sends back the release and nothing else.
-"""
+"""The worker: takes submissions off a challenge's queue, asks about each, and sends the release."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from ladderboard import _settings
-from ladderboard.adapters._evalai_line import Line
-from ladderboard.adapters._release import FIELDS, Told, refusal
-from ladderboard.errors import InvalidSetting, LadderboardError, NotOpen, ServerUnreachable
+from ladderboard.adapters._release import FIELDS, Told, words_for_participants
+from ladderboard.adapters.evalai._ask import Handed
+from ladderboard.adapters.evalai._line import Line
+from ladderboard.errors import InvalidSetting, LadderboardError, ServerUnreachable
 
 if TYPE_CHECKING:
-    from ladderboard.client import Client
-    from ladderboard.holdout import Reply
+    from collections.abc import Mapping
 
-__all__ = ["Ask", "Done", "Entry", "Phase", "Worker", "on_board", "on_ladders"]
+    from ladderboard.adapters.evalai._ask import Ask
+
+__all__ = ["Done", "Phase", "Worker"]
 
 _LOG = logging.getLogger("ladderboard.evalai")
 _MOST_BYTES = 2**28
 # EvalAI's words for what needs nobody any more.
 _OVER = {"finished", "failed", "cancelled", "archived"}
-
-
-class Entry(NamedTuple):
-    """One submission, by EvalAI's numbers; ``team`` is the participant team's."""
-
-    submission: int
-    challenge: int
-    phase: int
-    team: int
-
-
-Ask = Callable[[Entry, Path], "Reply"]
-"""What answers a submission and its file. Asked about the same twice it must answer once."""
-
-
-class _Guard(Protocol):
-    def ask(self, predictions: Any, /, *, ladder: str) -> Reply: ...
-
-
-def on_ladders(guard: _Guard) -> Ask:
-    """Ask a guard, each participant team on a ladder of its own, ``evalai-team-5``.
-
-    What EvalAI's leaderboard then shows of a team is that team's own best. The budget is one over
-    all teams.
-    """
-
-    def ask(entry: Entry, file: Path) -> Reply:
-        return guard.ask(file, ladder=f"evalai-team-{entry.team}")
-
-    return ask
-
-
-def on_board(client: Client, board: str, teams: Mapping[int, str]) -> Ask:
-    """Ask a board with an evaluator's token, in the name of its teams.
-
-    ``teams`` tells which team of the board, by its id, a participant team is. The board's own
-    limits hold. A board with one ladder for all, and one that is hidden or frozen, is refused:
-    their releases are not for a leaderboard with a row for each team that everybody sees.
-    """
-
-    def ask(entry: Entry, file: Path) -> Reply:
-        team = teams.get(entry.team)
-        if team is None:
-            raise NotOpen(
-                f"Participant team {entry.team} is no team of the board yet. Its organiser adds "
-                "it, and runs this submission again."
-            )
-        about = client.board(board)
-        if about.ladder != "team" or about.visibility in {"hidden", "frozen"}:
-            raise InvalidSetting(
-                "A bridge needs a board with ladder: team that is neither hidden nor frozen; "
-                f"got ladder {about.ladder}, visibility {about.visibility}."
-            )
-        key = f"evalai-{entry.challenge}-{entry.submission}"
-        return client.submit(board, file, team=team, key=key, message=f"EvalAI {entry.submission}")
-
-    return ask
+_OTHERS = "another phase's"
 
 
 @dataclass(frozen=True)
@@ -101,8 +42,8 @@ class Done:
     """What became of one message.
 
     ``status`` is ``"finished"`` or ``"failed"``, as EvalAI now has it; ``"skipped"`` for what was
-    over before, or is another worker's or phase's; or ``"left"`` for the organiser: it was not
-    dealt with, and comes again. ``said`` is what participants were told, or why it was left.
+    over before; or ``"left"``, for another worker or for the organiser: it was not dealt with, and
+    comes again. ``said`` is what participants were told, or why it was left.
     """
 
     submission: int | None
@@ -186,14 +127,20 @@ class Worker:
             stop.wait(every)
 
     def drain(self, stop: Event | None = None) -> list[Done]:
-        """Work until the queue is empty, or its next message has to wait; say what was done."""
+        """Work until the queue is empty, or its next message has to wait; say what was done.
+
+        Messages of other phases are passed over, each once: when one comes again, all have come.
+        """
         done: list[Done] = []
+        passed: set[int | None] = set()
         while stop is None or not stop.is_set():
             one = self.step()
-            if one is None:
+            if one is None or one.submission in passed:
                 break
             done.append(one)
-            if one.status == "left":
+            if one.said == _OTHERS:
+                passed.add(one.submission)
+            elif one.status == "left":
                 break
         return done
 
@@ -206,7 +153,7 @@ class Worker:
         done = self._deal(body, handle)
         # Never what was released, nor what a file holds: a log has other readers.
         _LOG.log(
-            logging.WARNING if done.status == "left" else logging.INFO,
+            logging.WARNING if done.status == "left" and done.said != _OTHERS else logging.INFO,
             "submission %s of team %s: %s%s",
             done.submission,
             done.team,
@@ -221,44 +168,44 @@ class Worker:
             number = int(body["submission_pk"])
             phase = int(body["phase_pk"])
             if int(body["challenge_pk"]) != self.challenge or phase not in self.phases:
-                return Done(number, None, "left", "another phase's")
+                return Done(number, None, "left", _OTHERS)
             about = self._line.submission(number)
             team = int(about["participant_team"])
-            entry = Entry(number, self.challenge, phase, team)
-            return self._take(entry, about, handle)
+            handed = Handed(number, self.challenge, phase, team)
+            return self._take(handed, about, handle)
         except LadderboardError as error:
             return Done(number, team, "left", f"{type(error).__name__}: {error}")
         except Exception as error:  # noqa: BLE001 - one bad message must not keep out all others
             return Done(number, team, "left", type(error).__name__)
 
-    def _take(self, entry: Entry, about: dict[str, Any], handle: str) -> Done:
+    def _take(self, handed: Handed, about: dict[str, Any], handle: str) -> Done:
         status = str(about["status"]).lower()
         if status in _OVER:
             self._line.delete(handle)
-            return Done(entry.submission, entry.team, "skipped", f"it was {status}")
+            return Done(handed.submission, handed.team, "skipped", f"it was {status}")
         if status != "running":
-            self._line.running(entry.submission, self.name)
+            self._line.running(handed.submission, self.name)
         elif (about.get("job_name") or [self.name])[-1] != self.name:
-            return Done(entry.submission, entry.team, "left", "another worker's")
-        done = self._answer(entry, about)
+            return Done(handed.submission, handed.team, "left", "another worker's")
+        done = self._answer(handed, about)
         self._line.delete(handle)
         return done
 
-    def _answer(self, entry: Entry, about: dict[str, Any]) -> Done:
-        line, phase = self._line, self.phases[entry.phase]
+    def _answer(self, handed: Handed, about: dict[str, Any]) -> Done:
+        line, phase = self._line, self.phases[handed.phase]
         try:
             with TemporaryDirectory(prefix="ladderboard-") as folder:
                 file = line.download(about.get("input_file"), Path(folder), self.most_bytes)
-                reply = phase.ask(entry, file)
+                reply = phase.ask(handed, file)
         except LadderboardError as error:
-            said = refusal(error)
+            said = words_for_participants(error)
             if said is None:
                 raise
-            line.failed(entry.phase, entry.submission, said)
-            return Done(entry.submission, entry.team, "failed", said)
+            line.failed(handed.phase, handed.submission, said)
+            return Done(handed.submission, handed.team, "failed", said)
         told = Told.of(reply)
-        line.finished(entry.phase, entry.submission, self._result(phase, told), str(told))
-        return Done(entry.submission, entry.team, "finished", str(told), told)
+        line.finished(handed.phase, handed.submission, self._result(phase, told), str(told))
+        return Done(handed.submission, handed.team, "finished", str(told), told)
 
     def _result(self, phase: Phase, told: Told) -> list[dict[str, Any]]:
         """Return what EvalAI's leaderboard gets: nothing, while the value is not told yet."""

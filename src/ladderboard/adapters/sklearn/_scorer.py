@@ -1,37 +1,27 @@
-"""scikit-learn: the candidates of a search, judged by the guard.
-
-:func:`judge_search` asks about those candidates of a fitted search that set a record of its own
-cross-validated score: a few questions. :class:`GuardScorer` asks about every candidate, where no
-data are left to validate on: one question each, and never one for each fold.
-"""
+"""A scorer that asks the guard about every candidate of a search, once each."""
 
 from __future__ import annotations
 
 import secrets
 import warnings
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ladderboard import _settings
 from ladderboard.adapters._library import library
-from ladderboard.adapters._marks import Marks
+from ladderboard.adapters.sklearn._notes import Notes
+from ladderboard.adapters.sklearn._response import response_of
 from ladderboard.errors import BudgetSpent, InvalidSetting
-from ladderboard.holdout import Judge, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
+    from ladderboard.adapters.sklearn._response import Response
     from ladderboard.holdout import Guard, Reply
 
-    Response = Literal["predict", "predict_proba"] | Callable[[Any, Any], Any]
-
-__all__ = ["GuardScorer", "Judged", "judge_search"]
+__all__ = ["GuardScorer"]
 
 _WORST = -1.0
-_RESPONSES = ("predict", "predict_proba")
 _SEVERAL = (
     "A guard is asked once about a candidate, not once for each fold; this scorer was called for a "
     "second fold, or for the training rows. Give the search one split, as in "
@@ -43,91 +33,6 @@ _TWICE = (
     "parameters, and the model predicted otherwise. Give the search one split, as in "
     "cv=[(np.arange(len(X)), [0])], and the estimator a random_state."
 )
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A search as the guard judged it.
-
-    Parameters
-    ----------
-    verdicts
-        What was said about candidates, in the order of the questions; a verdict's ``name`` is the
-        candidate's place in ``cv_results_``, its ``score`` the search's own.
-    index
-        The winner's place in ``cv_results_``; None if no candidate improved.
-    params
-        The winner's parameters.
-    estimator
-        The winner itself, fitted: the very model that was asked about.
-    spent
-        Whether the budget ended before the candidates did.
-    """
-
-    verdicts: tuple[Verdict, ...]
-    index: int | None
-    params: dict[str, Any] | None
-    estimator: Any
-    spent: bool
-
-
-def judge_search(
-    search: Any,
-    guard: Guard,
-    X_holdout: Any,  # noqa: N803 - as scikit-learn writes it
-    X: Any,  # noqa: N803
-    y: Any = None,
-    *,
-    response: Response = "predict",
-    min_delta: float = 0.0,
-    **fit_params: Any,
-) -> Judged:
-    """Ask about the candidates of a fitted search that set a record of its own score.
-
-    They are taken in the order of ``cv_results_``; one that sets a record is fitted on all of
-    ``X, y`` and asked about. The winner is the last that improved. Once the budget is spent nothing
-    is fitted and nothing is asked.
-
-    Parameters
-    ----------
-    search
-        A ``GridSearchCV``, a ``RandomizedSearchCV``, or whatever has ``estimator`` and
-        ``cv_results_``; with several metrics, ``refit`` says which one counts.
-    guard
-        What is asked.
-    X_holdout
-        The holdout's inputs, in the guard's order.
-    X, y
-        What candidates are fitted on.
-    response
-        ``"predict"``, ``"predict_proba"``, or a function of the model and ``X_holdout``.
-    min_delta
-        By how much more than this a score must beat the record to be asked about.
-    fit_params
-        For the estimator's ``fit``.
-    """
-    clone = library("sklearn.base", extra="sklearn").clone
-    predict = _response(response)
-    scores = _scores(search)
-    judge = Judge(guard, mode="max", min_delta=min_delta)
-    models: dict[int, Any] = {}
-    candidates = search.cv_results_["params"]
-    for at, params in enumerate(candidates):
-
-        def predictions(at: int = at, params: Any = params) -> Any:
-            model = clone(search.estimator).set_params(**clone(params, safe=False))
-            models[at] = model.fit(X, y, **fit_params)
-            return predict(model, X_holdout)
-
-        verdict = judge.consider(float(scores[at]), predictions, name=at)
-        if verdict is None or not verdict.improved:
-            models.pop(at, None)
-    won = judge.winner
-    if won is None:
-        return Judged(judge.verdicts, None, None, None, judge.spent)
-    return Judged(
-        judge.verdicts, won.name, dict(candidates[won.name]), models[won.name], judge.spent
-    )
 
 
 class GuardScorer:
@@ -161,9 +66,9 @@ class GuardScorer:
         folder: Path | str | None = None,
     ) -> None:
         library("sklearn", extra="sklearn")
-        _response(response)
+        response_of(response)
         self._guard, self._inputs, self._how = guard, X_holdout, response
-        self._marks = Marks(folder)
+        self._notes = Notes(folder)
 
     def __call__(
         self,
@@ -178,21 +83,21 @@ class GuardScorer:
         """
         self._go_on()
         self._claim("fold", X, _SEVERAL)
-        predictions = _response(self._how)(estimator, self._inputs)
+        predictions = response_of(self._how)(estimator, self._inputs)
         name = _hash(_unfitted(estimator))
         if name is not None:
             self._claim(f"candidate-{name}", predictions, _TWICE)
         try:
             return _points(self._guard.ask(predictions))
         except BudgetSpent as error:
-            if self._marks.claim("spent", secrets.token_hex()):
+            if self._notes.claim("spent", secrets.token_hex()):
                 warnings.warn(f"{error} Candidates from here on score -1.", stacklevel=2)
             return _WORST
 
     @property
     def spent(self) -> bool:
         """Whether the budget was found to be spent."""
-        return self._marks.read("spent") is not None
+        return self._notes.read("spent") is not None
 
     def winner(self, results: Any) -> int:
         """Return the place in ``cv_results_`` of the last candidate that improved.
@@ -211,14 +116,14 @@ class GuardScorer:
         return int(found.argmax())
 
     def _go_on(self) -> None:
-        refused = self._marks.read("refused")
+        refused = self._notes.read("refused")
         if refused is not None:
             raise InvalidSetting(refused)
 
     def _claim(self, name: str, of: Any, reason: str) -> None:
         text = _hash(of)
-        if text is not None and not self._marks.claim(name, text):
-            self._marks.claim("refused", reason)
+        if text is not None and not self._notes.claim(name, text):
+            self._notes.claim("refused", reason)
             raise InvalidSetting(reason)
 
 
@@ -250,31 +155,3 @@ def _hash(thing: Any) -> str | None:
         return str(library("joblib", extra="sklearn").hash(thing))
     except Exception:  # noqa: BLE001 - a lambda among the parameters, or a class of a notebook
         return None
-
-
-def _scores(search: Any) -> Any:
-    """Return the search's own score of every candidate; more is better."""
-    results = getattr(search, "cv_results_", None)
-    if results is None:
-        raise InvalidSetting(
-            "judge_search takes a search that was fitted; got one that was not. "
-            "Call search.fit(X, y) first."
-        )
-    metric = search.refit if isinstance(getattr(search, "refit", None), str) else "score"
-    if f"mean_test_{metric}" not in results:
-        raise InvalidSetting(
-            "Of several metrics one must count; this search does not say which. "
-            'Name it, as in refit="accuracy".'
-        )
-    return results[f"mean_test_{metric}"]
-
-
-def _response(response: Any) -> Callable[[Any, Any], Any]:
-    if callable(response):
-        return response
-    if response not in _RESPONSES:
-        raise InvalidSetting(
-            'response must be "predict", "predict_proba" or a function of the model and the '
-            f"holdout's inputs; got {_settings.shown(response)}."
-        )
-    return lambda model, inputs: getattr(model, response)(inputs)

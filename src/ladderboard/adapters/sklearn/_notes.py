@@ -1,4 +1,4 @@
-"""Marks: what the processes of a search have to know of each other."""
+"""Notes: what the processes of a search have to know of each other."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import weakref
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Marks"]
+__all__ = ["Notes"]
 
 
-class Marks:
+class Notes:
     """Short texts under names, in a folder: who writes one first has written it for everybody.
 
     Parameters
@@ -31,7 +31,7 @@ class Marks:
             self._folder.mkdir(parents=True, exist_ok=True)
 
     def claim(self, name: str, text: str) -> bool:
-        """Write a mark if there is none; return whether it says this text."""
+        """Write a note if there is none; return whether it says this text."""
         handle, draft = tempfile.mkstemp(dir=self._folder, prefix="draft-")
         try:
             with os.fdopen(handle, "w") as file:
@@ -45,14 +45,14 @@ class Marks:
         return True
 
     def read(self, name: str) -> str | None:
-        """Return a mark's text; None where there is no such mark."""
+        """Return a note's text; None where there is no such note."""
         try:
             return (self._folder / name).read_text()
         except FileNotFoundError:
             return None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Marks, (self._folder,)
+        return Notes, (self._folder,)
 
 
 def _remove(folder: Path, owner: int) -> None:

@@ -16,7 +16,8 @@ from urllib.parse import urlencode, urljoin, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from ladderboard import _settings
-from ladderboard.errors import InvalidPredictions, InvalidSetting, Problem, ServerUnreachable
+from ladderboard.errors import InvalidPredictions, InvalidSetting, ServerUnreachable
+from ladderboard.files import refuse
 
 __all__ = ["Line"]
 
@@ -124,8 +125,7 @@ class Line:
             ) from None
         if size > most_bytes:
             said = f"The file is larger than {most_bytes:,} bytes, the most that is taken."
-            found = Problem("too_many_bytes", None, 1, (), said)
-            raise InvalidPredictions(said, problems=(found,))
+            refuse(InvalidPredictions, "too_many_bytes", said)
         if cut:
             raise ServerUnreachable("The submission's file could not be fetched: it was cut off.")
         return path

@@ -1,0 +1,10 @@
+"""EvalAI: a remote-evaluation worker that scores through a guard or a board.
+
+EvalAI keeps the challenge, its teams and its page; the worker takes submissions off the challenge's
+queue, asks about each, and sends back the release and nothing else.
+"""
+
+from ladderboard.adapters.evalai._ask import Ask, Handed, on_board, on_ladders
+from ladderboard.adapters.evalai._worker import Done, Phase, Worker
+
+__all__ = ["Ask", "Done", "Handed", "Phase", "Worker", "on_board", "on_ladders"]

@@ -1,0 +1,68 @@
+"""Asking about a submission: what EvalAI hands over, to a guard or to a board."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from ladderboard.adapters._release import check_board
+from ladderboard.errors import NotOpen
+
+if TYPE_CHECKING:
+    from ladderboard.client import Client
+    from ladderboard.holdout import Reply
+
+__all__ = ["Ask", "Handed", "on_board", "on_ladders"]
+
+
+class Handed(NamedTuple):
+    """One submission, by EvalAI's numbers; ``team`` is the participant team's."""
+
+    submission: int
+    challenge: int
+    phase: int
+    team: int
+
+
+Ask = Callable[[Handed, Path], "Reply"]
+"""What answers a submission and its file. Asked about the same twice it must answer once."""
+
+
+class _Guard(Protocol):
+    def ask(self, predictions: Any, /, *, ladder: str) -> Reply: ...
+
+
+def on_ladders(guard: _Guard) -> Ask:
+    """Ask a guard, each participant team on a ladder of its own, ``evalai-team-5``.
+
+    What EvalAI's leaderboard then shows of a team is that team's own best. The budget is one over
+    all teams.
+    """
+
+    def ask(handed: Handed, file: Path) -> Reply:
+        return guard.ask(file, ladder=f"evalai-team-{handed.team}")
+
+    return ask
+
+
+def on_board(client: Client, board: str, teams: Mapping[int, str]) -> Ask:
+    """Ask a board with an evaluator's token, in the name of its teams.
+
+    ``teams`` tells which team of the board, by its id, a participant team is. The board's own
+    limits hold. A board with one ladder for all, and one that is hidden or frozen, is refused:
+    their releases are not for a leaderboard with a row for each team that everybody sees.
+    """
+
+    def ask(handed: Handed, file: Path) -> Reply:
+        team = teams.get(handed.team)
+        if team is None:
+            raise NotOpen(
+                f"Participant team {handed.team} is no team of the board yet. Its organiser adds "
+                "it, and runs this submission again."
+            )
+        check_board(client.board(board))
+        # No key of ours: the same predictions are answered once, and anew after a correction.
+        return client.submit(board, file, team=team, message=f"EvalAI {handed.submission}")
+
+    return ask

@@ -1,0 +1,32 @@
+"""Notes: the first to write one has written it for everybody."""
+
+import os
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+from ladderboard.adapters.sklearn._notes import Notes, _remove
+
+
+def test_of_many_that_write_at_once_one_has_written(tmp_path):
+    notes = [Notes(tmp_path / "notes") for _ in range(8)]
+    for name in map(str, range(20)):
+        with ThreadPoolExecutor(8) as pool:
+            won = list(pool.map(lambda at: notes[at].claim(name, f"text {at}"), range(8)))  # noqa: B023
+        assert sum(won) == 1
+        assert notes[0].read(name) == f"text {won.index(True)}"
+    assert len(list((tmp_path / "notes").iterdir())) == 20  # and no draft is left
+
+
+def test_the_same_text_may_be_written_again(tmp_path):
+    notes = Notes(tmp_path / "notes")
+    assert notes.read("fold") is None
+    assert notes.claim("fold", "a")
+    assert pickle.loads(pickle.dumps(notes)).claim("fold", "a")
+    assert not notes.claim("fold", "b")
+
+
+def test_a_process_that_was_forked_does_not_remove_them(tmp_path):
+    _remove(tmp_path, os.getpid() + 1)
+    assert tmp_path.exists()
+    _remove(tmp_path, os.getpid())
+    assert not tmp_path.exists()
