@@ -14,9 +14,7 @@ from ladderboard.adapters.inspect import Scores, read_log
 SUMS = [Sample(id=f"sum-{at}", input=f"{at} + 17 =", target=str(at + 17)) for at in range(160)]
 
 
-def run(skill: float, sums: list[Sample], folder: str) -> Scores:
-    """Evaluate an agent that is right so often; return its scores, from the log."""
-
+def run(skill: float, sums: list[Sample], folder: str) -> Scores:  # of one so often right
     def answer(messages: list[ChatMessage], *_: object) -> ModelOutput:
         right = Random(f"{skill} {messages[-1].text}").random() < skill  # noqa: S311
         said = ModelOutput.from_content("", str(int(messages[-1].text.split()[0]) + 17 * right))
@@ -30,8 +28,11 @@ def run(skill: float, sums: list[Sample], folder: str) -> Scores:
 with tempfile.TemporaryDirectory() as folder:
     table = {"id": [each.id for each in SUMS[40:]]}
     guard = lb.Holdout.create(f"{folder}/guard.db", table, loss="score", questions=20)
-    judge = lb.Judge(guard, mode="max")
+    judge = lb.Judge(guard)
     for skill in (0.3, 0.5, 0.4, 0.8, 0.75):
-        tried = run(skill, SUMS[:40], folder).mean
-        told = judge.consider(tried, lambda: run(skill, SUMS[40:], folder).table, name=f"{skill}")  # noqa: B023
-        print(f"{skill:<5} in practice {tried:<6.3g} {told.reply if told else 'Not asked.'}")
+        wrong = 1 - run(skill, SUMS[:40], folder).mean
+        judge.consider(wrong, lambda: run(skill, SUMS[40:], folder).table, name=skill)  # noqa: B023
+print("skill   practice error   released   improved")
+for each in judge.verdicts:
+    improved = "yes, the winner" if each is judge.winner else "yes" if each.improved else "no"
+    print(f"{each.name:>5}{each.score:>17.3f}{each.reply.released:>11.3f}   {improved}")

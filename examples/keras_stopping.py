@@ -8,11 +8,6 @@ import numpy as np
 import ladderboard as lb
 
 
-def sample(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    x = np.random.default_rng(seed).normal(size=(n, 11)).astype("float32")
-    return x[:, 1:], (np.sum(x[:, 1:4] ** 2, axis=1) + x[:, 0] > 2.4).astype(int)
-
-
 class GuardStopping(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
         verdict = judge.consider(logs["val_loss"], self.predictions, name=epoch)
@@ -21,19 +16,24 @@ class GuardStopping(keras.callbacks.Callback):
         model.stop_training = judge.spent or judge.stale >= 8  # the patience
 
     def on_train_end(self, _logs: dict[str, float]) -> None:
-        model.set_weights(self.weights)
+        if judge.winner is not None:
+            model.set_weights(self.weights)
 
     def predictions(self) -> np.ndarray:
         return (model.predict(x_holdout, verbose=0) > 0.5).astype(int).ravel()
 
 
-x_holdout, y_holdout = sample(10_000, 3)  # the labels go to the guard, and nowhere else
+x, noise = np.split(np.random.default_rng(1).normal(size=(11_500, 11)), [10], axis=1)
+y = (np.sum(x[:, :3] ** 2, axis=1) + noise[:, 0] > 2.4).astype(int)
+x_holdout, y_holdout = x[1_500:], y[1_500:]  # the labels go to the guard, and nowhere else
 model = keras.Sequential([keras.layers.Dense(32, "relu"), keras.layers.Dense(1, "sigmoid")])
 model.compile(keras.optimizers.Adam(0.01), "binary_crossentropy")
 with tempfile.TemporaryDirectory() as folder:
     guard = lb.Holdout.create(f"{folder}/guard.db", y_holdout, questions=100)
     judge = lb.Judge(guard.ladder("32 units"), min_delta=0.01)
-    model.fit(*sample(500, 1), 32, 60, 0, [GuardStopping()], validation_data=sample(1_000, 2))
-print(f"The winner is epoch {judge.winner.name}.")
+    valid = x[500:1_500], y[500:1_500]
+    model.fit(x[:500], y[:500], 32, 60, 0, [GuardStopping()], validation_data=valid)
+print("epoch   valid loss   released   improved")
 for each in judge.verdicts:
-    print(f"epoch {each.name:>2}   {each.score:.4f}   {each.reply}")
+    improved = "yes, the winner" if each is judge.winner else "yes" if each.improved else "no"
+    print(f"{each.name:>5}{each.score:>13.4f}{each.reply.released:>11.3f}   {improved}")

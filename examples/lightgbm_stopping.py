@@ -31,7 +31,7 @@ with tempfile.TemporaryDirectory() as folder:
     settings = {"objective": "binary", "num_leaves": 7, "num_threads": 1, "verbose": -1}
     booster = lgb.train(settings, train, 300, valid_sets=[valid], callbacks=[stopping])
 print(stopping.reason, f"The booster has {booster.num_trees()} trees.")
-print("  round   valid loss   the best released")
+print("round   valid loss   released   improved")
 for each in stopping.judge.verdicts:
-    mark = "winner" if each is stopping.winner else "improved" if each.improved else ""
-    print(f"{each.name:>7}{each.score:>13.4f}{each.reply.released:>20.3f}   {mark}")
+    improved = "yes, the winner" if each is stopping.winner else "yes" if each.improved else "no"
+    print(f"{each.name:>5}{each.score:>13.4f}{each.reply.released:>11.3f}   {improved}")

@@ -4,15 +4,10 @@ import tempfile
 
 import lightning
 import torch
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, Subset, TensorDataset
 
 import ladderboard as lb
 from ladderboard.adapters.lightning import GuardStopping
-
-
-def sample(n: int, seed: int) -> TensorDataset:
-    x = torch.randn(n, 11, generator=torch.Generator().manual_seed(seed))
-    return TensorDataset(x[:, 1:], (torch.sum(x[:, 1:4] ** 2, dim=1) + x[:, 0] > 2.4).long())
 
 
 class Net(torch.nn.Sequential, lightning.LightningModule):
@@ -26,7 +21,10 @@ class Net(torch.nn.Sequential, lightning.LightningModule):
         return torch.optim.Adam(self.parameters(), lr=0.01)
 
 
-x_holdout, y_holdout = sample(10_000, 3).tensors  # the labels go to the guard, and nowhere else
+x = torch.randn(11_500, 11, generator=torch.Generator().manual_seed(1))
+data = TensorDataset(x[:, 1:], (torch.sum(x[:, 1:4] ** 2, dim=1) + x[:, 0] > 2.4).long())
+loaders = [DataLoader(Subset(data, rows), 50) for rows in (range(500), range(500, 1_500))]
+x_holdout, y_holdout = data[1_500:]  # the labels go to the guard, and nowhere else
 net = Net(torch.nn.Linear(10, 32), torch.nn.ReLU(), torch.nn.Linear(32, 2))
 with tempfile.TemporaryDirectory() as folder:
     guard = lb.Holdout.create(f"{folder}/guard.db", y_holdout.numpy(), questions=100)
@@ -34,6 +32,8 @@ with tempfile.TemporaryDirectory() as folder:
     stopping = GuardStopping(guard, lambda net: net(x_holdout).argmax(dim=1), **words)
     quiet = {"logger": False, "enable_progress_bar": False, "default_root_dir": folder}
     trainer = lightning.Trainer(accelerator="cpu", max_epochs=60, callbacks=[stopping], **quiet)
-    trainer.fit(net, DataLoader(sample(500, 1), 50), DataLoader(sample(1_000, 2), 50))
+    trainer.fit(net, *loaders)
+print(" step   valid loss   released   improved")
 for each in stopping.judge.verdicts:
-    print(f"step {each.name:>3}   {each.score:.4f}   {each.reply}")
+    improved = "yes, the winner" if each is stopping.winner else "yes" if each.improved else "no"
+    print(f"{each.name:>5}{each.score:>13.4f}{each.reply.released:>11.3f}   {improved}")

@@ -29,6 +29,7 @@ def main(folder: Path) -> None:
     # The public rows are not the first of the file: nothing about an id tells its split.
     ids = [ids[at] for at in np.random.RandomState(SEED + 1).permutation(len(ids))]
     rows = sorted(zip(ids, test.tolist(), splits, strict=True))
+    print(f"{'file':22}{'rows':>6}{'columns':>9}")
     write(
         folder / "public/train.csv",
         f"label,{names}",
@@ -61,9 +62,10 @@ def _joined(values: np.ndarray) -> str:
 
 
 def write(path: Path, header: str, rows: list[str]) -> None:
-    """Write a table."""
+    """Write a table, and say so."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(("\n".join([header, *rows]) + "\n").encode())
+    print(f"{path.name:22}{len(rows):>6}{header.count(',') + 1:>9}")
 
 
 if __name__ == "__main__":

@@ -19,9 +19,9 @@ X, X_holdout, y, labels = train_test_split(X, y, train_size=400, random_state=0)
 space = {"C": np.logspace(-2, 3, 40), "gamma": np.logspace(-5, -1, 40)}
 
 with tempfile.TemporaryDirectory() as folder:
-    guard = lb.Holdout.create(
-        Path(folder) / "guard.db", labels, questions=50, classes=list(range(10))
-    )
+    key = bytes(32)  # only so that the docs can show what is printed: leave it out
+    settings = {"questions": 50, "classes": list(range(10)), "key": key}
+    guard = lb.Holdout.create(Path(folder) / "guard.db", labels, **settings)
     search = RandomizedSearchCV(SVC(), space, n_iter=40, cv=3, n_jobs=2, random_state=0)
     search.fit(X, y)
     judged = judge_search(search, guard, X_holdout, X, y)

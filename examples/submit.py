@@ -5,6 +5,7 @@ python examples/submit.py http://127.0.0.1:8000
 """
 
 import sys
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -26,14 +27,12 @@ def nearest(size: int, power: float, unknown: np.ndarray) -> np.ndarray:
 
 with Client(sys.argv[1]) as client:
     judge = lb.Judge(client.guard("digits"))
-    for size in (20, 50, 100, 200, 300):
-        for power in (1.0, 2.0, 3.0):
-            error = np.mean(nearest(size, power, images[300:]) != labels[300:])
-            predictions = {"id": ids, "prediction": nearest(size, power, test)}
-            judge.consider(error, predictions, name=f"{size} images, power {power:g}")
+    for model in product((20, 50, 100, 200, 300), (1.0, 2.0, 3.0)):
+        error = np.mean(nearest(*model, images[300:]) != labels[300:])
+        judge.consider(error, lambda: {"id": ids, "prediction": nearest(*model, test)}, name=model)  # noqa: B023
 
-print(f"{'question':>8}  {'own error':>9}  {'released':>8}  improved  model")
+print("question   own error   released   images   power   improved")
 for each in judge.verdicts:
-    released, improved = f"{each.reply.released:.3f}", "yes" if each.improved else "no"
-    print(f"{each.question:>8}  {each.score:>9.3f}  {released:>8}  {improved:8}  {each.name}")
-print(f"The winner is {judge.winner.name}; {judge.verdicts[-1].reply.remaining} questions left.")
+    improved = "yes, the winner" if each is judge.winner else "yes" if each.improved else "no"
+    said = f"{each.question:>8}{each.score:>12.3f}{each.reply.released:>11.3f}"
+    print(f"{said}{each.name[0]:>9}{each.name[1]:>8}   {improved}")

@@ -18,7 +18,8 @@ def sample(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 train, valid = (xgb.DMatrix(*sample(n, seed)) for n, seed in ((500, 1), (1_000, 2)))
 x_holdout, y_holdout = sample(10_000, 3)  # the labels go to the guard, and nowhere else
 with tempfile.TemporaryDirectory() as folder:
-    guard = lb.Holdout.create(f"{folder}/guard.db", y_holdout, questions=100)
+    key = bytes(32)  # only so that the docs can show what is printed: leave it out
+    guard = lb.Holdout.create(f"{folder}/guard.db", y_holdout, questions=100, key=key)
     stopping = GuardStopping(
         guard,
         lambda booster: (booster.inplace_predict(x_holdout) > 0.5).astype(int),
@@ -32,7 +33,7 @@ with tempfile.TemporaryDirectory() as folder:
     watched = {"evals": [(valid, "valid")], "callbacks": [stopping], "verbose_eval": False}
     xgb.train(settings, train, 300, **watched)
 print(stopping.reason)
-print("  round   valid loss   the best released")
+print("round   valid loss   released   improved")
 for each in stopping.judge.verdicts:
-    mark = "winner" if each is stopping.winner else "improved" if each.improved else ""
-    print(f"{each.name:>7}{each.score:>13.4f}{each.reply.released:>20.3f}   {mark}")
+    improved = "yes, the winner" if each is stopping.winner else "yes" if each.improved else "no"
+    print(f"{each.name:>5}{each.score:>13.4f}{each.reply.released:>11.3f}   {improved}")

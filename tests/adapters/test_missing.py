@@ -10,16 +10,16 @@ import pytest
 
 from ladderboard import adapters
 
-# adapter: (the module that is hidden, the extra that brings it, what makes the adapter look for it)
-STOPPING = "GuardStopping(None, None, run=None, monitor='', patience=1)"
+# adapter: (the module that is hidden, the extra that brings it, what makes the adapter look for it
+# if importing it does not)
 NEEDS: dict[str, tuple[str, str, str]] = {
     "inspect": ("inspect_ai", "inspect", "inspect.read_log('log.eval')"),
-    "lightgbm": ("lightgbm", "lightgbm", f"lightgbm.{STOPPING}"),
-    "lightning": ("lightning", "lightning", f"lightning.{STOPPING}"),
+    "lightgbm": ("lightgbm", "lightgbm", ""),
+    "lightning": ("lightning", "lightning", ""),
     "mcp": ("mcp", "mcp", "mcp.serve(mcp.open_desk('unix:guard.sock'))"),
     "optuna": ("optuna", "optuna", "optuna.guarded(None, None)"),
     "sklearn": ("sklearn", "sklearn", "sklearn.judge_search(None, None, None, None)"),
-    "xgboost": ("xgboost", "xgboost", f"xgboost.{STOPPING}"),
+    "xgboost": ("xgboost", "xgboost", ""),
 }
 NEEDS_NOTHING: set[str] = {"codabench", "evalai", "lm_eval"}
 

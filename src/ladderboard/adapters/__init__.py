@@ -1,7 +1,7 @@
 """Tools people already use, each in a small file of its own, none importing another.
 
 Import the one that is wanted, as in ``from ladderboard.adapters.sklearn import judge_search``. It
-loads the library that it is for when it is used, and says what to install where that is missing.
+loads the library that it is for, and says what to install where that is missing.
 """
 
 __all__: list[str] = []

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import types
-from functools import cache
-from inspect import signature
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidSetting
@@ -39,17 +36,6 @@ class Stopping:
         By how much more than this a score must beat the record to be asked about.
     """
 
-    def __init_subclass__(cls) -> None:
-        """Say what is taken; ``__new__`` would say "anything"."""
-        taken = signature(cls.__init__)
-        _, *named = taken.parameters.values()
-        cls.__signature__ = taken.replace(parameters=named)  # type: ignore[attr-defined]
-
-    def __new__(cls, *_given: Any, **_named: Any) -> Self:
-        """Make it an instance of the library's own class too, which is looked for only now."""
-        ours: type = cls
-        return object.__new__(_joined(ours, cls._parent()))
-
     def __init__(
         self,
         guard: Guard,
@@ -72,11 +58,6 @@ class Stopping:
         self.patience = _settings.whole("patience", patience, at_least=1)
         self.winner: Verdict | None = None
         self.reason: str | None = None
-
-    @classmethod
-    def _parent(cls) -> type:
-        """Return the class that the library wants its callbacks to have."""
-        raise NotImplementedError
 
     def check(self, score: float, model: Any, *, step: int) -> bool:
         """Consider the model at a step; return whether it is the winner now."""
@@ -104,10 +85,6 @@ class Stopping:
             f"and there is: {names}."
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle by the class that can be imported, which the joined one remembers."""
-        return _empty, (vars(type(self)).get("_ours", type(self)),), self.__dict__
-
 
 def _on_ladder(guard: Any, run: str | None) -> Guard:
     if run is None:
@@ -118,15 +95,3 @@ def _on_ladder(guard: Any, run: str | None) -> Guard:
             f"got {_settings.shown(run)}."
         )
     return guard.ladder(run)
-
-
-def _empty(cls: type[Stopping]) -> Stopping:
-    return cls.__new__(cls)
-
-
-@cache
-def _joined(cls: type, parent: type) -> type:
-    if issubclass(cls, parent):
-        return cls
-    names = {"__module__": cls.__module__, "__doc__": cls.__doc__, "_ours": cls}
-    return types.new_class(cls.__name__, (cls, parent), exec_body=lambda space: space.update(names))

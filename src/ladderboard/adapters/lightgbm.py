@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from ladderboard.adapters._library import library
 from ladderboard.adapters._stopping import Stopping
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ladderboard.holdout import Guard
+    from collections.abc import Sequence
 
 __all__ = ["GuardStopping"]
 
-# After those that write down or print scores, with LightGBM's own early stopping.
-_ORDER = 30
+lightgbm = library("lightgbm", extra="lightgbm")
 
 
 class GuardStopping(Stopping):
@@ -33,33 +30,12 @@ class GuardStopping(Stopping):
         As in every training library, see docs/reference/training.md; ``predict`` gets the booster.
     """
 
-    def __init__(
-        self,
-        guard: Guard,
-        predict: Callable[[Any], Any],
-        *,
-        run: str | None,
-        monitor: str,
-        patience: int,
-        mode: Literal["min", "max"] = "min",
-        min_delta: float = 0.0,
-    ) -> None:
-        super().__init__(
-            guard,
-            predict,
-            run=run,
-            monitor=monitor,
-            patience=patience,
-            mode=mode,
-            min_delta=min_delta,
-        )
-        self.order = _ORDER
-        self._scores: list[Any] = []
+    _scores: Sequence[Any] = ()
 
-    @classmethod
-    def _parent(cls) -> type:
-        library("lightgbm", extra="lightgbm")
-        return object
+    @property
+    def order(self) -> int:
+        """After those that write down or print scores, with LightGBM's own early stopping."""
+        return 30  # a property: what LightGBM itself puts into ``__dict__`` does not count then
 
     def __call__(self, env: Any) -> None:
         """Ask if the monitored score sets a record; end the training when it is time."""
@@ -84,7 +60,6 @@ class GuardStopping(Stopping):
 
 
 def _check(env: Any) -> None:
-    lightgbm = library("lightgbm", extra="lightgbm")
     if isinstance(env.model, lightgbm.CVBooster):
         raise InvalidSetting(
             "The guard is asked about one model; cross-validation trains one for each fold. "
@@ -103,5 +78,5 @@ def _check(env: Any) -> None:
         )
 
 
-def _stop(best: int, scores: list[Any]) -> Exception:
-    return library("lightgbm", extra="lightgbm").callback.EarlyStopException(best, scores)
+def _stop(best: int, scores: Sequence[Any]) -> Exception:
+    return lightgbm.callback.EarlyStopException(best, scores)

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 __all__ = ["GuardStopping"]
 
+_Callback: Any = library("lightning.pytorch", extra="lightning").Callback
 
-class GuardStopping(Stopping):
+
+class GuardStopping(Stopping, _Callback):  # type: ignore[misc]  # known where it is installed
     """A callback for ``lightning.Trainer``, which checks after every validation.
 
     ``monitor`` is a metric that the module logs, ``"val_loss"``. ``best_model_path`` is the
@@ -59,10 +61,6 @@ class GuardStopping(Stopping):
         self.dirpath = dirpath
         self.best_model_path = ""
         self._file = re.sub(r"[^\w.-]+", "-", f"winner-{run}" if run else "winner")
-
-    @classmethod
-    def _parent(cls) -> type:
-        return library("lightning.pytorch", extra="lightning").Callback
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
         """Ask if the monitored score sets a record; keep the winner; stop when it is time."""

@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = ["GuardStopping"]
 
+xgboost = library("xgboost", extra="xgboost")
+_Callback: Any = xgboost.callback.TrainingCallback
 
-class GuardStopping(Stopping):
+
+class GuardStopping(Stopping, _Callback):  # type: ignore[misc]  # known where it is installed
     """A callback for ``xgboost.train`` and for the estimators of ``xgboost.sklearn``.
 
     ``monitor`` is a score as XGBoost prints it, ``"valid-logloss"``. The winner is the booster's
@@ -57,13 +60,8 @@ class GuardStopping(Stopping):
         self.save_best = save_best
         self._start = 0
 
-    @classmethod
-    def _parent(cls) -> type:
-        return library("xgboost", extra="xgboost").callback.TrainingCallback
-
     def before_training(self, model: Any) -> Any:
         """Refuse what cannot be judged, and remember the trees that are there already."""
-        xgboost = library("xgboost", extra="xgboost")
         if not isinstance(model, xgboost.Booster):
             raise InvalidSetting(
                 "The guard is asked about one model; cross-validation trains one for each fold. "

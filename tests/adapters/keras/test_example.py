@@ -7,9 +7,11 @@ def test_the_example_stops_and_puts_the_winner_back(example, monkeypatch):
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     made, folder, printed = example("keras_stopping")
     judge, model = made["judge"], made["model"]
-    first, *rows = printed.splitlines()
-    assert first == f"The winner is epoch {judge.winner.name}."
+    head, *rows = printed.splitlines()
+    assert head.split() == ["epoch", "valid", "loss", "released", "improved"]
     assert len(rows) == len(judge.verdicts) > 3
+    [winner] = [row for row in rows if row.endswith("the winner")]
+    assert int(winner.split()[0]) == judge.winner.name
     losses = model.history.history["val_loss"]
     assert judge.stale == len(losses) - 1 - judge.winner.name
     assert judge.stale == 8 or len(losses) == 60
@@ -19,3 +21,14 @@ def test_the_example_stops_and_puts_the_winner_back(example, monkeypatch):
     asked = lb.Holdout.open(folder / "guard.db").ladder("32 units").ask(predictions)
     assert asked.again
     assert asked.question == judge.winner.question
+
+
+def test_without_a_winner_the_model_stays_as_it_is(example, monkeypatch):
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    made, _, _ = example("keras_stopping")
+    model, before = made["model"], made["model"].get_weights()
+    callback = made["GuardStopping"]()
+    monkeypatch.setitem(callback.on_train_end.__globals__, "judge", lb.Judge(None))  # never asked
+    callback.on_train_end({})
+    after = model.get_weights()
+    assert all((old == new).all() for old, new in zip(before, after, strict=True))

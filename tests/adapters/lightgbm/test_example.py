@@ -6,11 +6,12 @@ import ladderboard as lb
 def test_the_example_ends_with_a_table_and_the_winner(example):
     made, folder, printed = example("lightgbm_stopping")
     stopping = made["stopping"]
-    first, _, *rows = printed.splitlines()
+    first, head, *rows = printed.splitlines()
+    assert head.split() == ["round", "valid", "loss", "released", "improved"]
     trees = stopping.winner.name + 1
     assert first == f"{stopping.reason} The booster has {trees} trees."
     assert len(rows) == len(stopping.judge.verdicts) > 5
-    [winner] = [row for row in rows if row.endswith("winner")]
+    [winner] = [row for row in rows if row.endswith("the winner")]
     assert int(winner.split()[0]) == stopping.winner.name
     guard = lb.Holdout.open(folder / "guard.db")
     assert guard.check() == len(rows)

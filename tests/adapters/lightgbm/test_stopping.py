@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 
 import lightgbm as lgb
 import numpy as np
 import pytest
 
+from ladderboard.adapters._stopping import Stopping
 from ladderboard.adapters.lightgbm import GuardStopping
 from ladderboard.errors import InvalidSetting
 
@@ -167,6 +169,13 @@ def test_what_cannot_be_judged_is_refused_and_nothing_is_asked(task, train, samp
         train(callback)
     assert asked == []
     assert guard.remaining == 100
+
+
+def test_it_takes_the_words_of_all_training_libraries():
+    common, taken = (
+        list(inspect.signature(each).parameters.values()) for each in (Stopping, GuardStopping)
+    )
+    assert taken[: len(common)] == common
 
 
 def test_it_can_be_pickled(guarded):

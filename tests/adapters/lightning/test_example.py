@@ -8,8 +8,11 @@ import ladderboard as lb
 def test_the_example_ends_with_a_table_and_keeps_the_winner(example):
     made, folder, printed = example("lightning_stopping")
     stopping = made["stopping"]
-    rows = printed.splitlines()
+    head, *rows = printed.splitlines()
+    assert head.split() == ["step", "valid", "loss", "released", "improved"]
     assert len(rows) == len(stopping.judge.verdicts) > 3
+    [winner] = [row for row in rows if row.endswith("the winner")]
+    assert int(winner.split()[0]) == stopping.winner.name
     assert made["trainer"].current_epoch < 60
     # The checkpoint is the model that the guard knows as the winner.
     [file] = folder.glob("*.ckpt")

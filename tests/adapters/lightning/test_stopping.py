@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import json
 import pickle
 import subprocess
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 
+from ladderboard.adapters._stopping import Stopping
 from ladderboard.adapters.lightning import GuardStopping
 from ladderboard.errors import InvalidPredictions, InvalidSetting
 
@@ -113,6 +115,13 @@ def test_errors_are_what_they_are(guarded, fit):
     with pytest.raises(InvalidSetting, match="got 'loss', and there is: val_loss"):
         fit(GuardStopping(guard, lambda _: [0, 1], **WORDS | {"monitor": "loss"}))
     assert guard.remaining == 100
+
+
+def test_it_takes_the_words_of_all_training_libraries():
+    common, taken = (
+        list(inspect.signature(each).parameters.values()) for each in (Stopping, GuardStopping)
+    )
+    assert taken[: len(common)] == common
 
 
 def test_it_can_be_pickled(guarded):

@@ -89,6 +89,10 @@ def test_the_example(tmp_path):
         check=False,
     )
     assert ran.returncode == 0, ran.stderr[-2000:]
-    runs = [line for line in ran.stdout.splitlines() if line.startswith("run ")]
-    assert [line.split(":")[0] for line in runs] == [f"run {at} of sums" for at in (1, 2, 3)]
-    assert runs[-1].endswith("17 questions left.")
+    head, *rows = ran.stdout[ran.stdout.rindex("run ") :].splitlines()
+    assert head.split() == ["run", "practice", "error", "released", "improved"]
+    assert [row.split()[0] for row in rows] == ["1", "2", "3"]  # each sets a record in practice
+    practice = [float(row.split()[1]) for row in rows]
+    assert practice == sorted(practice, reverse=True)
+    improved = [row for row in rows if " yes" in row]
+    assert [row for row in rows if row.endswith("yes, the winner")] == improved[-1:]

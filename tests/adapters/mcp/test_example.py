@@ -19,7 +19,6 @@ def test_the_example_ends_with_its_table():
         capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert len(EXAMPLE.read_text().splitlines()) < 40
     head, *rows = done.stdout.partition("model own_score")[2].splitlines()
     assert head.split() == ["question", "improved", "best"]
     assert len(rows) == 5  # records of the agent's own score; the seed is its own

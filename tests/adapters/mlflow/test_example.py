@@ -1,15 +1,20 @@
 """A real store of files of MLflow, written by a search over a judge."""
 
+from pathlib import Path
+
 import mlflow
 
 import ladderboard as lb
+
+PAGE = (Path(__file__).parents[3] / "docs/how-to/early-stopping.md").read_text()
 
 
 def test_the_example_writes_down_what_the_guard_said(example, monkeypatch):
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     made, folder, printed = example("mlflow_judging")
     judge = made["judge"]
-    _, *rows = printed.splitlines()
+    head, *rows = (line.rstrip() for line in printed.splitlines())
+    assert "\n".join([head, *rows]) in PAGE
     assert len(rows) == 7
     assert sum(row.endswith("yes") for row in rows) == 1
     assert lb.Holdout.open(folder / "guard.db").check() == len(judge.verdicts) > 2

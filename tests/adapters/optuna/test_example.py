@@ -7,8 +7,7 @@ from pathlib import Path
 EXAMPLE = Path(__file__).parents[3] / "examples/optuna_search.py"
 
 
-def test_the_example_is_short_and_ends_with_a_table():
-    assert len(EXAMPLE.read_text().splitlines()) < 40
+def test_the_example_ends_with_a_table():
     ran = subprocess.run(
         [sys.executable, "-W", "error", str(EXAMPLE)], capture_output=True, text=True, check=False
     )

@@ -10,8 +10,11 @@ def test_the_example_stops_and_keeps_the_winner(example):
     torch.manual_seed(0)
     made, folder, printed = example("trainer_stopping")
     judge, trainer = made["judge"], made["trainer"]
-    rows = [line for line in printed.splitlines() if line.startswith("epoch")]
+    head, *rows = printed[printed.rindex("epoch ") :].splitlines()
+    assert head.split() == ["epoch", "valid", "loss", "released", "improved"]
     assert len(rows) == len(judge.verdicts) > 2
+    [winner] = [row for row in rows if row.endswith("the winner")]
+    assert int(winner.split()[0]) == judge.winner.name
     assert judge.stale == 3 or trainer.state.epoch == 12
     losses = {
         each["epoch"]: each["eval_loss"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 import xgboost as xgb
 
+from ladderboard.adapters._stopping import Stopping
 from ladderboard.adapters.xgboost import GuardStopping
 from ladderboard.errors import InvalidSetting
 
@@ -188,6 +190,13 @@ def test_two_processes_would_ask_twice_and_are_refused(guarded, tmp_path):
     said = [worker.communicate(timeout=300)[0] for worker in workers]
     assert all("this training is spread over 2. Train with one worker." in each for each in said)
     assert guard.remaining == 100
+
+
+def test_it_takes_the_words_of_all_training_libraries():
+    common, taken = (
+        list(inspect.signature(each).parameters.values()) for each in (Stopping, GuardStopping)
+    )
+    assert taken[: len(common)] == common
 
 
 def test_it_can_be_pickled(guarded):
