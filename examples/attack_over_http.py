@@ -4,7 +4,7 @@
 
 Each game makes a board of coin flips, serves it, registers teams, and submits. How good the last
 model looks is known here because the labels are. Writes OUT/over-http.csv, .png and .svg; the same
-seeds give the same bytes.
+seeds give the same bytes. It needs the extras server and arena.
 """
 
 from __future__ import annotations

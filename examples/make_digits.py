@@ -69,4 +69,4 @@ def write(path: Path, header: str, rows: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "digits")
+    main(Path(*sys.argv[1:]) if sys.argv[1:] else Path(__file__).parent / "digits")

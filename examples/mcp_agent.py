@@ -1,4 +1,4 @@
-"""An agent at a guard, over MCP: it goes by data of its own, and asks about its records."""
+"""An agent at a guard, over MCP (extras guard and mcp): it asks about its own records."""
 
 import subprocess
 import sys
@@ -30,9 +30,10 @@ with tempfile.TemporaryDirectory() as folder:
     labels, socket = np.random.default_rng(1).integers(2, size=2000), f"{folder}/guard.sock"
     lb.Holdout.create(f"{folder}/guard.db", labels[500:], questions=50).close()
     serve = ["-m", "ladderboard", "guard", "serve", f"{folder}/guard.db", "--socket", socket]
-    with subprocess.Popen([sys.executable, *serve], stdout=subprocess.PIPE) as guard:
+    quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen([sys.executable, *serve], **quiet) as guard:
         try:
-            print(guard.stdout.readline().decode())  # type: ignore[union-attr] # it listens now
+            print(guard.stdout.readline().decode())  # it listens now
             anyio.run(search, f"unix:{socket}", labels)
         finally:
             guard.terminate()

@@ -27,8 +27,8 @@ with tempfile.TemporaryDirectory() as folder:
     judged = judge_search(search, guard, X_holdout, X, y)
     guard.close()
 
-print("candidate  own accuracy  question  improved  released")
+print("candidate  own error  question  improved  best error")
 for each in judged.verdicts:
     reply, won = each.reply, "  the winner" if each.name == judged.index else ""
-    row = f"{each.score:12.3f}  {reply.question:8}  {reply.improved!s:>8}  {reply.released:8.3f}"
-    print(f"{each.name:9}  {row}{won}")
+    row = f"{1 - each.score:9.3f}  {reply.question:8}  {reply.improved!s:>8}"
+    print(f"{each.name:9}  {row}  {reply.released:10.3f}{won}")

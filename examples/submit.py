@@ -25,7 +25,7 @@ def nearest(size: int, power: float, unknown: np.ndarray) -> np.ndarray:
     return labels[[(abs(images[:size] - each) ** power).sum(axis=1).argmin() for each in unknown]]
 
 
-with Client(sys.argv[1]) as client:
+with Client(*sys.argv[1:]) as client:
     judge = lb.Judge(client.guard("digits"))
     for model in product((20, 50, 100, 200, 300), (1.0, 2.0, 3.0)):
         error = np.mean(nearest(*model, images[300:]) != labels[300:])

@@ -156,7 +156,8 @@ def stood(wanted: str, improvements: list[dict[str, Any]], **content: Any) -> Sa
         lines.append(f"{content['bound']['sentence']}.")
     if content["unseen"] is not None:
         lines.append(f"Gains below about {content['unseen']:.2g} may go unseen.")
-    lines.append(f"{wanted}; labels are {content['kind']}.")
+    labels = {"number": "numbers"}.get(content["kind"], content["kind"])
+    lines.append(f"{wanted}; labels are {labels}.")
     return Said(
         "\n".join(lines), {**content, "winner": winner, "improvements": improvements[-_LAST:]}
     )
