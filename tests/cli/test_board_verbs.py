@@ -30,14 +30,14 @@ def submit(program, hall, ada, predictions):
 def test_the_answer_is_a_sentence_with_what_remains(submit, hall):
     done = submit(60, "-m", "first")
     assert (done.code, done.err) == (0, "")
-    assert done.out == "The best is now 0.2; 24 questions left.\n"
+    assert done.out == "A new best: zero_one 0.2000; 24 questions left.\n"
     again = submit(60)
     assert again.code == 0
     assert again.out.endswith("24 questions left.\n")
-    assert submit(70, "-q").out.startswith("The best stays 0.2; ")
+    assert submit(70, "-q").out.startswith("Your best stays zero_one 0.2000: ")
     with Client() as client:
         receipts = client.receipts(hall.slug)
-    assert receipts[0].answer["reason"] == done.out.strip()
+    assert receipts[0].answer["reason"] == "The best is now 0.2; 24 questions left."
     assert [each.state for each in receipts] == ["answered"] * 3
 
 
@@ -52,7 +52,7 @@ def test_the_answer_for_machines(submit):
 def test_predictions_through_a_pipe(program, hall, ada, predictions):
     piped = predictions(30).read_bytes()
     done = program("submit", hall.slug, "-f", "-", piped=piped)
-    assert done.out.startswith("The best is now 0.1; ")
+    assert done.out.startswith("A new best: zero_one 0.1000; ")
     packed = program("submit", hall.slug, "-f", "-", "--format", "csv", "--key", "k", piped=piped)
     assert packed.code == 0
 

@@ -61,7 +61,7 @@ def test_a_bar_at_a_terminal(words):
     assert code == 0
     assert "Waiting for the answer" in shown.decode()
     assert "━" in shown.decode()
-    assert shown.decode().rstrip().endswith("The best is now 0.2; 24 questions left.")
+    assert shown.decode().rstrip().endswith("A new best: zero_one 0.2000; 24 questions left.")
 
 
 @pytest.mark.parametrize("more", ["-q", "--json"])
@@ -74,7 +74,7 @@ def test_none_where_it_is_not_wanted(words, more):
 def test_none_in_a_pipe(words):
     done = piped(words)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout == b"The best is now 0.2; 24 questions left.\n"
+    assert done.stdout == b"A new best: zero_one 0.2000; 24 questions left.\n"
 
 
 def test_a_token_is_typed_without_being_shown(hall, page):

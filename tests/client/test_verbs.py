@@ -31,7 +31,8 @@ def test_a_submission_is_answered_with_everything_that_a_guard_says(hall, client
     assert (said.improved, said.question, said.number, said.again) == (True, 1, 1, False)
     assert said.released == pytest.approx(0.2, abs=0.01)
     assert (said.remaining, said.limit, said.ladder) == (24, "team", "team")
-    assert str(said) == said.reason == said.said["reason"]
+    assert said.reason == said.said["reason"]
+    assert str(said) == "A new best: zero_one 0.2000; 24 questions left."
     assert said.bound.low <= said.released <= said.bound.high
     assert said.team.name == "Ada"
     assert said.time == dt.datetime.fromtimestamp(hall.clock.now, dt.UTC)
