@@ -107,9 +107,9 @@ def test_submissions_in_three_forms(submit, program, hall):
     submit(60, "-m", "first")
     submit(70, "-m", "=1+1")
     table = program("submissions", hall.slug).out.splitlines()
-    assert table[0].split()[:3] == ["number", "time", "(UTC)"]
-    assert table[1].endswith("no        no        =1+1")
-    assert table[2].endswith("yes       no        first")
+    assert table[0].split()[:6] == ["number", "time", "(UTC)", "best", "zero_one", "then"]
+    assert table[1].endswith("0.2000                      =1+1")
+    assert table[2].endswith("0.2000  yes                 first")
     rows = list(csv.DictReader(program("submissions", hall.slug, "--csv").out.splitlines()))
     assert [each["number"] for each in rows] == ["2", "1"]
     assert rows[0]["message"] == "'=1+1"

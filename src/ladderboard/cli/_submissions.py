@@ -46,20 +46,21 @@ def submissions(
         if not quiet:
             say("Nothing was submitted yet.")
         return
+    best = f"best {display.name} then"
     say_table(
-        ("number", "time (UTC)", display.name, "improved", "selected", "message"),
+        ("number", "time (UTC)", best, "improved", "selected", "message"),
         [
             (
                 each.number,
                 brief(each.said["time"]),
                 None if each.display is None else f"{each.display:.{display.digits}f}",
-                "yes" if each.improved else "no",
-                "yes" if each.selected else "no",
+                "yes" if each.improved else "",
+                "yes" if each.selected else "",
                 each.message,
             )
             for each in found
         ],
-        right=("number", display.name),
+        right=("number", best),
     )
 
 
