@@ -72,7 +72,10 @@ def test_exit_codes(submit, program, hall, ada, predictions, tmp_path, monkeypat
     assert (bad.code, bad.out) == (2, "")
     assert "Missing from the file: 399 ids" in bad.err
     assert program("submit", hall.slug, "-f", tmp_path / "none.csv").code == 2
-    assert program("submit", "nowhere", "-f", predictions(1)).code == 2
+    nowhere = program("submit", "nowhere", "-f", predictions(1))
+    assert (nowhere.code, nowhere.out) == (2, "")
+    assert f"There is no board 'nowhere' at {hall.url}. There is: " in nowhere.err
+    assert hall.slug in nowhere.err
     assert program("submit", hall.slug).code == 2
     hall.amend(per_team=1)
     assert submit(60).code == 0

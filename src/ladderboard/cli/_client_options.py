@@ -1,15 +1,30 @@
 """What the verbs of taking part have in common: options, and how a server is reached."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ladderboard.errors import InvalidSetting
+from ladderboard.errors import InvalidSetting, LadderboardError, NotFound
 
 if TYPE_CHECKING:
     from ladderboard.client import Client
 
-__all__ = ["AsCsv", "AsJson", "BoardName", "Insecure", "OfTeam", "Quiet", "Url", "open_client"]
+__all__ = [
+    "AsCsv",
+    "AsJson",
+    "BoardName",
+    "Insecure",
+    "OfTeam",
+    "Quiet",
+    "Url",
+    "listed",
+    "name_boards",
+    "open_client",
+]
+
+_MOST = 10
 
 
 def _kept_boards(incomplete: str) -> list[str]:
@@ -59,8 +74,12 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print comma-separated values, for machines.")]
 
 
-def open_client(board: str, url: str | None, *, insecure: bool) -> "tuple[Client, str]":
-    """Return a client of the server that is meant, and the board's short name."""
+@contextmanager
+def open_client(board: str, url: str | None, *, insecure: bool) -> "Iterator[tuple[Client, str]]":
+    """Give a client of the server that is meant, and the board's short name.
+
+    Where there is no board of that name, those that there are are named.
+    """
     from ladderboard.client import Client, split_board  # noqa: PLC0415 - the help must not wait
 
     named, slug = split_board(board)
@@ -68,4 +87,32 @@ def open_client(board: str, url: str | None, *, insecure: bool) -> "tuple[Client
         raise InvalidSetting(
             f"The board's address names its server; leave --url out, or type {slug}."
         )
-    return Client(named or url, insecure=insecure), slug
+    with Client(named or url, insecure=insecure) as client, name_boards(client.url, slug):
+        yield client, slug
+
+
+@contextmanager
+def name_boards(url: str, slug: str | None) -> Iterator[None]:
+    """Name the boards that a server has, if the one that was meant is not among them."""
+    from ladderboard.client import Client  # noqa: PLC0415 - the help must not wait
+
+    try:
+        yield
+    except NotFound as error:
+        try:
+            with Client(url, "", receipts=None, retries=0) as public:
+                names = [each.slug for each in public.boards()]
+        except LadderboardError:
+            raise error from None
+        if slug is None or slug in names:
+            raise
+        raise NotFound(f"There is no board {slug!r} at {url}. There is: {listed(names)}.") from None
+
+
+def listed(names: list[str]) -> str:
+    """Return the names of boards in a sentence, not too many of them.
+
+    >>> listed(["digits", "letters"]), listed([])
+    ('digits, letters', 'none yet')
+    """
+    return ", ".join([*names[:_MOST], "..."] if len(names) > _MOST else names) or "none yet"

@@ -55,8 +55,7 @@ def leaderboard(
 
     The table shows the top; CSV, JSON and a download have all rows.
     """
-    client, slug = open_client(board, url, insecure=insecure)
-    with client:
+    with open_client(board, url, insecure=insecure) as (client, slug):
         every = download or as_csv or as_json
         rows = list(islice(client.leaderboard(slug), None if every else _ROWS + 1))
         about = client.board(slug)

@@ -32,8 +32,7 @@ def submissions(
     as_json: AsJson = False,
 ) -> None:
     """List a team's submissions, newest first."""
-    client, slug = open_client(board, url, insecure=insecure)
-    with client:
+    with open_client(board, url, insecure=insecure) as (client, slug):
         found = list(client.submissions(slug, team))
         display = client.board(slug).display
     if as_json:

@@ -67,8 +67,10 @@ def submit(
     scores = read_scores(inspect, lm_eval, metric)
     if scores is not None and (file or format):
         raise InvalidSetting("A log has the scores and its own format; leave -f and --format out.")
-    client, slug = open_client(board, url, insecure=insecure)
-    with client, upload_bar(quiet=quiet or as_json) as progress:
+    with (
+        open_client(board, url, insecure=insecure) as (client, slug),
+        upload_bar(quiet=quiet or as_json) as progress,
+    ):
         if scores is not None:
             scores.check(client.guard(slug, team))
         reply = client.submit(

@@ -131,7 +131,9 @@ def _left(said: Submitted) -> str:
         return told
     if said.remaining:
         return f"{told}, {said.remaining} of them now"
-    return told + (", none of them now" if following is None else f"; the next at {_time(following)}")
+    return told + (
+        ", none of them now" if following is None else f"; the next at {_time(following)}"
+    )
 
 
 def _time(when: datetime) -> str:
