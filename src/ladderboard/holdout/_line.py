@@ -20,6 +20,7 @@ from ladderboard.errors import (
     InvalidPredictions,
     InvalidSetting,
     LadderboardError,
+    NotAllowed,
     Problem,
     SessionClosed,
     StorageFailed,
@@ -29,6 +30,7 @@ __all__ = ["Line"]
 
 _TOKEN = "LADDERBOARD_TOKEN"  # noqa: S105 - the name of a variable
 _SAID: dict[str, type[LadderboardError]] = {
+    "no_token": NotAllowed,
     "invalid_setting": InvalidSetting,
     "content_type": InvalidSetting,
     "budget_spent": BudgetSpent,
