@@ -49,6 +49,17 @@ def test_the_answer_for_machines(submit):
     assert refused.json["error"]["code"] == "invalid_setting"
 
 
+def test_the_file_may_follow_the_board(program, hall, ada, predictions):
+    done = program("submit", hall.slug, predictions(60))
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("A new best: ")
+    twice = program("submit", hall.slug, predictions(50), "-f", predictions(50))
+    assert (twice.code, twice.out) == (2, "")
+    assert "Name the predictions once" in twice.err
+    piped = predictions(60).read_bytes()
+    assert "answered before" in program("submit", hall.slug, "-", piped=piped).out
+
+
 def test_predictions_through_a_pipe(program, hall, ada, predictions):
     piped = predictions(30).read_bytes()
     done = program("submit", hall.slug, "-f", "-", piped=piped)
