@@ -145,7 +145,7 @@ def test_the_standings_are_shown_and_downloaded(submit, program, hall, tmp_path)
     assert shown == program("leaderboard", hall.slug).out
     head, row = shown.splitlines()
     assert head.split()[:2] == ["rank", "team"]
-    assert row.split()[:3] == ["1", "Ada", "0.2000"]
+    assert row.split()[:4] == ["1", "Ada", "(you)", "0.2000"]
     said = program("leaderboard", hall.slug, "--json").json
     assert [each["team"]["name"] for each in said["rows"]] == ["Ada"]
     text = program("leaderboard", hall.slug, "--csv").out
@@ -161,6 +161,26 @@ def test_the_standings_are_shown_and_downloaded(submit, program, hall, tmp_path)
     away = program("leaderboard", hall.slug, "-d", "-p", "nowhere")
     assert (away.code, away.out) == (2, "")
     assert not [each for each in tmp_path.iterdir() if each.name.startswith(".ladder")]
+
+
+def test_baselines_from_elsewhere_are_where_they_belong(program, shared_hall, hall, predictions):
+    hall.renew()
+    known = "{name: Coin, value: 0.5, source: thrown}, {name: Person, value: 0.05}"
+    hall.board(baselines=f"[{known}]")
+    page = f"{hall.url}/boards/{hall.slug}"
+    first, *rows = program("leaderboard", page).out.splitlines()
+    assert first == "Nothing was submitted yet."
+    assert [each.split()[1] for each in rows] == ["team", "Person", "Coin"]
+    program("login", page, piped=hall.join("Ada")[1].encode())
+    program("submit", page, predictions(60))
+    rows = [each.split() for each in program("leaderboard", page).out.splitlines()]
+    assert [each[:4] for each in rows[1:]] == [
+        ["baseline", "Person", "0.0500", "-"],
+        ["1", "Ada", "(you)", "0.2000"],
+        ["baseline", "Coin", "(thrown)", "0.5000"],
+    ]
+    said = program("leaderboard", page, "--json").json
+    assert [each["you"] for each in said["rows"]] == [True]
 
 
 def test_only_the_top_is_shown(submit, program, hall, monkeypatch):

@@ -66,7 +66,7 @@ def standings(pasted_output):
     head, *rows = pasted_output[pasted_output.index("rank") :].splitlines()
     names = re.split(r" {2,}", head)
     found = [dict(zip(names, re.split(r" {2,}", row.strip()), strict=True)) for row in rows]
-    return {each["team"]: each for each in found}
+    return {each["team"].removesuffix(" (you)"): each for each in found}
 
 
 def same_as_in_the_readme(said, clone):

@@ -74,27 +74,45 @@ def leaderboard(
 
 
 def _say_rows(board: "Board", rows: "list[Standing]", *, quiet: bool) -> None:
-    if not rows:
-        if not quiet:
-            say("Nothing was submitted yet.")
+    declared = [each for each in board.baselines if "display" in each]
+    if not rows and not quiet:
+        say("Nothing was submitted yet.")
+    if not rows and not declared:
         return
-    say_table(
-        ("rank", "team", board.display.name, "submissions", "since (UTC)"),
-        [
+    digits = board.display.digits
+    lines: list[tuple[float | None, tuple[object, ...]]] = [
+        (
+            each.released,
             (
                 "baseline" if each.baseline else _rank(each),
-                each.team.id if each.team.name is None else each.team.name,
-                None if each.display is None else f"{each.display:.{board.display.digits}f}",
+                _name(each),
+                None if each.display is None else f"{each.display:.{digits}f}",
                 f"{each.submissions:,}",
                 brief(each.said["since"]),
-            )
-            for each in rows[:_ROWS]
-        ],
+            ),
+        )
+        for each in rows
+    ]
+    for told in declared:  # numbers from elsewhere, where they belong
+        value, source = told["value"], told.get("source")
+        name = f"{told['name']} ({source})" if source else told["name"]
+        row = ("baseline", name, f"{told['display']:.{digits}f}", None, None)
+        worse = (at for at, (loss, _) in enumerate(lines) if loss is None or loss > value)
+        lines.insert(next(worse, len(lines)), (value, row))
+    say_table(
+        ("rank", "team", board.display.name, "submissions", "since (UTC)"),
+        [line for _, line in lines[:_ROWS]],
         right=("rank", board.display.name, "submissions"),
     )
     if len(rows) > _ROWS and not quiet:
         say(f"These are the first {_ROWS}; for all of them type: "
             f"ladderboard leaderboard {board.slug} --download")  # fmt: skip
+
+
+def _name(standing: "Standing") -> str:
+    """Return a team's name, or its id where teams go without; one's own says so."""
+    name = standing.team.id if standing.team.name is None else standing.team.name
+    return f"{name} (you)" if standing.you else name
 
 
 def _rank(standing: "Standing") -> str | None:
