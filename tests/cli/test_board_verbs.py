@@ -158,6 +158,9 @@ def test_the_standings_are_shown_and_downloaded(submit, program, hall, tmp_path)
     assert (tmp_path / "own.csv").read_text() == text
     written = program("leaderboard", hall.slug, "--download", "--json").json
     assert json.loads((tmp_path / written["file"]).read_text())["rows"] == said["rows"]
+    alone = program("leaderboard", hall.slug, "-p", "own.json")
+    assert alone.out == "The standings are in own.json; rows: 1.\n"
+    assert json.loads((tmp_path / "own.json").read_text())["rows"] == said["rows"]
     away = program("leaderboard", hall.slug, "-d", "-p", "nowhere")
     assert (away.code, away.out) == (2, "")
     assert not [each for each in tmp_path.iterdir() if each.name.startswith(".ladder")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import subprocess
 import sys
 import termios
@@ -62,6 +63,20 @@ def test_a_bar_at_a_terminal(words):
     assert "Waiting for the answer" in shown.decode()
     assert "━" in shown.decode()
     assert shown.decode().rstrip().endswith("A new best: zero_one 0.2000; 24 questions left.")
+
+
+@pytest.mark.parametrize("columns", [70, 100])
+def test_a_long_message_is_cut_and_a_row_stays_a_line(words, columns):
+    message = "ä deeper tree, and then another " * 10
+    assert piped([*words, "-m", message]).returncode == 0
+    code, shown = at_terminal(["submissions", words[1]], COLUMNS=str(columns))
+    assert code == 0
+    (row,) = [each for each in shown.decode().splitlines() if "deeper" in each]
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d +0\.2000", row)
+    assert row.rstrip().endswith("…")
+    assert len(row.rstrip()) <= columns
+    assert shown.decode().count("ä") == row.count("ä")
+    assert message.strip() in piped(["submissions", words[1]]).stdout.decode()
 
 
 @pytest.mark.parametrize("more", ["-q", "--json"])

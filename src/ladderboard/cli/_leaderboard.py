@@ -36,15 +36,17 @@ def leaderboard(
     board: BoardName,
     *,
     show: Annotated[
-        bool, typer.Option("-s", "--show", help="Show the top; so it is if nothing is said.")
+        bool, typer.Option("-s", "--show", help="Show the top (the default; with -d, too).")
     ] = False,
     download: Annotated[
         bool, typer.Option("-d", "--download", help="Write all of it to a file.")
     ] = False,
     path: Annotated[
-        Path,
-        typer.Option("-p", "--path", metavar="PATH", help="The folder or file to write to."),
-    ] = Path(),
+        Path | None,
+        typer.Option(
+            "-p", "--path", metavar="PATH", help="Write it to this folder, or .csv or .json file."
+        ),
+    ] = None,
     url: Url = None,
     insecure: Insecure = False,
     quiet: Quiet = False,
@@ -56,11 +58,12 @@ def leaderboard(
     The table shows the top; CSV, JSON and a download have all rows.
     """
     with open_client(board, url, insecure=insecure) as (client, slug):
+        download = download or path is not None
         every = download or as_csv or as_json
         rows = list(islice(client.leaderboard(slug), None if every else _ROWS + 1))
         about = client.board(slug)
     if download:
-        file = _write(path, slug, rows, as_json=as_json)
+        file = _write(path or Path(), slug, rows, as_json=as_json)
         if as_json:
             say_json({"file": str(file), "rows": len(rows)})
         elif not quiet:
@@ -145,11 +148,13 @@ def _csv(rows: "list[Standing]") -> str:
 
 
 def _write(path: Path, slug: str, rows: "list[Standing]", *, as_json: bool) -> Path:
-    """Put all rows into a file, whole or not at all, and return it."""
-    kind = ".json" if as_json else ".csv"
-    file = path if path.suffix.lower() == kind else path / f"{slug}-leaderboard{kind}"
+    """Put all rows into a file, whole or not at all, and return it; its name says in which form."""
+    kind, file = path.suffix.lower(), path
+    if kind not in {".csv", ".json"} or path.is_dir():
+        kind = ".json" if as_json else ".csv"
+        file = path / f"{slug}-leaderboard{kind}"
     told = {"board": slug, "rows": [each.describe() for each in rows]}
-    text = json.dumps(told, indent=1) + "\n" if as_json else _csv(rows)
+    text = json.dumps(told, indent=1) + "\n" if kind == ".json" else _csv(rows)
     try:
         with tempfile.TemporaryDirectory(dir=file.parent, prefix=".ladderboard-") as folder:
             new = Path(folder, file.name)

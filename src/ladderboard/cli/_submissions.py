@@ -60,6 +60,7 @@ def submissions(
             for each in found
         ],
         right=("number", best),
+        cut="message",
     )
 
 
