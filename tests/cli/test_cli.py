@@ -98,6 +98,26 @@ def test_the_listed_verbs_are_all_there_are():
         assert re.findall(r"^  ([\w-]+)", listed, re.MULTILINE) == below
 
 
+@pytest.mark.parametrize("group", ["", "guard", "board", "team", "experiment"])
+def test_what_a_verb_does_fits_into_the_list(group):
+    done = ladderboard(*group.split(), "--help")
+    listed = done.stdout.partition("Commands:\n")[2].splitlines()
+    said = [re.fullmatch(r"  [\w-]+ +(.*)", each)[1] for each in listed]
+    assert len(said) == len(VERBS[group])
+    assert all(len(each) < 50 and each.endswith(".") for each in said)
+    assert not any(each.endswith("..") for each in said)
+
+
+def test_arguments_go_by_their_names_alone():
+    shown = {verb: ladderboard(*verb.split(), "--help").stdout for verb in ("submit", "serve")}
+    assert "Usage: ladderboard submit [OPTIONS] BOARD [FILE]\n" in shown["submit"]
+    assert re.search("^  BOARD  +The board's short name", shown["submit"], re.MULTILINE)
+    assert "Usage: ladderboard serve [OPTIONS] [DIR]...\n" in shown["serve"]
+    assert re.search("^  DIR  +Folders of boards", shown["serve"], re.MULTILINE)
+    assert "--port <int>  " in shown["serve"]
+    assert "Usage: ladderboard mcp [OPTIONS] TARGET\n" in ladderboard("mcp", "--help").stdout
+
+
 def test_the_version():
     assert ladderboard("--version").stdout == f"ladderboard {lb.__version__}\n"
 

@@ -67,9 +67,7 @@ OfTeam = Annotated[
     str | None,
     typer.Option(metavar="ID", help="A team's id, for evaluators and organisers."),
 ]
-Quiet = Annotated[
-    bool, typer.Option("-q", "--quiet", help="Show no bar, and say no more than asked.")
-]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress bar, no hints.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print comma-separated values, for machines.")]
 
