@@ -92,6 +92,7 @@ def test_exit_codes(submit, program, hall, ada, predictions, tmp_path, monkeypat
     assert submit(60).code == 0
     spent = submit(50)
     assert (spent.code, spent.out) == (3, "")
+    assert spent.err.endswith(f"choose what counts in it at {hall.url}/boards/{hall.slug}/submit\n")
     hall.call("POST", "/boards/first/pause", hall.organiser)
     assert submit(40).code == 3
     monkeypatch.setattr("ladderboard.client._retries._FIRST", 0.001)

@@ -86,6 +86,19 @@ def test_none_where_it_is_not_wanted(words, more):
     assert "Waiting" not in shown.decode()
 
 
+def test_trying_again_is_said_at_a_terminal(words):
+    away = ["leaderboard", "http://127.0.0.1:9/boards/digits"]
+    code, shown = at_terminal(away)
+    assert code == 4
+    assert shown.decode().count("trying again in") == 3
+    assert "again is safe" not in shown.decode()
+    code, shown = at_terminal([*away, "-q"])
+    assert (code, b"trying again" in shown) == (4, False)
+    done = piped(["submit", "http://127.0.0.1:9/boards/digits", words[3]])
+    assert b"trying again" not in done.stderr
+    assert b"Sending the same again is safe." in done.stderr
+
+
 def test_none_in_a_pipe(words):
     done = piped(words)
     assert (done.returncode, done.stderr) == (0, b"")

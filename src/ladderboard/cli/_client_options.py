@@ -1,12 +1,15 @@
 """What the verbs of taking part have in common: options, and how a server is reached."""
 
+import logging
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ladderboard.errors import InvalidSetting, LadderboardError, NotFound
+from ladderboard.cli._said import note
+from ladderboard.errors import BudgetSpent, InvalidSetting, LadderboardError, NotFound
 
 if TYPE_CHECKING:
     from ladderboard.client import Client
@@ -22,6 +25,7 @@ __all__ = [
     "listed",
     "name_boards",
     "open_client",
+    "tell_retries",
 ]
 
 _MOST = 10
@@ -73,7 +77,9 @@ AsCsv = Annotated[bool, typer.Option("--csv", help="Print comma-separated values
 
 
 @contextmanager
-def open_client(board: str, url: str | None, *, insecure: bool) -> "Iterator[tuple[Client, str]]":
+def open_client(
+    board: str, url: str | None, *, insecure: bool, quiet: bool = False
+) -> "Iterator[tuple[Client, str]]":
     """Give a client of the server that is meant, and the board's short name.
 
     Where there is no board of that name, those that there are are named.
@@ -85,8 +91,48 @@ def open_client(board: str, url: str | None, *, insecure: bool) -> "Iterator[tup
         raise InvalidSetting(
             f"The board's address names its server; leave --url out, or type {slug}."
         )
-    with Client(named or url, insecure=insecure) as client, name_boards(client.url, slug):
+    with (
+        Client(named or url, insecure=insecure) as client,
+        tell_retries(quiet=quiet),
+        name_boards(client.url, slug),
+        _name_the_end(client, slug),
+    ):
         yield client, slug
+
+
+@contextmanager
+def tell_retries(*, quiet: bool) -> Iterator[None]:
+    """Say on a terminal that something is tried again, so that nobody waits in silence."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    log, handler = logging.getLogger("ladderboard.client"), _Told()
+    level, log.level = log.level, logging.INFO
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.level = level
+
+
+class _Told(logging.Handler):
+    """Tells a person what a client notes."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        note(record.getMessage())
+
+
+@contextmanager
+def _name_the_end(client: "Client", slug: str) -> Iterator[None]:
+    """Say where it is chosen what counts in the end, once no question is left."""
+    try:
+        yield
+    except BudgetSpent as error:
+        page = f"{client.url}/boards/{slug}/submit"
+        raise BudgetSpent(
+            f"{error} If there is a final ranking, choose what counts in it at {page}"
+        ) from None
 
 
 @contextmanager

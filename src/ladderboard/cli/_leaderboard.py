@@ -57,7 +57,7 @@ def leaderboard(
 
     The table shows the top; CSV, JSON and a download have all rows.
     """
-    with open_client(board, url, insecure=insecure) as (client, slug):
+    with open_client(board, url, insecure=insecure, quiet=quiet or as_json) as (client, slug):
         download = download or path is not None
         every = download or as_csv or as_json
         rows = list(islice(client.leaderboard(slug), None if every else _ROWS + 1))

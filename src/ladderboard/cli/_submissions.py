@@ -32,7 +32,7 @@ def submissions(
     as_json: AsJson = False,
 ) -> None:
     """List a team's submissions, newest first."""
-    with open_client(board, url, insecure=insecure) as (client, slug):
+    with open_client(board, url, insecure=insecure, quiet=quiet or as_json) as (client, slug):
         found = list(client.submissions(slug, team))
         display = client.board(slug).display
     if as_json:

@@ -73,7 +73,7 @@ def submit(
     if scores is not None and (file or format):
         raise InvalidSetting("A log has the scores and its own format; leave -f and --format out.")
     with (
-        open_client(board, url, insecure=insecure) as (client, slug),
+        open_client(board, url, insecure=insecure, quiet=quiet or as_json) as (client, slug),
         upload_bar(quiet=quiet or as_json) as progress,
     ):
         if scores is not None:
