@@ -273,8 +273,10 @@ def test_without_a_library_it_is_one_sentence(hall, page, tmp_path, missing, ver
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path
     )
     assert (done.returncode, done.stdout) == (2, "")
-    who = "The client" if missing == "httpx" else "The command line"
-    said = f"ladderboard: {who} needs {missing}: pip install 'ladderboard[client]'.\n"
+    who, clone = "The client", ""
+    if missing == "typer":
+        who, clone = "The command line", ", in a clone '.[client]'"
+    said = f"ladderboard: {who} needs {missing}: pip install 'ladderboard[client]'{clone}.\n"
     assert done.stderr == said
 
 

@@ -236,17 +236,22 @@ def test_a_missing_extra_is_one_line(missing, words, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_without_typer_a_guard_names_its_own_extra(tmp_path):
+@pytest.mark.parametrize(
+    ("words", "extra"),
+    [(["guard", "status", "guard.db"], "guard"), (["--help"], "client"), ([], "client")],
+)
+def test_without_typer_the_extra_that_is_wanted_is_named(tmp_path, words, extra):
     code = (
         "import sys\n"
         "sys.modules['typer'] = None\n"
-        "sys.argv = ['ladderboard', 'guard', 'status', 'guard.db']\n"
+        f"sys.argv = {['ladderboard', *words]}\n"
         "from ladderboard.cli import main\n"
         "main()\n"
     )
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert "typer: pip install 'ladderboard[guard]'" in refused(done)
+    said = f"typer: pip install 'ladderboard[{extra}]', in a clone '.[{extra}]'."
+    assert refused(done).endswith(said)
 
 
 PATIENT = """
