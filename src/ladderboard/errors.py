@@ -20,7 +20,7 @@
     ├── BrokenDump                     a dump is not as it was written
     ├── StorageFailed                  a database could not do what it must
     ├── OldCopy                        a ledger is behind its mark: an old copy was put back
-    ├── GuardUnreachable               a served guard that does not answer, or lets nobody in
+    ├── GuardUnreachable               a served guard that does not answer
     ├── ServerUnreachable              a server that does not answer, or is none of ours
     ├── BudgetSpent                    no question is left
     ├── NotOpen                        a board takes no submissions now
@@ -210,7 +210,7 @@ class OldCopy(LadderboardError):
 
 
 class GuardUnreachable(LadderboardError):
-    """A served guard does not answer, or does not let you in; the message says which.
+    """A served guard does not answer, or what answers is none of ours; the message says which.
 
     Asking again is safe: the same predictions never cost twice.
     """

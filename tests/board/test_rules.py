@@ -106,6 +106,8 @@ def test_described_and_read_back_through_json(text):
 
 def test_rules_without_play_are_described_as_before_it_was_a_key():
     assert "play" not in read_rules(LEAST).describe()
+    bare = read_rules(LEAST + "baselines: [{name: a, value: 0.5}]\n")
+    assert Rules.of(bare.describe()) == bare
     assert read_rules(LEAST + "play: false\n").describe() == read_rules(LEAST).describe()
     assert Rules.of({**read_rules(LEAST).describe(), "play": True}).play
 

@@ -133,7 +133,7 @@ def test_downloads_and_programs(visit, world, tmp_path):
         [sys.executable, "-c", pasted], cwd=tmp_path, env=told, capture_output=True, text=True,
         check=False,
     )  # fmt: skip
-    assert re.match(r"The best is now 0\.\d+; \d+ questions left", done.stdout), done.stderr
+    assert re.match(r"A new best: \w+ 0\.\d+; \d+ questions left", done.stdout), done.stderr
 
 
 def test_boards_that_do_not_show_all(visit, world):

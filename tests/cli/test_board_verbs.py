@@ -30,14 +30,14 @@ def submit(program, hall, ada, predictions):
 def test_the_answer_is_a_sentence_with_what_remains(submit, hall):
     done = submit(60, "-m", "first")
     assert (done.code, done.err) == (0, "")
-    assert done.out == "The best is now 0.2; 24 questions left.\n"
+    assert done.out == "A new best: zero_one 0.2000; 24 questions left.\n"
     again = submit(60)
     assert again.code == 0
     assert again.out.endswith("24 questions left.\n")
-    assert submit(70, "-q").out.startswith("The best stays 0.2; ")
+    assert submit(70, "-q").out.startswith("Your best stays zero_one 0.2000: ")
     with Client() as client:
         receipts = client.receipts(hall.slug)
-    assert receipts[0].answer["reason"] == done.out.strip()
+    assert receipts[0].answer["reason"] == "The best is now 0.2; 24 questions left."
     assert [each.state for each in receipts] == ["answered"] * 3
 
 
@@ -49,10 +49,21 @@ def test_the_answer_for_machines(submit):
     assert refused.json["error"]["code"] == "invalid_setting"
 
 
+def test_the_file_may_follow_the_board(program, hall, ada, predictions):
+    done = program("submit", hall.slug, predictions(60))
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("A new best: ")
+    twice = program("submit", hall.slug, predictions(50), "-f", predictions(50))
+    assert (twice.code, twice.out) == (2, "")
+    assert "Name the predictions once" in twice.err
+    piped = predictions(60).read_bytes()
+    assert "answered before" in program("submit", hall.slug, "-", piped=piped).out
+
+
 def test_predictions_through_a_pipe(program, hall, ada, predictions):
     piped = predictions(30).read_bytes()
     done = program("submit", hall.slug, "-f", "-", piped=piped)
-    assert done.out.startswith("The best is now 0.1; ")
+    assert done.out.startswith("A new best: zero_one 0.1000; ")
     packed = program("submit", hall.slug, "-f", "-", "--format", "csv", "--key", "k", piped=piped)
     assert packed.code == 0
 
@@ -72,12 +83,16 @@ def test_exit_codes(submit, program, hall, ada, predictions, tmp_path, monkeypat
     assert (bad.code, bad.out) == (2, "")
     assert "Missing from the file: 399 ids" in bad.err
     assert program("submit", hall.slug, "-f", tmp_path / "none.csv").code == 2
-    assert program("submit", "nowhere", "-f", predictions(1)).code == 2
+    nowhere = program("submit", "nowhere", "-f", predictions(1))
+    assert (nowhere.code, nowhere.out) == (2, "")
+    assert f"There is no board 'nowhere' at {hall.url}. There is: " in nowhere.err
+    assert hall.slug in nowhere.err
     assert program("submit", hall.slug).code == 2
     hall.amend(per_team=1)
     assert submit(60).code == 0
     spent = submit(50)
     assert (spent.code, spent.out) == (3, "")
+    assert spent.err.endswith(f"choose what counts in it at {hall.url}/boards/{hall.slug}/submit\n")
     hall.call("POST", "/boards/first/pause", hall.organiser)
     assert submit(40).code == 3
     monkeypatch.setattr("ladderboard.client._retries._FIRST", 0.001)
@@ -107,9 +122,9 @@ def test_submissions_in_three_forms(submit, program, hall):
     submit(60, "-m", "first")
     submit(70, "-m", "=1+1")
     table = program("submissions", hall.slug).out.splitlines()
-    assert table[0].split()[:3] == ["number", "time", "(UTC)"]
-    assert table[1].endswith("no        no        =1+1")
-    assert table[2].endswith("yes       no        first")
+    assert table[0].split()[:6] == ["number", "time", "(UTC)", "best", "zero_one", "then"]
+    assert table[1].endswith("0.2000                      =1+1")
+    assert table[2].endswith("0.2000  yes                 first")
     rows = list(csv.DictReader(program("submissions", hall.slug, "--csv").out.splitlines()))
     assert [each["number"] for each in rows] == ["2", "1"]
     assert rows[0]["message"] == "'=1+1"
@@ -131,7 +146,7 @@ def test_the_standings_are_shown_and_downloaded(submit, program, hall, tmp_path)
     assert shown == program("leaderboard", hall.slug).out
     head, row = shown.splitlines()
     assert head.split()[:2] == ["rank", "team"]
-    assert row.split()[:3] == ["1", "Ada", "0.2000"]
+    assert row.split()[:4] == ["1", "Ada", "(you)", "0.2000"]
     said = program("leaderboard", hall.slug, "--json").json
     assert [each["team"]["name"] for each in said["rows"]] == ["Ada"]
     text = program("leaderboard", hall.slug, "--csv").out
@@ -144,9 +159,32 @@ def test_the_standings_are_shown_and_downloaded(submit, program, hall, tmp_path)
     assert (tmp_path / "own.csv").read_text() == text
     written = program("leaderboard", hall.slug, "--download", "--json").json
     assert json.loads((tmp_path / written["file"]).read_text())["rows"] == said["rows"]
+    alone = program("leaderboard", hall.slug, "-p", "own.json")
+    assert alone.out == "The standings are in own.json; rows: 1.\n"
+    assert json.loads((tmp_path / "own.json").read_text())["rows"] == said["rows"]
     away = program("leaderboard", hall.slug, "-d", "-p", "nowhere")
     assert (away.code, away.out) == (2, "")
     assert not [each for each in tmp_path.iterdir() if each.name.startswith(".ladder")]
+
+
+def test_baselines_from_elsewhere_are_where_they_belong(program, shared_hall, hall, predictions):
+    hall.renew()
+    known = "{name: Coin, value: 0.5, source: thrown}, {name: Person, value: 0.05}"
+    hall.board(baselines=f"[{known}]")
+    page = f"{hall.url}/boards/{hall.slug}"
+    first, *rows = program("leaderboard", page).out.splitlines()
+    assert first == "Nothing was submitted yet."
+    assert [each.split()[1] for each in rows] == ["team", "Person", "Coin"]
+    program("login", page, piped=hall.join("Ada")[1].encode())
+    program("submit", page, predictions(60))
+    rows = [each.split() for each in program("leaderboard", page).out.splitlines()]
+    assert [each[:4] for each in rows[1:]] == [
+        ["baseline", "Person", "0.0500", "-"],
+        ["1", "Ada", "(you)", "0.2000"],
+        ["baseline", "Coin", "(thrown)", "0.5000"],
+    ]
+    said = program("leaderboard", page, "--json").json
+    assert [each["you"] for each in said["rows"]] == [True]
 
 
 def test_only_the_top_is_shown(submit, program, hall, monkeypatch):
@@ -235,8 +273,10 @@ def test_without_a_library_it_is_one_sentence(hall, page, tmp_path, missing, ver
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path
     )
     assert (done.returncode, done.stdout) == (2, "")
-    who = "The client" if missing == "httpx" else "The command line"
-    said = f"ladderboard: {who} needs {missing}: pip install 'ladderboard[client]'.\n"
+    who, clone = "The client", ""
+    if missing == "typer":
+        who, clone = "The command line", ", in a clone '.[client]'"
+    said = f"ladderboard: {who} needs {missing}: pip install 'ladderboard[client]'{clone}.\n"
     assert done.stderr == said
 
 

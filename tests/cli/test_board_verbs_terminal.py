@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import subprocess
 import sys
 import termios
@@ -61,7 +62,21 @@ def test_a_bar_at_a_terminal(words):
     assert code == 0
     assert "Waiting for the answer" in shown.decode()
     assert "━" in shown.decode()
-    assert shown.decode().rstrip().endswith("The best is now 0.2; 24 questions left.")
+    assert shown.decode().rstrip().endswith("A new best: zero_one 0.2000; 24 questions left.")
+
+
+@pytest.mark.parametrize("columns", [70, 100])
+def test_a_long_message_is_cut_and_a_row_stays_a_line(words, columns):
+    message = "ä deeper tree, and then another " * 10
+    assert piped([*words, "-m", message]).returncode == 0
+    code, shown = at_terminal(["submissions", words[1]], COLUMNS=str(columns))
+    assert code == 0
+    (row,) = [each for each in shown.decode().splitlines() if "deeper" in each]
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d +0\.2000", row)
+    assert row.rstrip().endswith("…")
+    assert len(row.rstrip()) <= columns
+    assert shown.decode().count("ä") == row.count("ä")
+    assert message.strip() in piped(["submissions", words[1]]).stdout.decode()
 
 
 @pytest.mark.parametrize("more", ["-q", "--json"])
@@ -71,10 +86,23 @@ def test_none_where_it_is_not_wanted(words, more):
     assert "Waiting" not in shown.decode()
 
 
+def test_trying_again_is_said_at_a_terminal(words):
+    away = ["leaderboard", "http://127.0.0.1:9/boards/digits"]
+    code, shown = at_terminal(away)
+    assert code == 4
+    assert shown.decode().count("trying again in") == 3
+    assert "again is safe" not in shown.decode()
+    code, shown = at_terminal([*away, "-q"])
+    assert (code, b"trying again" in shown) == (4, False)
+    done = piped(["submit", "http://127.0.0.1:9/boards/digits", words[3]])
+    assert b"trying again" not in done.stderr
+    assert b"Sending the same again is safe." in done.stderr
+
+
 def test_none_in_a_pipe(words):
     done = piped(words)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout == b"The best is now 0.2; 24 questions left.\n"
+    assert done.stdout == b"A new best: zero_one 0.2000; 24 questions left.\n"
 
 
 def test_a_token_is_typed_without_being_shown(hall, page):

@@ -98,6 +98,26 @@ def test_the_listed_verbs_are_all_there_are():
         assert re.findall(r"^  ([\w-]+)", listed, re.MULTILINE) == below
 
 
+@pytest.mark.parametrize("group", ["", "guard", "board", "team", "experiment"])
+def test_what_a_verb_does_fits_into_the_list(group):
+    done = ladderboard(*group.split(), "--help")
+    listed = done.stdout.partition("Commands:\n")[2].splitlines()
+    said = [re.fullmatch(r"  [\w-]+ +(.*)", each)[1] for each in listed]
+    assert len(said) == len(VERBS[group])
+    assert all(len(each) < 50 and each.endswith(".") for each in said)
+    assert not any(each.endswith("..") for each in said)
+
+
+def test_arguments_go_by_their_names_alone():
+    shown = {verb: ladderboard(*verb.split(), "--help").stdout for verb in ("submit", "serve")}
+    assert "Usage: ladderboard submit [OPTIONS] BOARD [FILE]\n" in shown["submit"]
+    assert re.search("^  BOARD  +The board's short name", shown["submit"], re.MULTILINE)
+    assert "Usage: ladderboard serve [OPTIONS] [DIR]...\n" in shown["serve"]
+    assert re.search("^  DIR  +Folders of boards", shown["serve"], re.MULTILINE)
+    assert "--port <int>  " in shown["serve"]
+    assert "Usage: ladderboard mcp [OPTIONS] TARGET\n" in ladderboard("mcp", "--help").stdout
+
+
 def test_the_version():
     assert ladderboard("--version").stdout == f"ladderboard {lb.__version__}\n"
 
@@ -216,17 +236,22 @@ def test_a_missing_extra_is_one_line(missing, words, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_without_typer_a_guard_names_its_own_extra(tmp_path):
+@pytest.mark.parametrize(
+    ("words", "extra"),
+    [(["guard", "status", "guard.db"], "guard"), (["--help"], "client"), ([], "client")],
+)
+def test_without_typer_the_extra_that_is_wanted_is_named(tmp_path, words, extra):
     code = (
         "import sys\n"
         "sys.modules['typer'] = None\n"
-        "sys.argv = ['ladderboard', 'guard', 'status', 'guard.db']\n"
+        f"sys.argv = {['ladderboard', *words]}\n"
         "from ladderboard.cli import main\n"
         "main()\n"
     )
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert "typer: pip install 'ladderboard[guard]'" in refused(done)
+    said = f"typer: pip install 'ladderboard[{extra}]', in a clone '.[{extra}]'."
+    assert refused(done).endswith(said)
 
 
 PATIENT = """

@@ -95,6 +95,7 @@ def test_a_question_does_not_wait_for_what_it_does_not_need(made):
         (errors.StorageFailed("x", uncertain=True), 4),
         (errors.OldCopy("x"), 4),
         (errors.GuardUnreachable("x"), 4),
+        (errors.NotAllowed("x"), 2),
         (typer.Exit(1), 1),
         (KeyboardInterrupt(), 130),
     ],

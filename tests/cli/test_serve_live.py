@@ -66,7 +66,7 @@ def standings(pasted_output):
     head, *rows = pasted_output[pasted_output.index("rank") :].splitlines()
     names = re.split(r" {2,}", head)
     found = [dict(zip(names, re.split(r" {2,}", row.strip()), strict=True)) for row in rows]
-    return {each["team"]: each for each in found}
+    return {each["team"].removesuffix(" (you)"): each for each in found}
 
 
 def same_as_in_the_readme(said, clone):
@@ -97,19 +97,26 @@ def test_the_next_steps_work_as_printed_and_nothing_is_lost(tmp_path):
     with serving(command, tmp_path, **path) as (process, said):
         same_as_in_the_readme(said.replace(sys.executable, ".venv/bin/python"), tmp_path)
         out = pasted(said, tmp_path, **path)
-        assert re.search(r"^The best is now \S+; 19 questions left\.$", out, re.MULTILINE)
+        assert re.search(r"^A new best: accuracy 0\.\d{3}; 19 questions left\.$", out, re.MULTILINE)
         # Far better than guessing, which has 0.1; what is released is within noise of 0.9.
         before = standings(out)["Team 1"]
         assert float(before["accuracy"]) > 0.6
         code, more, log = stopped(process)
-    assert (code, more) == (0, "")
+    assert (code, more) == (0, "Stopped; everything is kept in .ladderboard/boards.db.")
     assert "lb_" not in log
     assert all(json.loads(line)["event"] == "request" for line in log.splitlines())
     with serving(command, tmp_path, **path) as (process, said):
         assert "lb_organiser_" not in said
+        (another,) = re.findall(r"^Another token: (.*)$", said, re.MULTILINE)
+        done = subprocess.run(
+            another.split(), cwd=tmp_path, env=path, capture_output=True, text=True, check=True
+        )
+        assert done.stdout.startswith("lb_organiser_")
         assert "99 of 101 questions left" in said
         found = standings(pasted(said, tmp_path, **path))
-        assert {**found["Team 1"], "rank": before["rank"]} == before
+        assert (before["team"], found["Team 1"]["team"]) == ("Team 1 (you)", "Team 1")
+        moved = {name: before[name] for name in ("rank", "team")}
+        assert {**found["Team 1"], **moved} == before
         assert found["Team 2"]["submissions"] == "1"
         assert stopped(process)[0] == 0
 
@@ -172,7 +179,8 @@ def test_script_serve_in_a_fresh_clone(tmp_path):
             assert said.count("lb_organiser_") == tokens
             assert "TOKEN=$(.venv/bin/ladderboard team add digits" in said
             assert float(standings(pasted(said, tmp_path))["Team 1"]["accuracy"]) > 0.6
-            assert stopped(process)[:2] == (0, "")
+            kept = "Stopped; everything is kept in .ladderboard/boards.db."
+            assert stopped(process)[:2] == (0, kept)
             if tokens:
                 same_as_in_the_readme(said[said.index("digits is made") :], clone)
     assert (clone / ".ladderboard/boards.db").exists()

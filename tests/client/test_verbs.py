@@ -15,7 +15,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.client import Client
-from ladderboard.errors import NotFound
+from ladderboard.errors import InvalidSetting, NotFound
 
 LABELS = np.arange(400) % 2
 
@@ -31,7 +31,8 @@ def test_a_submission_is_answered_with_everything_that_a_guard_says(hall, client
     assert (said.improved, said.question, said.number, said.again) == (True, 1, 1, False)
     assert said.released == pytest.approx(0.2, abs=0.01)
     assert (said.remaining, said.limit, said.ladder) == (24, "team", "team")
-    assert str(said) == said.reason == said.said["reason"]
+    assert said.reason == said.said["reason"]
+    assert str(said) == "A new best: zero_one 0.2000; 24 questions left."
     assert said.bound.low <= said.released <= said.bound.high
     assert said.team.name == "Ada"
     assert said.time == dt.datetime.fromtimestamp(hall.clock.now, dt.UTC)
@@ -109,6 +110,9 @@ def test_a_team_joins_rotates_its_token_selects_and_hears_the_end(empty_hall):
         ids = [client.submit(hall.slug, wrong(many)).id for many in (40, 30)]
         assert client.selections(hall.slug) == ()
         assert client.select(hall.slug, [ids[1]]) == (ids[1],) == client.selections(hall.slug)
+        for strange in ([1], ids[0]):
+            with pytest.raises(InvalidSetting, match="by a list of their ids"):
+                client.select(hall.slug, strange)
         with pytest.raises(NotFound):
             client.finals(hall.slug)
         hall.call("POST", "/boards/first/close", hall.organiser)

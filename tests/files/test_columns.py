@@ -96,7 +96,7 @@ def test_classes_where_they_are_declared():
     assert [each.code for each in caught.value.problems] == ["missing_value", "unknown_class"]
     loss = lb.loss("zero_one", classes=[0, 1])
     assert read_predictions(b"id,y\na,1.0\nb,0\n", TEXT, loss).tolist() == [1, 0]
-    with pytest.raises(InvalidPredictions, match=r"none of the declared classes: 1 id \('b'\)"):
+    with pytest.raises(InvalidPredictions, match=r"declared classes \(0, 1\): 1 id \('b'\)"):
         read_predictions(b"id,y\na,1.0\nb,0.5\n", ROSTER, loss)
 
 

@@ -231,9 +231,19 @@ def test_every_token_that_is_not_good_gets_the_same_answer(hall):
         hall.call("GET", "/boards/first/team", headers={"Authorization": given})
         for given in ("Basic YTpi", "Bearer", "bearer lb_team_x", "lb_team_x")
     ]
-    said.append(hall.call("GET", "/boards/no-such-board/team", ended))
     first = said[0]
     for each in said:
         assert each.status_code == 401
         assert each.content == first.content
         assert {*each.headers} == {*first.headers}
+
+
+@pytest.mark.parametrize("place", ["", "/team", "/leaderboard", "/tokens"])
+def test_a_board_that_is_not_there_is_the_same_for_everybody(hall, place):
+    """So that a mistyped name is not blamed on a token, and no token is told to be good."""
+    known = [hall.join("Ada")[1], hall.organiser]
+    path = f"/boards/no-such-board{place}"
+    said = [hall.call("GET", path, each) for each in (*known, "lb_team_wrong", None)]
+    assert {each.status_code for each in said} == {404}
+    assert len({each.content for each in said}) == 1
+    assert said[0].json()["detail"] == "There is no such board."

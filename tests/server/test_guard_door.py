@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.errors import GuardUnreachable, InvalidSetting
+from ladderboard.errors import InvalidSetting, NotAllowed
 from ladderboard.server import listen_on_path, listen_on_port
 
 TOKEN = "a-token-that-is-long-enough"  # noqa: S105 - a test's own
@@ -91,7 +91,7 @@ def test_the_right_token_is_let_in(serve, guard, labels, monkeypatch):
         assert TOKEN not in repr(remote)
     with (
         lb.Holdout.connect(served.url) as remote,
-        pytest.raises(GuardUnreachable, match="LADDERBOARD_TOKEN"),
+        pytest.raises(NotAllowed, match="LADDERBOARD_TOKEN"),
     ):
         remote.ask(labels)
     monkeypatch.setenv("LADDERBOARD_TOKEN", TOKEN)
@@ -135,5 +135,6 @@ def test_answers_do_not_wait_for_one_another(served):
 
 
 def test_a_port_in_use_is_said_so(served):
-    with pytest.raises(lb.LadderboardError, match="Nobody can listen on port"):
-        listen_on_port(port=served.listener.socket.getsockname()[1])
+    port = served.listener.socket.getsockname()[1]
+    with pytest.raises(lb.LadderboardError, match=rf"^Port {port} is taken\..*--port {port + 1}, "):
+        listen_on_port(port=port)

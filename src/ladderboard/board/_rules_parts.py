@@ -109,7 +109,8 @@ class Baseline:
         """Return it JSON-able."""
         if self.file is not None:
             return {"name": self.name, "file": self.file}
-        return {"name": self.name, "value": self.value, "source": self.source}
+        told = {"name": self.name, "value": self.value}
+        return {**told, "source": self.source} if self.source else told
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from ladderboard.board._words import displayed, moment
 
 if TYPE_CHECKING:
     from ladderboard.board._rules import Rules
+    from ladderboard.board._rules_parts import Baseline, Display
 
-__all__ = ["SUBMISSION", "TEAM", "tell_submission", "tell_team"]
+__all__ = ["SUBMISSION", "TEAM", "tell_baseline", "tell_submission", "tell_team"]
 
 SUBMISSION = (
     "number, id, entry, time, message, size, chosen, epoch, value, score, improved, question"
@@ -65,3 +66,11 @@ def tell_team(row: tuple[Any, ...]) -> dict[str, Any]:
         "last": None if last is None else moment(last),
         "released": released,
     }
+
+
+def tell_baseline(each: Baseline, display: Display) -> dict[str, Any]:
+    """Return a baseline, with what people are shown where it is a number from elsewhere."""
+    if each.value is None:
+        return each.describe()
+    shown = displayed(display, each.value)
+    return {"name": each.name, "value": each.value, "display": shown, "source": each.source}

@@ -14,7 +14,7 @@ from ladderboard.board._limits import left, shares, veiled
 from ladderboard.board._people import Role
 from ladderboard.board._standings import read_standings
 from ladderboard.board._tables import ENDED, find_team, is_plain, read_board, read_team, time_of
-from ladderboard.board._told import SUBMISSION, TEAM, tell_submission, tell_team
+from ladderboard.board._told import SUBMISSION, TEAM, tell_baseline, tell_submission, tell_team
 from ladderboard.board._words import displayed, moment
 from ladderboard.errors import InvalidSetting, NotAllowed, NotFound
 
@@ -102,6 +102,7 @@ class View:
         return {
             "slug": board.slug,
             **described,
+            "baselines": [tell_baseline(each, rules.display) for each in rules.baselines],
             "status": row.status,
             "visibility": row.visibility,
             "n": opening["n"],
@@ -215,16 +216,8 @@ class View:
     def _declared(self, row: BoardRow) -> list[dict[str, Any]]:
         """Return the baselines that are numbers from elsewhere."""
         rules = self._board.rules_of(row)
-        return [
-            {
-                "name": each.name,
-                "value": each.value,
-                "display": displayed(rules.display, each.value),
-                "source": each.source,
-            }
-            for each in rules.baselines
-            if each.file is None
-        ]
+        told = (each for each in rules.baselines if each.file is None)
+        return [tell_baseline(each, rules.display) for each in told]
 
     def records(self) -> list[dict[str, Any]]:
         """Return every time that the best of the whole board went down."""

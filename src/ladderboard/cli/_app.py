@@ -26,6 +26,18 @@ class _Program(Verbs):
         "attack": "_attack:app",
         "experiment": "_experiment:app",
     }
+    short: ClassVar[dict[str, str]] = {
+        "plan": "Plan a holdout: size, questions or error.",
+        "calibrate": "Find the best settings of the Shaky Ladder.",
+        "guard": "Keep labels behind a budget, in one file.",
+        "serve": "Serve boards over HTTP.",
+        "login": "Keep the token of a board.",
+        "submit": "Submit predictions to a board.",
+        "leaderboard": "Show or download the standings of a board.",
+        "mcp": "Give an agent tools to ask a guard or a board.",
+        "attack": "Simulate an attack.",
+        "experiment": "Run an experiment: tables and figures.",
+    }
 
 
 app = typer.Typer(

@@ -32,6 +32,13 @@ class _Board(Verbs):
         "restore": "_board_move:restore",
         "keygen": "_board_move:keygen",
     }
+    short: ClassVar[dict[str, str]] = {
+        "create": "Put a board into the database.",
+        "close": "Close a board for good, and rank.",
+        "tokens": "List a board's good tokens, or end one.",
+        "dump": "Write a board into one encrypted file.",
+        "keygen": "Make a key for dumps.",
+    }
 
 
 app = typer.Typer(

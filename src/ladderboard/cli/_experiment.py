@@ -39,10 +39,10 @@ Repetitions = Annotated[
 ]
 
 
-def _add(name: str, sentence: str) -> None:
+def _add(name: str, short: str, sentence: str) -> None:
     """Add an experiment that has the common options and no others."""
 
-    @app.command(name, help=sentence)
+    @app.command(name, help=sentence, short_help=short)
     def _run(
         *,
         out: Out,
@@ -65,14 +65,34 @@ def _add(name: str, sentence: str) -> None:
         )
 
 
-_add("paper", "Make both figures of the paper: the majority attack under noise.")
-_add("shifted", "Run the shifted majority attack against the Ladder and the Shaky Ladder.")
-_add("calibrated", "Compare the calibrated Shaky Ladder with its peers, each at its worst.")
-_add("faithful", "Run the majority attack through the reduction, and see who is faithful.")
-_add("play", "Watch two attacks climb three boards, frame by frame, for the page Play.")
+_add(
+    "paper",
+    "Make both figures of the paper.",
+    "Make both figures of the paper: the majority attack under noise.",
+)
+_add(
+    "shifted",
+    "Attack two ladders by the shifted majority.",
+    "Run the shifted majority attack against the Ladder and the Shaky Ladder.",
+)
+_add(
+    "calibrated",
+    "Compare the calibrated Shaky Ladder.",
+    "Compare the calibrated Shaky Ladder with its peers, each at its worst.",
+)
+_add(
+    "faithful",
+    "See which mechanisms are faithful.",
+    "Run the majority attack through the reduction, and see who is faithful.",
+)
+_add(
+    "play",
+    "Watch two attacks climb three boards.",
+    "Watch two attacks climb three boards, frame by frame, for the page Play.",
+)
 
 
-@app.command()
+@app.command(short_help="Let analysts play against mechanisms.")
 def arena(
     *,
     out: Out,

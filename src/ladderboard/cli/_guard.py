@@ -27,6 +27,14 @@ class _Guard(Verbs):
         "backup": "_guard_keep:backup",
         "serve": "_guard_serve:serve",
     }
+    short: ClassVar[dict[str, str]] = {
+        "create": "Make a guard's file from labels.",
+        "ask": "Ask about a model by its predictions.",
+        "status": "Show budget, best, ladders and certificate.",
+        "export": "Write the public side of the ledger.",
+        "restore": "Go on with an old copy that was put back.",
+        "serve": "Answer over HTTP or a Unix socket.",
+    }
 
 
 app = typer.Typer(

@@ -36,15 +36,17 @@ def leaderboard(
     board: BoardName,
     *,
     show: Annotated[
-        bool, typer.Option("-s", "--show", help="Show the top; so it is if nothing is said.")
+        bool, typer.Option("-s", "--show", help="Show the top (the default; with -d, too).")
     ] = False,
     download: Annotated[
         bool, typer.Option("-d", "--download", help="Write all of it to a file.")
     ] = False,
     path: Annotated[
-        Path,
-        typer.Option("-p", "--path", metavar="PATH", help="The folder or file to write to."),
-    ] = Path(),
+        Path | None,
+        typer.Option(
+            "-p", "--path", metavar="PATH", help="Write it to this folder, or .csv or .json file."
+        ),
+    ] = None,
     url: Url = None,
     insecure: Insecure = False,
     quiet: Quiet = False,
@@ -55,13 +57,13 @@ def leaderboard(
 
     The table shows the top; CSV, JSON and a download have all rows.
     """
-    client, slug = open_client(board, url, insecure=insecure)
-    with client:
+    with open_client(board, url, insecure=insecure, quiet=quiet or as_json) as (client, slug):
+        download = download or path is not None
         every = download or as_csv or as_json
         rows = list(islice(client.leaderboard(slug), None if every else _ROWS + 1))
         about = client.board(slug)
     if download:
-        file = _write(path, slug, rows, as_json=as_json)
+        file = _write(path or Path(), slug, rows, as_json=as_json)
         if as_json:
             say_json({"file": str(file), "rows": len(rows)})
         elif not quiet:
@@ -75,27 +77,45 @@ def leaderboard(
 
 
 def _say_rows(board: "Board", rows: "list[Standing]", *, quiet: bool) -> None:
-    if not rows:
-        if not quiet:
-            say("Nothing was submitted yet.")
+    declared = [each for each in board.baselines if "display" in each]
+    if not rows and not quiet:
+        say("Nothing was submitted yet.")
+    if not rows and not declared:
         return
-    say_table(
-        ("rank", "team", board.display.name, "submissions", "since (UTC)"),
-        [
+    digits = board.display.digits
+    lines: list[tuple[float | None, tuple[object, ...]]] = [
+        (
+            each.released,
             (
                 "baseline" if each.baseline else _rank(each),
-                each.team.id if each.team.name is None else each.team.name,
-                None if each.display is None else f"{each.display:.{board.display.digits}f}",
+                _name(each),
+                None if each.display is None else f"{each.display:.{digits}f}",
                 f"{each.submissions:,}",
                 brief(each.said["since"]),
-            )
-            for each in rows[:_ROWS]
-        ],
+            ),
+        )
+        for each in rows
+    ]
+    for told in declared:  # numbers from elsewhere, where they belong
+        value, source = told["value"], told.get("source")
+        name = f"{told['name']} ({source})" if source else told["name"]
+        row = ("baseline", name, f"{told['display']:.{digits}f}", None, None)
+        worse = (at for at, (loss, _) in enumerate(lines) if loss is None or loss > value)
+        lines.insert(next(worse, len(lines)), (value, row))
+    say_table(
+        ("rank", "team", board.display.name, "submissions", "since (UTC)"),
+        [line for _, line in lines[:_ROWS]],
         right=("rank", board.display.name, "submissions"),
     )
     if len(rows) > _ROWS and not quiet:
         say(f"These are the first {_ROWS}; for all of them type: "
             f"ladderboard leaderboard {board.slug} --download")  # fmt: skip
+
+
+def _name(standing: "Standing") -> str:
+    """Return a team's name, or its id where teams go without; one's own says so."""
+    name = standing.team.id if standing.team.name is None else standing.team.name
+    return f"{name} (you)" if standing.you else name
 
 
 def _rank(standing: "Standing") -> str | None:
@@ -128,11 +148,13 @@ def _csv(rows: "list[Standing]") -> str:
 
 
 def _write(path: Path, slug: str, rows: "list[Standing]", *, as_json: bool) -> Path:
-    """Put all rows into a file, whole or not at all, and return it."""
-    kind = ".json" if as_json else ".csv"
-    file = path if path.suffix.lower() == kind else path / f"{slug}-leaderboard{kind}"
+    """Put all rows into a file, whole or not at all, and return it; its name says in which form."""
+    kind, file = path.suffix.lower(), path
+    if kind not in {".csv", ".json"} or path.is_dir():
+        kind = ".json" if as_json else ".csv"
+        file = path / f"{slug}-leaderboard{kind}"
     told = {"board": slug, "rows": [each.describe() for each in rows]}
-    text = json.dumps(told, indent=1) + "\n" if as_json else _csv(rows)
+    text = json.dumps(told, indent=1) + "\n" if kind == ".json" else _csv(rows)
     try:
         with tempfile.TemporaryDirectory(dir=file.parent, prefix=".ladderboard-") as folder:
             new = Path(folder, file.name)

@@ -16,6 +16,7 @@ _DOORS = {
     "mcp": "mcp",
 }
 """Verbs with exit codes of their own, and the extras that they come with."""
+_ARENA = {"plan", "calibrate", "attack", "experiment"}
 
 
 def main() -> None:
@@ -30,8 +31,10 @@ def main() -> None:
         from ladderboard.cli._app import app  # noqa: PLC0415 - typer is optional
         from ladderboard.cli._said import refuse  # noqa: PLC0415 - not before it is known
     except ImportError as error:
-        extra = _DOORS.get(first, "arena")
-        needed = f"The command line needs {error.name}: pip install 'ladderboard[{extra}]'."
+        # The least that there is shows what there is.
+        extra = _DOORS.get(first, "arena" if first in _ARENA else "client")
+        needed = f"The command line needs {error.name}: pip install 'ladderboard[{extra}]'"
+        needed += f", in a clone '.[{extra}]'."
         print(f"ladderboard: {needed}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
     if first in _DOORS:

@@ -75,6 +75,10 @@ def serve(
                 _welcome(boards, contents, url or address, token, how)
 
         server.serve(how, boards=boards, told=told)
+    if not as_json:
+        from ladderboard.cli._serve_words import farewell  # noqa: PLC0415 - the help first
+
+        say("", farewell(database))
 
 
 def _settings(server: Any, url: str | None) -> Any:
@@ -142,10 +146,10 @@ def _settle(boards: "Boards", folder: "BoardFolder", *, quiet: bool) -> None:
 def _welcome(
     boards: "Boards", contents: "list[BoardFolder]", url: str, token: str | None, how: Any
 ) -> None:
-    from ladderboard.cli._serve_words import next_steps, welcome  # noqa: PLC0415 - the help first
+    from ladderboard.cli._serve_words import another_token, next_steps, welcome  # noqa: PLC0415
 
     every = [boards.open(each) for each in boards.list()]
-    say(*welcome(url, every, token))
+    say(*welcome(url, every, token, another_token(how.database, how.key_file)))
     folders = {each.rules.slug: each for each in contents}
     # Of several boards, one that came with a folder: there is something to submit.
     ready = [each for each in every if each.row().status == "open"]

@@ -14,13 +14,13 @@ from ladderboard.client import read_address
 if TYPE_CHECKING:
     from ladderboard.board import Board, BoardFolder
 
-__all__ = ["next_steps", "program", "welcome"]
+__all__ = ["another_token", "farewell", "next_steps", "program", "welcome"]
 
 _EXAMPLE = Path("public", "example_submission.py")
 
 
-def welcome(url: str, boards: "list[Board]", token: str | None) -> list[str]:
-    """Return where the boards are, and the organiser's token if there is a new one."""
+def welcome(url: str, boards: "list[Board]", token: str | None, another: str) -> list[str]:
+    """Return where the boards are, and how the organiser comes in; a new token is told."""
     lines = [f"Ladderboard is at {url}; Ctrl-C stops it."]
     lines += [_line(url, each.as_seen_by(organiser()).summary()) for each in boards]
     if not boards:
@@ -34,8 +34,24 @@ def welcome(url: str, boards: "list[Board]", token: str | None) -> list[str]:
             f"You are the organiser: sign in at {url}/login",
             "with this token, which is not shown again:",
             f"  {token}",
+            f"Another one: {another}",
         ]
+    else:
+        lines += ["", f"The organiser signs in at {url}/login", f"Another token: {another}"]
     return lines
+
+
+def another_token(database: str, key_file: Path | None) -> str:
+    """Return what to type for another organiser's token."""
+    words, shown = f"{program()} board token", _shown(database)
+    if shown is not None and not is_default(database):
+        words += f" --database {shlex.quote(shown)}"
+    return words if key_file is None else f"{words} --key-file {shlex.quote(str(key_file))}"
+
+
+def farewell(database: str) -> str:
+    """Return what to say at the end."""
+    return f"Stopped; everything is kept in {_shown(database) or 'the database'}."
 
 
 def _line(url: str, summary: dict[str, Any]) -> str:

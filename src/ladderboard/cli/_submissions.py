@@ -32,8 +32,7 @@ def submissions(
     as_json: AsJson = False,
 ) -> None:
     """List a team's submissions, newest first."""
-    client, slug = open_client(board, url, insecure=insecure)
-    with client:
+    with open_client(board, url, insecure=insecure, quiet=quiet or as_json) as (client, slug):
         found = list(client.submissions(slug, team))
         display = client.board(slug).display
     if as_json:
@@ -46,20 +45,22 @@ def submissions(
         if not quiet:
             say("Nothing was submitted yet.")
         return
+    best = f"best {display.name} then"
     say_table(
-        ("number", "time (UTC)", display.name, "improved", "selected", "message"),
+        ("number", "time (UTC)", best, "improved", "selected", "message"),
         [
             (
                 each.number,
                 brief(each.said["time"]),
                 None if each.display is None else f"{each.display:.{display.digits}f}",
-                "yes" if each.improved else "no",
-                "yes" if each.selected else "no",
+                "yes" if each.improved else "",
+                "yes" if each.selected else "",
                 each.message,
             )
             for each in found
         ],
-        right=("number", display.name),
+        right=("number", best),
+        cut="message",
     )
 
 

@@ -24,10 +24,12 @@ __all__ = ["submit"]
 
 def submit(
     board: BoardName,
+    predictions: Annotated[
+        str, typer.Argument(metavar="FILE", help="Predictions; - reads them from a pipe.")
+    ] = "",
     *,
     file: Annotated[
-        str,
-        typer.Option("-f", "--file", metavar="FILE", help="Predictions; - reads them from a pipe."),
+        str, typer.Option("-f", "--file", metavar="FILE", help="The same, named by an option.")
     ] = "",
     inspect: InspectLog = None,
     lm_eval: LmEvalSamples = None,
@@ -57,11 +59,16 @@ def submit(
     question is left, now or ever, or the board is not open; 4 the server cannot be reached or is
     not in order.
     """
+    if file and predictions:
+        raise InvalidSetting("Name the predictions once: after the board, or with -f.")
+    file = file or predictions
     scores = read_scores(inspect, lm_eval, metric)
     if scores is not None and (file or format):
         raise InvalidSetting("A log has the scores and its own format; leave -f and --format out.")
-    client, slug = open_client(board, url, insecure=insecure)
-    with client, upload_bar(quiet=quiet or as_json) as progress:
+    with (
+        open_client(board, url, insecure=insecure, quiet=quiet or as_json) as (client, slug),
+        upload_bar(quiet=quiet or as_json) as progress,
+    ):
         if scores is not None:
             scores.check(client.guard(slug, team))
         reply = client.submit(

@@ -6,6 +6,10 @@ from ladderboard.cli._said import printable, say
 
 __all__ = ["brief", "say_table"]
 
+_TIME = "(UTC)"  # how the heads of times end
+_BETWEEN = 2  # characters between columns
+_LEAST = 12
+
 
 def brief(moment: str | None) -> str | None:
     """Return a time as a table shows it, in UTC and to the minute.
@@ -17,17 +21,22 @@ def brief(moment: str | None) -> str | None:
 
 
 def say_table(
-    head: tuple[str, ...], rows: list[tuple[object, ...]], *, right: tuple[str, ...] = ()
+    head: tuple[str, ...],
+    rows: list[tuple[object, ...]],
+    *,
+    right: tuple[str, ...] = (),
+    cut: str = "",
 ) -> None:
     """Print rows under a head; the columns named in ``right`` end together, as numbers do.
 
-    Cells may come from anybody: what a terminal would obey is escaped.
+    On a terminal the column ``cut`` gets what room the others leave it. Cells may come from
+    anybody: what a terminal would obey is escaped.
     """
     head = tuple(map(printable, head))
     cells = [tuple("-" if each is None else printable(each) for each in row) for row in rows]
     numbers = {at for at, name in enumerate(head) if name in right}
     if sys.stdout.isatty():
-        _draw(head, cells, numbers)
+        _draw(head, cells, numbers, cut)
         return
     widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
     for row in (head, *cells):
@@ -38,19 +47,27 @@ def say_table(
         say("  ".join(told).rstrip())
 
 
-def _draw(head: tuple[str, ...], rows: list[tuple[str, ...]], numbers: set[int]) -> None:
+def _draw(head: tuple[str, ...], rows: list[tuple[str, ...]], numbers: set[int], cut: str) -> None:
+    from rich import cells  # noqa: PLC0415 - only where there is a terminal
     from rich.box import SIMPLE  # noqa: PLC0415 - only where there is a terminal
     from rich.console import Console  # noqa: PLC0415 - same
     from rich.table import Table  # noqa: PLC0415 - same
 
+    console = Console(highlight=False, markup=False)
+    widths = [max(map(cells.cell_len, column)) for column in zip(head, *rows, strict=True)]
+    others = sum(width for name, width in zip(head, widths, strict=True) if name != cut)
+    room = max(console.width - others - _BETWEEN * len(head), _LEAST)
     table = Table(box=SIMPLE, pad_edge=False)
     for at, name in enumerate(head):
+        # What is copied or compared stays in one piece, and so do times.
+        whole = at == 0 or at in numbers or name.endswith(_TIME)
         table.add_column(
             name,
             justify="right" if at in numbers else "left",
-            no_wrap=at == 0 or at in numbers,  # what is copied or compared stays in one piece
-            overflow="fold",
+            no_wrap=whole or name == cut,
+            overflow="ellipsis" if name == cut else "fold",
+            max_width=room if name == cut else None,
         )
     for row in rows:
         table.add_row(*row)
-    Console(highlight=False, markup=False).print(table)
+    console.print(table)

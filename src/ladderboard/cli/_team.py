@@ -25,6 +25,10 @@ class _Team(Verbs):
         "disqualify": "_team_seats:disqualify",
         "reinstate": "_team_seats:reinstate",
     }
+    short: ClassVar[dict[str, str]] = {
+        "list": "List all teams, those not shown, too.",
+        "rotate-token": "Give a team another token.",
+    }
 
 
 app = typer.Typer(

@@ -7,6 +7,8 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from ladderboard.cli._plain import PlainCommand
+
 __all__ = ["Verbs", "load"]
 
 
@@ -14,9 +16,11 @@ class Verbs(TyperGroup):
     """A group whose verbs are looked up by name, so that one verb does not pay for the others.
 
     ``homes`` says where each is: a module of this room and, in it, a function or a ``Typer``.
+    ``short`` says what a verb does, in the list of all, where its first sentence is too long.
     """
 
     homes: ClassVar[dict[str, str]] = {}
+    short: ClassVar[dict[str, str]] = {}
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the verbs in the order of their homes."""
@@ -29,7 +33,9 @@ class Verbs(TyperGroup):
                 self.get_command(ctx, each)
             return None
         if cmd_name not in self.commands:
-            self.commands[cmd_name] = _command(cmd_name, self.homes[cmd_name])
+            command = _command(cmd_name, self.homes[cmd_name])
+            command.short_help = self.short.get(cmd_name, command.short_help)
+            self.commands[cmd_name] = command
         return self.commands[cmd_name]
 
 
@@ -44,5 +50,5 @@ def _command(verb: str, home: str) -> Any:
     if isinstance(found, typer.Typer):
         return get_command(found)
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    alone.command(verb)(found)
+    alone.command(verb, cls=PlainCommand)(found)
     return get_command(alone)

@@ -193,9 +193,11 @@ class Base:
         why = str(error).strip().rstrip(".") or type(error).__name__
         if isinstance(error, httpx.TimeoutException):
             why = f"no answer came within {self.timeout:g} seconds"
-        again = "Sending the same again is safe." if request.again else "It may have been done."
+        again = "" if request.again else " It may have been done."
+        if request.body is not None:
+            again = " Sending the same again is safe."
         raise ServerUnreachable(
-            f"The server at {self.url} cannot be reached: {why}. {again}"
+            f"The server at {self.url} cannot be reached: {why}.{again}"
         ) from None
 
     def _concluded(self, request: Request[T], patience: Patience, answer: Answer) -> Done[T] | Wait:

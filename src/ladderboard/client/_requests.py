@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
+from ladderboard import _settings
 from ladderboard.client._address import check_board
 from ladderboard.client._replies import (
     Board,
@@ -156,7 +157,14 @@ def selections(slug: str) -> Request[tuple[str, ...]]:
 
 def select(slug: str, submissions: Sequence[str]) -> Request[tuple[str, ...]]:
     """Select, in place of what was selected before."""
-    wanted = {"submissions": list(submissions)}
+    chosen = [submissions] if isinstance(submissions, str) else list(submissions)
+    strange = [each for each in chosen if not isinstance(each, str)]
+    if strange or isinstance(submissions, str):
+        raise InvalidSetting(
+            "Submissions are selected by a list of their ids, as submissions(board) has them; "
+            f"got {_settings.shown(strange[0] if strange else submissions)}."
+        )
+    wanted = {"submissions": chosen}
     return _send("PUT", slug, "/selections", wanted, _ids)
 
 

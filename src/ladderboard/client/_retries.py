@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from dataclasses import dataclass
 
 __all__ = ["Patience", "is_passing", "wait_of"]
 
+_LOG = logging.getLogger("ladderboard.client")
 _FIRST, _MOST = 0.25, 8.0
 _LONGEST = 30.0  # a server that wants more than this is answered with its refusal
 _FOREVER = 1e9
@@ -45,4 +47,6 @@ class Patience:
             return None
         pause = min(_FIRST * 2**self.tried, _MOST) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
         self.tried += 1
-        return pause if wanted is None else max(pause, wanted)
+        pause = pause if wanted is None else max(pause, wanted)
+        _LOG.info("The server does not answer as it should; trying again in %.1f s.", pause)
+        return pause

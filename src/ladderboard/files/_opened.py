@@ -81,7 +81,10 @@ def _read_path(path: Any, limits: Limits, refusal: Refusal) -> bytes:
         with open(handle, "rb") as file:  # noqa: PTH123 - the handle is checked before it is read
             mode = os.fstat(handle)
             if not stat.S_ISREG(mode.st_mode):
-                refuse(refusal, "not_a_file", f"{listed([_base(path)])} is not a regular file.")
+                what = (
+                    "a folder, not a file" if stat.S_ISDIR(mode.st_mode) else "not a regular file"
+                )
+                refuse(refusal, "not_a_file", f"{listed([_base(path)])} is {what}.")
             if mode.st_size > limits.bytes:
                 _too_large(limits, refusal)
             # To the end, should it have grown, and no room made for more.

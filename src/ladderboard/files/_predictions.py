@@ -119,6 +119,8 @@ def _joined(sheet: Sheet, choice: Choice, roster: Roster, loss: Loss, want: Want
             _check_classes(reading, want.classes)
         for code, bad in reading.bad.items():
             rule = f"The value of {listed([column])} {VALUE_RULES[code]}"
+            if code == "unknown_class" and want.classes is not None:
+                rule += f" ({listed(want.classes)})"
             problems.add_rows(code, rule, bad, rows, column=column)
     several = want.form != "one" and not (len(columns) == 1 and (want.single or want.width is None))
     values = np.column_stack([each.values for each in readings]) if several else readings[0].values

@@ -22,6 +22,7 @@ from ladderboard.errors import (
     InvalidPredictions,
     InvalidSetting,
     LadderboardError,
+    NotAllowed,
     Problem,
     SessionClosed,
     StorageFailed,
@@ -34,6 +35,7 @@ _URL, _TOKEN = "LADDERBOARD_URL", "LADDERBOARD_TOKEN"
 _BOARDS = re.compile("lb_[a-z]+_")  # how the token of a board begins
 _PORTS = {"http": 80, "https": 443}
 _SAID: dict[str, type[LadderboardError]] = {
+    "no_token": NotAllowed,
     "invalid_setting": InvalidSetting,
     "content_type": InvalidSetting,
     "budget_spent": BudgetSpent,

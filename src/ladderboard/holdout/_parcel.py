@@ -30,6 +30,7 @@ _FORMATS = {
     "jsonl": _LINES, "ndjson": _LINES,
     "npy": _NPY,
 }  # fmt: skip
+_NAMED = ("csv", "tsv", "parquet", "arrow", "jsonl", "npy")  # the others are their nicknames
 # Names that say what the first bytes cannot; all others are found out by the guard.
 _SUFFIXES = {".tsv": _TSV, ".tab": _TSV, ".jsonl": _LINES, ".ndjson": _LINES}
 _MAGIC = (b"PAR1", b"ARROW1", b"\x93NUMPY")
@@ -53,7 +54,9 @@ def pack(predictions: Any, format: str | None = None) -> Parcel:  # noqa: A002 -
     told = None
     if format is not None:
         plain = format.strip().lower().lstrip(".") if isinstance(format, str) else format
-        told = _FORMATS[_settings.one_of("format", plain, tuple(_FORMATS))]
+        if not isinstance(plain, str) or plain not in _FORMATS:
+            plain = _settings.one_of("format", plain, _NAMED)
+        told = _FORMATS[plain]
     if isinstance(predictions, bytes | bytearray | memoryview):
         return Parcel(bytes(predictions), told or _FOUND_OUT)
     if isinstance(predictions, str | os.PathLike):
@@ -83,11 +86,15 @@ def _by_name(name: Any, data: bytes) -> str:
 
 
 def _read_path(path: Any) -> bytes:
-    shown = _settings.shown(Path(os.fsdecode(path)).name)
+    shown, file = _settings.shown(os.fsdecode(path)), Path(os.fsdecode(path))
     try:
-        if not Path(os.fsdecode(path)).is_file():  # nor a pipe, which may never end
-            raise _refusal("not_a_file", f"{shown} is not a regular file, or not there.")
-        return Path(os.fsdecode(path)).read_bytes()
+        if file.is_dir():
+            raise _refusal("not_a_file", f"{shown} is a folder, not a file.")
+        if not file.exists():
+            raise _refusal("not_a_file", f"There is no file {shown}.")
+        if not file.is_file():  # a pipe may never end
+            raise _refusal("not_a_file", f"{shown} is not a regular file.")
+        return file.read_bytes()
     except OSError as error:
         said = f"{shown} could not be opened: {error.strerror}."
         raise _refusal("not_a_file", said) from None

@@ -78,7 +78,7 @@ class Reply:
     def _repr_html_(self) -> str:
         """Show the sentence and the interval in a notebook."""
         said = [f"<p><b>{'Improved' if self.improved else 'Not improved'}.</b> "]
-        said.append(f"{escape(self.reason)}</p>")
+        said.append(f"{escape(str(self))}</p>")
         if not self.bound.differences:
             said.append(
                 f"<p>The true risk of the best model so far lies in "

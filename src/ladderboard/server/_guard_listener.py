@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import os
 import socket
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Listener", "listen_anywhere", "listen_on_path", "listen_on_port"]
 
+_LAST = 65535  # of all ports
 _LONGEST = 107  # bytes in the name of a Unix socket, on Linux
 
 
@@ -112,8 +114,17 @@ def _bind(
         bound.listen()
     except OSError as error:
         bound.close()
-        raise StorageFailed(f"Nobody can listen on port {port}: {error.strerror}.") from None
+        raise StorageFailed(_why(error, port)) from None
     return bound, bound.getsockname()[1]
+
+
+def _why(error: OSError, port: int) -> str:
+    if error.errno != errno.EADDRINUSE:
+        return f"Nobody can listen on port {port}: {error.strerror}."
+    other = port + 1 if port < _LAST else port - 1
+    return (
+        f"Port {port} is taken. Choose another: --port {other}, or --port 0 for any that is free."
+    )
 
 
 def listen_on_path(path: Path | str, mode: int = 0o660) -> Listener:

@@ -89,8 +89,8 @@ class Work:
         """Do something on a board, in the name of whoever asks."""
 
         def look(shown: Shown | None) -> Result:
-            caller = self.who.find(shown, slug)
-            return work(self.boards.open(slug), caller)
+            board = self.boards.open(slug)  # which boards there are is no secret
+            return work(board, self.who.find(shown, slug))
 
         return await self.asked(request, look, form=form)
 
@@ -100,8 +100,8 @@ class Work:
         """Do something for a page; a session that is not good here is nobody's."""
 
         def look(shown: Shown | None) -> Result:
-            caller = self.who.guest(request, shown, slug)
-            return work(None if slug is None else self.boards.open(slug), caller)
+            board = None if slug is None else self.boards.open(slug)
+            return work(board, self.who.guest(request, shown, slug))
 
         return await self.asked(request, look, form=True)
 

@@ -222,7 +222,10 @@ def test_a_wrong_token_is_told_and_not_shown(pipe, serve, labels, tmp_path):
     )
     agent = pipe(serve(guard, token=TOKEN).url, LADDERBOARD_TOKEN="another-word")  # noqa: S106
     agent.open()
-    assert agent.call("budget")["isError"]
+    told = agent.call("budget")
+    assert told["isError"]
+    assert "trying again does not help" in told["content"][0]["text"]
+    assert "wait a little" not in told["content"][0]["text"]
     _, said, logged = agent.end()
     assert b"another-word" not in said + logged
     assert TOKEN.encode() not in said + logged

@@ -15,6 +15,7 @@ from ladderboard.errors import (
     GuardUnreachable,
     InvalidInput,
     LadderboardError,
+    NotAllowed,
     ServerUnreachable,
     SessionClosed,
     StorageFailed,
@@ -101,6 +102,11 @@ def refusal(error: LadderboardError) -> str:
         said += "\nNothing was spent."
     elif isinstance(error, BudgetSpent | SessionClosed):
         said += "\nAsk no more, and report the last model that improved; standing tells which."
+    elif isinstance(error, NotAllowed):
+        said += (
+            "\nThis is not about your predictions, and trying again does not help: tell whoever "
+        )
+        said += "started you. Nothing was spent."
     elif isinstance(error, GuardUnreachable | ServerUnreachable | StorageFailed):
         said += f"\nThis is not about your predictions; wait a little and try again. {_AGAIN}"
     return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}..."

@@ -1,0 +1,117 @@
+"""The sentence that an answer prints as: in the metric that people are shown, true under noise."""
+
+from __future__ import annotations
+
+import pytest
+
+from ladderboard.client import Submitted
+from ladderboard.client._shape import read_shape
+
+SAID = {
+    "id": "a", "number": 7, "time": "2026-11-16T13:00:00Z", "entry": None,
+    "team": {"id": "b", "name": "Ada"}, "released": 0.1, "improved": True, "question": 1,
+    "remaining": 19, "limit": "team", "limits": [{"name": "team", "remaining": 19, "allowed": 20}],
+    "next_submission_at": "2026-11-16T13:00:00Z", "bound": None,
+    "reason": "The best is now 0.1; 19 questions left.", "score": None, "ladder": "team",
+    "again": False,
+}  # fmt: skip
+DISPLAY = {"name": "accuracy", "direction": "higher", "digits": 3, "as": "complement"}
+UNSEEN = "this one was not seen to be better"
+
+
+def said(display=None, **changes):
+    """Return an answer in which a board shows accuracies."""
+    told = {**SAID, **changes}
+    shown = {
+        name: None if told[name] is None else round(1 - told[name], 3)
+        for name in ("released", "score")
+    }
+    return read_shape(Submitted, {**told, "display": {**DISPLAY, **shown, **(display or {})}})
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({}, "A new best: accuracy 0.900"),
+        ({"ladder": "board"}, "A new best of the whole board: accuracy 0.900"),
+        ({"released": None}, "A new best; its value is not told now"),
+        ({"improved": False}, f"Your best stays accuracy 0.900: {UNSEEN}"),
+        (
+            {"improved": False, "ladder": "board"},
+            f"The best of the whole board stays accuracy 0.900: {UNSEEN}",
+        ),
+        ({"improved": False, "released": None}, f"Your best stays what it was: {UNSEEN}"),
+        (
+            {"improved": False, "released": 1.0},
+            "There is no best yet: no gain large enough was seen",
+        ),
+        (
+            {"improved": False, "score": 0.25},
+            "This model was put at accuracy 0.750; your best stays accuracy 0.900",
+        ),
+        ({"score": 0.1}, "A new best: accuracy 0.900"),
+    ],
+)
+def test_what_was_said_of_the_best(changes, sentence):
+    assert str(said(**changes)) == f"{sentence}; 19 questions left."
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({}, "then your best became accuracy 0.900"),
+        ({"improved": False}, "then your best stayed accuracy 0.900"),
+        ({"released": None}, "then your best improved"),
+        ({"released": 1.0, "improved": False}, "then there was no best yet"),
+        (
+            {"score": 0.25, "improved": False},
+            "then this model was put at accuracy 0.750; then your best stayed accuracy 0.900",
+        ),
+    ],
+)
+def test_the_same_again_is_told_in_the_past(changes, sentence):
+    first = "The same predictions were answered before, as submission 7, and nothing was counted; "
+    assert str(said(again=True, **changes)) == f"{first}{sentence}; 19 questions left."
+
+
+TEAM = {"name": "team", "remaining": 43, "allowed": 50}
+WINDOW = {"name": "window", "remaining": 5, "allowed": 8}
+LATER = "2026-11-16T14:05:00Z"
+
+
+@pytest.mark.parametrize(
+    ("limits", "following", "words"),
+    [
+        ([TEAM], LATER, "43 questions left"),
+        ([{**TEAM, "remaining": 1}], LATER, "1 question left"),
+        ([WINDOW, TEAM], LATER, "43 questions left, 5 of them now"),
+        (
+            [{**WINDOW, "remaining": 0, "next": LATER}, TEAM],
+            LATER,
+            "43 questions left; the next at 2026-11-16 14:05 UTC",
+        ),
+        ([{**WINDOW, "remaining": 0}, TEAM], None, "43 questions left, none of them now"),
+        ([{**TEAM, "remaining": 0}, WINDOW], None, "no questions left"),
+        (
+            [{"name": "board", "remaining": 0, "allowed": 9}, TEAM],
+            LATER,
+            "your share is used up; whether others left any over is not shown",
+        ),
+    ],
+)
+def test_what_is_left(limits, following, words):
+    told = said(limits=limits, remaining=limits[0]["remaining"], next_submission_at=following)
+    assert str(told) == f"A new best: accuracy 0.900; {words}."
+
+
+def test_a_notebook_shows_the_same():
+    assert said()._repr_html_() == (
+        "<p><b>Improved.</b> A new best: accuracy 0.900; 19 questions left.</p>"
+    )
+    assert "&lt;b&gt; 0.900" in said({"name": "<b>"})._repr_html_()
+
+
+@pytest.mark.parametrize("display", [{"name": "a\x1b[2J"}, {"digits": -1}, {"digits": 10**6}])
+def test_a_metric_that_no_board_has_is_refused(display):
+    with pytest.raises(ValueError, match="another way"):
+        said(display)

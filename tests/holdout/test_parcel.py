@@ -1,0 +1,32 @@
+"""What is said of predictions that cannot be sent."""
+
+import os
+
+import pytest
+
+from ladderboard.errors import InvalidPredictions, InvalidSetting
+from ladderboard.holdout import pack
+
+
+def test_a_path_is_shown_as_it_was_typed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    said = {
+        "none/none.csv": "There is no file 'none/none.csv'.",
+        "./folder": "'./folder' is a folder, not a file.",
+        f"{tmp_path}/pipe": f"'{tmp_path}/pipe' is not a regular file.",
+        "a\0b": r"There is no file 'a\x00b'.",
+    }
+    for path, sentence in said.items():
+        with pytest.raises(InvalidPredictions) as caught:
+            pack(path)
+        assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("form", ["xls", 7, ["csv"]])
+def test_six_formats_are_named_and_their_nicknames_taken(form):
+    named = "format must be 'csv', 'tsv', 'parquet', 'arrow', 'jsonl' or 'npy'; got "
+    with pytest.raises(InvalidSetting, match=named):
+        pack(b"", form)
+    assert pack(b"", "feather") == pack(b"", "arrow")
