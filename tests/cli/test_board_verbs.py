@@ -202,7 +202,8 @@ def test_login_keeps_a_token_that_is_good(program, hall, page, predictions, tmp_
     token = hall.join("Ada")[1]
     bad = program("login", page, piped=b"lb_team_wrong\n")
     assert (bad.code, bad.out) == (2, "")
-    assert "not good on this board" in bad.err
+    assert "not good on this board, and was not kept; check" in bad.err
+    assert "LADDERBOARD_TOKEN" not in bad.err
     assert not (tmp_path / "config").exists()
     assert program("login", page, piped=b"\n").code == 2
     done = program("login", page, piped=f"{token}\n".encode())
@@ -238,8 +239,31 @@ def test_login_forgets(program, hall, page):
     assert read_config().tokens == {}
     assert program("login", page, "--forget", "--json").json["forgotten"] is False
     program("login", page, piped=token.encode())
-    assert hall.url in program("login", page, "--forget").out
+    assert program("login", page, "--forget").out == f"Forgotten at {hall.url}: {hall.slug}.\n"
     assert read_config().tokens == {}
+    assert (
+        f"Nothing of {hall.slug} at {hall.url} was kept." in program("login", page, "--forget").out
+    )
+
+
+def test_login_by_a_short_name_and_by_what_lacks_a_beginning(program, hall, page, monkeypatch):
+    token = hall.join("Ada")[1].encode()
+    assert "No server is named" in program("login", hall.slug, piped=token).err
+    monkeypatch.setenv("LADDERBOARD_URL", hall.url)
+    assert program("login", hall.slug, "--json", piped=token).json["board"] == hall.slug
+    both = program("login", hall.slug, "--board", "other", piped=token)
+    assert (both.code, "leave --board out" in both.err) == (2, True)
+    nowhere = program("login", "nowhere", piped=token)
+    assert (nowhere.code, "There is no board 'nowhere' at" in nowhere.err) == (2, True)
+    for typed, meant in {
+        "127.0.0.1:8000": "try http://127.0.0.1:8000\n",
+        "localhost:8000/boards/digits": "try http://localhost:8000/boards/digits\n",
+        "boards.example.org": "try https://boards.example.org\n",
+        "a b:x": "got 'a b:x'.\n",
+    }.items():
+        done = program("login", typed, piped=token)
+        assert (done.code, done.out) == (2, "")
+        assert done.err.endswith(meant)
 
 
 def test_a_token_is_not_asked_for_where_it_would_go_in_the_clear(program, hall, monkeypatch):

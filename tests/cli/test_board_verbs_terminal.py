@@ -114,6 +114,11 @@ def test_a_token_is_typed_without_being_shown(hall, page):
     assert read_config().tokens == {hall.url: {hall.slug: token}}
 
 
+def test_no_token_after_all(hall, page):
+    code, shown = at_terminal(["login", page], typed=b"\x04", wait_for=b"The token for")
+    assert (code, b"Aborted" in shown) == (130, False)
+
+
 def test_a_shell_completes_verbs_and_boards_that_are_kept(hall, page, program):
     program("login", page, piped=hall.join("Ada")[1].encode())
     read_config().keep("https://b.example.org", "letters", "y").write()

@@ -1,12 +1,20 @@
 """``ladderboard login``: keep a team's token for a board."""
 
+import re
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ladderboard.cli._client_options import AsJson, Insecure, Quiet
+from ladderboard.cli._client_options import (
+    AsJson,
+    Insecure,
+    Quiet,
+    listed,
+    name_boards,
+    tell_retries,
+)
 from ladderboard.cli._said import say, say_json
 from ladderboard.errors import InvalidSetting, NotAllowed
 
@@ -21,7 +29,8 @@ def login(
         str | None,
         typer.Argument(
             metavar="URL",
-            help="The address of a board's page, or of a server; the usual one if left out.",
+            help="The address of a board's page, or of a server; or a board's short name on the "
+            "usual server, which is taken if left out.",
         ),
     ] = None,
     *,
@@ -47,13 +56,19 @@ def login(
     """
     server, slug = _place(url, board)
     if forget:
-        said = {"url": server, "board": slug, "forgotten": _forget(server, slug)}
-        told = f"Nothing of {slug or 'any board'} at {server} is kept any more."
+        names = _kept(server, slug)
+        said = {"url": server, "board": slug, "forgotten": _forget(server, slug), "boards": names}
+        told = f"Forgotten at {server}: {', '.join(names)}."
+        if not names:
+            told = f"Nothing of {slug or 'any board'} at {server} was kept."
     else:
         from ladderboard.client import Client, find_access  # noqa: PLC0415 - the help must not wait
 
         find_access(server, "", insecure=insecure).check()  # before anybody types a token
-        with Client(server, "", receipts=None) as client:  # as the public
+        with (
+            Client(server, "", receipts=None) as client,  # as the public
+            tell_retries(quiet=quiet or as_json),
+        ):
             slug = _board_of(client, slug)
         token = _token(f"{server}/boards/{slug}")
         with Client(server, token, receipts=None, insecure=insecure) as client:
@@ -73,6 +88,10 @@ def _place(url: str | None, board: str | None) -> tuple[str, str | None]:
     from ladderboard.client import find_access, read_address, split_board  # noqa: PLC0415
 
     slug = None
+    if url is not None and "://" not in url:
+        if re.search("[.:/]", url):
+            raise InvalidSetting(_how_it_begins(url))
+        url, board = None, _same(split_board(url)[1], board)
     if url is not None and "/boards/" in url:
         url, slug = split_board(url)
         if board not in {None, slug}:
@@ -84,16 +103,34 @@ def _place(url: str | None, board: str | None) -> tuple[str, str | None]:
     return read_address(url).origin, slug
 
 
+def _same(named: str, board: str | None) -> str:
+    if board not in {None, named}:
+        raise InvalidSetting("Two boards are named; leave --board out.")
+    return named
+
+
+def _how_it_begins(url: str) -> str:
+    """Return what to say of an address that has no beginning."""
+    from ladderboard.client import read_address  # noqa: PLC0415 - the help must not wait
+
+    said = "An address begins with http:// or https://"
+    try:
+        alone = read_address(f"http://{url.partition('/')[0]}").private
+    except InvalidSetting:
+        return f"{said}; got {url!r:.80}."
+    return f"{said}; try {'http' if alone else 'https'}://{url}"
+
+
 def _board_of(client: "Client", slug: str | None) -> str:
     """Return the board that is meant: the one that is named, or the only one there is."""
     if slug is not None:
-        return client.board(slug).slug
+        with name_boards(client.url, slug):
+            return client.board(slug).slug
     names = [each.slug for each in client.boards()]
     if len(names) != 1:
-        listed = ", ".join([*names[:10], "..."] if len(names) > 10 else names) or "none yet"
         raise InvalidSetting(
             f"A token is for one board; name it with --board, or give its page's address. At "
-            f"{client.url} there is: {listed}."
+            f"{client.url} there is: {listed(names)}."
         )
     return names[0]
 
@@ -101,7 +138,10 @@ def _board_of(client: "Client", slug: str | None) -> str:
 def _token(page: str) -> str:
     """Return what is typed without being shown, or what comes through a pipe."""
     if sys.stdin is not None and sys.stdin.isatty():
-        typed: str = typer.prompt(f"The token for {page}", hide_input=True, err=True)
+        try:
+            typed: str = typer.prompt(f"The token for {page}", hide_input=True, err=True)
+        except typer.Abort:
+            raise KeyboardInterrupt from None  # which has an exit code of its own
     else:
         typed = "" if sys.stdin is None else sys.stdin.readline(4096)
     if not typed.strip():
@@ -111,11 +151,23 @@ def _token(page: str) -> str:
 
 def _who(client: "Client", slug: str) -> str | None:
     """Return the team's name; None for an evaluator or an organiser. A bad token is refused."""
-    client.board(slug)
+    try:
+        client.board(slug)
+    except NotAllowed:
+        raise NotAllowed(
+            "The token is not good on this board, and was not kept; check that it was copied whole."
+        ) from None
     try:
         return client.team(slug).name
     except NotAllowed:
         return None
+
+
+def _kept(server: str, slug: str | None) -> list[str]:
+    """Return the boards of a server that tokens are kept for."""
+    from ladderboard.client import read_config  # noqa: PLC0415 - the help must not wait
+
+    return [each for each in read_config().tokens.get(server, {}) if slug in {None, each}]
 
 
 def _keep(server: str, slug: str, token: str, *, default: bool) -> str:
