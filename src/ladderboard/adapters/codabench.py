@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ladderboard import _settings
-from ladderboard.adapters._release import Told, check_board, words_for_participants
+from ladderboard.adapters._release import Told, check_board, check_takes, words_for_participants
 from ladderboard.client import split_board
 from ladderboard.errors import (
     InvalidPredictions,
@@ -153,6 +153,7 @@ def _ask(settings: Settings, folder: Path) -> Reply:
     file = _predictions(settings, folder)
     if settings.guard is not None:
         with Holdout.connect(settings.guard, token=settings.token) as guard:
+            check_takes(guard.takes)
             return guard.ask(file, ladder=team)
     return _ask_board(settings, team, file)
 

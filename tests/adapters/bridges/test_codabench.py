@@ -269,6 +269,18 @@ def test_a_hidden_board_is_refused(codabench, hall, halls, tmp_path, pack):
     assert "neither hidden nor frozen" in ran.stderr
 
 
+def test_nobody_scores_itself(here, hall, serve, of_scores, scores, capsys):
+    hall.board("scores", loss="score")
+    teams = {"quiet-otter-5b1e9c": hall.join("Ada", "scores")[0]}
+    board = {"guard": None, "board": f"{hall.url}/boards/scores", "teams": teams}
+    board["token"] = hall.trusted("evaluator", "scores")
+    for settings in ({"guard": serve(of_scores)}, board):
+        assert here({"scores.csv": scores, "team.txt": ALPHA}, **settings) == 2
+        assert "those who submit would score themselves" in capsys.readouterr().err
+    assert of_scores.remaining == 20
+    assert hall.call("GET", "/boards/scores", hall.organiser).json()["used"] == 0
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

@@ -63,6 +63,15 @@ def test_a_file_that_cannot_be_scored_fails_with_the_reasons(evalai, worker, gua
     assert (evalai.leaderboard, evalai.hidden, guard.remaining) == ([], [], 20)
 
 
+@pytest.mark.parametrize("served", [False, True])
+def test_nobody_scores_itself(evalai, make_worker, of_scores, scores, serve, served):
+    asked = lb.Holdout.connect(serve(of_scores)) if served else of_scores
+    evalai.submit(5, scores)
+    (done,) = make_worker(on_ladders(asked)).drain()
+    assert (done.status, evalai.leaderboard, of_scores.remaining) == ("left", [], 20)
+    assert "those who submit would score themselves" in done.said
+
+
 def test_a_file_that_is_too_large_fails(evalai, make_worker, guard, predict):
     evalai.submit(5, predict(10))
     done = make_worker(most_bytes=1000).drain()
