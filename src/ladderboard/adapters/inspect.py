@@ -79,15 +79,19 @@ def _read(log: Any, path: Path, metric: str | None, reducer: str | None) -> Scor
     header = log.read_eval_log(str(path), header_only=True)
     _check_status(path, header)
     _check_size(path, header)
+    there: set[tuple[str, int]] = set()
     if path.suffix == ".json" or header.eval.dataset.sample_ids is None:
         # Such a file is read whole, whatever one asks for.
         header = log.read_eval_log(str(path))
         samples = iter(header.samples or ())
     else:
         samples = _samples(log, path, header)
+        # Only those that are listed are read; here are all.
+        told = log.read_eval_log_sample_summaries(str(path))
+        there.update((str(each.id), each.epoch) for each in told)
     ids = header.eval.dataset.sample_ids or []
     epochs = header.eval.config.epochs or 1
-    given = _gather(samples, ids, epochs)
+    given = _gather(samples, there, ids, epochs)
     scorer, part = _choose(path, given, metric)
     if epochs > 1:
         reducer, reduced = _reduced(header, scorer, reducer)
@@ -152,7 +156,9 @@ def _name(sample: Any, epoch: int) -> str:
     return str(sample) if epoch == 1 else f"{sample} in epoch {epoch}"
 
 
-def _gather(samples: Iterator[Any], ids: list[Any], epochs: int) -> dict[str, list[dict[str, Any]]]:
+def _gather(
+    samples: Iterator[Any], there: set[tuple[str, int]], ids: list[Any], epochs: int
+) -> dict[str, list[dict[str, Any]]]:
     """Return what each scorer gave to each sample in each epoch; refuse what is not whole."""
     given: dict[str, list[dict[str, Any]]] = {}
     seen: set[tuple[str, int]] = set()
@@ -169,6 +175,7 @@ def _gather(samples: Iterator[Any], ids: list[Any], epochs: int) -> dict[str, li
     findings.refuse_if_any()
     wanted = [(each, epoch) for each in ids for epoch in range(1, epochs + 1)]
     _refuse_missing([each for each in wanted if (str(each[0]), each[1]) not in seen])
+    seen |= there
     if len(wanted) != len(seen):
         raise InvalidPredictions(
             f"The log lists {many(len(ids), 'sample')} in {many(epochs, 'epoch')} and has "

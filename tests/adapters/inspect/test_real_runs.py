@@ -94,6 +94,17 @@ def test_a_reduced_score_is_that_of_its_epochs(logs, tmp_path, form):
         read_log(tmp_path / f"log.{form}", reducer="mean")
 
 
+@pytest.mark.parametrize("form", ["eval", "json"])
+def test_results_that_are_not_listed(logs, tmp_path, form):
+    from inspect_ai.log import read_eval_log, write_eval_log
+
+    log = read_eval_log(str(logs("passed", form)))
+    log.eval.dataset.sample_ids.pop()
+    write_eval_log(log, str(tmp_path / f"log.{form}"))
+    with pytest.raises(InvalidPredictions, match="lists 5 samples in 1 epoch and has 6 results"):
+        read_log(tmp_path / f"log.{form}")
+
+
 def test_a_sample_taken_out_of_a_log_is_named(logs, tmp_path):
     whole, cut = zipfile.ZipFile(logs("passed", "eval")), tmp_path / "cut.eval"
     with zipfile.ZipFile(cut, "w") as out:

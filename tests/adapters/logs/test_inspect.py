@@ -100,8 +100,9 @@ def test_a_log_that_claims_more_than_there_can_be(changed, suffix):
         read_log(log)
 
 
-def test_results_that_are_not_listed(changed):
-    log = changed(lambda told: told["eval"]["dataset"]["sample_ids"].pop())
+@pytest.mark.parametrize("suffix", [".json", ".eval"])
+def test_results_that_are_not_listed(changed, suffix):
+    log = changed(lambda told: told["eval"]["dataset"]["sample_ids"].pop(), suffix=suffix)
     with pytest.raises(InvalidPredictions, match="lists 5 samples in 1 epoch and has 6 results"):
         read_log(log)
 
