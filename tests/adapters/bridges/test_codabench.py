@@ -182,6 +182,23 @@ def test_a_guard_that_is_away_tells_participants_nothing(codabench, tmp_path, pa
     )
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"board": "http://boards.internal.example/boards/x", "teams": WORDS},  # it is not https
+        {"guard": "http://guard.internal.example:99"},
+        {"guard": "unix:internal.sock", "token": "internal token"},
+        {"guard": "https://internal.example", "token": "internal token"},
+    ],
+)
+def test_settings_that_cannot_be_used_tell_participants_nothing(here, capsys, settings):
+    files = {"predictions.csv": b"prediction\n1\n", "team.txt": ALPHA}
+    assert here(files, **({"guard": None} | settings)) == 2
+    said = capsys.readouterr()
+    assert "Tell the organiser" in said.err
+    assert "internal" not in said.err + said.out
+
+
 def test_a_token_is_sent_and_not_shown(codabench, serve, tmp_path, guard, pack, predict):
     url = serve(guard, token="guards-own-token")  # noqa: S106
     for token, status in [("guards-own-token", "Finished"), ("another-token", "Failed")]:
@@ -304,7 +321,7 @@ def test_settings_that_cannot_be_used(settings, said):
         Settings(**settings)
 
 
-@pytest.mark.parametrize("text", [None, "{", "[]", '{"gaurd": "https://a"}'])
+@pytest.mark.parametrize("text", [None, "{", "[]", "[" * 100_000, '{"gaurd": "https://a"}'])
 def test_reference_data_that_cannot_be_used(tmp_path, capsys, text):
     (tmp_path / "ref").mkdir()
     if text is not None:
