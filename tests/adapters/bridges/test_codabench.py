@@ -185,10 +185,9 @@ def test_a_guard_that_is_away_tells_participants_nothing(codabench, tmp_path, pa
 @pytest.mark.parametrize(
     "settings",
     [
-        {"board": "http://boards.internal.example/boards/x", "teams": WORDS},  # it is not https
-        {"guard": "http://guard.internal.example:99"},
-        {"guard": "unix:internal.sock", "token": "internal token"},
-        {"guard": "https://internal.example", "token": "internal token"},
+        {"board": "http://boards.internal.example/boards/x", "token": "lb_x", "teams": WORDS},
+        {"guard": "ftp://internal.example"},
+        {"guard": "https://internal.example/a?b"},
     ],
 )
 def test_settings_that_cannot_be_used_tell_participants_nothing(here, capsys, settings):
