@@ -19,13 +19,17 @@ from ladderboard import _settings
 from ladderboard.errors import InvalidPredictions, InvalidSetting, ServerUnreachable
 from ladderboard.files import refuse
 
-__all__ = ["Line"]
+__all__ = ["Declined", "Line"]
 
 _TIMEOUT = 60.0
 _PIECE = 2**16
 _LARGEST_ANSWER = 2**24
 _QUEUE = re.compile(r"[\w-]+", re.ASCII)
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,8}", re.ASCII)
+
+
+class Declined(ServerUnreachable):
+    """One request came to nothing; the line is there, and others may do better."""
 
 
 class _Stay(HTTPRedirectHandler):
@@ -102,7 +106,7 @@ class Line:
         """Fetch a submission's file, without the token; refuse one that is too large."""
         whole = urljoin(f"{self.server}/", url) if isinstance(url, str) and url else ""
         if not _is_private(whole):
-            raise ServerUnreachable("The submission's file has no address that can be fetched.")
+            raise Declined("The submission's file has no address that can be fetched.")
         suffix = Path(urlsplit(whole).path).suffix
         path = folder / f"submission{suffix if _SUFFIX.fullmatch(suffix) else ''}"
         request = Request(whole)  # noqa: S310 - the scheme was looked at
@@ -117,18 +121,16 @@ class Line:
                 cut = answer.length  # what was promised and did not come
         except HTTPError as error:
             error.close()
-            raise ServerUnreachable(
-                f"The submission's file could not be fetched: {error.code}."
-            ) from None
+            raise Declined(f"The submission's file could not be fetched: {error.code}.") from None
         except (OSError, http.client.HTTPException) as error:
-            raise ServerUnreachable(
+            raise Declined(
                 f"The submission's file could not be fetched: {type(error).__name__}."
             ) from None
         if size > most_bytes:
             said = f"The file is larger than {most_bytes:,} bytes, the most that is taken."
             refuse(InvalidPredictions, "too_many_bytes", said)
         if cut:
-            raise ServerUnreachable("The submission's file could not be fetched: it was cut off.")
+            raise Declined("The submission's file could not be fetched: it was cut off.")
         return path
 
     def _open(self, request: Request) -> Any:
@@ -146,14 +148,14 @@ class Line:
                 read = json.loads(answer.read(_LARGEST_ANSWER))
         except HTTPError as error:
             with error:
-                raise ServerUnreachable(_refused(self.server, error)) from None
+                raise Declined(_refused(self.server, error)) from None
         except (OSError, http.client.HTTPException) as error:
             why = getattr(error, "reason", None) or type(error).__name__
             raise ServerUnreachable(f"EvalAI at {self.server} cannot be reached: {why}.") from None
-        except ValueError:
+        except (ValueError, RecursionError):
             read = None
         if not isinstance(read, dict):
-            raise ServerUnreachable(f"What answers at {self.server} is not EvalAI.")
+            raise Declined(f"What answers at {self.server} is not EvalAI.")
         return read
 
 
@@ -162,7 +164,7 @@ def _refused(server: str, error: HTTPError) -> str:
     try:
         read = json.loads(error.read(_PIECE))
         why = str(read.get("error") or read.get("detail") or read)
-    except (ValueError, AttributeError, OSError, http.client.HTTPException):
+    except (ValueError, RecursionError, AttributeError, OSError, http.client.HTTPException):
         why = "no reason"
     return f"EvalAI at {server} refused: {error.code}, {_settings.shown(why)}."
 
