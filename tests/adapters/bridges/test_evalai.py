@@ -267,10 +267,12 @@ def test_a_guard_that_is_away_fails_nobody(evalai, make_worker, guard, predict):
         raise GuardUnreachable("The guard cannot be reached.")
 
     evalai.submit(5, predict(96))
+    evalai.submit(5, predict(80))
     assert [each.status for each in make_worker(away).drain()] == ["left"]
+    assert statuses(evalai) == ["running", "submitted"]  # the second is not tried in vain
     evalai.come_again()
-    assert [each.status for each in make_worker().drain()] == ["finished"]
-    assert (evalai.submissions[100]["job_name"], guard.remaining) == (["ladderboard"], 19)
+    assert [each.status for each in make_worker().drain()] == ["finished", "finished"]
+    assert (evalai.submissions[100]["job_name"], guard.remaining) == (["ladderboard"], 18)
 
 
 def test_it_runs_until_it_is_stopped(evalai, make_worker, guard, predict):
