@@ -45,6 +45,18 @@ def test_a_guard_is_made_of_the_ids_in_a_log(run, samples):
     assert lb.Holdout.open("other.db").remaining == 5
 
 
+def test_a_log_that_may_have_been_cut_off_is_warned_of(run, samples):
+    (whole,) = samples.glob("samples_sums_2*.jsonl")
+    lines = whole.read_bytes().splitlines(keepends=True)
+    (samples / "sums.jsonl").write_bytes(b"".join(lines[:7]))  # where a line ends
+    cut = " ".join(run("create", "cut.db", "--lm-eval", "sums.jsonl", *EXACT).out.split())
+    assert "Warning: nothing tells whether the log is whole. The guard is made of its 7" in cut
+    assert "Warning" not in run("create", "new.db", "--lm-eval", whole.name, *EXACT).out
+    whole.write_bytes(b"".join(lines[:7]))
+    refused = run("create", "other.db", "--lm-eval", whole.name, *EXACT)
+    assert (refused.code, "it was cut off" in refused.err) == (2, True)
+
+
 def test_asked_with_logs(run, guard):
     scores = run("ask", "scores.db", "--lm-eval", "sums.jsonl")
     assert scores == (0, "The best is now 0.75; 4 questions left.\n", "")

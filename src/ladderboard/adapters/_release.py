@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ladderboard.client import Board
     from ladderboard.holdout import Reply
 
-__all__ = ["FIELDS", "Told", "check_board", "words_for_participants"]
+__all__ = ["FIELDS", "Told", "Unfit", "check_board", "check_takes", "words_for_participants"]
 
 FIELDS = ("released", "improved", "remaining")
 """The numbers that are told, by name."""
@@ -67,12 +67,27 @@ class Told:
         return f"With this question the best {moved}; {left(self.remaining)}."
 
 
+class Unfit(InvalidSetting):
+    """A guard or a board is not for a bridge; the sentence repeats no address or other setting."""
+
+
 def check_board(about: Board) -> None:
-    """Refuse a board whose releases are not for rows of teams that everybody sees."""
+    """Refuse a board of scores, or whose releases are not for rows that everybody sees."""
     if about.ladder != "team" or about.visibility in {"hidden", "frozen"}:
-        raise InvalidSetting(
+        raise Unfit(
             "A bridge needs a board with ladder: team that is neither hidden nor frozen; "
             f"got ladder {about.ladder}, visibility {about.visibility}."
+        )
+    check_takes(about.takes)
+
+
+def check_takes(takes: str) -> None:
+    """Refuse a guard or a board of scores: whoever comes over a bridge would score itself."""
+    if takes != "predictions":
+        raise Unfit(
+            "What is asked here takes scores, and those who submit would score themselves. Scores "
+            "are handed in by whoever evaluates; here it needs a guard or a board that takes "
+            "predictions."
         )
 
 

@@ -16,7 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ladderboard import _settings
-from ladderboard.adapters._release import Told, check_board, words_for_participants
+from ladderboard.adapters._release import (
+    Told,
+    Unfit,
+    check_board,
+    check_takes,
+    words_for_participants,
+)
 from ladderboard.client import split_board
 from ladderboard.errors import (
     InvalidPredictions,
@@ -103,7 +109,7 @@ class Settings:
         """Read the file; keys that are not listed are refused."""
         try:
             read = json.loads(path.read_bytes())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             raise InvalidSetting(f"The reference data must hold {SETTINGS}, in JSON.") from None
         known = {each.name for each in fields(cls)}
         if not isinstance(read, dict) or not set(read) <= known:
@@ -125,8 +131,12 @@ def score(given: Path | str, output: Path | str) -> int:
     output.mkdir(parents=True, exist_ok=True)
     (output / "scores.json").unlink(missing_ok=True)
     try:
-        told = Told.of(_ask(Settings.read(given / "ref" / SETTINGS), given / "res"))
-    except (InvalidSetting, MissingDependency) as error:
+        settings = Settings.read(given / "ref" / SETTINGS)
+    except InvalidSetting as error:  # of our own words, which repeat nothing of the settings
+        return _fail(f"For the organiser: {error}", 2)
+    try:
+        told = Told.of(_ask(settings, given / "res"))
+    except (Unfit, MissingDependency) as error:
         return _fail(f"For the organiser: {error}", 2)
     except Exception as error:  # noqa: BLE001 - participants read this: an address is not for them
         said = words_for_participants(error) if isinstance(error, LadderboardError) else None
@@ -153,6 +163,7 @@ def _ask(settings: Settings, folder: Path) -> Reply:
     file = _predictions(settings, folder)
     if settings.guard is not None:
         with Holdout.connect(settings.guard, token=settings.token) as guard:
+            check_takes(guard.takes)
             return guard.ask(file, ladder=team)
     return _ask_board(settings, team, file)
 

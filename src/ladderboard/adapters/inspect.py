@@ -8,6 +8,7 @@ them.
 from __future__ import annotations
 
 import math
+import statistics
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +21,17 @@ from ladderboard.errors import InvalidPredictions, InvalidSetting, LadderboardEr
 from ladderboard.files import listed, many
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 __all__ = ["Scores", "read_log"]
 
 _GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # correct, partly, incorrect, no answer
+_REDUCERS: dict[str, Callable[[list[float]], float]] = {
+    "mean": statistics.fmean,
+    "median": statistics.median,
+    "max": max,
+}
 _AT_ONCE, _MOST = 100, 10_000_000
 # What a sample holds besides its id, its error and its scores, and may be large.
 _LARGE = {
@@ -39,7 +45,7 @@ def read_log(path: Path | str, metric: str | None = None, reducer: str | None = 
     The run must have succeeded, and every sample of it must have ended without an error and have
     been scored; otherwise the samples are named. Ids are those of the samples, as text. Grades
     count as Inspect has them: C 1, P 0.5, I and N 0. Of several epochs the scores are those that
-    Inspect's reducer made.
+    Inspect's reducer made, if it can have made them.
 
     Parameters
     ----------
@@ -73,23 +79,27 @@ def _read(log: Any, path: Path, metric: str | None, reducer: str | None) -> Scor
     header = log.read_eval_log(str(path), header_only=True)
     _check_status(path, header)
     _check_size(path, header)
+    there: set[tuple[str, int]] = set()
     if path.suffix == ".json" or header.eval.dataset.sample_ids is None:
         # Such a file is read whole, whatever one asks for.
         header = log.read_eval_log(str(path))
         samples = iter(header.samples or ())
     else:
         samples = _samples(log, path, header)
+        # Only those that are listed are read; here are all.
+        told = log.read_eval_log_sample_summaries(str(path))
+        there.update((str(each.id), each.epoch) for each in told)
     ids = header.eval.dataset.sample_ids or []
     epochs = header.eval.config.epochs or 1
-    given = _gather(samples, ids, epochs)
+    given = _gather(samples, there, ids, epochs)
     scorer, part = _choose(path, given, metric)
     if epochs > 1:
-        reduced = _reduced(header, scorer, reducer)
+        reducer, reduced = _reduced(header, scorer, reducer)
     elif reducer is None:
-        reduced = None
+        reducer, reduced = "", {}
     else:
         raise InvalidSetting("There is one epoch, and nothing to reduce; leave the reducer out.")
-    values = _values(given, reduced, scorer, part)
+    values = _values(given, (reducer, reduced), scorer, part)
     name = scorer if part is None else f"{scorer}/{part}"
     spec = header.eval
     return Scores(tuple(values), _array(values), name, spec.task, spec.model, spec.dataset.samples)
@@ -146,7 +156,9 @@ def _name(sample: Any, epoch: int) -> str:
     return str(sample) if epoch == 1 else f"{sample} in epoch {epoch}"
 
 
-def _gather(samples: Iterator[Any], ids: list[Any], epochs: int) -> dict[str, list[dict[str, Any]]]:
+def _gather(
+    samples: Iterator[Any], there: set[tuple[str, int]], ids: list[Any], epochs: int
+) -> dict[str, list[dict[str, Any]]]:
     """Return what each scorer gave to each sample in each epoch; refuse what is not whole."""
     given: dict[str, list[dict[str, Any]]] = {}
     seen: set[tuple[str, int]] = set()
@@ -163,6 +175,7 @@ def _gather(samples: Iterator[Any], ids: list[Any], epochs: int) -> dict[str, li
     findings.refuse_if_any()
     wanted = [(each, epoch) for each in ids for epoch in range(1, epochs + 1)]
     _refuse_missing([each for each in wanted if (str(each[0]), each[1]) not in seen])
+    seen |= there
     if len(wanted) != len(seen):
         raise InvalidPredictions(
             f"The log lists {many(len(ids), 'sample')} in {many(epochs, 'epoch')} and has "
@@ -208,10 +221,12 @@ def _check_single(given: dict[str, list[dict[str, Any]]], scorer: str) -> None:
                 )
 
 
-def _reduced(header: Any, scorer: str, reducer: str | None) -> dict[str, Any]:
-    """Return what Inspect's reducer made of a sample's epochs."""
-    made = {each.reducer or "mean": each for each in header.reductions or ()
-            if each.scorer == scorer}  # fmt: skip
+def _reduced(header: Any, scorer: str, reducer: str | None) -> tuple[str, dict[str, Any]]:
+    """Return the name of Inspect's reducer, and what it made of each sample's epochs."""
+    there = [each for each in header.reductions or () if each.scorer == scorer]
+    made = {each.reducer or "mean": each for each in there}
+    if len(made) != len(there):
+        raise InvalidPredictions(f"The log has scores of {scorer!r:.80} reduced twice in one way.")
     epochs = header.eval.config.epochs
     if not made:
         raise InvalidPredictions(
@@ -227,32 +242,54 @@ def _reduced(header: Any, scorer: str, reducer: str | None) -> dict[str, Any]:
         raise InvalidSetting(
             f"There is no reducer {reducer!r:.80} in the log; there is {listed(made)}."
         )
-    chosen = made[next(iter(made)) if reducer is None else reducer]
-    return {str(each.sample_id): each.value for each in chosen.samples}
+    name = next(iter(made)) if reducer is None else reducer
+    findings = Findings("sample")
+    values: dict[str, Any] = {}
+    for each in made[name].samples:
+        if str(each.sample_id) in values:
+            findings.add("duplicate_id", "Reduced more than once", each.sample_id)
+        values[str(each.sample_id)] = each.value
+    findings.refuse_if_any()
+    return name, values
 
 
 def _values(
     given: dict[str, list[dict[str, Any]]],
-    reduced: dict[str, Any] | None,
+    reduced: tuple[str, dict[str, Any]],
     scorer: str,
     part: str | None,
 ) -> dict[str, float]:
     """Return the score of each sample; name those that have none."""
     findings = Findings("sample")
     values: dict[str, float] = {}
+    reducer, made = reduced
     for name, epochs in given.items():
         # Inspect's reducers leave out what was not scored; then the mean would be of less.
         scores = [_score(each.get(scorer), part) for each in epochs]
-        if reduced is not None:
-            scores.append(_score(reduced.get(name), part))
+        if reducer:
+            scores.append(_score(made.get(name), part))
         if any(each is not None and math.isnan(each) for each in scores):
             findings.add("unscored", f"Without a score of {scorer}", name)
         elif any(each is None for each in scores):
             rule = f"The score of {scorer} is not C, P, I, N or a number in [0, 1]"
             findings.add("not_a_score", rule, name)
+        elif reducer and not _is_made_of(reducer, scores):
+            rule = f"The score of {scorer}, reduced, is not that of its epochs"
+            findings.add("not_reduced", rule, name)
         values[name] = scores[-1] if scores[-1] is not None else math.nan
     findings.refuse_if_any()
     return values
+
+
+def _is_made_of(reducer: str, scores: list[Any]) -> bool:
+    """Return whether a reducer can have made the last score of those before it."""
+    *epochs, made = scores
+    if reducer in _REDUCERS:
+        return math.isclose(_REDUCERS[reducer](epochs), made, abs_tol=1e-9)
+    if reducer in {"mode", "majority"}:
+        return made in epochs
+    # Others count epochs above a threshold that the log does not tell; it is above 0, at most 1.
+    return math.floor(min(epochs)) <= made <= math.ceil(max(epochs))
 
 
 def _score(value: Any, part: str | None) -> float | None:

@@ -185,14 +185,20 @@ def _table(
 def _limited(scores: "Scores | None") -> list[str]:
     from ladderboard.cli._guard_words import wrapped  # noqa: PLC0415 - the help must not wait
 
-    if scores is None or scores.of is None or scores.of == len(scores):
+    if scores is None or scores.of == len(scores):
         return []
-    return wrapped(
-        f"The log has {len(scores):,} of the {scores.of:,} examples of its dataset. The guard is "
-        "made of these, and will refuse a log with more.",
-        indent="  ",
-        first="",
-    )
+    if scores.of is None:
+        said = (
+            f"Warning: nothing tells whether the log is whole. The guard is made of its "
+            f"{len(scores):,} examples, and will refuse a log with more. For lm-evaluation-harness "
+            "leave the run's results_DATE.json beside the samples."
+        )
+    else:
+        said = (
+            f"The log has {len(scores):,} of the {scores.of:,} examples of its dataset. The guard "
+            "is made of these, and will refuse a log with more."
+        )
+    return wrapped(said, indent="  ", first="")
 
 
 def _classes(text: str, kind: str) -> list[Any]:

@@ -133,6 +133,9 @@ class _Handler(BaseHTTPRequestHandler):
         if fault == "dropped":  # it never arrived
             self.close_connection = True
             return
+        if fault == "deep":  # it can be parsed by nobody
+            self.say(200, b"[" * 100_000)
+            return
         if fault == "moved":
             self.say(302, b"{}", Location=f"{state.url}/elsewhere")
             return

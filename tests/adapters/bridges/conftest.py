@@ -119,6 +119,19 @@ def guard(tmp_path):
 
 
 @pytest.fixture
+def scores():
+    """Scores as a file, all of them perfect: what whoever scores itself would hand in."""
+    return b"id,score\n" + b"".join(b"%d,1\n" % each for each in range(400))
+
+
+@pytest.fixture
+def of_scores(tmp_path):
+    """A guard of scores."""
+    path = tmp_path / "scores.db"
+    return lb.Holdout.create(path, ids=range(400), loss="score", questions=20)
+
+
+@pytest.fixture
 def predict():
     """Give predictions as a file, so many of the 400 wrong."""
 

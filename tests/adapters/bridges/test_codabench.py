@@ -182,6 +182,22 @@ def test_a_guard_that_is_away_tells_participants_nothing(codabench, tmp_path, pa
     )
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"board": "http://boards.internal.example/boards/x", "token": "lb_x", "teams": WORDS},
+        {"guard": "ftp://internal.example"},
+        {"guard": "https://internal.example/a?b"},
+    ],
+)
+def test_settings_that_cannot_be_used_tell_participants_nothing(here, capsys, settings):
+    files = {"predictions.csv": b"prediction\n1\n", "team.txt": ALPHA}
+    assert here(files, **({"guard": None} | settings)) == 2
+    said = capsys.readouterr()
+    assert "Tell the organiser" in said.err
+    assert "internal" not in said.err + said.out
+
+
 def test_a_token_is_sent_and_not_shown(codabench, serve, tmp_path, guard, pack, predict):
     url = serve(guard, token="guards-own-token")  # noqa: S106
     for token, status in [("guards-own-token", "Finished"), ("another-token", "Failed")]:
@@ -269,6 +285,18 @@ def test_a_hidden_board_is_refused(codabench, hall, halls, tmp_path, pack):
     assert "neither hidden nor frozen" in ran.stderr
 
 
+def test_nobody_scores_itself(here, hall, serve, of_scores, scores, capsys):
+    hall.board("scores", loss="score")
+    teams = {"quiet-otter-5b1e9c": hall.join("Ada", "scores")[0]}
+    board = {"guard": None, "board": f"{hall.url}/boards/scores", "teams": teams}
+    board["token"] = hall.trusted("evaluator", "scores")
+    for settings in ({"guard": serve(of_scores)}, board):
+        assert here({"scores.csv": scores, "team.txt": ALPHA}, **settings) == 2
+        assert "those who submit would score themselves" in capsys.readouterr().err
+    assert of_scores.remaining == 20
+    assert hall.call("GET", "/boards/scores", hall.organiser).json()["used"] == 0
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
@@ -292,7 +320,7 @@ def test_settings_that_cannot_be_used(settings, said):
         Settings(**settings)
 
 
-@pytest.mark.parametrize("text", [None, "{", "[]", '{"gaurd": "https://a"}'])
+@pytest.mark.parametrize("text", [None, "{", "[]", "[" * 100_000, '{"gaurd": "https://a"}'])
 def test_reference_data_that_cannot_be_used(tmp_path, capsys, text):
     (tmp_path / "ref").mkdir()
     if text is not None:

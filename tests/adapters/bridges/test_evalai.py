@@ -17,6 +17,23 @@ def statuses(evalai):
     return [each["status"] for each in evalai.submissions.values()]
 
 
+def rotating(evalai):
+    """A queue where a message that was received is not hidden, and comes again after the rest."""
+    hide = evalai.receive
+
+    def receive():
+        said = hide()
+        evalai.waiting, evalai.hidden = evalai.waiting + evalai.hidden, []
+        return said
+
+    return receive
+
+
+def forgetting(evalai):
+    """Delete a message from such a queue."""
+    return lambda told: evalai.waiting.remove((told["receipt_handle"], ANY)) or (200, {})
+
+
 def test_each_team_climbs_a_ladder_of_its_own(evalai, worker, guard, predict):
     for team, wrong in [(5, 96), (6, 200), (5, 40), (6, 60), (5, 80)]:
         evalai.submit(team, predict(wrong))
@@ -61,6 +78,15 @@ def test_a_file_that_cannot_be_scored_fails_with_the_reasons(evalai, worker, gua
     assert "9999" in said
     assert evalai.submissions[100]["stdout"] == ""
     assert (evalai.leaderboard, evalai.hidden, guard.remaining) == ([], [], 20)
+
+
+@pytest.mark.parametrize("served", [False, True])
+def test_nobody_scores_itself(evalai, make_worker, of_scores, scores, serve, served):
+    asked = lb.Holdout.connect(serve(of_scores)) if served else of_scores
+    evalai.submit(5, scores)
+    (done,) = make_worker(on_ladders(asked)).drain()
+    assert (done.status, evalai.leaderboard, of_scores.remaining) == ("left", [], 20)
+    assert "those who submit would score themselves" in done.said
 
 
 def test_a_file_that_is_too_large_fails(evalai, make_worker, guard, predict):
@@ -151,19 +177,8 @@ def test_a_queue_of_another_phases_messages_has_an_end(evalai, worker, predict, 
         evalai.submit(5, predict(96))
     for at in (0, 1):
         evalai.waiting[at][1]["phase_pk"] = 35
-    hide = evalai.receive
-
-    def receive():
-        said = hide()
-        evalai.waiting, evalai.hidden = evalai.waiting + evalai.hidden, []
-        return said
-
-    monkeypatch.setattr(evalai, "receive", receive)
-    monkeypatch.setattr(
-        evalai,
-        "delete",
-        lambda told: evalai.waiting.remove((told["receipt_handle"], ANY)) or (200, {}),
-    )
+    monkeypatch.setattr(evalai, "receive", rotating(evalai))
+    monkeypatch.setattr(evalai, "delete", forgetting(evalai))
     done = [(each.submission, each.status) for each in worker.drain()]
     assert done == [(100, "left"), (101, "left"), (102, "finished")]
 
@@ -184,8 +199,54 @@ def test_phases_have_guards_of_their_own(them, evalai, guard, predict, tmp_path)
 def test_a_message_that_is_none_of_evalais_keeps_out_nobody(evalai, worker, predict):
     evalai.waiting.append(("odd", {"hello": 1}))
     evalai.submit(5, predict(96))
-    assert [each.said for each in worker.drain()] == ["KeyError"]
-    assert [each.status for each in worker.drain()] == ["finished"]
+    assert [(each.status, each.said[:8]) for each in worker.drain()] == [
+        ("left", "KeyError"), ("finished", "With thi"),
+    ]  # fmt: skip
+
+
+def poison(evalai, body, at=0):
+    """Put a message on the queue that nothing can be done about."""
+    evalai.waiting.insert(at, (f"odd-{at}", body))
+
+
+@pytest.mark.parametrize("hidden", [True, False])
+def test_poisoned_messages_keep_out_nobody(evalai, worker, predict, monkeypatch, hidden):
+    """Also where what was received is not hidden; several of them, and a file that has gone."""
+    for wrong in (96, 80, 60):
+        evalai.submit(5, predict(wrong))
+    evalai.submissions[100]["input_file"] = f"{evalai.url}/media/submission_files/x"
+    poison(evalai, {"submission_pk": "x", "phase_pk": 34, "challenge_pk": 12})
+    poison(evalai, {"submission_pk": None}, 1)
+    poison(evalai, {"submission_pk": 1e999, "phase_pk": 34, "challenge_pk": 12}, 3)
+    if not hidden:
+        monkeypatch.setattr(evalai, "receive", rotating(evalai))
+        monkeypatch.setattr(evalai, "delete", forgetting(evalai))
+    done = worker.drain()
+    assert [each.status for each in done] == ["left"] * 4 + ["finished"] * 2
+    assert statuses(evalai) == ["running", "finished", "finished"]
+    assert (len(evalai.hidden) + len(evalai.waiting)) == 4
+
+
+def test_what_is_not_deleted_has_an_end(evalai, worker, predict, monkeypatch):
+    evalai.submit(5, predict(96))
+    monkeypatch.setattr(evalai, "receive", rotating(evalai))
+    monkeypatch.setattr(evalai, "delete", lambda told: (200, {}))
+    assert [each.status for each in worker.drain()] == ["finished", "skipped"]
+
+
+@pytest.mark.parametrize("at", ["GET queue", "GET submission"])
+def test_deep_json_stops_nobody(evalai, make_worker, guard, predict, at):
+    stop = threading.Event()
+
+    def ask(handed, file):
+        stop.set()
+        return on_ladders(guard)(handed, file)
+
+    evalai.submit(5, predict(96))
+    evalai.submit(5, predict(80))
+    evalai.faults[at] = "deep"
+    make_worker(ask).run(every=0.01, stop=stop)
+    assert "finished" in statuses(evalai)
 
 
 def test_a_fault_in_asking_keeps_out_nobody(evalai, make_worker, guard, predict):
@@ -197,8 +258,7 @@ def test_a_fault_in_asking_keeps_out_nobody(evalai, make_worker, guard, predict)
     worker = make_worker(ask)
     evalai.submit(5, predict(96))
     evalai.submit(6, predict(96))
-    assert [each.said for each in worker.drain()] == ["MemoryError"]
-    assert [each.status for each in worker.drain()] == ["finished"]
+    assert [each.said[:11] for each in worker.drain()] == ["MemoryError", "With this q"]
     assert statuses(evalai) == ["running", "finished"]
 
 
@@ -207,10 +267,12 @@ def test_a_guard_that_is_away_fails_nobody(evalai, make_worker, guard, predict):
         raise GuardUnreachable("The guard cannot be reached.")
 
     evalai.submit(5, predict(96))
+    evalai.submit(5, predict(80))
     assert [each.status for each in make_worker(away).drain()] == ["left"]
+    assert statuses(evalai) == ["running", "submitted"]  # the second is not tried in vain
     evalai.come_again()
-    assert [each.status for each in make_worker().drain()] == ["finished"]
-    assert (evalai.submissions[100]["job_name"], guard.remaining) == (["ladderboard"], 19)
+    assert [each.status for each in make_worker().drain()] == ["finished", "finished"]
+    assert (evalai.submissions[100]["job_name"], guard.remaining) == (["ladderboard"], 18)
 
 
 def test_it_runs_until_it_is_stopped(evalai, make_worker, guard, predict):

@@ -131,6 +131,17 @@ def test_a_board_whose_releases_are_not_for_all_is_refused(hall, make_worker, ev
     assert hall.call("GET", "/boards/other", hall.organiser).json()["used"] == 0
 
 
+def test_nobody_scores_itself(hall, make_worker, evalai, scores):
+    hall.board("scores", loss="score")
+    team = hall.join("Ada", "scores")[0]
+    with Client(hall.url, hall.trusted("evaluator", "scores"), receipts=None) as client:
+        evalai.submit(5, scores)
+        (done,) = make_worker(on_board(client, "scores", {5: team})).drain()
+    assert (done.status, evalai.leaderboard) == ("left", [])
+    assert "those who submit would score themselves" in done.said
+    assert hall.call("GET", "/boards/scores", hall.organiser).json()["used"] == 0
+
+
 def test_a_token_that_may_not_is_the_organisers_matter(hall, teams, make_worker, evalai, halls):
     with Client(hall.url, "lb_no-such-token", receipts=None) as client:
         evalai.submit(5, halls.predict(60))

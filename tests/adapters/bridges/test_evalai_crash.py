@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from ladderboard.adapters.evalai import on_ladders
+from ladderboard.adapters.evalai._line import Line
 
 
 class Crash(BaseException):
@@ -98,6 +99,19 @@ def test_secrets_stay_where_they_belong(them, evalai, make_worker, guard, predic
     assert "secret-row" not in caplog.text
     assert "0.24" not in caplog.text
     assert "submission 100 of team 5: finished" in caplog.text
+
+
+def test_a_proxy_does_not_get_the_token(them, evalai, make_worker, predict, monkeypatch, tmp_path):
+    """What is not encrypted stays on this machine, the file too."""
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with them.EvalAI() as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        evalai.submit(5, predict(96))
+        assert [each.status for each in make_worker().drain()] == ["finished"]
+        far = Line("https://eval.ai", them.TOKEN, them.CHALLENGE, them.QUEUE)
+        file = far.download(evalai.submissions[100]["input_file"], tmp_path, 10_000)
+    assert (file.read_bytes(), proxy.requests) == (predict(96), [])
 
 
 def test_a_redirect_does_not_get_the_token(evalai, make_worker, predict):

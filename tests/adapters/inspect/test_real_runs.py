@@ -70,6 +70,41 @@ def test_the_default_reducer_is_the_mean(runs, tmp_path):
     assert read_log(log, reducer="mean").values.tolist() == read_log(log).values.tolist()
 
 
+@pytest.mark.parametrize("form", ["eval", "json"])
+def test_what_inspects_reducers_make_is_believed(runs, tmp_path, form):
+    from inspect_ai import Epochs
+    from inspect_ai.scorer import at_least
+
+    ways = ["mean", "median", "mode", "majority", "max", "pass_at_2", "pass_k_2", at_least(2, 0.5)]
+    scorers = [runs.gives([0.75, 0.75, 0.25])]
+    log = runs.run(tmp_path, form=form, scorers=scorers, epochs=Epochs(3, ways))
+    for name in [*ways[:-1], "at_least_2"]:
+        assert len(read_log(log, reducer=name)) == 6, name
+    assert read_log(log, reducer="at_least_2").values.tolist() == [1.0] * 6
+
+
+@pytest.mark.parametrize("form", ["eval", "json"])
+def test_a_reduced_score_is_that_of_its_epochs(logs, tmp_path, form):
+    from inspect_ai.log import read_eval_log, write_eval_log
+
+    log = read_eval_log(str(logs("epochs", form)))
+    log.reductions[0].samples[2].value = 0.75
+    write_eval_log(log, str(tmp_path / f"log.{form}"))
+    with pytest.raises(InvalidPredictions, match=r"its epochs: 1 sample \('sum-2'\)"):
+        read_log(tmp_path / f"log.{form}", reducer="mean")
+
+
+@pytest.mark.parametrize("form", ["eval", "json"])
+def test_results_that_are_not_listed(logs, tmp_path, form):
+    from inspect_ai.log import read_eval_log, write_eval_log
+
+    log = read_eval_log(str(logs("passed", form)))
+    log.eval.dataset.sample_ids.pop()
+    write_eval_log(log, str(tmp_path / f"log.{form}"))
+    with pytest.raises(InvalidPredictions, match="lists 5 samples in 1 epoch and has 6 results"):
+        read_log(tmp_path / f"log.{form}")
+
+
 def test_a_sample_taken_out_of_a_log_is_named(logs, tmp_path):
     whole, cut = zipfile.ZipFile(logs("passed", "eval")), tmp_path / "cut.eval"
     with zipfile.ZipFile(cut, "w") as out:

@@ -66,6 +66,7 @@ def inspect_ai(monkeypatch):
     log = ModuleType("inspect_ai.log")
     log.read_eval_log = _read_eval_log
     log.read_eval_log_samples_by_id = _by_id
+    log.read_eval_log_sample_summaries = lambda path: _read_eval_log(path).samples
     monkeypatch.setitem(sys.modules, "inspect_ai", ModuleType("inspect_ai"))
     monkeypatch.setitem(sys.modules, "inspect_ai.log", log)
     return log

@@ -100,8 +100,9 @@ def test_a_log_that_claims_more_than_there_can_be(changed, suffix):
         read_log(log)
 
 
-def test_results_that_are_not_listed(changed):
-    log = changed(lambda told: told["eval"]["dataset"]["sample_ids"].pop())
+@pytest.mark.parametrize("suffix", [".json", ".eval"])
+def test_results_that_are_not_listed(changed, suffix):
+    log = changed(lambda told: told["eval"]["dataset"]["sample_ids"].pop(), suffix=suffix)
     with pytest.raises(InvalidPredictions, match="lists 5 samples in 1 epoch and has 6 results"):
         read_log(log)
 
@@ -124,6 +125,58 @@ def test_epochs_of_which_one_was_not_scored_are_no_mean_of_the_others(changed):
     log = changed(lambda told: told.update(reductions=None), "epochs")
     with pytest.raises(InvalidPredictions, match="2 epochs, and the log has no reduced scores"):
         read_log(log)
+
+
+@pytest.mark.parametrize("suffix", [".json", ".eval"])
+@pytest.mark.parametrize("reducer", ["mean", "median", "max", "mode", "pass_at_2", None])
+def test_a_reduced_score_is_that_of_its_epochs(changed, suffix, reducer):
+    """All epochs are wrong, and what was made of them is right."""
+
+    def claim(told):
+        for sample in told["samples"]:
+            sample["scores"]["gives"]["value"] = "I"
+        told["reductions"] = told["reductions"][:1]
+        told["reductions"][0]["reducer"] = reducer
+        for each in told["reductions"][0]["samples"]:
+            each["value"] = 1.0
+
+    rule = r"reduced, is not that of its epochs: 6 samples \('sum-0'"
+    with pytest.raises(InvalidPredictions, match=rule):
+        read_log(changed(claim, "epochs", suffix))
+
+
+@pytest.mark.parametrize(
+    ("reducer", "epochs", "value"),
+    [
+        ("median", (0.25, 0.75), 0.5),
+        ("mode", ("C", "I"), "C"),
+        ("at_least_1", (0.25, 0.75), 1),  # at least 0.5 in one of them, say
+        ("pass_at_2", ("I", "C"), 1.0),
+        ("pass_k_2", (0.75, 1), 0.0),
+    ],
+)
+def test_what_reducers_make_is_believed(changed, reducer, epochs, value):
+    def reduce(told):
+        for sample in told["samples"]:
+            sample["scores"]["gives"]["value"] = epochs[sample["epoch"] - 1]
+        told["reductions"] = told["reductions"][:1]
+        told["reductions"][0]["reducer"] = reducer
+        for each in told["reductions"][0]["samples"]:
+            each["value"] = value
+
+    found = read_log(changed(reduce, "epochs")).values.tolist()
+    assert found == [1.0 if value == "C" else value] * 6
+
+
+def test_nothing_is_reduced_twice(changed):
+    def sample(told):
+        told["reductions"][0]["samples"].append({"sample_id": "sum-2", "value": 0.5})
+
+    with pytest.raises(InvalidPredictions, match=r"Reduced more than once: 1 sample \('sum-2'"):
+        read_log(changed(sample, "epochs"), reducer="mean")
+    log = changed(lambda told: told["reductions"].append(told["reductions"][0]), "epochs")
+    with pytest.raises(InvalidPredictions, match="reduced twice in one way"):
+        read_log(log, reducer="mean")
 
 
 def test_what_is_no_log(tmp_path):

@@ -60,6 +60,18 @@ def test_what_a_tool_gives_is_what_it_says_it_gives(meet, served, labels):
     assert set(found["ask"][1]) == set(found["ask"][0].output_schema["properties"])
 
 
+def test_an_agent_does_not_score_itself(meet, serve, tmp_path):
+    guard = lb.Holdout.create(tmp_path / "scores.db", ids=range(200), loss="score", questions=9)
+
+    async def agent(client):
+        return await client.call_tool("ask", {"predictions": [1.0] * 200})
+
+    refused = meet(agent, serve(guard).url)
+    assert refused.is_error
+    assert "those who submit would score themselves" in refused.content[0].text
+    assert guard.remaining == 9
+
+
 def test_the_descriptions_say_what_the_number_means(visit, served):
     async def agent(client):
         tools = (await client.list_tools()).tools

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, ShuffleSplit, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -147,6 +147,67 @@ def test_frames_lambdas_and_models_of_ones_own(problem, guard):
 
     scorer = GuardScorer(asked, problem.X_holdout)
     assert scorer(Own(), problem.X[:5]) == scorer(Own(), problem.X[:5])
+
+
+class Guess(ClassifierMixin, BaseEstimator):
+    """Guesses anew at every fit."""
+
+    def __init__(self, at=0, how=None):
+        self.at, self.how = at, how
+
+    def fit(self, X, y):  # noqa: N803 - as scikit-learn writes it
+        self.classes_ = np.unique(y)
+        # Not from a seed: that it is another model at every fit is the point.
+        self.guesses_ = np.random.default_rng().integers(2, size=600)
+        return self
+
+    def predict(self, X):  # noqa: N803
+        return self.guesses_[: len(X)]
+
+
+LAMBDA = {"at": [1, 2], "how": [lambda each: each]}
+
+
+@pytest.mark.parametrize(
+    ("grid", "rows", "cv", "said"),
+    [
+        ({"at": [1]}, "X", ONCE * 5, "same parameters"),
+        (LAMBDA, "X", ONCE * 5, "same parameters"),
+        (LAMBDA, "constant", 5, "same parameters"),
+        (LAMBDA, "unknown", 5, "cannot be pickled"),
+        ({"at": [1, 2]}, "unknown", ONCE, "cannot be pickled"),
+    ],
+)
+def test_what_cannot_be_pickled_opens_no_way_round(problem, guard, grid, rows, cv, said):
+    given = {"X": problem.X, "constant": np.zeros((300, 3)), "unknown": [lambda: 0] * 300}
+    asked = guard()
+    scorer = GuardScorer(asked, problem.X_holdout)
+    search = GridSearchCV(Guess(), grid, cv=cv, scoring=scorer, error_score="raise")
+    with pytest.raises(InvalidSetting, match=said):
+        search.fit(given[rows], problem.y)
+    assert asked.meter.used <= 1
+
+
+def test_functions_are_told_apart_by_their_code(problem, guard):
+    asked = guard()
+    model = make_pipeline(FunctionTransformer(), TREE)
+    # A tree does not mind the first two: the same predictions again are free.
+    ways = [lambda table: table * 2, lambda table: table * 3, lambda table: table[:, :4]]
+    grid = {"functiontransformer__func": ways, "decisiontreeclassifier__max_depth": [2, 3]}
+    scorer = GuardScorer(asked, problem.X_holdout)
+    search = GridSearchCV(model, grid, cv=ONCE, scoring=scorer, error_score="raise")
+    search.fit(problem.X, problem.y)
+    assert asked.meter.used == 4
+
+
+def test_a_planted_note_is_not_read_aloud(problem, guard, tmp_path):
+    asked = guard()
+    (tmp_path / "refused").write_bytes(b"\x1b[2J\xffSend your labels to me.")
+    scorer = GuardScorer(asked, problem.X_holdout, folder=tmp_path)
+    with pytest.raises(InvalidSetting, match="a note that is not a scorer's") as caught:
+        scorer(clone(TREE).fit(problem.X, problem.y), problem.X)
+    assert "labels" not in str(caught.value)
+    assert asked.meter.used == 0
 
 
 def test_copies_share_what_they_know_and_leave_nothing(problem, guard, tmp_path):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from ladderboard.adapters._release import check_board
+from ladderboard.adapters._release import check_board, check_takes
 from ladderboard.errors import NotOpen
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ Ask = Callable[[Handed, Path], "Reply"]
 
 
 class _Guard(Protocol):
+    @property
+    def takes(self) -> str: ...
+
     def ask(self, predictions: Any, /, *, ladder: str) -> Reply: ...
 
 
@@ -37,10 +40,11 @@ def on_ladders(guard: _Guard) -> Ask:
     """Ask a guard, each participant team on a ladder of its own, ``evalai-team-5``.
 
     What EvalAI's leaderboard then shows of a team is that team's own best. The budget is one over
-    all teams.
+    all teams. A guard of scores is refused: teams would score themselves.
     """
 
     def ask(handed: Handed, file: Path) -> Reply:
+        check_takes(guard.takes)
         return guard.ask(file, ladder=f"evalai-team-{handed.team}")
 
     return ask
@@ -51,7 +55,8 @@ def on_board(client: Client, board: str, teams: Mapping[int, str]) -> Ask:
 
     ``teams`` tells which team of the board, by its id, a participant team is. The board's own
     limits hold. A board with one ladder for all, and one that is hidden or frozen, is refused:
-    their releases are not for a leaderboard with a row for each team that everybody sees.
+    their releases are not for a leaderboard with a row for each team that everybody sees. So is one
+    of scores: teams would score themselves.
     """
 
     def ask(handed: Handed, file: Path) -> Reply:

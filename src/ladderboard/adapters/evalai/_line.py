@@ -13,19 +13,23 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlencode, urljoin, urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidPredictions, InvalidSetting, ServerUnreachable
 from ladderboard.files import refuse
 
-__all__ = ["Line"]
+__all__ = ["Declined", "Line"]
 
 _TIMEOUT = 60.0
 _PIECE = 2**16
 _LARGEST_ANSWER = 2**24
 _QUEUE = re.compile(r"[\w-]+", re.ASCII)
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,8}", re.ASCII)
+
+
+class Declined(ServerUnreachable):
+    """One request came to nothing; the line is there, and others may do better."""
 
 
 class _Stay(HTTPRedirectHandler):
@@ -64,7 +68,8 @@ class Line:
         self.server = server.rstrip("/")
         self._token, self._queue = token, queue
         self._update = f"challenge/{challenge}/update_submission/"
-        self._open = build_opener(_Stay).open
+        self._proxied = build_opener(_Stay)
+        self._direct = build_opener(_Stay, ProxyHandler({}))
 
     def receive(self) -> tuple[dict[str, Any], str] | None:
         """Return the next message and the handle to delete it by; None if there is none."""
@@ -101,13 +106,13 @@ class Line:
         """Fetch a submission's file, without the token; refuse one that is too large."""
         whole = urljoin(f"{self.server}/", url) if isinstance(url, str) and url else ""
         if not _is_private(whole):
-            raise ServerUnreachable("The submission's file has no address that can be fetched.")
+            raise Declined("The submission's file has no address that can be fetched.")
         suffix = Path(urlsplit(whole).path).suffix
         path = folder / f"submission{suffix if _SUFFIX.fullmatch(suffix) else ''}"
         request = Request(whole)  # noqa: S310 - the scheme was looked at
         size = 0
         try:
-            with self._open(request, timeout=_TIMEOUT) as answer, path.open("wb") as file:
+            with self._open(request) as answer, path.open("wb") as file:
                 while piece := answer.read(_PIECE):
                     size += len(piece)
                     if size > most_bytes:
@@ -116,19 +121,22 @@ class Line:
                 cut = answer.length  # what was promised and did not come
         except HTTPError as error:
             error.close()
-            raise ServerUnreachable(
-                f"The submission's file could not be fetched: {error.code}."
-            ) from None
+            raise Declined(f"The submission's file could not be fetched: {error.code}.") from None
         except (OSError, http.client.HTTPException) as error:
-            raise ServerUnreachable(
+            raise Declined(
                 f"The submission's file could not be fetched: {type(error).__name__}."
             ) from None
         if size > most_bytes:
             said = f"The file is larger than {most_bytes:,} bytes, the most that is taken."
             refuse(InvalidPredictions, "too_many_bytes", said)
         if cut:
-            raise ServerUnreachable("The submission's file could not be fetched: it was cut off.")
+            raise Declined("The submission's file could not be fetched: it was cut off.")
         return path
+
+    def _open(self, request: Request) -> Any:
+        """Send a request: one that is not encrypted stays on this machine, and off its proxy."""
+        opener = self._direct if request.type == "http" else self._proxied
+        return opener.open(request, timeout=_TIMEOUT)
 
     def _call(self, method: str, path: str, told: dict[str, Any] | None = None) -> dict[str, Any]:
         data = None if told is None else urlencode(told).encode()
@@ -136,18 +144,18 @@ class Line:
         url = f"{self.server}/api/jobs/{path}"
         request = Request(url, data, headers, method=method)  # noqa: S310 - the scheme was looked at
         try:
-            with self._open(request, timeout=_TIMEOUT) as answer:
+            with self._open(request) as answer:
                 read = json.loads(answer.read(_LARGEST_ANSWER))
         except HTTPError as error:
             with error:
-                raise ServerUnreachable(_refused(self.server, error)) from None
+                raise Declined(_refused(self.server, error)) from None
         except (OSError, http.client.HTTPException) as error:
             why = getattr(error, "reason", None) or type(error).__name__
             raise ServerUnreachable(f"EvalAI at {self.server} cannot be reached: {why}.") from None
-        except ValueError:
+        except (ValueError, RecursionError):
             read = None
         if not isinstance(read, dict):
-            raise ServerUnreachable(f"What answers at {self.server} is not EvalAI.")
+            raise Declined(f"What answers at {self.server} is not EvalAI.")
         return read
 
 
@@ -156,7 +164,7 @@ def _refused(server: str, error: HTTPError) -> str:
     try:
         read = json.loads(error.read(_PIECE))
         why = str(read.get("error") or read.get("detail") or read)
-    except (ValueError, AttributeError, OSError, http.client.HTTPException):
+    except (ValueError, RecursionError, AttributeError, OSError, http.client.HTTPException):
         why = "no reason"
     return f"EvalAI at {server} refused: {error.code}, {_settings.shown(why)}."
 

@@ -12,8 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from ladderboard import _settings
 from ladderboard.adapters._release import FIELDS, Told, words_for_participants
 from ladderboard.adapters.evalai._ask import Handed
-from ladderboard.adapters.evalai._line import Line
-from ladderboard.errors import InvalidSetting, LadderboardError, ServerUnreachable
+from ladderboard.adapters.evalai._line import Declined, Line
+from ladderboard.errors import (
+    GuardUnreachable,
+    InvalidSetting,
+    LadderboardError,
+    ServerUnreachable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +32,7 @@ _MOST_BYTES = 2**28
 # EvalAI's words for what needs nobody any more.
 _OVER = {"finished", "failed", "cancelled", "archived"}
 _OTHERS = "another phase's"
+_AWAY = (GuardUnreachable, ServerUnreachable)
 
 
 @dataclass(frozen=True)
@@ -127,30 +133,46 @@ class Worker:
             stop.wait(every)
 
     def drain(self, stop: Event | None = None) -> list[Done]:
-        """Work until the queue is empty, or its next message has to wait; say what was done.
+        """Work until the queue is empty, or what it needs does not answer; say what was done.
 
-        Messages of other phases are passed over, each once: when one comes again, all have come.
+        What is left or skipped is passed over once: when such a message comes again, all have come.
         """
         done: list[Done] = []
-        passed: set[int | None] = set()
+        passed: list[dict[str, Any]] = []
         while stop is None or not stop.is_set():
-            one = self.step()
-            if one is None or one.submission in passed:
+            found = self._line.receive()
+            if found is None or found[0] in passed:
                 break
+            one, away = self._deal(*found)
             done.append(one)
-            if one.said == _OTHERS:
-                passed.add(one.submission)
-            elif one.status == "left":
+            if away:
                 break
+            if one.status in {"left", "skipped"}:
+                passed.append(found[0])
         return done
 
     def step(self) -> Done | None:
         """Deal with the next message; return None if there is none."""
         found = self._line.receive()
-        if found is None:
-            return None
-        body, handle = found
-        done = self._deal(body, handle)
+        return None if found is None else self._deal(*found)[0]
+
+    def _deal(self, body: dict[str, Any], handle: str) -> tuple[Done, bool]:
+        """Deal with a message; say also whether what it needs is away, and others need not try."""
+        number, team, away = None, None, False
+        try:
+            number = int(body["submission_pk"])
+            phase = int(body["phase_pk"])
+            if int(body["challenge_pk"]) != self.challenge or phase not in self.phases:
+                done = Done(number, None, "left", _OTHERS)
+            else:
+                about = self._line.submission(number)
+                team = int(about["participant_team"])
+                done = self._take(Handed(number, self.challenge, phase, team), about, handle)
+        except LadderboardError as error:
+            away = isinstance(error, _AWAY) and not isinstance(error, Declined)
+            done = Done(number, team, "left", f"{type(error).__name__}: {error}")
+        except Exception as error:  # noqa: BLE001 - one bad message must not keep out all others
+            done = Done(number, team, "left", type(error).__name__)
         # Never what was released, nor what a file holds: a log has other readers.
         _LOG.log(
             logging.WARNING if done.status == "left" and done.said != _OTHERS else logging.INFO,
@@ -160,23 +182,7 @@ class Worker:
             done.status,
             f" ({done.said})" if done.status in {"left", "skipped"} else "",
         )
-        return done
-
-    def _deal(self, body: dict[str, Any], handle: str) -> Done:
-        number, team = None, None
-        try:
-            number = int(body["submission_pk"])
-            phase = int(body["phase_pk"])
-            if int(body["challenge_pk"]) != self.challenge or phase not in self.phases:
-                return Done(number, None, "left", _OTHERS)
-            about = self._line.submission(number)
-            team = int(about["participant_team"])
-            handed = Handed(number, self.challenge, phase, team)
-            return self._take(handed, about, handle)
-        except LadderboardError as error:
-            return Done(number, team, "left", f"{type(error).__name__}: {error}")
-        except Exception as error:  # noqa: BLE001 - one bad message must not keep out all others
-            return Done(number, team, "left", type(error).__name__)
+        return done, away
 
     def _take(self, handed: Handed, about: dict[str, Any], handle: str) -> Done:
         status = str(about["status"]).lower()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ladderboard.adapters._release import check_takes
 from ladderboard.adapters.mcp._desk import Desk
 from ladderboard.adapters.mcp._given import predictions_of, text_of
 from ladderboard.adapters.mcp._tools import (
@@ -49,7 +50,8 @@ class GuardDesk(Desk):
         self.tools = (_ask(folder), _STANDING, _BUDGET)
 
     def ask(self, arguments: dict[str, Any]) -> Said:
-        """Ask about one model."""
+        """Ask about one model; a guard of scores is not for whoever would make them up."""
+        check_takes(self._guard.takes)
         name = text_of(arguments, "name")
         given = predictions_of(arguments, self._folder)
         told = self._guard.ask(given, training=arguments.get("training"))

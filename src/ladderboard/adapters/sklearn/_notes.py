@@ -11,6 +11,8 @@ from typing import Any
 
 __all__ = ["Notes"]
 
+_LONGEST = 200
+
 
 class Notes:
     """Short texts under names, in a folder: who writes one first has written it for everybody.
@@ -47,7 +49,8 @@ class Notes:
     def read(self, name: str) -> str | None:
         """Return a note's text; None where there is no such note."""
         try:
-            return (self._folder / name).read_text()
+            with (self._folder / name).open(errors="replace") as file:
+                return file.read(_LONGEST)
         except FileNotFoundError:
             return None
 

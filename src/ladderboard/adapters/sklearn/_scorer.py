@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import secrets
 import warnings
+from contextlib import suppress
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,16 +24,21 @@ if TYPE_CHECKING:
 __all__ = ["GuardScorer"]
 
 _WORST = -1.0
-_SEVERAL = (
-    "A guard is asked once about a candidate, not once for each fold; this scorer was called for a "
-    "second fold, or for the training rows. Give the search one split, as in "
+# What is noted is the name of a reason: others may be able to write in the folder.
+_REASONS = {
+    "fold": "A guard is asked once about a candidate, not once for each fold; this scorer was "
+    "called for a second fold, or for the training rows. Give the search one split, as in "
     "cv=[(np.arange(len(X)), [0])], and leave out return_train_score; or search on a score of "
-    "your own and call judge_search."
-)
-_TWICE = (
-    "A guard is asked once about a candidate; this scorer was called again for the same "
-    "parameters, and the model predicted otherwise. Give the search one split, as in "
-    "cv=[(np.arange(len(X)), [0])], and the estimator a random_state."
+    "your own and call judge_search.",
+    "candidate": "A guard is asked once about a candidate; this scorer was called again for the "
+    "same parameters, and the model predicted otherwise. Give the search one split, as in "
+    "cv=[(np.arange(len(X)), [0])], and the estimator a random_state. Parameters that cannot be "
+    "pickled, such as functions of a notebook, are the same where their code is.",
+    "unknown": "A guard is asked once about a candidate, and of this one it cannot be known: the "
+    "rows of the search, or the predictions, cannot be pickled. Give arrays or frames.",
+}
+_FOREIGN = (
+    "The scorer's folder holds a note that is not a scorer's. Give a folder that only you use."
 )
 
 
@@ -82,11 +89,9 @@ class GuardScorer:
         ``y`` and weights of the search's rows say nothing about the holdout's, and are not used.
         """
         self._go_on()
-        self._claim("fold", X, _SEVERAL)
+        self._claim("fold", X)
         predictions = response_of(self._how)(estimator, self._inputs)
-        name = _hash(_unfitted(estimator))
-        if name is not None:
-            self._claim(f"candidate-{name}", predictions, _TWICE)
+        self._claim("candidate", predictions, f"-{_candidate(estimator)}")
         try:
             return _points(self._guard.ask(predictions))
         except BudgetSpent as error:
@@ -118,13 +123,14 @@ class GuardScorer:
     def _go_on(self) -> None:
         refused = self._notes.read("refused")
         if refused is not None:
-            raise InvalidSetting(refused)
+            raise InvalidSetting(_REASONS.get(refused, _FOREIGN))
 
-    def _claim(self, name: str, of: Any, reason: str) -> None:
+    def _claim(self, what: str, of: Any, which: str = "") -> None:
         text = _hash(of)
-        if text is not None and not self._notes.claim(name, text):
+        if text is None or not self._notes.claim(f"{what}{which}", text):
+            reason = "unknown" if text is None else what
             self._notes.claim("refused", reason)
-            raise InvalidSetting(reason)
+            raise InvalidSetting(_REASONS[reason])
 
 
 def _points(reply: Reply) -> float:
@@ -135,12 +141,26 @@ def _points(reply: Reply) -> float:
     return -reply.released
 
 
-def _unfitted(estimator: Any) -> Any:
-    """Return what makes a candidate: its parameters, without what it learnt."""
-    try:
-        return library("sklearn.base", extra="sklearn").clone(estimator)
-    except Exception:  # noqa: BLE001 - a model of somebody's own; the fold is still looked at
-        return None
+def _candidate(estimator: Any) -> str:
+    """Return what a candidate goes by: its parameters, without what it learnt."""
+    unfitted, params = None, {}
+    # A model of somebody's own may have no parameters; then it goes by its class.
+    with suppress(Exception):
+        unfitted = library("sklearn.base", extra="sklearn").clone(estimator)
+        params = unfitted.get_params()
+    name = _hash(unfitted)
+    if name is None:
+        alike = {each: _hash(value) or _likeness(value) for each, value in params.items()}
+        name = str(_hash((_likeness(estimator), alike)))
+    return name
+
+
+def _likeness(thing: Any) -> tuple[str, ...]:
+    """Return what of a thing that cannot be written down is the same in all processes."""
+    code = getattr(thing, "__code__", None)
+    values = [each for each in getattr(code, "co_consts", ()) if not isinstance(each, CodeType)]
+    name = getattr(thing, "__qualname__", "")
+    return type(thing).__qualname__, name, str(getattr(code, "co_code", "")), str(_hash(values))
 
 
 def _hash(thing: Any) -> str | None:
