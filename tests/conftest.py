@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,12 @@ def postgres(postgres_server):
     server = postgres_server()
     yield server
     server.stop()
+
+
+@pytest.fixture(autouse=True)
+def _no_idle_workers():
+    """End joblib's workers with the test that had them made: idle ones end by themselves, later."""
+    yield
+    executors = sys.modules.get("joblib.externals.loky.reusable_executor")
+    if executors is not None and executors._executor is not None:
+        executors._executor.shutdown(wait=True, kill_workers=True)
