@@ -33,19 +33,26 @@ def scripted():
     return ScriptedTape
 
 
-def _server_class():
-    """Tests are no package: the helper is loaded by its path."""
-    place = Path(__file__).with_name("_postgres.py")
-    spec = importlib.util.spec_from_file_location("_ladderboard_test_postgres", place)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.Server
+def load_helper(place):
+    """Return a helper by its path from here: tests are no package."""
+    name = "_ladderboard_test_" + place.replace("/", "_")
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / f"{place}.py")
+        sys.modules[name] = module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return sys.modules[name]
 
 
 @pytest.fixture(scope="session")
-def postgres_server():
+def helper():
+    """Give a function that loads a helper by its path from here, as in "server/_hall"."""
+    return load_helper
+
+
+@pytest.fixture(scope="session")
+def postgres_server(helper):
     """Return the class of PostgreSQL servers, to start one with settings of its own."""
-    return _server_class()
+    return helper("_postgres").Server
 
 
 @pytest.fixture(scope="session")
@@ -54,6 +61,53 @@ def postgres(postgres_server):
     server = postgres_server()
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def halls(helper):
+    """Give the module that serves boards."""
+    return helper("server/_hall")
+
+
+@pytest.fixture(scope="module")
+def database():
+    """Name the kind of database that boards are served from."""
+    return "sqlite"
+
+
+@pytest.fixture(scope="module")
+def shared_hall(request, halls, database, tmp_path_factory):
+    """Serve boards for all tests of a module, without limits on what goes wrong."""
+    many = halls.Rate(10**6, 1.0)
+    with halls.storage_of(database, request, tmp_path_factory.mktemp("hall")) as storage:
+        hall = halls.Hall(storage, failures=many, registrations=many, invalid=many)
+        hall.start()
+        yield hall
+        hall.stop()
+
+
+@pytest.fixture
+def empty_hall(shared_hall):
+    """A server, and the name of a board that is yet to be made."""
+    shared_hall.renew()
+    return shared_hall
+
+
+@pytest.fixture
+def hall(empty_hall):
+    """A server with one board."""
+    empty_hall.board()
+    return empty_hall
+
+
+@pytest.fixture
+def own_home(tmp_path, monkeypatch):
+    """Keep settings and receipts out of whoever's home runs the tests."""
+    for name in ("URL", "TOKEN"):
+        monkeypatch.delenv(f"LADDERBOARD_{name}", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path
 
 
 @pytest.fixture(autouse=True)

@@ -1,11 +1,9 @@
 """Verbs, run in this process as the program runs them."""
 
 import gc
-import importlib.util
 import io
 import json
 import sys
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -147,38 +145,10 @@ def predictions(tmp_path):
     return write
 
 
-@pytest.fixture(scope="session")
-def halls():
-    """Give the module that serves boards; tests are no package."""
-    place = Path(__file__).parents[1] / "server/_hall.py"
-    spec = importlib.util.spec_from_file_location("_ladderboard_test_cli_hall", place)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def shared_hall(request, halls, tmp_path_factory):
-    """Serve boards for all tests of a module, without limits on what goes wrong."""
-    many = halls.Rate(10**6, 1.0)
-    with halls.storage_of("sqlite", request, tmp_path_factory.mktemp("hall")) as storage:
-        hall = halls.Hall(storage, failures=many, registrations=many, invalid=many)
-        hall.start()
-        yield hall
-        hall.stop()
-
-
 @pytest.fixture
-def hall(shared_hall, tmp_path, monkeypatch):
+def hall(hall, own_home):
     """A server with one board, and a home of one's own to keep things in."""
-    for name in ("URL", "TOKEN"):
-        monkeypatch.delenv(f"LADDERBOARD_{name}", raising=False)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    shared_hall.renew()
-    shared_hall.board()
-    return shared_hall
+    return hall
 
 
 @pytest.fixture

@@ -180,7 +180,7 @@ def test_an_evaluator_submits_a_log_for_a_team(program, hall, log, monkeypatch):
     monkeypatch.setenv("LADDERBOARD_TOKEN", hall.trusted("evaluator", slug))
     done = program("submit", slug, "--inspect", "60.eval", "--team", team, "-m", "a log")
     assert (done.code, done.err) == (0, "")
-    assert done.out.startswith("The best is now ")
+    assert done.out.startswith("A new best: score ")
     again = program("submit", slug, "--inspect", "60.eval", "--team", team, "--json").json
     assert (again["released"], again["question"]) == (0.2, 1)
     both = program("submit", slug, "--inspect", "60.eval", "-f", "a.csv", "--team", team)

@@ -3,37 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
-import sys
 from collections.abc import Iterator
 from inspect import isasyncgen
-from pathlib import Path
 
 import pytest
 
 from ladderboard.client import AsyncClient, Client
 
 
-def _load(folder, name):
-    """Tests are no package: a helper is loaded by its path."""
-    place = Path(__file__).parents[1] / folder / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"_ladderboard_test_{folder}{name}", place)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="session")
-def halls():
-    """Give the module that serves boards."""
-    return _load("server", "_hall")
-
-
-@pytest.fixture(scope="session")
-def proxies():
+def proxies(helper):
     """Give the module of faulty proxies."""
-    return _load("client", "_proxy")
+    return helper("client/_proxy")
 
 
 @pytest.fixture(scope="session")
@@ -42,39 +23,10 @@ def predict(halls):
     return halls.predict
 
 
-@pytest.fixture(scope="module")
-def shared_hall(request, halls, tmp_path_factory):
-    """Serve boards for all tests of a module, without limits on what goes wrong."""
-    many = halls.Rate(10**6, 1.0)
-    with halls.storage_of("sqlite", request, tmp_path_factory.mktemp("hall")) as storage:
-        hall = halls.Hall(storage, failures=many, registrations=many, invalid=many)
-        hall.start()
-        yield hall
-        hall.stop()
-
-
-@pytest.fixture
-def empty_hall(shared_hall):
-    """A server, and the name of a board that is yet to be made."""
-    shared_hall.renew()
-    return shared_hall
-
-
-@pytest.fixture
-def hall(empty_hall):
-    """A server with one board."""
-    empty_hall.board()
-    return empty_hall
-
-
 @pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    """Keep settings and receipts out of whoever's home runs the tests."""
-    for name in ("URL", "TOKEN"):
-        monkeypatch.delenv(f"LADDERBOARD_{name}", raising=False)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return tmp_path
+def home(own_home):
+    """Where a client keeps settings and receipts."""
+    return own_home
 
 
 @pytest.fixture

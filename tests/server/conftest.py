@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import importlib.util
 import json
-import sys
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -93,26 +90,10 @@ def served(serve, guard):
     return serve(guard)
 
 
-def _load(name):
-    """Tests are no package: a helper is loaded by its path."""
-    place = Path(__file__).with_name(f"{name}.py")
-    spec = importlib.util.spec_from_file_location(f"_ladderboard_test{name}", place)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="session")
-def load():
-    """Give a function that loads a helper by its name."""
-    return _load
-
-
-@pytest.fixture(scope="session")
-def halls():
-    """Give the module that serves boards."""
-    return _load("_hall")
+def load(helper):
+    """Give a function that loads a helper of this folder by its name."""
+    return lambda name: helper(f"server/{name}")
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
@@ -134,31 +115,6 @@ def make_hall(request, halls, database, tmp_path):
             return hall
 
         yield make
-
-
-@pytest.fixture(scope="module")
-def shared_hall(request, halls, database, tmp_path_factory):
-    """Serve boards for all tests of a module, without limits on what goes wrong."""
-    many = halls.Rate(10**6, 1.0)
-    with halls.storage_of(database, request, tmp_path_factory.mktemp("hall")) as storage:
-        hall = halls.Hall(storage, failures=many, registrations=many, invalid=many)
-        hall.start()
-        yield hall
-        hall.stop()
-
-
-@pytest.fixture
-def empty_hall(shared_hall):
-    """A server, and the name of a board that is yet to be made."""
-    shared_hall.renew()
-    return shared_hall
-
-
-@pytest.fixture
-def hall(empty_hall):
-    """A server with one board."""
-    empty_hall.board()
-    return empty_hall
 
 
 @pytest.fixture(scope="session")

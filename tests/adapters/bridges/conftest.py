@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
-import sys
 import threading
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,43 +17,16 @@ from ladderboard.server import listen_on_path, listen_on_port, serve_guard
 LABELS = np.arange(400) % 2
 
 
-def _load(folder, name):
-    """Tests are no package: a helper is loaded by its path."""
-    place = Path(__file__).parents[2] / folder / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"_ladderboard_test{name}", place)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="session")
-def them():
+def them(helper):
     """Give the module of EvalAIs."""
-    return _load("adapters/bridges", "_evalai")
+    return helper("adapters/bridges/_evalai")
 
 
 @pytest.fixture(scope="session")
-def halls():
-    """Give the module that serves boards."""
-    return _load("server", "_hall")
-
-
-@pytest.fixture(scope="session")
-def codabench():
+def codabench(helper):
     """Give the module that runs programs as Codabench does."""
-    return _load("adapters/bridges", "_codabench")
-
-
-@pytest.fixture
-def hall(request, halls, tmp_path):
-    """A server of boards, with one."""
-    with halls.storage_of("sqlite", request, tmp_path) as storage:
-        made = halls.Hall(storage)
-        made.start()
-        made.board()
-        yield made
-        made.stop()
+    return helper("adapters/bridges/_codabench")
 
 
 @pytest.fixture

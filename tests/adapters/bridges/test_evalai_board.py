@@ -120,15 +120,16 @@ def test_a_paused_board_is_told(hall, worker, evalai, halls):
     "rules", [{"visibility": "hidden"}, {"ladder": "board"}], ids=lambda each: next(iter(each))
 )
 def test_a_board_whose_releases_are_not_for_all_is_refused(hall, make_worker, evalai, halls, rules):
-    hall.board("other", **rules)
-    team = hall.join("Ada", "other")[0]
-    with Client(hall.url, hall.trusted("evaluator", "other"), receipts=None) as client:
-        worker = make_worker(on_board(client, "other", {5: team}))
+    other = f"{hall.slug}-other"
+    hall.board(other, **rules)
+    team = hall.join("Ada", other)[0]
+    with Client(hall.url, hall.trusted("evaluator", other), receipts=None) as client:
+        worker = make_worker(on_board(client, other, {5: team}))
         evalai.submit(5, halls.predict(60))
         done = worker.drain()
     assert (done[0].status, evalai.leaderboard) == ("left", [])
     assert "neither hidden nor frozen" in done[0].said
-    assert hall.call("GET", "/boards/other", hall.organiser).json()["used"] == 0
+    assert hall.call("GET", f"/boards/{other}", hall.organiser).json()["used"] == 0
 
 
 def test_nobody_scores_itself(hall, make_worker, evalai, scores):

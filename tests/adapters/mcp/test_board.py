@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -17,37 +16,11 @@ LABELS = np.arange(400) % 2
 PAGE = (Path(__file__).parents[3] / "docs/reference/agents.md").read_text()
 
 
-@pytest.fixture(scope="module")
-def halls():
-    """Give the module that serves boards; tests are no package."""
-    place = Path(__file__).parents[2] / "server/_hall.py"
-    spec = importlib.util.spec_from_file_location("_ladderboard_test_mcp_hall", place)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture
-def hall(halls, request, tmp_path):
-    """A server with one board."""
-    with halls.storage_of("sqlite", request, tmp_path) as storage:
-        made = halls.Hall(storage)
-        made.start()
-        made.board()
-        yield made
-        made.stop()
-
-
-@pytest.fixture
-def kept(tmp_path, monkeypatch):
-    """Keep settings and receipts out of whoever's home runs the tests."""
-    for name in ("URL", "TOKEN"):
-        monkeypatch.delenv(f"LADDERBOARD_{name}", raising=False)
-    kept = {"XDG_CONFIG_HOME": f"{tmp_path}/config", "XDG_STATE_HOME": f"{tmp_path}/state"}
-    for name, value in kept.items():
-        monkeypatch.setenv(name, value)
-    return kept
+def kept(own_home):
+    """Where the agent's tools keep settings and receipts."""
+    folders = {"CONFIG": "config", "STATE": "state"}
+    return {f"XDG_{name}_HOME": str(own_home / each) for name, each in folders.items()}
 
 
 @pytest.fixture
