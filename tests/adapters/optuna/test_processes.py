@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -24,10 +25,14 @@ def work(tmp_path, *, questions, trials, how, first=()):
         study.enqueue_trial({"depth": depth})
     guard = lb.Holdout.create(path, LABELS, questions=questions, mechanism=lb.Ladder(step=0.01))
     given = [sys.executable, "-W", "error", str(WORKER), storage, str(path)]
-    workers = [
-        subprocess.Popen([*given, str(seed), str(trials), how], stderr=subprocess.PIPE, text=True)
-        for seed in (1, 2)
-    ]
+    workers = []
+    for seed in "12":
+        command = [*given, seed, str(trials), how]
+        workers.append(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
+        # On SQLite two that begin at once may both be given the trial that waits.
+        while first and study.trials[0].state.name == "WAITING":
+            assert workers[0].poll() is None
+            time.sleep(0.05)
     assert [each.communicate()[1] for each in workers] == ["", ""]
     assert [each.returncode for each in workers] == [0, 0]
     return study, guard
