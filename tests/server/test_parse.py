@@ -73,7 +73,7 @@ BODIES = {
     "large whole numbers": (spec(), csv(NUMBERS * 10**15 - 5)),
     "probabilities": (spec("brier", classes=[0, 1, 2]), parquet(id=range(N), **THREE)),
     "one probability": (spec("log", classes=[0, 1]), csv(NUMBERS / 2)),
-    "scores": (spec("score"), csv(NUMBERS / 2)),
+    "scores": (spec("score"), csv(NUMBERS / 2).replace(b"prediction", b"score")),
     "lines": (spec(), b"".join(b'{"id": %d, "prediction": 1}\n' % at for at in range(N))),
 }
 
