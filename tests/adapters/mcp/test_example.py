@@ -38,7 +38,7 @@ def test_a_configuration_that_people_paste_starts(tmp_path, monkeypatch):
         for name, value in server.get("env", {}).items():
             monkeypatch.setenv(name, value)
         *args, folder = server["args"]
-        assert folder == "/home/agent/predictions"
+        assert folder == "/path/to/predictions"
         done = subprocess.run(
             [sys.executable, "-m", "ladderboard", *args, str(tmp_path)],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60,
