@@ -12,6 +12,7 @@ from ladderboard.ledger._arrays import read_array, write_array
 from ladderboard.ledger._asked import Asked, Outcome
 from ladderboard.ledger._block import SqlStorage
 from ladderboard.ledger._book import Book
+from ladderboard.ledger._bundle import BundleWriter, write_bundle
 from ladderboard.ledger._canonical import decode, digest, encode
 from ladderboard.ledger._chain import Head, follow
 from ladderboard.ledger._commitment import Commitment
@@ -48,6 +49,7 @@ __all__ = [
     "Asked",
     "At",
     "Book",
+    "BundleWriter",
     "Cipher",
     "Commitment",
     "Entry",
@@ -95,6 +97,7 @@ __all__ = [
     "take_book",
     "unpad",
     "write_array",
+    "write_bundle",
     "write_public_key",
     "write_vault",
 ]

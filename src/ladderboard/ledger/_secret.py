@@ -72,9 +72,16 @@ class Secret(NamedTuple):
 
         Packed it is padded, so that its size tells nothing about risk and draws.
         """
-        fields = {**self._asdict(), "content": self.content}
-        shown = Commitment("secret", fields["content"], self.salt).hash
-        return self.submitted.hash, shown, pad(_PACKED.encode(fields), _BLOCK)
+        content = self.content
+        shown = Commitment("secret", content, self.salt).hash
+        return self.submitted.hash, shown, pad(self._form(content), _BLOCK)
+
+    def opened(self) -> Encoded:
+        """Return the form that a bundle shows once everything may be seen."""
+        return self._form(self.content)
+
+    def _form(self, content: Encoded) -> Encoded:
+        return _PACKED.encode({**self._asdict(), "content": content})
 
     def pack(self) -> bytes:
         """Return the packed form alone."""

@@ -1,0 +1,69 @@
+"""A bundle: what is opened at the close, in one file that anybody can check.
+
+The bytes are in docs/reference/ledger.md. It is read in the room ``verify``, which trusts nothing
+that is written here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections import Counter
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ladderboard.ledger._canonical import encode
+from ladderboard.ledger._fresh import fresh_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from ladderboard.ledger._secret import Secret
+
+__all__ = ["BundleWriter", "write_bundle"]
+
+_START = b"ladderboard bundle 1\n"
+_LENGTH = struct.Struct(">Q")
+
+
+class BundleWriter:
+    """Writes records one after the other, and at the end the hash of them all."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._hash = hashlib.sha256()
+        self._counts: Counter[str] = Counter()
+        self._write(_START)
+
+    def put(self, kind: str, content: Any) -> None:
+        """Write a record."""
+        form = encode([kind, content])
+        self._write(_LENGTH.pack(len(form)) + form)
+        self._counts[kind] += 1
+
+    def put_entry(self, form: bytes, secret: Secret | None) -> None:
+        """Write an entry with its secret side, opened."""
+        self.put("entry", [form, None if secret is None else secret.opened()])
+
+    def end(self) -> bytes:
+        """Write how many records there are of each kind, and return the hash of everything."""
+        self.put("end", dict(self._counts))
+        own = self._hash.digest()
+        self._file.write(own)
+        return own
+
+    def _write(self, content: bytes) -> None:
+        self._hash.update(content)
+        self._file.write(content)
+
+
+@contextmanager
+def write_bundle(path: Path) -> Iterator[BundleWriter]:
+    """Make a file, readable by its owner only, that appears when it is whole.
+
+    Whoever writes the bundle calls ``end``.
+    """
+    with fresh_file(path) as draft, draft.open("r+b") as file:
+        yield BundleWriter(file)
