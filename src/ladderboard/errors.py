@@ -180,7 +180,14 @@ class BrokenMechanism(LadderboardError):
 
 
 class BrokenLedger(LadderboardError):
-    """A ledger is not as it was written; the message names the first entry that differs."""
+    """A ledger is not as it was written; the message names the first entry that differs.
+
+    ``entry`` is its number; None where something else than an entry differs.
+    """
+
+    def __init__(self, message: str, *, entry: int | None = None) -> None:
+        super().__init__(message)
+        self.entry = entry
 
 
 class BrokenDump(LadderboardError):

@@ -15,7 +15,13 @@ from ladderboard.holdout._key_file import make_key_file, read_key_file
 from ladderboard.holdout._meter import Meter, unseen
 from ladderboard.holdout._parcel import Parcel, pack
 from ladderboard.holdout._reply import Reply
-from ladderboard.holdout._sample import keep_sample, read_sample, sample_digest, write_sample
+from ladderboard.holdout._sample import (
+    keep_sample,
+    read_sample,
+    sample_digest,
+    table_of,
+    write_sample,
+)
 from ladderboard.holdout._scorer import Scored, Scorer, Submission
 from ladderboard.holdout._status import LadderStatus, Status, Told
 from ladderboard.holdout._words import left, sentence
@@ -48,6 +54,7 @@ __all__ = [
     "read_sample",
     "sample_digest",
     "sentence",
+    "table_of",
     "unseen",
     "write_sample",
 ]

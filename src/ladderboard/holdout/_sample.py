@@ -21,6 +21,7 @@ __all__ = [
     "keep_sample",
     "read_sample",
     "sample_digest",
+    "table_of",
     "take_sample",
     "write_sample",
 ]
@@ -103,19 +104,27 @@ def read_sample(form: bytes) -> HoldoutTable:
     """Return the table that ``keep_sample`` wrote."""
     try:
         written = decode(form)
-        written["labels"] = _read_labels(decode(unpad(written["labels"])))
-        read: dict[str, Any] = {
-            name: None if written[name] is None else read_array(written[name])
-            for name in ("ids", "weight", "split", "group")
-        }
-        ids, weight = read["ids"], read["weight"]
-        if ids is not None:  # as they were read at first
-            read["ids"] = ids.tolist() if ids.dtype.kind == "T" else ids.astype(np.int64)
-        if weight is not None:
-            read["weight"] = weight.astype(np.float64)
-        return HoldoutTable(kind=written["kind"], labels=written["labels"], **read)
+        return _table(written, _read_labels(decode(unpad(written["labels"]))))
     except (KeyError, TypeError, ValueError):
         raise InvalidState("The labels that were kept cannot be read; they were damaged.") from None
+
+
+def table_of(written: Mapping[str, Any]) -> HoldoutTable:
+    """Return the table that ``write_sample`` described."""
+    return _table(written, read_array(written["labels"]))
+
+
+def _table(written: Mapping[str, Any], labels: NDArray[Any]) -> HoldoutTable:
+    read: dict[str, Any] = {
+        name: None if written[name] is None else read_array(written[name])
+        for name in ("ids", "weight", "split", "group")
+    }
+    ids, weight = read["ids"], read["weight"]
+    if ids is not None:  # as they were read at first
+        read["ids"] = ids.tolist() if ids.dtype.kind == "T" else ids.astype(np.int64)
+    if weight is not None:
+        read["weight"] = weight.astype(np.float64)
+    return HoldoutTable(kind=written["kind"], labels=labels, **read)
 
 
 def keep_sample(table: HoldoutTable) -> bytes:

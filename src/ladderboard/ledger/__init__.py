@@ -14,7 +14,7 @@ from ladderboard.ledger._block import SqlStorage
 from ladderboard.ledger._book import Book
 from ladderboard.ledger._bundle import BundleWriter, write_bundle
 from ladderboard.ledger._canonical import decode, digest, encode
-from ladderboard.ledger._chain import Head, follow
+from ladderboard.ledger._chain import Head, differs, follow
 from ladderboard.ledger._commitment import Commitment
 from ladderboard.ledger._entry import Entry
 from ladderboard.ledger._opening import Opening
@@ -82,6 +82,7 @@ __all__ = [
     "Writing",
     "check_book",
     "decode",
+    "differs",
     "digest",
     "encode",
     "follow",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from ladderboard.ledger._storage import At, Writing
 
-__all__ = ["Head", "append", "follow"]
+__all__ = ["Head", "append", "differs", "follow"]
 
 
 class Head(NamedTuple):
@@ -58,13 +58,19 @@ def follow(
         try:
             fields = entry.read()
         except BrokenLedger as broken:
-            raise BrokenLedger(f"Entry {number}: {broken}") from None
+            raise BrokenLedger(f"Entry {number}: {broken}", entry=number) from None
         book = fields["book"] if book is None else book
         wrong = _wrong(fields, book, number, previous, last)
         if wrong:
-            raise BrokenLedger(f"Entry {number} of the ledger is not as it was written: {wrong}.")
+            raise differs(number, wrong)
         previous, last = entry.hash, fields["time"]
         yield entry, fields
+
+
+def differs(number: int, how: str) -> BrokenLedger:
+    """Return the error that names an entry, and how it differs."""
+    said = f"Entry {number} of the ledger is not as it was written: {how}."
+    return BrokenLedger(said, entry=number)
 
 
 def _wrong(fields: dict[str, Any], book: str, number: int, previous: bytes, last: int) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ladderboard.errors import BrokenLedger, LadderboardError
 from ladderboard.ledger._asked import release_of
 from ladderboard.ledger._canonical import digest
-from ladderboard.ledger._chain import follow
+from ladderboard.ledger._chain import differs, follow
 from ladderboard.ledger._commitment import Commitment
 from ladderboard.ledger._opening import DECIDED
 from ladderboard.ledger._secret import Secret
@@ -51,7 +51,7 @@ def check(book: Reading, name: str, ladders: Ladders, seal: Seal) -> int:
         elif fields["kind"] == "question":
             packed = book.secret(number)
             if packed is None:
-                raise _differs(number, "its secret side is missing")
+                raise differs(number, "its secret side is missing")
             secret = Secret.unpack(seal.open(f"secret {number}", packed))
             ladder = fields["ladder"]
             _check_hashes(number, fields, secret, stood[ladder])
@@ -83,9 +83,9 @@ def moved(at: At, fields: dict[str, Any]) -> dict[str, Any]:
 def _check_hashes(number: int, fields: dict[str, Any], secret: Secret, stood: bytes) -> None:
     for shown, commitment in (("secret", secret.commitment), ("submission", secret.submitted)):
         if commitment.hash.hex() != fields[shown]:
-            raise _differs(number, f"its {shown} is not what was committed to")
+            raise differs(number, f"its {shown} is not what was committed to")
     if secret.before != stood:
-        raise _differs(number, "its ladder stood elsewhere before it")
+        raise differs(number, "its ladder stood elsewhere before it")
 
 
 def _ask_again(number: int, fields: dict[str, Any], secret: Secret, session: Session) -> None:
@@ -93,14 +93,10 @@ def _ask_again(number: int, fields: dict[str, Any], secret: Secret, session: Ses
         given = {} if secret.training is None else {"training": secret.training}
         release = session.ask(risk=secret.risk, context=secret.submission, **given)
     except LadderboardError as error:
-        raise _differs(number, f"it cannot be asked again ({error})") from None
+        raise differs(number, f"it cannot be asked again ({error})") from None
     if session.draws != secret.draws:
-        raise _differs(number, "its noise was not drawn from the key")
+        raise differs(number, "its noise was not drawn from the key")
     if release != release_of(fields):
-        raise _differs(number, "its release does not follow from its risk and noise")
+        raise differs(number, "its release does not follow from its risk and noise")
     if state_digest(write_state(session)) != secret.after:
-        raise _differs(number, "its ladder stood elsewhere after it")
-
-
-def _differs(number: int, how: str) -> BrokenLedger:
-    return BrokenLedger(f"Entry {number} of the ledger is not as it was written: {how}.")
+        raise differs(number, "its ladder stood elsewhere after it")

@@ -6,6 +6,7 @@ import hashlib
 import json
 import struct
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ladderboard.errors import BrokenLedger
@@ -45,7 +46,7 @@ class Entry:
         }
         return cls(_WRITER.encode(fields).encode("ascii"))
 
-    @property
+    @cached_property
     def hash(self) -> bytes:
         """The SHA-256 of the bytes, with their length before them."""
         return hashlib.sha256(_PREFIX + struct.pack(">Q", len(self.form)) + self.form).digest()
@@ -53,9 +54,7 @@ class Entry:
     def read(self) -> dict[str, Any]:
         """Return the fields, or raise ``BrokenLedger`` where the bytes are no entry."""
         try:
-            fields = json.loads(
-                self.form.decode("ascii"), object_pairs_hook=_once, parse_constant=_not_json
-            )
+            fields = _READER.decode(self.form.decode("ascii"))
             if type(fields) is not dict or any(name not in fields for name in _COMMON):
                 raise ValueError("fields are missing")
         except (RecursionError, ValueError):
@@ -78,3 +77,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _not_json(name: str) -> None:
     """Refuse NaN and infinities, which Python reads and JSON does not know."""
     raise ValueError(f"{name} is no JSON")
+
+
+_READER = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_not_json)

@@ -1,6 +1,13 @@
 """Recompute a bundle from nothing but itself.
 
-This room is still empty.
+:func:`check` takes a bundle, or the public side of a ledger alone, and what somebody kept from
+before: a head, a receipt. It opens no database, trusts no storage, and imports no code that the
+file names. It returns what holds, and what could not be checked, as :class:`Verified`; the first
+entry that differs is named by :class:`~ladderboard.errors.BrokenLedger`.
 """
 
-__all__: list[str] = []
+from ladderboard.verify._check import check
+from ladderboard.verify._kept import Receipt, read_receipts
+from ladderboard.verify._verified import Verified
+
+__all__ = ["Receipt", "Verified", "check", "read_receipts"]

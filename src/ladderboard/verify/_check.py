@@ -1,0 +1,269 @@
+"""The check: everything recomputed, entry by entry, in the memory of one."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ladderboard.errors import BrokenLedger, InvalidSetting, LadderboardError
+from ladderboard.ledger import Commitment, Head, differs, follow
+from ladderboard.losses import LOSSES
+from ladderboard.losses import loss as loss_of
+from ladderboard.mechanisms import MECHANISMS
+from ladderboard.mechanisms import mechanism as mechanism_of
+from ladderboard.verify._kept import Kept
+from ladderboard.verify._opened import read_opened
+from ladderboard.verify._ranking import Selected, check_finals_text, check_standings
+from ladderboard.verify._replay import Replay
+from ladderboard.verify._risks import Risks
+from ladderboard.verify._source import Bundle, Item, Lines, open_source
+from ladderboard.verify._verified import Verified
+from ladderboard.verify._walk import Walk
+from ladderboard.verify._words import Found, tell
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from os import PathLike
+
+    from ladderboard.losses import Loss
+    from ladderboard.mechanisms import Mechanism
+    from ladderboard.verify._kept import Receipt
+
+__all__ = ["check"]
+
+
+def check(
+    path: str | PathLike[str],
+    *,
+    heads: Iterable[str] = (),
+    receipts: Iterable[Receipt] = (),
+    loss: Loss | None = None,
+    mechanism: Mechanism | None = None,
+) -> Verified:
+    """Recompute a bundle, or follow the public side of a ledger.
+
+    Raises ``BrokenLedger`` that names the first entry that differs, and how.
+
+    Parameters
+    ----------
+    path
+        A bundle, or a ledger with an entry a line.
+    heads
+        Hashes of last entries, kept from before: the chain must lead through them.
+    receipts
+        Receipts of submissions, kept from before: each must open its entry.
+    loss, mechanism
+        Where they are the owner's own. Nothing that a bundle names is imported.
+    """
+    kept = Kept(heads, receipts)
+    with open_source(Path(path)) as source:
+        checking = _Checking(source, kept, loss, mechanism)
+        with _as_we_write_it(checking):
+            return checking.run()
+
+
+class _Checking:
+    """One check under way."""
+
+    def __init__(
+        self,
+        source: Bundle | Lines,
+        kept: Kept,
+        loss: Loss | None,
+        mechanism: Mechanism | None,
+    ) -> None:
+        self.source, self.kept = source, kept
+        self._own = (loss, mechanism)
+        self.number = 0
+        self.walk: Walk | None = None
+        self.replay: Replay | None = None
+        self.risks: Risks | None = None
+        self.selected = Selected()
+        self.scored = 0
+        self.unscored = 0
+        self._held: list[dict[str, Any]] = []
+        self._item = Item(b"")
+
+    def run(self) -> Verified:
+        """Do all of it."""
+        source = self.source
+        bundle = source if isinstance(source, Bundle) else None
+        if bundle is not None:
+            self._held = list(bundle.holdouts())
+        head, book = Head(0, bytes(32)), None if bundle is None else bundle.head["book"]
+        for number, (entry, fields) in enumerate(follow(self._forms(), book)):
+            self.number, own = number, entry.hash
+            if self.kept.any:
+                self.kept.see(self.number, own.hex(), fields)
+            if self.walk is None:
+                self._open(fields, bundle)
+            self._take(fields)
+            head = Head(self.number + 1, own)
+        if self.walk is None:
+            raise BrokenLedger("There is no entry in it.")
+        final = None if bundle is None else self._end(self.walk, bundle, head)
+        self.kept.end(self.walk.opening["book"], head.entries)
+        if bundle is not None:
+            bundle.whole()
+        return self._verified(self.walk, head, final)
+
+    def _verified(self, walk: Walk, head: Head, final: dict[str, Any] | None) -> Verified:
+        source, replay, risks = self.source, self.replay, self.risks
+        bundle = source if isinstance(source, Bundle) else None
+        found = Found(
+            entries=head.entries,
+            questions=walk.asked,
+            releases=0 if replay is None else replay.releases,
+            draws=0 if replay is None else replay.draws,
+            risks=self.scored,
+            unchanged=self.kept.last,
+            opened=bundle is not None,
+            labels=risks is not None and bool(risks.tables),
+            submissions=bundle is not None and bundle.head["submissions"],
+            own_loss=risks is not None and risks.loss is None,
+            own_mechanism=replay is not None and replay.needs is None,
+            standings=bundle is not None and bundle.standings is not None,
+            finals=final is not None,
+            finals_again=final is not None and self._scores_all,
+        )
+        checked, unchecked = tell(found)
+        return Verified(
+            of="ledger" if bundle is None else bundle.head["of"],
+            book=walk.opening["book"],
+            entries=head.entries,
+            head=head.hash.hex(),
+            questions=walk.asked,
+            releases=found.releases,
+            risks=found.risks,
+            closed=walk.closed is not None,
+            unchanged=found.unchanged,
+            receipts=tuple(self.kept.told),
+            checked=checked,
+            unchecked=unchecked,
+        )
+
+    @property
+    def _scores_all(self) -> bool:
+        return bool(self.scored) and not self.unscored
+
+    def _forms(self) -> Iterator[bytes]:
+        for each in self.source.items():
+            self._item = each
+            yield each.form
+
+    def _open(self, fields: dict[str, Any], bundle: Bundle | None) -> None:
+        """Begin with what the first entry commits to."""
+        self.walk = walk = Walk(fields)
+        if bundle is None:
+            return
+        if walk.is_board != (bundle.head["of"] == "board"):
+            raise differs(0, "the bundle is of something else than it")
+        key, salt = bundle.key["key"], bundle.key["salt"]
+        shown = Commitment("key", hashlib.sha256(key).digest(), salt).hash.hex()
+        if shown != fields["key"]:
+            raise differs(0, "the noise key in the bundle is not the one that it commits to")
+        loss, mechanism = self._own
+        self.replay = Replay(_mechanism(fields["mechanism"], mechanism), fields["n"], key)
+        self.risks = Risks(_loss(fields["loss"], loss), walk.is_board)
+        for each in self._held:
+            self.risks.add(each)
+        self.risks.committed(0, 0, fields["holdout"])
+
+    def _take(self, fields: dict[str, Any]) -> None:
+        walk, kind, number = self.walk, fields["kind"], self.number
+        if walk is None:
+            return
+        walk.take(number, fields)
+        if self.replay is None or self.risks is None:
+            return
+        if kind == "question":
+            self._question(walk, self.replay, self.risks, fields)
+            return
+        if self._item.secret is not None or self._item.file is not None:
+            raise differs(number, "it has a secret side, which only questions have")
+        if kind == "ladder":
+            self.replay.start()
+        elif kind == "closed":
+            self.replay.close(number, fields)
+        elif kind == "amended":
+            self.risks.committed(number, walk.epoch, walk.holdout)
+
+    def _question(self, walk: Walk, replay: Replay, risks: Risks, fields: dict[str, Any]) -> None:
+        item, number = self._item, self.number
+        if item.secret is None:
+            raise differs(number, "its secret side is missing")
+        try:
+            opened = read_opened(item.secret)
+        except (KeyError, ValueError, struct.error):
+            raise differs(number, "its secret side is not as we write it") from None
+        losses = None
+        if item.file is None or not risks.tables or risks.loss is None:
+            self.unscored += 1
+        else:
+            submission, losses = risks.score(number, walk.epoch, opened, item.file)
+            self.scored += 1
+            if item.file.selected:
+                self.selected.add(fields["asker"], item.file, submission, risks)
+        needs = replay.needs == "losses"
+        replay.question(number, fields, opened, losses if needs else None)
+
+    def _end(self, walk: Walk, bundle: Bundle, head: Head) -> dict[str, Any] | None:
+        """Check what comes after the entries."""
+        told = bundle.head
+        if (told["entries"], told["head"]) != head:
+            raise BrokenLedger("The ledger in the bundle does not end where the bundle says.")
+        if walk.closed is None:
+            raise BrokenLedger("The ledger was not closed, so nothing of it should be opened.")
+        bundle.end()
+        rows = check_standings(walk, bundle.standings)
+        final = check_finals_text(walk, bundle.finals)
+        if self.risks is None:
+            return final
+        if self.risks.tables and len(self.risks.tables) != walk.epoch + 1:
+            raise BrokenLedger("There are labels in the bundle that no entry commits to.")
+        if final is not None and self._scores_all:
+            self.selected.check(final, rows, self.risks)
+        return final
+
+
+def _loss(described: dict[str, Any], given: Loss | None) -> Loss | None:
+    """Return the loss: one of the house, or the owner's own as it was given; never imported."""
+    if given is not None:
+        if given.describe() != described:
+            raise InvalidSetting("The ledger was made with another loss than the one given.")
+        return given
+    return loss_of(described) if described.get("loss") in LOSSES else None
+
+
+def _mechanism(described: dict[str, Any], given: Mechanism | None) -> Mechanism | None:
+    if given is not None:
+        if given.describe() != described:
+            raise InvalidSetting("The ledger was made with another mechanism than the one given.")
+        return given
+    return mechanism_of(described) if described.get("mechanism") in MECHANISMS else None
+
+
+@contextmanager
+def _as_we_write_it(checking: _Checking) -> Iterator[None]:
+    """Refuse what cannot be read: somebody wrote it by hand, or it is damaged."""
+    try:
+        yield
+    except (InvalidSetting, BrokenLedger):
+        raise
+    except LadderboardError as error:
+        raise BrokenLedger(f"Something in it cannot be used: {error}") from None
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+        struct.error,
+    ):
+        raise differs(
+            checking.number, "it, or what follows it, holds something that we do not write"
+        ) from None

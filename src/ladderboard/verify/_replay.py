@@ -1,0 +1,108 @@
+"""The replay: every question asked again, of a mechanism and a tape of our own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ladderboard.errors import LadderboardError
+from ladderboard.ledger import differs, digest
+from ladderboard.mechanisms import Release
+from ladderboard.tape import Tape
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ladderboard.mechanisms import Mechanism, Session
+    from ladderboard.verify._opened import Opened
+
+__all__ = ["Replay"]
+
+
+class Replay:
+    """Sessions on the ladders of a book; it counts the releases that hold.
+
+    Without a mechanism, which may be the owner's own, draws and releases are taken on trust.
+    """
+
+    def __init__(self, mechanism: Mechanism | None, n: int, key: bytes) -> None:
+        self._mechanism, self._n, self._tape = mechanism, n, Tape(key=key)
+        self._sessions: list[Session] = []
+        self._stood: list[bytes | None] = []
+        self.releases = self.draws = 0
+
+    @property
+    def needs(self) -> str | None:
+        """What the mechanism looks at; None where it is not known."""
+        return None if self._mechanism is None else self._mechanism.needs
+
+    def start(self) -> None:
+        """Start the next ladder."""
+        if self._mechanism is None:
+            self._stood.append(None)
+            return
+        number = len(self._sessions)
+        session = self._mechanism.start(n=self._n, tape=self._tape, ladder=number)
+        self._sessions.append(session)
+        self._stood.append(_digest(session))
+
+    def question(
+        self,
+        number: int,
+        fields: dict[str, Any],
+        opened: Opened,
+        losses: NDArray[Any] | None,
+    ) -> None:
+        """Ask a question again, as far as that can be done."""
+        if opened.shown_submission != fields["submission"]:
+            raise differs(number, "its submission is not what was committed to")
+        if opened.shown_secret != fields["secret"]:
+            raise differs(number, "its secret side is not what was committed to")
+        ladder = fields["ladder"]
+        if self._stood[ladder] not in {None, opened.before}:
+            raise differs(number, "its ladder stood elsewhere before it")
+        self._stood[ladder] = opened.after
+        if self._mechanism is None:
+            return
+        if self._mechanism.needs == "losses" and losses is None:
+            self._draw(number, fields, opened)
+        else:
+            self._ask(number, fields, opened, losses)
+        self.draws += 1
+
+    def _ask(
+        self, number: int, fields: dict[str, Any], opened: Opened, losses: NDArray[Any] | None
+    ) -> None:
+        session = self._sessions[fields["ladder"]]
+        given: dict[str, Any] = {"risk": opened.risk} if losses is None else {"losses": losses}
+        if opened.training is not None:
+            given["training"] = opened.training
+        try:
+            release = session.ask(**given, context=opened.submission)
+        except LadderboardError as error:
+            raise differs(number, f"it cannot be asked again ({error})") from None
+        if session.draws != opened.draws:
+            raise differs(number, "its noise was not drawn from the key")
+        told = Release(fields["value"], fields["score"], fields["improved"], fields["question"])
+        if release != told:
+            raise differs(number, "its release does not follow from its risk and noise")
+        if _digest(session) != opened.after:
+            raise differs(number, "its ladder stood elsewhere after it")
+        self.releases += 1
+
+    def _draw(self, number: int, fields: dict[str, Any], opened: Opened) -> None:
+        """Draw the noise alone: what the mechanism looks at besides the risk is not there."""
+        mechanism = self._sessions[fields["ladder"]].mechanism
+        place = {"ladder": fields["ladder"], "question": fields["question"]}
+        if self._tape.draw(mechanism.laws, **place, context=opened.submission) != opened.draws:
+            raise differs(number, "its noise was not drawn from the key")
+
+    def close(self, number: int, fields: dict[str, Any]) -> None:
+        """See that what was told of every ladder at the end is where it stood."""
+        if self._mechanism is None or (self._mechanism.needs == "losses" and not self.releases):
+            return
+        if [each.close() for each in self._sessions] != fields["values"]:
+            raise differs(number, "its values are not where the ladders stood")
+
+
+def _digest(session: Session) -> bytes:
+    return digest("state", session.progress)

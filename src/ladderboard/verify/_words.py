@@ -1,0 +1,94 @@
+"""What is said about a check that found nothing wrong: what holds, and what nobody could see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Found", "tell"]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a check has seen."""
+
+    entries: int
+    questions: int
+    releases: int
+    draws: int
+    risks: int
+    unchanged: int | None
+    opened: bool
+    labels: bool
+    submissions: bool
+    own_loss: bool
+    own_mechanism: bool
+    standings: bool
+    finals: bool
+    finals_again: bool
+
+
+def tell(found: Found) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what holds and what could not be checked, a sentence each."""
+    return tuple(_checked(found)), tuple(_unchecked(found))
+
+
+def _checked(found: Found) -> list[str]:
+    said = [
+        f"the chain: {found.entries:,} entries, each after the one before it, within the budget",
+        "the commitment to rules, loss and mechanism, and every change of them",
+    ]
+    if found.opened:
+        said.append("the noise key, and the secret side of every question: as committed to")
+    if found.draws:
+        said.append(f"{found.draws:,} draws of noise: from the key")
+    if found.releases:
+        said.append(f"{found.releases:,} releases: as the mechanism makes them of risk and noise")
+    if found.labels:
+        said.append("the labels: as committed to")
+    if found.risks:
+        said.append(f"{found.risks:,} risks: of the submissions, on the labels")
+    if found.standings:
+        said.append("the standings at the close: as released")
+    if found.finals:
+        again = "of the submissions, on the private labels"
+        said.append(f"the final ranking: {again if found.finals_again else 'as committed to'}")
+    if found.unchanged is not None:
+        said.append(f"entries 0 to {found.unchanged:,}: those of the head or receipt that was kept")
+    return said
+
+
+def _unchecked(found: Found) -> list[str]:
+    said = []
+    last = found.entries - 1
+    if found.unchanged is None:
+        said.append(
+            "whether all of it was written anew: without a head or a receipt from before nobody "
+            "can tell (--head, --receipt)"
+        )
+    elif found.unchanged < last:
+        said.append(
+            f"whether entries {found.unchanged + 1:,} to {last:,} were written anew: what was kept "
+            "is older"
+        )
+    if not found.opened:
+        said.append("noise, risks and releases: they are opened at the close, in a bundle")
+        return said
+    if found.own_mechanism:
+        said.append("noise and releases: the mechanism is the owner's own")
+    elif found.releases < found.questions:
+        said.append(
+            f"{found.questions - found.releases:,} releases: the mechanism looks at the losses of "
+            "examples, for which labels and submissions are needed"
+        )
+    if not found.labels:
+        said.append("the labels: they are not in the bundle")
+    if found.labels and found.own_loss:
+        said.append("risks: the loss is the owner's own; give it to check them (--loss)")
+    elif found.risks < found.questions:
+        left = found.questions - found.risks
+        lack = "labels" if found.submissions else "submissions"
+        lack = lack if found.labels or found.submissions else "labels and submissions"
+        said.append(f"{left:,} risks: their {lack} are not in the bundle")
+    if found.finals and not found.finals_again:
+        said.append("the final ranking, beyond that it is the one of the close")
+    return said
