@@ -38,6 +38,7 @@ from ladderboard.board._view import View
 from ladderboard.board._words import moment
 
 if TYPE_CHECKING:
+    from ladderboard.board._bundle import write_board_bundle
     from ladderboard.board._dump import dump_board
     from ladderboard.board._restore import restore_board
 
@@ -79,9 +80,14 @@ __all__ = [
     "read_rules",
     "restore_board",
     "token_hash",
+    "write_board_bundle",
 ]
 
-_SELDOM = {"dump_board": "_dump", "restore_board": "_restore"}
+_SELDOM = {
+    "dump_board": "_dump",
+    "restore_board": "_restore",
+    "write_board_bundle": "_bundle",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ladderboard.board._access import allow
@@ -11,7 +12,7 @@ from ladderboard.board._words import displayed, moment
 from ladderboard.bounds import untouched
 from ladderboard.errors import InvalidSetting, NotFound, NotOpen
 from ladderboard.holdout import Scorer
-from ladderboard.ledger import digest
+from ladderboard.ledger import Commitment, digest, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
     from ladderboard.board._tables import BoardRow
     from ladderboard.ledger import SqlReading, SqlWriting, Turn
 
-__all__ = ["Finishing", "rank_finals"]
+__all__ = ["STANDINGS", "Finishing", "rank_finals", "read_entrants", "standings_of"]
+
+STANDINGS = "standings"
+"""The name under which the standings of the close are kept, with the salt of their commitment."""
 
 _OWN = "SELECT number FROM main.submission WHERE book = ? AND team = ? AND id = ?"
 _CHOOSE = "UPDATE main.submission SET chosen = ? WHERE book = ? AND team = ? AND number = ?"
@@ -39,6 +43,10 @@ _CHOSEN = (
     "ORDER BY chosen DESC, improved DESC, number DESC LIMIT ?"
 )
 _MANY = "SELECT COUNT(*) FROM main.submission WHERE book = ? AND team = ? AND chosen <> 0"
+_STANDINGS = (
+    "SELECT id, name, kind, disqualified, released, since FROM main.team WHERE book = ? "
+    "ORDER BY number"
+)
 _PAGE = 1000
 
 
@@ -104,18 +112,27 @@ class Finishing:
         with board.reading() as view:
             row = read_board(view)
             rules = board.rules_of(row)
-            entrants = _entrants(view, rules)
+            entrants = read_entrants(view, rules)
             ranks = _public_ranks(view, board.book.signed)
         final = self._score(row, rules, entrants, ranks)
+        salt = board.book.world.salt()
 
         def end(turn: Turn) -> None:
             view = cast("SqlWriting", turn.view)
             now = read_board(view)
             if now.status == "closed":
                 return
+            found = (read_entrants(view, rules), _public_ranks(view, board.book.signed))
+            if now.epoch != row.epoch or found != (entrants, ranks):
+                raise NotOpen("The board changed while it was closed; close it again.")
             told = None if final is None else written(final)
-            summary = {} if final is None else {"finals": digest("finals", told).hex()}
+            stood = Commitment("standings", standings_of(view), salt)
+            summary = {"standings": stood.hash.hex()}
+            if final is not None:
+                summary["finals"] = digest("finals", told).hex()
             turn.close(**summary)
+            kept = encode({"salt": stood.salt, "content": stood.content})
+            board.book.keep(view, STANDINGS, kept)
             visibility = "public" if now.visibility == "frozen" else now.visibility
             view.change(_CLOSED, (told, visibility, view.number))
 
@@ -193,7 +210,37 @@ def rank_finals(rows: list[dict[str, Any]]) -> None:
             row["move"] = row["public_rank"] - rank
 
 
-def _entrants(view: SqlReading, rules: Rules) -> list[_Entrant]:
+def standings_of(view: SqlReading) -> list[dict[str, Any]]:
+    """Return how all teams stand now, in the order in which they came, as the close commits to it.
+
+    A rank is 1 and how many teams have a lower release. A baseline, who is disqualified, and who
+    has no release have none.
+    """
+    rows = view.run(_STANDINGS, (view.number,))
+    ranked = sorted(
+        released
+        for _, _, kind, disqualified, released, _ in rows
+        if kind == "team" and not disqualified and released is not None
+    )
+    found = []
+    for team, name, kind, disqualified, released, since in rows:
+        out = kind != "team" or disqualified or released is None
+        found.append(
+            {
+                "team": team,
+                "name": name,
+                "baseline": kind == "baseline",
+                "disqualified": bool(disqualified),
+                "rank": None if out else 1 + bisect_left(ranked, released),
+                "released": released,
+                "since": since,
+            }
+        )
+    return found
+
+
+def read_entrants(view: SqlReading, rules: Rules) -> list[_Entrant]:
+    """Return what is in the final ranking: what teams chose, or what is chosen by default."""
     found: list[_Entrant] = []
     for number, team, name, kind in view.run(_TEAMS, (view.number,)):
         chosen = view.run(_MANY, (view.number, number))[0][0]

@@ -8,6 +8,7 @@ the models of a search, and knows which of them won.
 
 from typing import TYPE_CHECKING, Any
 
+from ladderboard.holdout._bundle import open_entries, put_opening, write_guard_bundle
 from ladderboard.holdout._export import export_entries
 from ladderboard.holdout._holdout import Holdout
 from ladderboard.holdout._judge import Guard, Judge, Verdict, last_improved
@@ -49,13 +50,16 @@ __all__ = [
     "last_improved",
     "left",
     "make_key_file",
+    "open_entries",
     "pack",
+    "put_opening",
     "read_key_file",
     "read_sample",
     "sample_digest",
     "sentence",
     "table_of",
     "unseen",
+    "write_guard_bundle",
     "write_sample",
 ]
 

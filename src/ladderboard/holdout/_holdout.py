@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ladderboard import _settings
 from ladderboard.errors import BrokenLedger, InvalidRisk, InvalidSetting
+from ladderboard.holdout._bundle import write_guard_bundle
 from ladderboard.holdout._file import SAMPLE, GuardFile
 from ladderboard.holdout._meter import Meter
 from ladderboard.holdout._name import check_name
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from ladderboard.bounds import Certificate
     from ladderboard.files import Limits
     from ladderboard.holdout._remote import RemoteHoldout
+    from ladderboard.ledger import Head
     from ladderboard.losses import Loss
     from ladderboard.mechanisms import Mechanism
 
@@ -349,6 +351,13 @@ class Holdout:
         """End all questions; return this ladder's last estimate, also where it was kept back."""
         values = dict(zip(self._book.ladders(), self._book.close(), strict=True))
         return values.get(self._name, self.released)
+
+    def reveal(self, out: Path | str, *, labels: bool = False) -> Head:
+        """Write what a guard kept secret into a bundle, for anybody to check; return the head.
+
+        Only after ``close_for_good``. Without ``labels`` these stay as hidden as before.
+        """
+        return write_guard_bundle(self._book, out, labels=labels)
 
     def __repr__(self) -> str:
         named = f", ladder={self._name!r}" if self._name else ""

@@ -1,0 +1,245 @@
+"""The end of a board commits to its standings, and its bundle opens everything."""
+
+import hashlib
+import json
+import stat
+
+import pytest
+
+from ladderboard.board import write_board_bundle
+from ladderboard.errors import InvalidState, NotOpen
+from ladderboard.holdout import sample_digest
+from ladderboard.ledger import Commitment, Entry, digest, encode
+
+
+@pytest.fixture(scope="module")
+def lives(helper):
+    return helper("verify/_boards")
+
+
+@pytest.fixture(scope="module", params=["board", "team"])
+def lived(request, lives, postgres, tmp_path_factory):
+    """Give a board that has seen everything, on each kind of ladder; and its bundle."""
+    folder = tmp_path_factory.mktemp("lived")
+    first, second, board = lives.live(folder, postgres.url(), ladder=request.param)
+    head = write_board_bundle(board, folder / "bundle", labels=True, submissions=True)
+    yield board, folder / "bundle", head
+    first.close()
+    second.close()
+
+
+def of_kind(records, kind):
+    return [content for each, content in records if each == kind]
+
+
+def closed_entry(records):
+    entries = [Entry(form).read() for form, _ in of_kind(records, "entry")]
+    return next(each for each in entries if each["kind"] == "closed")
+
+
+def closed_board(boards, make_folder, organiser, **more):
+    board = boards.create(make_folder(**more))
+    board.finishing.close(organiser)
+    return board
+
+
+def test_the_close_commits_to_the_standings(
+    boards, make_folder, join, submit, predict, organiser, lives, tmp_path
+):
+    (tmp_path / "half.csv").write_bytes(predict(150))
+    folder = make_folder(baselines="[{name: Half, file: half.csv}]", teams="9", ladder="team")
+    folder.baselines["Half"] = tmp_path / "half.csv"
+    board = boards.create(folder)
+    wrong = {"Ada": 60, "Bob": 20, "Cyd": 60, "Dan": 200, "Eve": 1, "Fay": None}
+    for name, many in wrong.items():
+        caller, made = join(boards, board, name)
+        if many is not None:
+            submit(board, caller, predict(many, len(name)))
+        if name == "Eve":
+            board.seats.disqualify(organiser, made.id)
+    shown = board.as_seen_by(organiser).leaderboard()["rows"]
+    board.finishing.close(organiser)
+    write_board_bundle(board, tmp_path / "bundle")
+    records = lives.read_bundle(tmp_path / "bundle")
+    (standings,) = of_kind(records, "standings")
+    content = standings["content"]
+    assert [(each["name"], each["rank"]) for each in content] == [
+        ("Half", None), ("Ada", 2), ("Bob", 1), ("Cyd", 2), ("Dan", 4), ("Eve", None),
+        ("Fay", None),
+    ]  # fmt: skip
+    ranks = {each["team"]: each["rank"] for each in content if not each["disqualified"]}
+    assert ranks == {each["team"]["id"]: each["rank"] for each in shown}
+    assert [each["baseline"] for each in content] == [True, *[False] * 6]
+    assert [each["disqualified"] for each in content] == [*[False] * 5, True, False]
+    values = {each["team"]["id"]: each["released"] for each in shown}
+    assert values == {
+        each["team"]: each["released"] for each in content if not each["disqualified"]
+    }
+    assert [type(each["since"]) for each in content] == [*[int] * 6, type(None)]
+    committed = Commitment("standings", content, standings["salt"])
+    assert committed.hash.hex() == closed_entry(records)["standings"]
+
+
+def test_what_changes_while_the_finals_are_scored_is_seen(
+    boards, make_folder, join, submit, predict, organiser, monkeypatch
+):
+    board = boards.create(make_folder())
+    ada, _ = join(boards, board, "Ada")
+    submit(board, ada, predict(20))
+    whole = board.stored
+
+    def stored(place):
+        monkeypatch.setattr(board, "stored", whole)
+        board.amending.resume(organiser)
+        submit(board, ada, predict(5))
+        return whole(place)
+
+    monkeypatch.setattr(board, "stored", stored)
+    with pytest.raises(NotOpen, match="close it again"):
+        board.finishing.close(organiser)
+    assert board.row().final is None
+    assert board.finishing.close(organiser)["selected"] == 1
+    assert board.book.check() == 2
+
+
+def test_a_bundle_is_for_the_end(boards, make_folder, organiser, lives, tmp_path):
+    board = boards.create(make_folder())
+    path = tmp_path / "bundle"
+    for status in ("open", "closing"):
+        with pytest.raises(NotOpen, match=f"is {status}; .* spend the holdout"):
+            write_board_bundle(board, path, labels=True)
+        with board.book.storage.writing(board.book.name) as view:
+            view.change("UPDATE main.board SET status = 'closing' WHERE book = ?", (view.number,))
+    assert not path.exists()
+    board.finishing.close(organiser)
+    head = write_board_bundle(board, path)
+    assert head == board.book.head()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    before = path.read_bytes()
+    with pytest.raises(InvalidState, match="there already"):
+        write_board_bundle(board, path, labels=True)
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.glob("*bundle*")] == ["bundle"]
+
+
+def test_without_labels_neither_they_nor_their_salt_are_there(
+    boards, make_folder, join, submit, predict, organiser, lives, tmp_path
+):
+    board = boards.create(make_folder())
+    ada, _ = join(boards, board, "Ada")
+    submit(board, ada, predict(20))
+    board.finishing.close(organiser)
+    path = tmp_path / "bundle"
+    write_board_bundle(board, path)
+    records = lives.read_bundle(path)
+    assert [kind for kind, _ in records if kind != "entry"] == [
+        "bundle", "key", "standings", "finals", "end",
+    ]  # fmt: skip
+    assert (records[0][1]["labels"], records[0][1]["submissions"]) == (False, False)
+    assert board.book.kept("salt of the holdout") not in path.read_bytes()
+    assert board.book.kept("marking") not in path.read_bytes()
+    write_board_bundle(board, tmp_path / "open", labels=True)
+    assert board.book.kept("salt of the holdout") in (tmp_path / "open").read_bytes()
+    assert board.book.kept("marking") not in (tmp_path / "open").read_bytes()
+
+
+def test_a_long_history_is_in_one_bundle(lived, lives):
+    board, path, head = lived
+    records = lives.read_bundle(path)
+    counts = {}
+    for kind, _ in records[:-1]:
+        counts[kind] = counts.get(kind, 0) + 1
+    assert records[-1] == ["end", counts]
+    assert hashlib.sha256(path.read_bytes()[:-32]).digest() == path.read_bytes()[-32:]
+    assert records[0] == ["bundle", {
+        "format": 1, "of": "board", "book": board.book.name, "entries": head.entries,
+        "head": head.hash, "labels": True, "submissions": True,
+    }]  # fmt: skip
+    entries = of_kind(records, "entry")
+    assert [form for form, _ in entries] == [entry.form for entry, _ in board.book.entries()]
+    fields = [Entry(form).read() for form, _ in entries]
+    kinds = {each["kind"] for each in fields}
+    assert kinds == {
+        "opened", "ladder", "question", "moved", "amended", "paused", "resumed", "disqualified",
+        "closed",
+    }  # fmt: skip
+    assert counts["entry"] == head.entries
+    assert Entry(entries[-1][0]).hash == head.hash
+    (finals,) = of_kind(records, "finals")
+    assert digest("finals", finals).hex() == closed_entry(records)["finals"]
+    (standings,) = of_kind(records, "standings")
+    committed = Commitment("standings", standings["content"], standings["salt"])
+    assert committed.hash.hex() == closed_entry(records)["standings"]
+
+
+def test_every_secret_side_opens_its_entry(lived, lives):
+    board, path, _ = lived
+    records = lives.read_bundle(path)
+    (key,) = of_kind(records, "key")
+    opened = Entry(of_kind(records, "entry")[0][0]).read()
+    own = Commitment("key", hashlib.sha256(key["key"]).digest(), key["salt"])
+    assert own.hash.hex() == opened["key"]
+    asked = 0
+    for form, secret in of_kind(records, "entry"):
+        fields = Entry(form).read()
+        assert (secret is None) == (fields["kind"] != "question")
+        if secret is not None:
+            asked += 1
+            kept = Commitment("secret", secret["content"], secret["salt"])
+            sent = Commitment("submission", secret["submission"], secret["submission_salt"])
+            assert (kept.hash.hex(), sent.hash.hex()) == (fields["secret"], fields["submission"])
+    assert asked == board.book.at().asked
+
+
+def test_the_labels_of_every_epoch_open_their_commitment(lived, lives):
+    _, path, _ = lived
+    records = lives.read_bundle(path)
+    fields = [Entry(form).read() for form, _ in of_kind(records, "entry")]
+    shown = [each["holdout"] for each in fields if "holdout" in each]
+    found = of_kind(records, "holdout")
+    assert [each["epoch"] for each in found] == [0, 1, 2]
+    for each, hashed in zip(found, shown, strict=True):
+        committed = Commitment("holdout", sample_digest(each["sample"]), each["salt"])
+        assert committed.hash.hex() == hashed
+    assert len({encode(each["sample"]["labels"]) for each in found}) == 3
+
+
+def test_every_file_comes_after_each_entry_that_it_was_scored_for(lived, lives):
+    board, path, _ = lived
+    scorer = board.scorer()
+    read, secret, bodies = [], None, {}
+    for kind, content in lives.read_bundle(path):
+        if kind == "entry":
+            secret = content[1]
+        elif kind == "file":
+            read.append((content, secret, []))
+        elif kind == "part":
+            assert 0 < len(content) <= 2**20
+            read[-1][2].append(content)
+    for file, asked, parts in read:
+        body = b"".join(parts)
+        assert (len(body), hashlib.sha256(body).digest()) == (file["size"], file["sha256"])
+        assert scorer.read(body, format=file["format"]).digest == asked["submission"]
+        assert bodies.setdefault(file["id"], body) == body
+    assert len(read) == board.book.at().asked
+    replayed = board.row().replayed
+    assert replayed >= 6
+    assert len(bodies) == board.book.at().asked - replayed == 18
+    assert max(len(parts) for _, _, parts in read) == 4
+    # In the finals after the last of its entries only, as many as the final ranking says.
+    last = {file["id"]: at for at, (file, _, _) in enumerate(read)}
+    chosen = [at for at, (file, _, _) in enumerate(read) if file["selected"]]
+    assert all(last[read[at][0]["id"]] == at for at in chosen)
+    final = json.loads(board.row().final)
+    assert len(chosen) == final["selected"]
+    assert {row["submission"] for row in final["rows"]} <= {read[at][0]["id"] for at in chosen}
+
+
+def test_a_board_that_was_closed_before_standings_were_kept(
+    boards, make_folder, organiser, lives, tmp_path
+):
+    board = closed_board(boards, make_folder, organiser)
+    with board.book.storage.writing(board.book.name) as view:
+        view.change("DELETE FROM main.kept WHERE book = ? AND name = 'standings'", (view.number,))
+    write_board_bundle(board, tmp_path / "bundle")
+    assert "standings" not in dict(lives.read_bundle(tmp_path / "bundle"))

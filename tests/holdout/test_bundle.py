@@ -1,0 +1,93 @@
+"""A guard that is closed for good can be opened for anybody to check."""
+
+import hashlib
+import stat
+
+import numpy as np
+import pytest
+
+import ladderboard as lb
+from ladderboard.errors import BrokenLedger, InvalidState, WrongKey
+from ladderboard.holdout import sample_digest
+from ladderboard.ledger import Commitment, Entry
+
+LABELS = np.arange(200) % 2
+
+
+def wrong(count):
+    return LABELS ^ (np.arange(200) < count)
+
+
+@pytest.fixture
+def guard(tmp_path):
+    """Give an encrypted guard that was asked on two ladders."""
+    key = tmp_path / "key"
+    made = lb.Holdout.create(tmp_path / "guard.db", LABELS, questions=9, key_file=key)
+    for count in (60, 40, 20):
+        made.ask(wrong(count))
+    made.ladder("other").ask(wrong(10))
+    return made
+
+
+@pytest.fixture(scope="module")
+def read_bundle(helper):
+    return helper("verify/_boards").read_bundle
+
+
+def test_a_guard_is_opened_after_its_end_only(guard, tmp_path):
+    out = tmp_path / "bundle"
+    with pytest.raises(InvalidState, match="not closed"):
+        guard.reveal(out, labels=True)
+    assert not out.exists()
+    guard.close_for_good()
+    assert guard.reveal(out).hash.hex() == guard.head
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
+    with pytest.raises(InvalidState, match="there already"):
+        guard.reveal(out)
+
+
+@pytest.mark.parametrize("labels", [False, True])
+def test_everything_opens_what_was_committed_to(guard, read_bundle, tmp_path, labels):
+    guard.close_for_good()
+    head = guard.reveal(tmp_path / "bundle", labels=labels)
+    records = read_bundle(tmp_path / "bundle")
+    assert records[0] == ["bundle", {
+        "format": 1, "of": "guard", "book": guard._book.name, "entries": head.entries,
+        "head": head.hash, "labels": labels, "submissions": False,
+    }]  # fmt: skip
+    entries = [content for kind, content in records if kind == "entry"]
+    opened = Entry(entries[0][0]).read()
+    kind, key = records[1]
+    own = Commitment("key", hashlib.sha256(key["key"]).digest(), key["salt"])
+    assert (kind, own.hash.hex()) == ("key", opened["key"])
+    asked = [(Entry(form).read(), secret) for form, secret in entries if secret is not None]
+    assert [fields["kind"] for fields, _ in asked] == ["question"] * 4
+    for fields, secret in asked:
+        committed = Commitment("secret", secret["content"], secret["salt"])
+        assert committed.hash.hex() == fields["secret"]
+    assert [secret["content"]["risk"] for _, secret in asked] == [0.3, 0.2, 0.1, 0.05]
+    held = [content for kind, content in records if kind == "holdout"]
+    assert len(held) == labels
+    salt = guard._book.kept("salt of the holdout")
+    assert (salt in (tmp_path / "bundle").read_bytes()) == labels
+    for each in held:
+        committed = Commitment("holdout", sample_digest(each["sample"]), each["salt"])
+        assert (each["epoch"], committed.hash.hex()) == (0, opened["holdout"])
+
+
+def test_who_has_no_key_opens_nothing(guard, tmp_path):
+    guard.close_for_good()
+    guard.close()
+    with pytest.raises(WrongKey):
+        lb.Holdout.open(tmp_path / "guard.db")
+    again = lb.Holdout.open(tmp_path / "guard.db", key_file=tmp_path / "key")
+    again.reveal(tmp_path / "bundle")
+
+
+def test_a_secret_side_that_is_lost_is_named(guard, tmp_path):
+    guard.close_for_good()
+    with guard._book.storage.writing(guard._book.name) as view:
+        view.change("DELETE FROM main.secret WHERE place % 1099511627776 = 3")
+    with pytest.raises(BrokenLedger, match="entry 3 "):
+        guard.reveal(tmp_path / "bundle")
+    assert not (tmp_path / "bundle").exists()
