@@ -23,6 +23,7 @@ class _Program(Verbs):
         "submissions": "_submissions:submissions",
         "leaderboard": "_leaderboard:leaderboard",
         "mcp": "_mcp:mcp",
+        "verify": "_verify:verify",
         "attack": "_attack:app",
         "experiment": "_experiment:app",
     }
@@ -35,6 +36,7 @@ class _Program(Verbs):
         "submit": "Submit predictions to a board.",
         "leaderboard": "Show or download the standings of a board.",
         "mcp": "Give an agent tools to ask a guard or a board.",
+        "verify": "Check a board or a guard from what it opened.",
         "attack": "Simulate an attack.",
         "experiment": "Run an experiment: tables and figures.",
     }

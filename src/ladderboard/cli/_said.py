@@ -6,7 +6,7 @@ import re
 import sys
 from typing import Any, NoReturn
 
-from ladderboard.errors import InvalidInput, LadderboardError, Problem
+from ladderboard.errors import BrokenLedger, InvalidInput, LadderboardError, Problem
 
 __all__ = ["note", "printable", "refuse", "say", "say_error", "say_json", "say_secret"]
 
@@ -56,10 +56,10 @@ def say_json(content: dict[str, Any]) -> None:
     say(json.dumps(content, allow_nan=False))
 
 
-def say_error(code: str, message: str, problems: tuple[Problem, ...] = ()) -> None:
+def say_error(code: str, message: str, problems: tuple[Problem, ...] = (), **more: Any) -> None:
     """Tell a machine what was refused and why."""
     listed = [{**vars(each), "ids": list(each.ids)} for each in problems]
-    say_json({"error": {"code": code, "message": message, "problems": listed}})
+    say_json({"error": {"code": code, "message": message, "problems": listed, **more}})
 
 
 def refuse(error: LadderboardError, code: int = 2, *, as_json: bool = False) -> NoReturn:
@@ -67,7 +67,8 @@ def refuse(error: LadderboardError, code: int = 2, *, as_json: bool = False) -> 
     problems = error.problems if isinstance(error, InvalidInput) else ()
     if as_json:
         name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(error).__name__).lower()
-        say_error(name, str(error), problems)
+        more = {"entry": error.entry} if isinstance(error, BrokenLedger) else {}
+        say_error(name, str(error), problems, **more)
     else:
         lines = str(error).splitlines() if len(problems) > 1 else [" ".join(str(error).split())]
         print("ladderboard:", "\n".join(map(printable, lines)), file=sys.stderr)  # noqa: T201

@@ -25,14 +25,18 @@ from ladderboard.verify._walk import Walk
 from ladderboard.verify._words import Found, tell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from os import PathLike
 
     from ladderboard.losses import Loss
     from ladderboard.mechanisms import Mechanism
     from ladderboard.verify._kept import Receipt
 
+    Watch = Callable[[int, int | None], object]
+
 __all__ = ["check"]
+
+_OFTEN = 500  # entries between two words to who watches
 
 
 def check(
@@ -42,6 +46,7 @@ def check(
     receipts: Iterable[Receipt] = (),
     loss: Loss | None = None,
     mechanism: Mechanism | None = None,
+    watch: Watch | None = None,
 ) -> Verified:
     """Recompute a bundle, or follow the public side of a ledger.
 
@@ -57,10 +62,12 @@ def check(
         Receipts of submissions, kept from before: each must open its entry.
     loss, mechanism
         Where they are the owner's own. Nothing that a bundle names is imported.
+    watch
+        Hears now and then how many entries were checked, and of how many, if that is known.
     """
     kept = Kept(heads, receipts)
     with open_source(Path(path)) as source:
-        checking = _Checking(source, kept, loss, mechanism)
+        checking = _Checking(source, kept, loss, mechanism, watch)
         with _as_we_write_it(checking):
             return checking.run()
 
@@ -74,9 +81,10 @@ class _Checking:
         kept: Kept,
         loss: Loss | None,
         mechanism: Mechanism | None,
+        watch: Watch | None,
     ) -> None:
         self.source, self.kept = source, kept
-        self._own = (loss, mechanism)
+        self._own, self._watch = (loss, mechanism), watch
         self.number = 0
         self.walk: Walk | None = None
         self.replay: Replay | None = None
@@ -96,6 +104,8 @@ class _Checking:
         head, book = Head(0, bytes(32)), None if bundle is None else bundle.head["book"]
         for number, (entry, fields) in enumerate(follow(self._forms(), book)):
             self.number, own = number, entry.hash
+            if self._watch is not None and not number % _OFTEN:
+                self._watch(number, None if bundle is None else bundle.head["entries"])
             if self.kept.any:
                 self.kept.see(self.number, own.hex(), fields)
             if self.walk is None:

@@ -65,7 +65,7 @@ class Selected:
     """The best of what each team selected, on the private split."""
 
     def __init__(self) -> None:
-        self._best: dict[str, tuple[float, str]] = {}
+        self._best: dict[str, tuple[float, set[str]]] = {}
         self.count = 0
 
     def add(self, team: str, file: File, submission: Submission, risks: Risks) -> None:
@@ -75,8 +75,9 @@ class Selected:
             return
         risk = scorer.score(submission).risk
         self.count += 1
-        if team not in self._best or risk < self._best[team][0]:
-            self._best[team] = (risk, file.id)
+        best, ids = self._best.get(team, (risk, set()))
+        if risk <= best:
+            self._best[team] = (risk, {*(ids if risk == best else ()), file.id})
 
     def check(self, final: dict[str, Any], rows: list[dict[str, Any]] | None, risks: Risks) -> None:
         """Refuse a final ranking that does not follow from files and labels."""
@@ -86,15 +87,16 @@ class Selected:
         grouping = scorer.grouping
         worth, weighted = int(grouping.effective_n), grouping.weight is not None
         said = {row["team"]["id"]: row for row in final["rows"]}
-        told, counted = (final["n"], final["selected"]), (worth, self.count)
-        if told != counted or said.keys() != self._best.keys():
+        counted = (final["n"], final["selected"])
+        if counted != (worth, self.count) or said.keys() != self._best.keys():
             raise BrokenLedger("The final ranking is not of the files that were selected.")
-        for team, (risk, _) in self._best.items():
+        for team, (risk, ids) in self._best.items():
             row = said[team]
             low, high = untouched(
                 worth, risk, among=self.count, beta=final["beta"], weighted=weighted
             )
-            if (row["score"], row["low"], row["high"]) != (risk, low, high):
+            told = (row["score"], row["low"], row["high"])
+            if told != (risk, low, high) or row["submission"] not in ids:
                 raise BrokenLedger(f"The final score of team {team!r:.40} is not that of its file.")
         scores = [row["score"] for row in final["rows"]]
         if scores != sorted(scores):

@@ -1,0 +1,111 @@
+"""``ladderboard verify``: recompute a bundle, or find one's own answer in a ledger."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ladderboard.cli._check_bar import check_bar
+from ladderboard.cli._options import AsJson
+from ladderboard.cli._said import say, say_json
+from ladderboard.errors import InvalidSetting
+
+if TYPE_CHECKING:
+    from ladderboard.losses import Loss
+    from ladderboard.verify import Verified
+
+__all__ = ["verify"]
+
+
+def verify(
+    bundle: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="BUNDLE", help="What was opened at the close; or a ledger, an entry a line."
+        ),
+    ] = None,
+    *,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="LEDGER", help="The public ledger of a board or guard, instead of a bundle."
+        ),
+    ] = None,
+    head: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HASH", help="A head kept from before; may be given several times."),
+    ] = None,
+    receipt: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="RECEIPT",
+            help="A receipt, or the file in which submit keeps them; may be given several times.",
+        ),
+    ] = None,
+    loss: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:NAME", help="The loss, where it is the owner's own and you trust it."
+        ),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Recompute everything in a bundle: the chain, the noise, every release.
+
+    Where labels and submissions are in it, every risk and the final ranking too. No database is
+    needed, and nothing that the bundle names is run. A head or a receipt kept from before excludes
+    that the whole history was written anew. The first entry that differs is named.
+    """
+    from ladderboard.verify import check, read_receipts  # noqa: PLC0415 - the help must not wait
+
+    if (bundle is None) == (ledger is None):
+        raise InvalidSetting(
+            "Name one file to check: a bundle, or a ledger (--ledger); as in: ladderboard verify "
+            "digits.bundle --head HASH"
+        )
+    path = bundle or ledger or Path()
+    receipts = [each for file in receipt or () for each in read_receipts(file)]
+    with check_bar(quiet=quiet or as_json) as watch:
+        found = check(path, heads=head or (), receipts=receipts, loss=_loss(loss), watch=watch)
+    if as_json:
+        say_json({"file": str(path), **found.describe()})
+    else:
+        _say(found)
+
+
+def _loss(named: str | None) -> "Loss | None":
+    if named is None:
+        return None
+    from ladderboard.losses import loss  # noqa: PLC0415 - only where it is wanted
+
+    return loss(named)
+
+
+def _say(found: "Verified") -> None:
+    from ladderboard.cli._guard_words import wrapped  # noqa: PLC0415 - the help must not wait
+
+    say(str(found))
+    for each in found.receipts:
+        say(*wrapped(_answered(each), indent="  "))
+    for title, sentences in (
+        ("What holds:", found.checked),
+        ("What could not be checked:", found.unchecked),
+    ):
+        if sentences:
+            say(title)
+        for sentence in sentences:
+            say(*wrapped(sentence, indent="    ", first="  - "))
+    say("The head of this ledger:", f"  {found.head}")
+
+
+def _answered(entry: dict[str, Any]) -> str:
+    """Return what an entry says, in a sentence; the numbers are losses."""
+    when = datetime.fromtimestamp(entry["time"], UTC)
+    value = "" if entry["value"] is None else f", the best loss was {entry['value']:g} after it"
+    verdict = "it improved" if entry["improved"] else "it did not improve"
+    return (
+        f"The receipt opens entry {entry['entry']:,}: answered at {when:%Y-%m-%d %H:%M:%S} UTC, "
+        f"{verdict}{value}."
+    )

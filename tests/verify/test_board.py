@@ -1,0 +1,125 @@
+"""A board that moved, was amended, corrected and closed: one history, checked from its bundle."""
+
+import hashlib
+import json
+import subprocess
+import sys
+
+import pytest
+
+from ladderboard.errors import BrokenLedger
+from ladderboard.verify import check
+
+
+@pytest.fixture(scope="module")
+def make(helper):
+    return helper("verify/_make")
+
+
+@pytest.fixture(scope="module", params=["board", "team"])
+def lived(request, helper, postgres, tmp_path_factory):
+    """Give the bundle of a board that has seen everything, and its head."""
+    folder = tmp_path_factory.mktemp("lived")
+    lives = helper("verify/_boards")
+    return lives.lived_bundle(folder, postgres.url(), ladder=request.param)
+
+
+def test_one_history_on_two_databases(lived):
+    path, head = lived
+    found = check(path, heads=[head.hash.hex()])
+    assert str(found) == f"verified: {found.questions} releases"
+    assert found.risks == found.releases == found.questions > 20
+    assert (found.of, found.entries, found.head) == ("board", head.entries, head.hash.hex())
+    assert found.unchanged == head.entries - 1
+    assert found.unchecked == ()
+    assert "the final ranking: of the submissions, on the private labels" in found.checked
+
+
+def test_nothing_but_the_bundle_is_needed(lived, tmp_path):
+    path, head = lived
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    copy = alone / "copy"
+    copy.write_bytes(path.read_bytes())
+    program = (
+        "import sys\n"
+        "from ladderboard.verify import check\n"
+        "print(check('copy', heads=sys.argv[1:]))\n"
+        "assert not {'ladderboard.board', 'sqlalchemy', 'psycopg'} & set(sys.modules)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program, head.hash.hex()],
+        cwd=alone, env={"PATH": ""}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.stderr == ""
+    assert ran.stdout.startswith("verified: ")
+    assert sorted(each.name for each in alone.iterdir()) == ["copy"]
+
+
+def swapped(records):
+    """Swap two labels that differ."""
+    sample = next(content for kind, content in records if kind == "holdout")["sample"]
+    values = sample["labels"]["values"]
+    sample["labels"]["values"] = values[1:2] + values[:1] + values[2:]
+    assert sample["labels"]["values"] != values
+
+
+def another_key(records):
+    records[1][1]["key"] = bytes(32)
+
+
+def first(records, kind):
+    return next(content for each, content in records if each == kind)
+
+
+def standing(name, value):
+    def change(records):
+        row = next(row for row in first(records, "standings")["content"] if row["released"])
+        assert row[name] != value
+        row[name] = value
+
+    return change
+
+
+def final(change):
+    def rewritten(records):
+        at = next(at for at, (kind, _) in enumerate(records) if kind == "finals")
+        told = json.loads(records[at][1])
+        change(told)
+        records[at][1] = json.dumps(told, separators=(",", ":"), sort_keys=True)
+
+    return rewritten
+
+
+def another_file(records):
+    files = [content for kind, content in records if kind == "part"]
+    at = next(at for at, (kind, _) in enumerate(records) if kind == "file")
+    records[at + 1][1] = files[-1]
+    told = records[at][1]
+    told["sha256"], told["size"] = hashlib.sha256(files[-1]).digest(), len(files[-1])
+
+
+def unselected(records):
+    told = next(each for kind, each in records if kind == "file" and each["selected"])
+    told["selected"] = False
+
+
+CHANGES = {
+    "a label swapped": (swapped, 0, "the labels in the bundle are not those"),
+    "another key": (another_key, 0, "the noise key in the bundle is not the one"),
+    "a name in the standings": (standing("name", "Réd2"), None, "committed to at the close"),
+    "a released value": (standing("released", 0.0), None, "committed to at the close"),
+    "a final score": (final(lambda told: told["rows"][0].update(score=0.0)), None, "final ranking"),
+    "another file": (another_file, 2, "its file is not what was submitted"),
+    "a selection": (unselected, None, "of the files that were selected"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_was_changed_is_named(lived, make, tmp_path, name):
+    change, entry, words = CHANGES[name]
+    records = make.records(lived[0])
+    change(records)
+    with pytest.raises(BrokenLedger, match=words) as caught:
+        check(make.remake(tmp_path / "changed", records))
+    assert caught.value.entry == entry or (entry is not None and caught.value.entry >= entry)
