@@ -9,17 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ladderboard.errors import BrokenLedger, InvalidSetting, LadderboardError
-from ladderboard.ledger import Commitment, Head, differs, follow
+from ladderboard.ledger import Commitment, Head, differs
 from ladderboard.losses import LOSSES
 from ladderboard.losses import loss as loss_of
 from ladderboard.mechanisms import MECHANISMS
 from ladderboard.mechanisms import mechanism as mechanism_of
+from ladderboard.verify._chain import Chain
 from ladderboard.verify._kept import Kept
 from ladderboard.verify._opened import read_opened
 from ladderboard.verify._ranking import Selected, check_finals_text, check_standings
 from ladderboard.verify._replay import Replay
 from ladderboard.verify._risks import Risks
-from ladderboard.verify._source import Bundle, Item, Lines, open_source
+from ladderboard.verify._source import Bundle, Lines, open_source
 from ladderboard.verify._verified import Verified
 from ladderboard.verify._walk import Walk
 from ladderboard.verify._words import Found, tell
@@ -28,9 +29,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from os import PathLike
 
+    from numpy.typing import NDArray
+
     from ladderboard.losses import Loss
     from ladderboard.mechanisms import Mechanism
     from ladderboard.verify._kept import Receipt
+    from ladderboard.verify._opened import Opened
+    from ladderboard.verify._risks import File
 
     Watch = Callable[[int, int | None], object]
 
@@ -93,7 +98,6 @@ class _Checking:
         self.scored = 0
         self.unscored = 0
         self._held: list[dict[str, Any]] = []
-        self._item = Item(b"")
 
     def run(self) -> Verified:
         """Do all of it."""
@@ -101,19 +105,20 @@ class _Checking:
         bundle = source if isinstance(source, Bundle) else None
         if bundle is not None:
             self._held = list(bundle.holdouts())
-        head, book = Head(0, bytes(32)), None if bundle is None else bundle.head["book"]
-        for number, (entry, fields) in enumerate(follow(self._forms(), book)):
-            self.number, own = number, entry.hash
+        chain = Chain(None if bundle is None else bundle.head["book"])
+        for number, (form, secret, file) in enumerate(source.items()):
+            self.number = number
+            fields = chain.take(form)
             if self._watch is not None and not number % _OFTEN:
                 self._watch(number, None if bundle is None else bundle.head["entries"])
             if self.kept.any:
-                self.kept.see(self.number, own.hex(), fields)
+                self.kept.see(number, chain.head.hex(), fields)
             if self.walk is None:
                 self._open(fields, bundle)
-            self._take(fields)
-            head = Head(self.number + 1, own)
+            self._take(fields, secret, file)
         if self.walk is None:
             raise BrokenLedger("There is no entry in it.")
+        head = Head(chain.entries, chain.head)
         final = None if bundle is None else self._end(self.walk, bundle, head)
         self.kept.end(self.walk.opening["book"], head.entries)
         if bundle is not None:
@@ -159,11 +164,6 @@ class _Checking:
     def _scores_all(self) -> bool:
         return bool(self.scored) and not self.unscored
 
-    def _forms(self) -> Iterator[bytes]:
-        for each in self.source.items():
-            self._item = each
-            yield each.form
-
     def _open(self, fields: dict[str, Any], bundle: Bundle | None) -> None:
         """Begin with what the first entry commits to."""
         self.walk = walk = Walk(fields)
@@ -182,43 +182,44 @@ class _Checking:
             self.risks.add(each)
         self.risks.committed(0, 0, fields["holdout"])
 
-    def _take(self, fields: dict[str, Any]) -> None:
-        walk, kind, number = self.walk, fields["kind"], self.number
+    def _take(self, fields: dict[str, Any], secret: bytes | None, file: File | None) -> None:
+        """Take one entry more, with what was opened of it."""
+        walk, replay, risks, number = self.walk, self.replay, self.risks, self.number
         if walk is None:
             return
         walk.take(number, fields)
-        if self.replay is None or self.risks is None:
+        if replay is None or risks is None:
             return
+        kind = fields["kind"]
         if kind == "question":
-            self._question(walk, self.replay, self.risks, fields)
-            return
-        if self._item.secret is not None or self._item.file is not None:
+            if secret is None:
+                raise differs(number, "its secret side is missing")
+            try:
+                opened = read_opened(secret)
+            except ValueError:
+                raise differs(number, "its secret side is not as we write it") from None
+            replay.question(number, fields, opened, self._score(walk, risks, fields, opened, file))
+        elif secret is not None or file is not None:
             raise differs(number, "it has a secret side, which only questions have")
-        if kind == "ladder":
-            self.replay.start()
+        elif kind == "ladder":
+            replay.start()
         elif kind == "closed":
-            self.replay.close(number, fields)
+            replay.close(number, fields)
         elif kind == "amended":
-            self.risks.committed(number, walk.epoch, walk.holdout)
+            risks.committed(number, walk.epoch, walk.holdout)
 
-    def _question(self, walk: Walk, replay: Replay, risks: Risks, fields: dict[str, Any]) -> None:
-        item, number = self._item, self.number
-        if item.secret is None:
-            raise differs(number, "its secret side is missing")
-        try:
-            opened = read_opened(item.secret)
-        except (KeyError, ValueError, struct.error):
-            raise differs(number, "its secret side is not as we write it") from None
-        losses = None
-        if item.file is None or not risks.tables or risks.loss is None:
+    def _score(
+        self, walk: Walk, risks: Risks, fields: dict[str, Any], opened: Opened, file: File | None
+    ) -> NDArray[Any] | None:
+        """Score a question's file again, if it can be; return the losses of examples."""
+        if file is None or not risks.tables or risks.loss is None:
             self.unscored += 1
-        else:
-            submission, losses = risks.score(number, walk.epoch, opened, item.file)
-            self.scored += 1
-            if item.file.selected:
-                self.selected.add(fields["asker"], item.file, submission, risks)
-        needs = replay.needs == "losses"
-        replay.question(number, fields, opened, losses if needs else None)
+            return None
+        submission, losses = risks.score(self.number, walk.epoch, opened, file)
+        self.scored += 1
+        if file.selected:
+            self.selected.add(fields["asker"], file, submission, risks)
+        return losses
 
     def _end(self, walk: Walk, bundle: Bundle, head: Head) -> dict[str, Any] | None:
         """Check what comes after the entries."""

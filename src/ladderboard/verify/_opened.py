@@ -1,13 +1,14 @@
 """The opened secret side of a question, read from the very bytes that were committed to.
 
 Most of the time of a check that is not the tape's own would go into decoding these. Their form is
-one of a kind, so it is read place by place; whatever is not exactly so is refused.
+one of a kind, so one pattern reads it; whatever is not exactly so is refused.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
+import re
 import struct
 from typing import Any, NamedTuple
 
@@ -15,27 +16,38 @@ from ladderboard.ledger import encode
 
 __all__ = ["Opened", "read_opened"]
 
-_WHOLE = struct.Struct(">Q")
 _DOUBLE = struct.Struct(">d")
-_BYTES = b"B" + _WHOLE.pack(32)
-_NEGATIVE_ZERO = _DOUBLE.pack(-0.0)
+_COUNT = 8  # bytes of a length
+_TAGGED = 1 + _COUNT
 
 
-def _map(size: int) -> bytes:
-    return b"M" + _WHOLE.pack(size)
+def _sized(tag: bytes, size: int) -> bytes:
+    return tag + size.to_bytes(_COUNT, "big")
 
 
-_TO_CONTENT = _map(4) + encode("content")
-_TO_AFTER = _map(6) + encode("after") + _BYTES
-_TO_BEFORE = encode("before") + _BYTES
-_TO_BROKEN = encode("broken")
-_TO_DRAWS = encode("draws") + b"L"
-_TO_RISK = encode("risk")
-_TO_TRAINING = encode("training")
+_BYTES = _sized(b"B", 32)
 _TO_SALT = encode("salt") + _BYTES
-_TO_SUBMISSION = encode("submission") + _BYTES
-_TO_SUBMISSION_SALT = encode("submission_salt") + _BYTES
-_COMMITTED = _map(2) + encode("content")
+
+
+def _named(name: str) -> bytes:
+    return re.escape(encode(name))
+
+
+# A whole number ends where its digits do, and no tag is a digit: there is one way to read it.
+_HASH = re.escape(_BYTES) + b"(.{32})"
+_NUMBER = b"D(.{8})"
+_DRAW = rb"I\0{7}[\1-\x20]-?[0-9]+|D.{8}|B\0{7}\x20.{32}"
+_DRAWS = re.compile(_DRAW, re.DOTALL)
+_FORM = re.compile(
+    re.escape(_sized(b"M", 4)) + _named("content")
+    + b"(" + re.escape(_sized(b"M", 6)) + _named("after") + _HASH + _named("before") + _HASH
+    + _named("broken") + b"([TF])" + _named("draws") + b"L(.{8})((?:" + _DRAW + b")*)"
+    + _named("risk") + _NUMBER + _named("training") + b"(?:N|" + _NUMBER + b"))"
+    + _named("salt") + _HASH + _named("submission") + _HASH + _named("submission_salt") + _HASH,
+    re.DOTALL,
+)  # fmt: skip
+
+_COMMITTED = _sized(b"M", 2) + encode("content")
 _SECRET = b"ladderboard:1:secret\n" + _COMMITTED
 _SUBMISSION = b"ladderboard:1:submission\n" + _COMMITTED + _BYTES
 
@@ -56,76 +68,40 @@ class Opened(NamedTuple):
 
 def read_opened(form: bytes) -> Opened:
     """Return what a form holds; ``ValueError`` where it is not one that we write."""
-    place = _Place(form)
-    place.pass_by(_TO_CONTENT)
-    start = place.at
-    place.pass_by(_TO_AFTER)
-    after = place.take(32)
-    place.pass_by(_TO_BEFORE)
-    before = place.take(32)
-    place.pass_by(_TO_BROKEN)
-    broken = {b"T": True, b"F": False}[place.take(1)]
-    place.pass_by(_TO_DRAWS)
-    draws = tuple([place.draw() for _ in range(_WHOLE.unpack(place.take(8))[0])])
-    place.pass_by(_TO_RISK)
-    risk = place.draw()
-    place.pass_by(_TO_TRAINING)
-    training = place.draw(nothing=True)
-    content = form[start : place.at]
-    place.pass_by(_TO_SALT)
-    salt = place.take(32)
-    place.pass_by(_TO_SUBMISSION)
-    submission = place.take(32)
-    place.pass_by(_TO_SUBMISSION_SALT)
-    other = place.take(32)
-    if place.at != len(form) or type(risk) is not float or type(training) not in _REAL:
+    found = _FORM.fullmatch(form)
+    if found is None:
+        raise ValueError
+    (content, after, before, broken, count, draws, risk, training, salt, submission, other) = (
+        found.groups()
+    )
+    drawn = tuple([_draw(each) for each in _DRAWS.findall(draws)])
+    if len(drawn) != int.from_bytes(count, "big"):
         raise ValueError
     return Opened(
-        risk, training, broken, draws, before, after, submission,
+        _number(risk),
+        None if training is None else _number(training),
+        broken == b"T",
+        drawn,
+        before,
+        after,
+        submission,
         hashlib.sha256(_SECRET + content + _TO_SALT + salt).hexdigest(),
         hashlib.sha256(_SUBMISSION + submission + _TO_SALT + other).hexdigest(),
-    )  # fmt: skip
+    )
 
 
-_REAL = {float, type(None)}
-
-
-class _Place:
-    """A place in a form."""
-
-    __slots__ = ("_form", "at")
-
-    def __init__(self, form: bytes) -> None:
-        self._form, self.at = form, 0
-
-    def pass_by(self, known: bytes) -> None:
-        """Go on after what must be there."""
-        if not self._form.startswith(known, self.at):
-            raise ValueError
-        self.at += len(known)
-
-    def take(self, count: int) -> bytes:
-        """Return the next bytes."""
-        at = self.at
-        self.at = end = at + count
-        if end > len(self._form):
-            raise ValueError
-        return self._form[at:end]
-
-    def draw(self, *, nothing: bool = False) -> Any:
-        """Return the next number or seed; None only where there may be nothing."""
-        tag = self.take(1)
-        if tag == b"D":
-            raw = self.take(8)
-            number = _DOUBLE.unpack(raw)[0]
-            if raw == _NEGATIVE_ZERO or not math.isfinite(number):
-                raise ValueError
-            return number
-        if tag == b"N" and nothing:
-            return None
-        raw = self.take(_WHOLE.unpack(self.take(8))[0])
-        if tag == b"B":
-            return raw
-        if tag != b"I" or b"%d" % (whole := int(raw)) != raw:
+def _draw(form: bytes) -> Any:
+    tag, raw = form[:1], form[_TAGGED:]
+    if tag == b"I":
+        whole = int(raw)
+        if b"%d" % whole != raw or form[_COUNT] != len(raw):
             raise ValueError
         return whole
+    return raw if tag == b"B" else _number(form[1:])
+
+
+def _number(raw: bytes) -> float:
+    number: float = _DOUBLE.unpack(raw)[0]
+    if not math.isfinite(number) or (number == 0 and any(raw)):  # no negative zero
+        raise ValueError
+    return number

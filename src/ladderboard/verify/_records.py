@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import struct
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -14,63 +13,101 @@ from ladderboard.ledger import decode, encode
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-__all__ = ["START", "Records"]
+__all__ = ["START", "Records", "strange"]
 
 START = b"ladderboard bundle 1\n"
 _NAME = START[:-2]
-_LENGTH = struct.Struct(">Q")
-_PAIR = b"L" + _LENGTH.pack(2) + b"S"
-_HASH = hashlib.sha256().digest_size
-_ENTRY = _PAIR[:-1] + encode("entry")
+_COUNT = 8  # bytes of a length
+_HASH = 32
+_BLOCK = 2**20
+_PAIR = b"L" + (2).to_bytes(_COUNT, "big")
+_ENTRY = _PAIR + encode("entry")
+_OPENED = _PAIR + b"B"  # an entry's bytes and its secret side
+_NOTHING = b"N"
 
 
 class Records:
     """Reads records; ``kind`` is that of the one at hand, None after the last.
 
-    What is at hand is ``content``, in canonical form, until ``next`` is called.
+    It stays at hand until ``next`` is called. The file is read and hashed in blocks.
     """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         start = file.read(len(START))
         if start != START:
-            newer = start.startswith(_NAME) and start != START
+            newer = start.startswith(_NAME)
             said = "was written by a newer Ladderboard; install that one" if newer else "is none"
             raise InvalidState(f"A bundle begins with {START[:-1].decode()!r}; this file {said}.")
         self._hash = hashlib.sha256(start)
         self._left = os.fstat(file.fileno()).st_size - len(START) - _HASH
+        # The record at hand is block[start:end]; its content begins at ``content``.
+        self._block, self._content, self._end = b"", 0, 0
         self._counts: Counter[str] = Counter()
         self.kind: str | None = None
-        self.content = b""
         self.next()
 
     def next(self) -> None:
         """Go to the next record."""
-        if not self._left:
-            self.kind, self.content = None, b""
+        if self._end == len(self._block) and not self._left:
+            self.kind = None
             return
-        head = self._file.read(_LENGTH.size)
-        length = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else self._left
-        self._left -= length + _LENGTH.size
-        form = self._file.read(length) if self._left >= 0 else b""
-        if self._left < 0 or len(form) != length:
-            raise BrokenLedger("The bundle is cut off, or something was put in or taken out.")
-        self._hash.update(head)
-        self._hash.update(form)
-        if form.startswith(_ENTRY):
-            self.kind, self.content = "entry", form[len(_ENTRY) :]
+        self._need(_COUNT)
+        start = self._end + _COUNT
+        length = int.from_bytes(self._block[self._end : start], "big")
+        if start + length > len(self._block):
+            self._need(_COUNT + length)
+            start = self._end + _COUNT
+        self._end = start + length
+        if self._block.startswith(_ENTRY, start):
+            self.kind, self._content = "entry", start + len(_ENTRY)
         else:
-            self.kind, self.content = _kind(form)
+            self.kind, self._content = self._look(start)
         self._counts[self.kind] += 1
+
+    def _need(self, count: int) -> None:
+        """Read until so many bytes are at hand after the last record."""
+        lacks = self._end + count - len(self._block)
+        if lacks <= 0:
+            return
+        if lacks > self._left:
+            raise BrokenLedger("The bundle is cut off, or something was put in or taken out.")
+        read = self._file.read(min(self._left, max(lacks, _BLOCK)))
+        if len(read) < lacks:
+            raise BrokenLedger("The bundle became shorter while it was read.")
+        self._hash.update(read)
+        self._left -= len(read)
+        self._block, self._end = self._block[self._end :] + read, 0
+
+    def _look(self, start: int) -> tuple[str, int]:
+        """Return the kind of a record, and where its content begins."""
+        block, at = self._block, start + len(_PAIR) + 1
+        size = int.from_bytes(block[at : at + _COUNT], "big")
+        at, end = at + _COUNT, at + _COUNT + size
+        if not block.startswith(_PAIR + b"S", start) or end > self._end or not size:
+            raise BrokenLedger("The bundle holds something that is no record.")
+        return block[at:end].decode("ascii", "replace"), end
 
     def read(self) -> Any:
         """Return the content of the record at hand, decoded, and go to the next."""
         try:
-            content = decode(self.content)
+            content = decode(self._block[self._content : self._end])
         except ValueError:
             raise strange(self.kind) from None
         self.next()
         return content
+
+    def entry(self) -> tuple[bytes, bytes | None]:
+        """Return the bytes of the entry at hand and its secret side, and go to the next."""
+        block, end = self._block, self._end
+        at = self._content + len(_OPENED)
+        start = at + _COUNT
+        middle = start + int.from_bytes(block[at:start], "big")
+        if not block.startswith(_OPENED, self._content) or middle >= end:
+            raise strange("entry")
+        form, secret = block[start:middle], block[middle:end]
+        self.next()
+        return form, None if secret == _NOTHING else secret
 
     def end(self) -> None:
         """Read the last record, and compare the hash at the end with that of everything."""
@@ -89,13 +126,3 @@ def strange(kind: str | None) -> BrokenLedger:
     """Return the refusal of a record that is not as we write it, or not where it belongs."""
     what = "ends too early" if kind is None else f"holds a record {kind!r:.20} that we do not write"
     return BrokenLedger(f"The bundle {what}.")
-
-
-def _kind(form: bytes) -> tuple[str, bytes]:
-    at = len(_PAIR) + _LENGTH.size
-    if not form.startswith(_PAIR) or len(form) < at:
-        raise BrokenLedger("The bundle holds something that is no record.")
-    end = at + int.from_bytes(form[len(_PAIR) : at], "big")
-    if not form[at:end].isascii():
-        raise BrokenLedger("The bundle holds something that is no record.")
-    return form[at:end].decode(), form[end:]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any
 
 from ladderboard.errors import LadderboardError
-from ladderboard.ledger import differs, digest
-from ladderboard.mechanisms import Release
+from ladderboard.ledger import differs, encode
 from ladderboard.tape import Tape
 
 if TYPE_CHECKING:
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from ladderboard.verify._opened import Opened
 
 __all__ = ["Replay"]
+
+# What a state's digest is made of, but for the question's number and the mechanism's own part.
+_STATE = b"ladderboard:1:state\nM" + (3).to_bytes(8, "big") + encode("closed") + encode(False)
+_STATE += encode("question") + b"I"
+_TO_STATE = encode("state")
 
 
 class Replay:
@@ -29,6 +34,7 @@ class Replay:
         self._sessions: list[Session] = []
         self._stood: list[bytes | None] = []
         self._lost: set[int] = set()  # ladders of which a question could not be asked again
+        self._forms: dict[int, tuple[Any, bytes]] = {}
         self.releases = self.draws = 0
 
     @property
@@ -44,7 +50,7 @@ class Replay:
         number = len(self._sessions)
         session = self._mechanism.start(n=self._n, tape=self._tape, ladder=number)
         self._sessions.append(session)
-        self._stood.append(_digest(session))
+        self._stood.append(self._digest(session, number))
 
     def question(
         self,
@@ -64,7 +70,9 @@ class Replay:
         self._stood[ladder] = opened.after
         if self._mechanism is None:
             return
-        if self._mechanism.needs == "losses" and (losses is None or ladder in self._lost):
+        if self._mechanism.needs == "risk":
+            self._ask(number, fields, opened, None)
+        elif losses is None or ladder in self._lost:
             self._lost.add(ladder)
             self._draw(number, fields, opened)
         else:
@@ -75,19 +83,18 @@ class Replay:
         self, number: int, fields: dict[str, Any], opened: Opened, losses: NDArray[Any] | None
     ) -> None:
         session = self._sessions[fields["ladder"]]
-        given: dict[str, Any] = {"risk": opened.risk} if losses is None else {"losses": losses}
-        if opened.training is not None:
-            given["training"] = opened.training
+        risk = opened.risk if losses is None else None
         try:
-            release = session.ask(**given, context=opened.submission)
+            release = session.ask(
+                risk=risk, losses=losses, training=opened.training, context=opened.submission
+            )
         except LadderboardError as error:
             raise differs(number, f"it cannot be asked again ({error})") from None
         if session.draws != opened.draws:
             raise differs(number, "its noise was not drawn from the key")
-        told = Release(fields["value"], fields["score"], fields["improved"], fields["question"])
-        if release != told:
+        if release != (fields["value"], fields["score"], fields["improved"], fields["question"]):
             raise differs(number, "its release does not follow from its risk and noise")
-        if _digest(session) != opened.after:
+        if self._digest(session, fields["ladder"]) != opened.after:
             raise differs(number, "its ladder stood elsewhere after it")
         self.releases += 1
 
@@ -104,6 +111,13 @@ class Replay:
             if ladder not in self._lost and session.close() != fields["values"][ladder]:
                 raise differs(number, f"its value of ladder {ladder} is not where that stood")
 
-
-def _digest(session: Session) -> bytes:
-    return digest("state", session.progress)
+    def _digest(self, session: Session, ladder: int) -> bytes:
+        """Return the digest of where a session is; most questions move nothing but their number."""
+        moving = session.progress
+        state, question = moving["state"], b"%d" % moving["question"]
+        held, form = self._forms.get(ladder, (None, b""))
+        if state != held or held is None:
+            form = encode(state)
+            self._forms[ladder] = (state, form)
+        size = len(question).to_bytes(8, "big")
+        return hashlib.sha256(_STATE + size + question + _TO_STATE + form).digest()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ladderboard.errors import BrokenLedger, InvalidState, StorageFailed
 from ladderboard.verify._records import START, Records, strange
@@ -17,18 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Bundle", "Item", "Lines", "open_source"]
 
-_PAIR = b"L" + (2).to_bytes(8, "big") + b"B"
-_NOTHING = b"N"
 _SMALL = 2**24  # bytes of a submission that are held in memory
 _LONGEST_LINE = 2**26
 
 
-class Item(NamedTuple):
-    """An entry, its opened secret side in canonical form, and the file that it was about."""
-
-    form: bytes
-    secret: bytes | None = None
-    file: File | None = None
+Item = tuple[bytes, bytes | None, File | None]
+"""An entry, its opened secret side in canonical form, and the file that it was about."""
 
 
 class Lines:
@@ -42,7 +36,7 @@ class Lines:
         while line := self._file.readline(_LONGEST_LINE):
             if not line.endswith(b"\n"):
                 raise BrokenLedger("The ledger is cut off: its last line has no end.")
-            yield Item(line[:-1])
+            yield line[:-1], None, None
 
 
 class Bundle:
@@ -74,9 +68,8 @@ class Bundle:
         """Return all entries."""
         records = self._records
         while records.kind == "entry":
-            form, secret = _split(records.content)
-            records.next()
-            yield Item(form, secret, self._file() if records.kind == "file" else None)
+            form, secret = records.entry()
+            yield form, secret, self._file() if records.kind == "file" else None
 
     def _file(self) -> File:
         told = self._records.read()
@@ -115,16 +108,6 @@ class Bundle:
     def whole(self) -> None:
         """Refuse a bundle that is not whole."""
         self._records.end()
-
-
-def _split(content: bytes) -> tuple[bytes, bytes | None]:
-    """Return an entry's bytes and its secret side."""
-    start = len(_PAIR) + 8
-    end = start + int.from_bytes(content[len(_PAIR) : start], "big")
-    form, rest = content[start:end], content[end:]
-    if not content.startswith(_PAIR) or not rest:
-        raise strange("entry")
-    return form, None if rest == _NOTHING else rest
 
 
 @contextmanager
