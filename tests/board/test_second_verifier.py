@@ -46,7 +46,13 @@ def test_a_board_that_was_amended_corrected_and_closed(
     path = helper("verify/_make").bundle(board.book, tmp_path / "bundle.ladderboard")
     assert check(path) == f"{counted}the chain and the tape hold"
 
-    at = next(i for i, form in enumerate(forms) if b'"questions":150' in form)
-    forms[at] = forms[at].replace(b'"questions":150', b'"questions":151')
-    ledger.write_bytes(b"".join(form + b"\n" for form in forms))
-    assert check(ledger) == f"entry {at}: its commitment is not that of what was decided"
+    changes = {
+        b'"questions":150': "its commitment is not that of what was decided",
+        b'"play":null': "its commitment is not that of what was decided",
+        b'"labels":1': "its correction is miscounted",
+    }
+    for old, said in changes.items():
+        at = next(i for i, form in enumerate(forms) if b'"kind":"amended"' in form and old in form)
+        forged = [*forms[:at], forms[at].replace(old, b'"other":7'), *forms[at + 1 :]]
+        ledger.write_bytes(b"".join(form + b"\n" for form in forged))
+        assert check(ledger) == f"entry {at}: {said}"

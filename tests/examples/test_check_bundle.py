@@ -265,6 +265,26 @@ def test_a_history_that_was_made_anew(refused, number, fields, content, said):
     assert refused(lambda copy: rewrite(copy, number, fields, content)).startswith(said)
 
 
+@pytest.mark.parametrize(
+    ("kind", "fields", "said"),
+    [
+        ("ladder", {"ladder": 2}, "entry 11: it comes after the close"),
+        ("closed", {"values": [0.5, 0.5]}, "entry 11: it was closed before"),
+        ("disqualified", {"asker": "asker 0"}, f"12 entries, 6 questions: {HOLDS}"),
+    ],
+)
+def test_what_comes_after_the_close(refused, make, kind, fields, said):
+    def append(copy):
+        told = copy[0][1]
+        entry = Entry.make(
+            book=make.BOOK, number=11, kind=kind, time=2**31, previous=told["head"], **fields
+        )
+        copy.append(["entry", [entry.form, None]])
+        told.update(entries=12, head=entry.hash)
+
+    assert refused(append) == said
+
+
 def test_a_kept_head_finds_what_no_hash_can(records, refused):
     head = Entry(records[7][1][0]).hash.hex()
     assert HOLDS in refused(lambda copy: rewrite(copy, 2, {"value": 0.125}))
