@@ -126,9 +126,9 @@ class Stream:
     def exp(self, p: int, q: int) -> bool:
         """Return true with probability exp(-p/q)."""
         whole, rest = divmod(p, q)
-        return all(self.exp_to_one(1, 1) for _ in range(whole)) and self.exp_to_one(rest, q)
+        return all(self.exp1(1, 1) for _ in range(whole)) and self.exp1(rest, q)
 
-    def exp_to_one(self, p: int, q: int) -> bool:
+    def exp1(self, p: int, q: int) -> bool:
         """As above, for p <= q; nothing is read for p = 0."""
         k = 1
         while p > 0 and self.below(q * k) < p:
@@ -138,10 +138,10 @@ class Stream:
     def laplace(self, scale: int) -> int:
         while scale:
             low = self.below(scale)
-            if not self.exp_to_one(low, scale):
+            if not self.exp1(low, scale):
                 continue
             high = 0
-            while self.exp_to_one(1, 1):
+            while self.exp1(1, 1):
                 high += 1
             found, minus = low + scale * high, self.take(1)[0] % 2
             if found or not minus:  # zero has one sign only

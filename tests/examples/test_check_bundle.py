@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ladderboard.ledger import Commitment, Entry, digest
+from ladderboard.ledger import Commitment, Entry, digest, write_bundle
 
 PROGRAM = Path(__file__).parents[2] / "examples" / "check_bundle.py"
 GOLDEN = Path(__file__).parents[1] / "golden" / "bundle.ladderboard"
@@ -235,6 +235,16 @@ def test_other_records_that_are_dropped_doubled_or_swapped(refused):
     assert refused(lambda copy: copy.append(["note", None])) == "record 14: it cannot be read"
     more = {"epoch": 1, "salt": bytes(32), "sample": {}}
     assert "nobody committed" in refused(lambda copy: copy.insert(3, ["holdout", more]))
+
+
+def test_a_wrong_count_at_the_end(records, check, tmp_path):
+    path = tmp_path / "counted.ladderboard"
+    with write_bundle(path) as out:
+        for kind, content in records:
+            out.put(kind, content)
+        out._counts["entry"] += 1
+        out.end()
+    assert check(path) == "records are missing, or there are too many"
 
 
 def test_another_key_or_other_labels_are_named(refused):
