@@ -324,12 +324,14 @@ def read_records(file: BinaryIO, length: int) -> Iterator[tuple[str, Any]]:
             need(count <= length - file.tell(), "it is longer than the file")
             form = file.read(count)
             kind, content = decode(form)
-            need(last < ORDER[kind] or last == ORDER[kind] in {2, 3}, "it is not in its place")
+            place = ORDER[kind]
+            several = place == last and place in {2, 3}
+            need(place > last or several, "it is not in its place")
         except (Differs, *UNREADABLE) as wrong:
             why = wrong if isinstance(wrong, Differs) else "it cannot be read"
             raise Differs(f"record {counts.total()}: {why}") from None
         whole.update(head + form)
-        last = ORDER[kind]
+        last = place
         if kind != "end":
             counts[kind] += 1
             yield kind, content

@@ -247,6 +247,27 @@ def test_a_wrong_count_at_the_end(records, check, tmp_path):
     assert check(path) == "records are missing, or there are too many"
 
 
+def test_a_record_that_is_longer_than_the_file(check, tmp_path):
+    path = tmp_path / "long.ladderboard"
+    path.write_bytes(b"ladderboard bundle 1\n" + (2**62).to_bytes(8, "big"))
+    assert check(path) == "record 0: it is longer than the file"
+
+
+def test_submissions_are_passed_over(refused):
+    def put_file(copy):
+        copy.insert(6, ["file", {"id": "1", "selected": True}])
+        copy.insert(7, ["part", b"id,prediction"])
+        copy.append(["standings", {}])
+        copy.append(["finals", ""])
+
+    def say_so(copy):
+        put_file(copy)
+        copy[0][1]["submissions"] = True
+
+    assert refused(put_file) == "it says that submissions are not in it"
+    assert refused(say_so).endswith(HOLDS)
+
+
 def test_another_key_or_other_labels_are_named(refused):
     said = refused(lambda copy: copy[1][1].update(key=bytes(32)))
     assert said == "entry 0: the key in the bundle is not the one committed to"
