@@ -6,8 +6,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
-# What these are for takes more: attacks, the data of a board, a tutorial and its figure.
-LONG = {"attack_over_http", "make_digits", "overfitting", "overfitting_figure"}
+# What these are for takes more: attacks, a verifier, a board's data, a tutorial and its figure.
+LONG = {"attack_over_http", "check_bundle", "make_digits", "overfitting", "overfitting_figure"}
 TESTS = "\n".join(
     path.read_text() for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__)
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 import ladderboard as lb
 from ladderboard.files import HoldoutTable
-from ladderboard.holdout import sample_digest, write_sample
+from ladderboard.holdout import keep_sample, read_sample, sample_digest, write_sample
 from ladderboard.ledger import (
     Asked,
     Book,
@@ -18,12 +18,13 @@ from ladderboard.ledger import (
     World,
     decode,
     digest,
+    encode,
     restore,
     write_array,
     write_bundle,
 )
 
-__all__ = ["BOOK", "KEY", "MECHANISMS", "bundle", "make", "play", "records", "remake"]
+__all__ = ["BOOK", "KEY", "MECHANISMS", "bundle", "copy", "make", "play", "records", "remake"]
 
 BOOK, KEY = "example", bytes(range(32))
 BUDGET, ROWS = 1000, 40
@@ -58,9 +59,15 @@ def world():
     )
 
 
+def noise(*address):
+    """Return a number in [0, 1) for each row: the same with every version of every library."""
+    raw = hashlib.shake_256(repr(address).encode()).digest(ROWS)
+    return np.frombuffer(raw, dtype=np.uint8) / 256
+
+
 def sample(seed=0):
     """Return the holdout of a seed."""
-    labels = np.random.default_rng(seed).integers(0, 2, ROWS)
+    labels = (noise("labels", seed) < 0.5).astype(np.int64)
     return HoldoutTable(np.arange(ROWS), labels, "number")
 
 
@@ -86,12 +93,12 @@ def play(folder, mechanism=MECHANISMS["shaky"], *, questions=6, ladders=1, seed=
     )
     storage = SqliteStorage(Path(folder) / "guard.db", create=True)
     own = world()
-    book = Book.create(storage, opening, name=BOOK, key=KEY, world=own)
-    rng = np.random.default_rng([seed, 1])
+    keep = {"sample": keep_sample(table)}
+    book = Book.create(storage, opening, name=BOOK, key=KEY, keep=keep, world=own)
     for at in range(questions):
         if again and at == questions // 2:
             restore(storage, BOOK, 3, world=own)
-        wrong = rng.random(ROWS) < 0.5 - 0.4 * at / questions
+        wrong = noise("wrong", seed, at) < 0.5 - 0.4 * at / questions
         predictions = np.where(wrong, 1 - table.labels, table.labels)
         book.ask(_asked(mechanism, table, predictions, at % ladders))
     return book
@@ -111,26 +118,26 @@ def _asked(mechanism, table, predictions, ladder):
     )
 
 
-def bundle(book, path, *, labels=True, seed=0):
+def bundle(book, path, *, labels=True):
     """Write everything that a book holds, and return where it is."""
-    head = book.head()
+    entries = [fields for _, fields in book.entries()]
+    told = {
+        "format": 1,
+        "of": "board" if "board" in entries[0]["rules"] else "guard",
+        "book": book.name,
+        "entries": len(entries),
+        "head": book.head().hash,
+        "labels": labels,
+        "submissions": False,
+    }
     with write_bundle(path) as out, book.storage.reading(book.name) as view:
-        out.put(
-            "bundle",
-            {
-                "format": 1,
-                "of": "guard",
-                "book": book.name,
-                "entries": head.entries,
-                "head": head.hash,
-                "labels": labels,
-                "submissions": False,
-            },
-        )
+        out.put("bundle", told)
         out.put("key", {"key": book.kept("key"), "salt": book.kept("salt of the key")})
-        if labels:
-            salt = book.kept("salt of the holdout")
-            out.put("holdout", {"epoch": 0, "salt": salt, "sample": write_sample(sample(seed))})
+        for epoch in range(sum("holdout" in fields for fields in entries) if labels else 0):
+            which = f" {epoch}" if epoch else ""
+            table = read_sample(book.kept(f"sample{which}"))
+            salt = book.kept(f"salt of the holdout{which}")
+            out.put("holdout", {"epoch": epoch, "salt": salt, "sample": write_sample(table)})
         for number, form in enumerate(view.entries()):
             packed = view.secret(number)
             if packed is not None:
@@ -140,12 +147,12 @@ def bundle(book, path, *, labels=True, seed=0):
     return path
 
 
-def make(folder, mechanism=MECHANISMS["shaky"], *, labels=True, seed=0, **more):
+def make(folder, mechanism=MECHANISMS["shaky"], *, labels=True, **more):
     """Play, close and open a book; return the bundle."""
-    book = play(folder, mechanism, seed=seed, **more)
+    book = play(folder, mechanism, **more)
     try:
         book.close()
-        return bundle(book, Path(folder) / "bundle.ladderboard", labels=labels, seed=seed)
+        return bundle(book, Path(folder) / "bundle.ladderboard", labels=labels)
     finally:
         book.storage.close()
 
@@ -159,6 +166,11 @@ def records(path):
         at = start + int.from_bytes(content[at:start], "big")
         found.append(decode(content[start:at]))
     return found[:-1]
+
+
+def copy(of):
+    """Return records that may be changed."""
+    return decode(encode(of))
 
 
 def remake(path, records):

@@ -1,0 +1,183 @@
+"""Verifying a bundle of 1e5 questions: how fast, in time linear in its length, with flat memory.
+
+Yardstick, in the same process on one core: the bare hash chain, SHA-256 over the bytes of every
+entry as it is documented, and the tape's own draws for every question. Nothing that checks both can
+do with less. The bundle is of a calibrated Shaky Ladder, without labels and submissions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import ladderboard as lb
+from _yardstick import least_times, say
+from ladderboard.ledger import BundleWriter, Entry, Opening, Secret, digest
+from ladderboard.verify import check
+
+N, SHORT, LONG, ROUNDS = 10_000, 10_000, 100_000, 2
+KEY, SALT = bytes(range(32)), bytes(32)
+PEAK = """
+import sys
+from pathlib import Path
+from ladderboard.verify import check
+check(Path(sys.argv[1]))
+status = Path("/proc/self/status").read_text().splitlines()
+print(next(int(line.split()[1]) for line in status if line.startswith("VmHWM")))
+"""
+
+
+@dataclass
+class Written:
+    """A bundle, and what the yardstick takes of it."""
+
+    path: Path
+    entries: list[bytes]
+    contexts: list[bytes]
+
+
+def state_of(session: lb.Session) -> bytes:
+    """Return the digest of a session's state, as a secret side has it."""
+    return digest("state", session.progress)
+
+
+def play(mechanism: lb.Mechanism, questions: int) -> list[tuple[Entry, Secret | None]]:
+    """Return the entries of a book in which so many questions were asked; no storage is needed."""
+    opening = Opening(
+        n=N,
+        loss=lb.loss("zero_one").describe(),
+        mechanism=mechanism.describe(),
+        rules={
+            "questions": questions,
+            "beta": 0.05,
+            "rows": N,
+            "kind": "number",
+            "worth": float(N),
+            "weighted": False,
+        },
+        holdout=SALT,
+    )
+    found: list[tuple[Entry, Secret | None]] = []
+
+    def add(kind: str, fields: dict[str, object], secret: Secret | None = None) -> None:
+        previous = found[-1][0].hash if found else bytes(32)
+        time = 1_700_000_000 + len(found)
+        entry = Entry.make(
+            book="bench", number=len(found), kind=kind, time=time, previous=previous, **fields
+        )
+        found.append((entry, secret))
+
+    add("opened", opening.public(opening.hidden(KEY, (SALT, SALT))))
+    add("ladder", {"ladder": 0})
+    session = mechanism.start(n=N, tape=lb.Tape(key=KEY))
+    risks = 0.3 + 0.2 * np.random.default_rng(0).random(questions)
+    after = state_of(session)
+    for number, risk in enumerate(risks.tolist()):
+        submission = hashlib.sha256(b"%d" % number).digest()
+        release = session.ask(risk=risk, context=submission)
+        before, after = after, state_of(session)
+        secret = Secret(
+            risk=risk,
+            training=None,
+            broken=False,
+            draws=session.draws,
+            before=before,
+            after=after,
+            salt=SALT,
+            submission=submission,
+            submission_salt=SALT,
+        )
+        fields = {
+            "ladder": 0,
+            "question": release.question,
+            "asker": None,
+            "submission": secret.submitted.hash.hex(),
+            "value": release.value,
+            "score": release.score,
+            "improved": release.improved,
+            "secret": secret.commitment.hash.hex(),
+        }
+        add("question", fields, secret)
+    add("closed", {"values": [session.close()]})
+    return found
+
+
+def write(path: Path, mechanism: lb.Mechanism, questions: int) -> Written:
+    """Write a bundle of so many questions."""
+    entries = play(mechanism, questions)
+    told = {
+        "format": 1,
+        "of": "guard",
+        "book": "bench",
+        "entries": len(entries),
+        "head": entries[-1][0].hash,
+        "labels": False,
+        "submissions": False,
+    }
+    with path.open("xb") as file:
+        bundle = BundleWriter(file)
+        bundle.put("bundle", told)
+        bundle.put("key", {"key": KEY, "salt": SALT})
+        for entry, secret in entries:
+            bundle.put_entry(entry.form, secret)
+        bundle.end()
+    contexts = [secret.submission for _, secret in entries if secret is not None]
+    return Written(path, [entry.form for entry, _ in entries], contexts)
+
+
+def bare(written: Written, mechanism: lb.Mechanism) -> None:
+    """Hash the chain and draw the noise, and nothing else."""
+    for form in written.entries:
+        hashlib.sha256(b"ladderboard:1:entry\n" + len(form).to_bytes(8, "big") + form).digest()
+    tape, laws = lb.Tape(key=KEY), mechanism.laws
+    for question, context in enumerate(written.contexts, 1):
+        tape.draw(laws, ladder=0, question=question, context=context)
+
+
+def peak(path: Path) -> float:
+    """Return the most memory that checking took in a process of its own, in MB."""
+    command = [sys.executable, "-c", PEAK, str(path)]
+    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout) / 1024
+
+
+def main() -> None:
+    """Print rates, growth and memory."""
+    mechanism = lb.ShakyLadder.calibrated(n=N, questions=LONG)
+    with tempfile.TemporaryDirectory() as folder:
+        short = write(Path(folder) / "short.ladderboard", mechanism, SHORT)
+        long = write(Path(folder) / "long.ladderboard", mechanism, LONG)
+        ours, yardstick, fewer = least_times(
+            lambda: check(long.path),
+            lambda: bare(long, mechanism),
+            lambda: check(short.path),
+            rounds=ROUNDS,
+        )
+        say(
+            f"verify, {LONG:.0e} questions / bare chain and draws",
+            yardstick / ours,
+            "at least 0.5",
+            detail=f"{LONG / ours:.0f} a second / {LONG / yardstick:.0f}, on one core",
+        )
+        say(
+            f"time of {LONG:.0e} questions / time of {SHORT:.0e}",
+            ours / fewer,
+            "about 10",
+            detail=f"{ours:.2f} s / {fewer:.2f} s",
+        )
+        most, less = peak(long.path), peak(short.path)
+        say(
+            f"memory for {LONG:.0e} questions / for {SHORT:.0e}",
+            most / less,
+            "about 1",
+            detail=f"{most:.0f} MB / {less:.0f} MB",
+        )
+
+
+if __name__ == "__main__":
+    main()

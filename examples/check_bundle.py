@@ -1,0 +1,400 @@
+"""Check the chain and the tape of a bundle, or the chain of a public ledger, a line an entry.
+
+    python examples/check_bundle.py BUNDLE [--head HASH]
+
+A second verifier, written from docs/reference/ledger.md and docs/reference/tape.md alone, to be
+read and to be translated: it takes nothing but Python's standard library. It follows the chain,
+opens the commitments to the labels, the key, every submission and every secret side, and draws all
+noise again. It does not recompute releases, risks, standings and finals; `ladderboard verify` does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import math
+import struct
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+START = b"ladderboard bundle 1\n"
+UNREADABLE = (ArithmeticError, LookupError, RecursionError, TypeError, ValueError, struct.error)
+
+
+class Differs(Exception):
+    """Something is not as the documents say, or not as it was committed to."""
+
+
+def need(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise Differs(otherwise)
+
+
+# Canonical form, digests and commitments.
+
+
+def size(content: Any) -> bytes:
+    return struct.pack(">Q", len(content))
+
+
+def encode(value: Any) -> bytes:
+    if value is None or isinstance(value, bool):
+        return {None: b"N", True: b"T", False: b"F"}[value]
+    if isinstance(value, float):
+        need(math.isfinite(value), "a number is not finite")
+        return b"D" + struct.pack(">d", value + 0.0)  # -0 + 0 is 0
+    if isinstance(value, list):
+        return b"L" + size(value) + b"".join(map(encode, value))
+    if isinstance(value, dict):  # text sorts by code points, which is the order of its UTF-8
+        return b"M" + size(value) + b"".join(encode(k) + encode(value[k]) for k in sorted(value))
+    if isinstance(value, str):
+        tag, content = b"S", value.encode("utf-8", "surrogatepass")
+    else:
+        tag, content = (b"B", value) if isinstance(value, bytes) else (b"I", b"%d" % value)
+    return tag + size(content) + content
+
+
+def decode(form: bytes) -> Any:
+    value, end = read(form, 0)
+    need(end == len(form) and encode(value) == form, "it is not in canonical form")
+    return value
+
+
+def read(form: bytes, at: int) -> tuple[Any, int]:
+    """Return the value that begins at a place, and where it ends."""
+    tag, at = form[at : at + 1], at + 1
+    if tag in {b"N", b"T", b"F"}:
+        return {b"N": None, b"T": True, b"F": False}[tag], at
+    if tag == b"D":
+        return struct.unpack_from(">d", form, at)[0], at + 8
+    (length,), at = struct.unpack_from(">Q", form, at), at + 8
+    if tag in {b"L", b"M"}:
+        items = []
+        for _ in range(length * (2 if tag == b"M" else 1)):
+            item, at = read(form, at)
+            items.append(item)
+        return items if tag == b"L" else dict(zip(items[::2], items[1::2], strict=True)), at
+    content = form[at : at + length]
+    if tag == b"S":
+        return content.decode("utf-8", "surrogatepass"), at + length
+    return {b"I": int, b"B": bytes}[tag](content), at + length
+
+
+def digest(domain: str, value: Any) -> bytes:
+    return hashlib.sha256(b"ladderboard:1:" + domain.encode() + b"\n" + encode(value)).digest()
+
+
+def commit(domain: str, content: Any, salt: bytes) -> str:
+    return digest(domain, {"salt": salt, "content": content}).hex()
+
+
+def parts(content: dict[str, Any], *names: str) -> list[Any]:
+    need(set(content) == set(names), f"it must be a map of {', '.join(names)}")
+    return [content[name] for name in names]
+
+
+# The tape: the bytes at an address, and the numbers that are made of them.
+
+
+class Stream:
+    def __init__(self, key: bytes, ladder: int, question: int, context: bytes, slot: int) -> None:
+        place = struct.pack(">QQ", ladder, question) + hashlib.sha256(context).digest()
+        self.key, self.place = key, place + struct.pack(">I", slot)
+        self.held, self.blocks = b"", 0
+
+    def take(self, count: int) -> bytes:
+        while len(self.held) < count:
+            message = self.place + struct.pack(">I", self.blocks)
+            block = hashlib.blake2b(message, key=self.key, person=b"ladderboard.tape").digest()
+            self.held, self.blocks = self.held + block, self.blocks + 1
+        taken, self.held = self.held[:count], self.held[count:]
+        return taken
+
+    def below(self, bound: int) -> int:
+        bits = (bound - 1).bit_length()
+        while True:
+            drawn = int.from_bytes(self.take((bits + 7) // 8), "big") % 2**bits
+            if drawn < bound:
+                return drawn
+
+    def exp(self, p: int, q: int) -> bool:
+        """Return true with probability exp(-p/q)."""
+        whole, rest = divmod(p, q)
+        return all(self.exp1(1, 1) for _ in range(whole)) and self.exp1(rest, q)
+
+    def exp1(self, p: int, q: int) -> bool:
+        """As above, for p <= q; nothing is read for p = 0."""
+        k = 1
+        while p > 0 and self.below(q * k) < p:
+            k += 1
+        return k % 2 == 1
+
+    def laplace(self, scale: int) -> int:
+        while scale:
+            low = self.below(scale)
+            if not self.exp1(low, scale):
+                continue
+            high = 0
+            while self.exp1(1, 1):
+                high += 1
+            found, minus = low + scale * high, self.take(1)[0] % 2
+            if found or not minus:  # zero has one sign only
+                return -found if minus else found
+        return 0
+
+    def gaussian(self, sd: int) -> int:
+        t = sd + 1
+        while sd:
+            x = self.laplace(t)
+            if self.exp((abs(x) * t - sd**2) ** 2, 2 * sd**2 * t**2):
+                return x
+        return 0
+
+    def continuous(self, scale: float) -> float:
+        return self.laplace(2**53) / 2**53 * scale if scale else 0.0
+
+
+def units(number: float) -> int:
+    return round(number * 10**12)  # the product is a double; halves go to the even number
+
+
+def mechanism(told: dict[str, Any]) -> tuple[list[tuple[str, Any]], dict[str, Any]]:
+    """Return the law of each slot, and the state before the first question but for its slack."""
+    name = told["mechanism"]
+    if name == "shaky_ladder":
+        standing = told["standing_noise"]
+        sizes = [told["compare_noise"], told["release_noise"]]
+        sizes.append(sizes[0] if standing is None else standing)
+        need(told["law"] in {"gaussian", "laplace"}, "its law is unknown")
+        if told["law"] == "laplace" and told["grid"] is None:
+            return [("continuous", each) for each in sizes], {"best": 1.0, "slack": None}
+        return [(told["law"], units(each)) for each in sizes], {"best": 10**12, "slack": None}
+    if name == "thresholdout":
+        start = {"best": None, "slack": None, "used": 0}
+        return [("continuous", times * told["noise"]) for times in (4, 1, 2)], start
+    if name == "noisy":
+        return [("gaussian", units(told["sd"]))], {"best": None}
+    if name in {"bootstrap_ladder", "parameter_free_ladder"}:
+        seeds = [("take", 32), ("take", 32)]
+        return seeds if name == "bootstrap_ladder" else [], {"best": 1.0, "losses": None}
+    known = {"ladder": 10**12, "one_bit": 10**12, "exact": None, "rounded": None}
+    need(name in known, "its mechanism is not one of the house")
+    return [], {"best": known[name]}
+
+
+# The chain.
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    need(len(dict(pairs)) == len(pairs), "a name comes twice in it")
+    return dict(pairs)
+
+
+class Chain:
+    """What is known after some entries; without a key, as in a public ledger, all stays closed."""
+
+    def __init__(self, key: bytes | None, salt: bytes, holdouts: list[str]) -> None:
+        self.key, self.salt, self.holdouts = key, salt, holdouts
+        self.book, self.head, self.time, self.number = None, bytes(32), 0, 0
+        self.questions, self.corrected, self.ended = 0, 0, False
+        self.ladders: list[tuple[int, bytes]] = []  # questions asked, and the digest of the state
+
+    def add(self, form: bytes, secret: dict[str, Any] | None) -> None:
+        try:
+            entry = json.loads(form.decode("ascii"), object_pairs_hook=once)
+            encode(entry)  # JSON knows no NaN and no infinity, though Python reads them
+            self.follow(entry)
+            kinds = ("opened", "ladder", "question", "amended", "closed")
+            if entry["kind"] in kinds:  # others are part of the chain, and move no ladder
+                getattr(self, entry["kind"])(entry)
+            asked = self.key is not None and entry["kind"] == "question"
+            need((secret is not None) == asked, "a secret side is missing, or one too many")
+            if asked:
+                self.secret(entry, secret)
+        except (Differs, *UNREADABLE) as wrong:
+            why = wrong if isinstance(wrong, Differs) else "something in it cannot be read"
+            raise Differs(f"entry {self.number}: {why}") from None
+        self.head = hashlib.sha256(b"ladderboard:1:entry\n" + size(form) + form).digest()
+        self.number += 1
+
+    def follow(self, entry: dict[str, Any]) -> None:
+        self.book = entry["book"] if self.book is None else self.book
+        need(encode(entry["format"]) == encode(1), "its format is not 1")
+        need(entry["book"] == self.book, "it belongs to another book")
+        need(encode(entry["number"]) == encode(self.number), "its number is not the next")
+        need(entry["previous"] == self.head.hex(), "it does not follow the entry before it")
+        need(type(entry["time"]) is int and entry["time"] >= self.time, "its time runs backwards")
+        need((entry["kind"] == "opened") == (self.number == 0), "a chain is opened once, and first")
+        self.time = entry["time"]
+
+    def opened(self, entry: dict[str, Any]) -> None:
+        names = ("n", "loss", "mechanism", "rules", "holdout", "key")
+        self.decided = {name: entry[name] for name in names}
+        self.decide(entry)
+        if self.key is not None:
+            told = commit("key", hashlib.sha256(self.key).digest(), self.salt)
+            need(told == entry["key"], "the key in the bundle is not the one committed to")
+            self.laws, self.start = mechanism(entry["mechanism"])
+            need(all(scale >= 0 for _, scale in self.laws), "its noise is below 0")
+
+    def amended(self, entry: dict[str, Any]) -> None:
+        if "holdout" in entry:
+            self.corrected += 1
+            told = encode(entry["changes"])
+            need(told == encode({"labels": self.corrected}), "its correction is miscounted")
+            self.decided["holdout"] = entry["holdout"]
+        else:
+            board = {**self.decided["rules"]["board"], **entry["changes"]}
+            if board.get("play", True) is None:
+                del board["play"]
+            self.decided["rules"] |= {"questions": board["questions"], "board": board}
+        self.decide(entry)
+
+    def decide(self, entry: dict[str, Any]) -> None:
+        told = digest("opening", self.decided).hex()
+        need(told == entry["commitment"], "its commitment is not that of what was decided")
+        if self.holdouts and "holdout" in entry:
+            told = self.holdouts[self.corrected]
+            need(told == entry["holdout"], "the labels in the bundle are not those committed to")
+
+    def ladder(self, entry: dict[str, Any]) -> None:
+        need(not self.ended, "it comes after the close")
+        need(encode(entry["ladder"]) == encode(len(self.ladders)), "its ladder is not the next")
+        state = b""
+        if self.key is not None:
+            start = self.start
+            if "slack" in start:
+                start = {**start, "slack": self.draw(len(self.ladders), 0, b"")[2]}
+            state = digest("state", {"question": 0, "closed": False, "state": start})
+        self.ladders.append((0, state))
+
+    def draw(self, ladder: int, question: int, context: bytes) -> list[Any]:
+        return [
+            getattr(Stream(self.key, ladder, question, context, slot), law)(scale)
+            for slot, (law, scale) in enumerate(self.laws)
+        ]
+
+    def question(self, entry: dict[str, Any]) -> None:
+        need(not self.ended, "it comes after the close")
+        ladder = entry["ladder"]
+        started = type(ladder) is int and 0 <= ladder < len(self.ladders)
+        need(started, "its ladder was never started")
+        asked, state = self.ladders[ladder]
+        need(encode(entry["question"]) == encode(asked + 1), "its question is not the next")
+        self.ladders[ladder] = (asked + 1, state)
+        self.questions += 1
+
+    def secret(self, entry: dict[str, Any], opened: dict[str, Any]) -> None:
+        names = ("content", "salt", "submission", "submission_salt")
+        content, salt, submission, other = parts(opened, *names)
+        told = commit("submission", submission, other)
+        need(told == entry["submission"], "its submission is not the one committed to")
+        told = commit("secret", content, salt)
+        need(told == entry["secret"], "its secret side is not the one committed to")
+        question, state = self.ladders[entry["ladder"]]
+        drawn = self.draw(entry["ladder"], question, submission)
+        need(encode(content["draws"]) == encode(drawn), "its noise is not what the key gives")
+        need(content["before"] == state, "the state before it is not the one after the last")
+        self.ladders[entry["ladder"]] = (question, content["after"])
+
+    def closed(self, entry: dict[str, Any]) -> None:
+        need(not self.ended, "it was closed before")
+        need(len(entry["values"]) == len(self.ladders), "it lacks a value for each ladder")
+        self.ended = True
+
+
+# Files. The order of records; of those with a 2 or a 3 there may be several.
+ORDER = {"bundle": 0, "key": 1, "holdout": 2, "entry": 3, "file": 3, "part": 3}
+ORDER |= {"standings": 4, "finals": 5, "end": 6}
+
+
+def read_records(file: BinaryIO, length: int) -> Iterator[tuple[str, Any]]:
+    """Give each record; see that they come in order, that all are there, and that all is whole."""
+    whole, last, counts, content = hashlib.sha256(START), -1, Counter[str](), None
+    while last != ORDER["end"]:
+        try:
+            head = file.read(8)
+            (count,) = struct.unpack(">Q", head)
+            need(count <= length - file.tell(), "it is longer than the file")
+            form = file.read(count)
+            kind, content = decode(form)
+            place = ORDER[kind]
+            several = place == last and place in {2, 3}
+            need(place > last or several, "it is not in its place")
+        except (Differs, *UNREADABLE) as wrong:
+            why = wrong if isinstance(wrong, Differs) else "it cannot be read"
+            raise Differs(f"record {counts.total()}: {why}") from None
+        whole.update(head + form)
+        last = place
+        if kind != "end":
+            counts[kind] += 1
+            yield kind, content
+    need(encode(content) == encode(dict(counts)), "records are missing, or there are too many")
+    need(file.read() == whole.digest(), "the hash at the end is not that of the file")
+
+
+def read_bundle(file: BinaryIO, length: int) -> Iterator[Chain]:
+    """Give the chain after each entry."""
+    records = read_records(file, length)
+    names = ("format", "of", "book", "entries", "head", "labels", "submissions")
+    told = parts(next(records)[1], *names)
+    chain = Chain(*parts(next(records)[1], "key", "salt"), holdouts=[])
+    for kind, content in records:
+        if kind == "holdout":
+            epoch, salt, sample = parts(content, "epoch", "salt", "sample")
+            need(encode(epoch) == encode(len(chain.holdouts)), "labels are not in their order")
+            chain.holdouts.append(commit("holdout", digest("sample", sample), salt))
+        elif kind == "entry":
+            chain.add(*content)
+            yield chain
+        need(kind != "file" or told[-1] is True, "it says that submissions are not in it")
+    need(chain.ended, "it was opened, and never closed")
+    need(len(chain.holdouts) in {0, chain.corrected + 1}, "it holds labels nobody committed to")
+    of = "board" if "board" in chain.decided["rules"] else "guard"
+    found = [1, of, chain.book, chain.number, chain.head, bool(chain.holdouts)]
+    need(encode(told[:-1]) == encode(found), "its first record does not tell what is in it")
+
+
+def read_ledger(file: BinaryIO) -> Iterator[Chain]:
+    """As above, for a ledger with an entry a line."""
+    chain = Chain(None, b"", [])
+    for line in file:
+        need(line.endswith(b"\n"), f"entry {chain.number}: its line does not end")
+        chain.add(line[:-1], None)
+        yield chain
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Check the chain and the tape of a bundle.")
+    parser.add_argument("bundle", type=Path, help="a bundle, or a ledger with an entry a line")
+    parser.add_argument("--head", help="the hash of any entry, kept from before")
+    given = parser.parse_args()
+    chain, kept = None, given.head is None
+    with given.bundle.open("rb") as file:
+        bundle = file.read(len(START)) == START
+        file.seek(len(START) if bundle else 0)
+        length = given.bundle.stat().st_size
+        for chain in read_bundle(file, length) if bundle else read_ledger(file):
+            kept = kept or chain.head.hex() == given.head
+    need(chain is not None, "there is no entry in it")
+    need(kept, "no entry has the hash that was kept: this is another history")
+    what = "the chain and the tape hold" if bundle else "the chain holds; nothing is opened yet"
+    print(f"{chain.number} entries, {chain.questions} questions: {what}")
+    print("Not checked here: releases, risks, standings, finals, submissions.")
+    if given.head is None:
+        print("Without --head nobody can tell whether the whole history was made anew.")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except Differs as differs:
+        sys.exit(str(differs))
+    except UNREADABLE:
+        sys.exit("this is neither a bundle nor a ledger")

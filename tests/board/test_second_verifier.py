@@ -1,0 +1,58 @@
+"""The second verifier and the ledger of a board in which all happened that can."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+PROGRAM = Path(__file__).parents[2] / "examples" / "check_bundle.py"
+
+
+def check(path):
+    command = [sys.executable, PROGRAM, path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return (done.stdout or done.stderr).splitlines()[0]
+
+
+def test_a_board_that_was_amended_corrected_and_closed(
+    boards, helper, make_folder, join, submit, predict, organiser, tmp_path
+):
+    mechanism = "{name: shaky_ladder, step: 0.02, compare_noise: 0.01, release_noise: 0.005}"
+    board = boards.create(make_folder(mechanism=mechanism, ladder="team"))
+    callers = {name: join(boards, board, name)[0] for name in ("Ada", "Bob")}
+    for wrong, caller in enumerate([*callers.values()] * 3):
+        submit(board, caller, predict(60 - 10 * wrong))
+    amend = board.amending.amend
+    amend(organiser, {"title": "Nächste", "questions": 150})
+    amend(organiser, {"play": True, "window": {"questions": 3, "days": 1}})
+    labels = np.arange(400) % 2
+    labels[:15] ^= 1
+    board.amending.correct(organiser, make_folder(labels=labels).table)
+    amend(organiser, {"play": False, "window": None})
+    board.seats.disqualify(organiser, board.as_seen_by(callers["Bob"]).team()["id"])
+    submit(board, callers["Ada"], predict(3))
+    board.amending.pause(organiser)
+    board.finishing.close(organiser)
+    amend(organiser, {"visibility": "hidden"})
+
+    kinds = {fields["kind"] for _, fields in board.book.entries()}
+    assert kinds >= {"opened", "ladder", "question", "amended", "paused", "disqualified", "closed"}
+    ledger = tmp_path / "ledger.jsonl"
+    forms = [entry.form for entry, _ in board.book.entries()]
+    ledger.write_bytes(b"".join(form + b"\n" for form in forms))
+    counted = f"{len(forms)} entries, 9 questions: "
+    assert check(ledger) == f"{counted}the chain holds; nothing is opened yet"
+    path = helper("verify/_make").bundle(board.book, tmp_path / "bundle.ladderboard")
+    assert check(path) == f"{counted}the chain and the tape hold"
+
+    changes = {
+        b'"questions":150': "its commitment is not that of what was decided",
+        b'"play":null': "its commitment is not that of what was decided",
+        b'"labels":1': "its correction is miscounted",
+    }
+    for old, said in changes.items():
+        at = next(i for i, form in enumerate(forms) if b'"kind":"amended"' in form and old in form)
+        forged = [*forms[:at], forms[at].replace(old, b'"other":7'), *forms[at + 1 :]]
+        ledger.write_bytes(b"".join(form + b"\n" for form in forged))
+        assert check(ledger) == f"entry {at}: {said}"

@@ -1,0 +1,375 @@
+"""The second verifier: it accepts what the package writes, and nothing that was changed."""
+
+import hashlib
+import importlib.util
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ladderboard.ledger import Commitment, Entry, digest, write_bundle
+
+PROGRAM = Path(__file__).parents[2] / "examples" / "check_bundle.py"
+GOLDEN = Path(__file__).parents[1] / "golden" / "bundle.ladderboard"
+DECIDED = ("n", "loss", "mechanism", "rules", "holdout", "key")
+HOLDS = "the chain and the tape hold"
+
+
+@pytest.fixture(scope="module")
+def make(helper):
+    return helper("verify/_make")
+
+
+@pytest.fixture(scope="module")
+def program():
+    """Give the program as a module."""
+    spec = importlib.util.spec_from_file_location("check_bundle", PROGRAM)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def check(program, monkeypatch, capsys):
+    """Give a function that runs the program here and returns what it says."""
+
+    def run(path, *more):
+        monkeypatch.setattr(sys, "argv", ["check_bundle.py", str(path), *more])
+        try:
+            program.main()
+        except program.Differs as differs:
+            return str(differs)
+        return capsys.readouterr().out.splitlines()[0]
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def records(make, tmp_path_factory):
+    """Give the records of a bundle: opened, ladder, questions, restored, questions, closed."""
+    return make.records(make.make(tmp_path_factory.mktemp("book"), ladders=2, again=True))
+
+
+@pytest.fixture
+def refused(make, records, check, tmp_path):
+    """Give a function that changes a copy of the records, and returns what is said to them."""
+
+    def run(change, **more):
+        changed = make.copy(records)
+        change(changed)
+        path = make.remake(tmp_path / "changed.ladderboard", changed)
+        said = check(path, *(f"--{name}={value}" for name, value in more.items()))
+        path.unlink()
+        return said
+
+    return run
+
+
+def test_every_mechanism_holds(make, check, tmp_path):
+    for name, mechanism in make.MECHANISMS.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        path = make.make(folder, mechanism, ladders=3, again=True)
+        assert check(path) == f"12 entries, 6 questions: {HOLDS}", name
+
+
+@pytest.mark.parametrize("how", [{"questions": 0}, {"labels": False}, {"questions": 40}])
+def test_other_bundles_hold(make, check, tmp_path, how):
+    assert check(make.make(tmp_path, **how)).endswith(HOLDS)
+
+
+def test_it_needs_nothing_but_python(make, tmp_path):
+    path = make.make(tmp_path)
+    head = Entry(make.records(path)[4][1][0]).hash.hex()
+
+    def run(*words):
+        command = [sys.executable, "-I", "-S", PROGRAM, *words]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    held = run(path.name, "--head", head)
+    assert (held.returncode, held.stderr) == (0, "")
+    assert held.stdout.splitlines() == [
+        f"9 entries, 6 questions: {HOLDS}",
+        "Not checked here: releases, risks, standings, finals, submissions.",
+    ]
+    assert "Without --head" in run(path.name).stdout
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    broken = run(path.name)
+    assert (broken.returncode, broken.stdout) == (1, "")
+    assert broken.stderr == "the hash at the end is not that of the file\n"
+    path.write_bytes(b"\x00\xff")
+    assert run(path.name).returncode == 1
+
+
+def test_the_golden_bundle_holds_for_ever(check):
+    own = hashlib.sha256(GOLDEN.read_bytes()).hexdigest()
+    assert own == "0539d7228406b3354b53329a84b8e12bdb29e3d50f3251d219b99c700fe10452"
+    assert check(GOLDEN).endswith(HOLDS)
+
+
+def test_the_golden_bundle_is_what_we_write(make, tmp_path):
+    assert make.make(tmp_path, ladders=2, again=True).read_bytes() == GOLDEN.read_bytes()
+
+
+def test_the_golden_draws(program):
+    """Slots, contexts and far ladders; of the scales those that mechanisms have, whole ones."""
+    words = {
+        "DiscreteGaussian": lambda stream, scale: stream.gaussian(int(scale)),
+        "DiscreteLaplace": lambda stream, scale: stream.laplace(int(scale)),
+        "Laplace": lambda stream, scale: stream.continuous(float(scale)).hex(),
+        "Seed": lambda stream, _: stream.take(32).hex(),
+    }
+    rows = json.loads((GOLDEN.parent / "tape.json").read_text())
+    for ladder, question, slot, context, law, drawn in rows:
+        name, _, scale = law.rstrip(")").partition("(")
+        if "/" not in scale:
+            stream = program.Stream(bytes(range(32)), ladder, question, context.encode(), slot)
+            assert words[name](stream, scale) == drawn, (ladder, question, slot, context, law)
+
+
+def test_a_public_ledger(make, records, check, tmp_path):
+    forms = [content[0] for kind, content in records if kind == "entry"]
+    path = tmp_path / "ledger.jsonl"
+    path.write_bytes(b"".join(form + b"\n" for form in forms))
+    assert check(path).endswith("6 questions: the chain holds; nothing is opened yet")
+    head = Entry(forms[5]).hash.hex()
+    assert check(path, "--head", head).endswith("nothing is opened yet")
+    assert "another history" in check(path, "--head", "0" * 64)
+    path.write_bytes(b"".join(form + b"\n" for form in [*forms[:4], *forms[5:]]))
+    assert check(path) == "entry 4: its number is not the next"
+    path.write_bytes(b"\n".join(forms))
+    assert check(path).endswith("its line does not end")
+    path.write_bytes(b"")
+    assert check(path) == "there is no entry in it"
+
+
+def leaves(value, place=()):
+    """Give the place of everything in a record that is not made of other things."""
+    if isinstance(value, dict | list):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            yield from leaves(value[key], (*place, key))
+    else:
+        yield place
+
+
+def flipped(value, rng):
+    """Return a value with one bit changed, or another one where it has no bits to speak of."""
+    if isinstance(value, bytes):
+        at = rng.randrange(len(value))
+        return value[:at] + bytes([value[at] ^ 1 << rng.randrange(8)]) + value[at + 1 :]
+    if isinstance(value, str):
+        return flipped(value.encode(), rng).decode("latin-1")
+    if value is None or isinstance(value, bool):
+        return 0 if value is None else not value
+    return value + 1 if isinstance(value, int) else value + 2**-50
+
+
+def put(value, place, new):
+    for key in place[:-1]:
+        value = value[key]
+    value[place[-1]] = new
+
+
+def at(value, place):
+    for key in place:
+        value = value[key]
+    return value
+
+
+def test_every_field_that_is_changed_is_found(records, refused):
+    rng = random.Random(1)  # noqa: S311
+    first = next(i for i, (kind, _) in enumerate(records) if kind == "entry")
+    count = 0
+    for number, record in enumerate(records):
+        for place in leaves(record):
+            if place == (1, "submissions"):  # true says nothing where there is none
+                continue
+            several = 25 if place == (1, 0) else 1  # an entry's bytes hold many fields
+            for _ in range(several):
+                new = flipped(at(record, place), rng)
+                said = refused(lambda copy: put(copy[number], place, new))  # noqa: B023
+                assert HOLDS not in said, (number, place, new)
+                if record[0] == "entry" and place[0] == 1 and number < len(records) - 1:
+                    named = [f"entry {number - first + more}: " for more in (0, 1)]
+                    assert said.startswith(tuple(named)), (place, said)
+                count += 1
+    assert count > 300
+
+
+def test_any_bit_of_the_file(make, check, tmp_path):
+    path = make.make(tmp_path, questions=2)
+    content, rng = path.read_bytes(), random.Random(2)  # noqa: S311
+    for place in rng.sample(range(len(content)), 400):
+        changed = bytearray(content)
+        changed[place] ^= 1 << rng.randrange(8)
+        path.write_bytes(changed)
+        assert HOLDS not in check(path), place
+    for length in rng.sample(range(len(content)), 50):
+        path.write_bytes(content[:length])
+        assert HOLDS not in check(path), length
+
+
+def test_entries_that_are_dropped_doubled_or_swapped(records, refused):
+    first = next(i for i, (kind, _) in enumerate(records) if kind == "entry")
+    for number in range(first, len(records)):
+        said = refused(lambda copy: copy.pop(number))  # noqa: B023
+        last = number == len(records) - 1
+        assert said.startswith("it was opened" if last else f"entry {number - first}: "), said
+        said = refused(lambda copy: copy.insert(number, copy[number]))  # noqa: B023
+        assert said.startswith(f"entry {number - first + 1}: "), said
+        if not last:
+            said = refused(lambda copy: copy.insert(number, copy.pop(number + 1)))  # noqa: B023
+            assert said.startswith(f"entry {number - first}: "), said
+
+
+def test_other_records_that_are_dropped_doubled_or_swapped(refused):
+    assert refused(lambda copy: copy.pop(0)).startswith("it must be a map of format")
+    assert refused(lambda copy: copy.pop(1)).startswith("it must be a map of key")
+    assert refused(lambda copy: copy.pop(2)).startswith("its first record does not tell")
+    assert refused(lambda copy: copy.insert(2, copy[1])) == "record 2: it is not in its place"
+    assert refused(lambda copy: copy.insert(2, copy[2])) == "labels are not in their order"
+    assert refused(lambda copy: copy.insert(9, copy[2])) == "record 9: it is not in its place"
+    assert refused(lambda copy: copy.append(["note", None])) == "record 14: it cannot be read"
+    more = {"epoch": 1, "salt": bytes(32), "sample": {}}
+    assert "nobody committed" in refused(lambda copy: copy.insert(3, ["holdout", more]))
+
+
+def test_a_wrong_count_at_the_end(records, check, tmp_path):
+    path = tmp_path / "counted.ladderboard"
+    with write_bundle(path) as out:
+        for kind, content in records:
+            out.put(kind, content)
+        out._counts["entry"] += 1
+        out.end()
+    assert check(path) == "records are missing, or there are too many"
+
+
+def test_a_record_that_is_longer_than_the_file(check, tmp_path):
+    path = tmp_path / "long.ladderboard"
+    path.write_bytes(b"ladderboard bundle 1\n" + (2**62).to_bytes(8, "big"))
+    assert check(path) == "record 0: it is longer than the file"
+
+
+def test_submissions_are_passed_over(refused):
+    def put_file(copy):
+        copy.insert(6, ["file", {"id": "1", "selected": True}])
+        copy.insert(7, ["part", b"id,prediction"])
+        copy.append(["standings", {}])
+        copy.append(["finals", ""])
+
+    def say_so(copy):
+        put_file(copy)
+        copy[0][1]["submissions"] = True
+
+    assert refused(put_file) == "it says that submissions are not in it"
+    assert refused(say_so).endswith(HOLDS)
+
+
+def test_another_key_or_other_labels_are_named(refused):
+    said = refused(lambda copy: copy[1][1].update(key=bytes(32)))
+    assert said == "entry 0: the key in the bundle is not the one committed to"
+    said = refused(lambda copy: copy[2][1]["sample"]["labels"].update(values=bytes(40)))
+    assert said == "entry 0: the labels in the bundle are not those committed to"
+
+
+def rewrite(copy, number, fields=None, content=None):
+    """Change an entry and its secret side, with every hash after it made anew."""
+    entries = [record[1] for record in copy if record[0] == "entry"]
+    previous = bytes(32)
+    for each, entry in enumerate(entries):
+        told = json.loads(entry[0])
+        told["previous"] = previous.hex()
+        if each == number:
+            if content:
+                entry[1]["content"].update(content)
+                made = Commitment("secret", entry[1]["content"], entry[1]["salt"])
+                told["secret"] = made.hash.hex()
+            told.update(fields or {})
+        entry[0] = json.dumps(told).encode()
+        previous = Entry(entry[0]).hash
+    copy[0][1]["head"] = previous
+
+
+@pytest.mark.parametrize(
+    ("number", "fields", "content", "said"),
+    [
+        (4, {}, {"draws": [0, 0, 0]}, "entry 4: its noise is not what the key gives"),
+        (4, {}, {"draws": []}, "entry 4: its noise is not what the key gives"),
+        (2, {}, {"before": bytes(32)}, "entry 2: the state before it is not the one after"),
+        (2, {}, {"after": bytes(32)}, "entry 5: the state before it is not the one after"),
+        (5, {"question": 3}, None, "entry 5: its question is not the next"),
+        (5, {"ladder": 7}, None, "entry 5: its ladder was never started"),
+        (5, {"ladder": True}, None, "entry 5: its ladder was never started"),
+        (3, {"ladder": 0}, None, "entry 3: its ladder is not the next"),
+        (5, {"time": 0}, None, "entry 5: its time runs backwards"),
+        (5, {"book": "other"}, None, "entry 5: it belongs to another book"),
+        (5, {"format": 2}, None, "entry 5: its format is not 1"),
+        (5, {"kind": "opened"}, None, "entry 5: a chain is opened once, and first"),
+        (5, {"kind": "unheard of"}, None, "entry 5: a secret side is missing, or one too many"),
+        (0, {"n": 41}, None, "entry 0: its commitment is not that of what was decided"),
+        (1, {"kind": "closed", "values": []}, None, "entry 2: it comes after the close"),
+        (10, {"values": [0.5]}, None, "entry 10: it lacks a value for each ladder"),
+        (5, {"score": float("nan")}, None, "entry 5: a number is not finite"),
+    ],
+)
+def test_a_history_that_was_made_anew(refused, number, fields, content, said):
+    assert refused(lambda copy: rewrite(copy, number, fields, content)).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "said"),
+    [
+        ("ladder", {"ladder": 2}, "entry 11: it comes after the close"),
+        ("closed", {"values": [0.5, 0.5]}, "entry 11: it was closed before"),
+        ("disqualified", {"asker": "asker 0"}, f"12 entries, 6 questions: {HOLDS}"),
+    ],
+)
+def test_what_comes_after_the_close(refused, make, kind, fields, said):
+    def append(copy):
+        told = copy[0][1]
+        entry = Entry.make(
+            book=make.BOOK, number=11, kind=kind, time=2**31, previous=told["head"], **fields
+        )
+        copy.append(["entry", [entry.form, None]])
+        told.update(entries=12, head=entry.hash)
+
+    assert refused(append) == said
+
+
+def test_a_kept_head_finds_what_no_hash_can(records, refused):
+    head = Entry(records[7][1][0]).hash.hex()
+    assert HOLDS in refused(lambda copy: rewrite(copy, 2, {"value": 0.125}))
+    assert HOLDS in refused(lambda copy: None, head=head)
+    said = refused(lambda copy: rewrite(copy, 2, {"value": 0.125}), head=head)
+    assert said == "no entry has the hash that was kept: this is another history"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"law": "below"}, "entry 0: its law is unknown"),
+        ({"compare_noise": -1.0}, "entry 0: its noise is below 0"),
+        ({"compare_noise": 1e300}, "entry 0: something in it cannot be read"),
+        ({"mechanism": "own"}, "entry 0: its mechanism is not one of the house"),
+        ({"release_noise": 0.006}, "entry 2: its noise is not what the key gives"),
+    ],
+)
+def test_another_mechanism(refused, change, said):
+    def forge(copy):
+        told = json.loads(copy[3][1][0])
+        told["mechanism"] |= change
+        told["commitment"] = digest("opening", {name: told[name] for name in DECIDED}).hex()
+        rewrite(copy, 0, told)
+
+    assert refused(forge) == said
+
+
+def test_a_name_that_comes_twice(refused):
+    def forge(copy):
+        form = copy[4][1][0]
+        copy[4][1][0] = form[:-1] + b',"ladder":0}'
+
+    assert refused(forge) == "entry 1: a name comes twice in it"
