@@ -214,7 +214,7 @@ def test_the_final_ranking(program, folder, predictions):
     assert "first is closed for good." in said
     assert re.search(r"^ +1  Bob +0\.1000  \[0\.\d{4}, 0\.\d{4}\] +2 +\+1$", said, re.MULTILINE)
     assert re.search(r"^ +2  Ada +0\.5000 .* 1 +-1$", said, re.MULTILINE)
-    assert program("board", "close", "first", "--yes").code == 3
+    assert program("board", "close", "first", "--no-bundle", "--yes").code == 3
     shown = program("board", "show", "first")
     assert "Final ranking on 100 private examples" in shown.out
     assert program("board", "amend", "first", "--set", "questions=80").code == 3

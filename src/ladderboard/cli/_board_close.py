@@ -1,6 +1,7 @@
 """``ladderboard board close``: the end, and the final ranking."""
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,64 +16,149 @@ from ladderboard.cli._board_options import (
     open_database,
     organiser,
 )
+from ladderboard.cli._bundle import OPENED, check_place, describe_bundle, say_bundle
 from ladderboard.cli._said import printable, say, say_json
 from ladderboard.cli._table import say_table
-from ladderboard.errors import InvalidSetting, NotOpen
+from ladderboard.errors import InvalidSetting, LadderboardError, NotOpen, StorageFailed
 
 if TYPE_CHECKING:
-    from ladderboard.board import Display
+    from ladderboard.board import Board, Display
+    from ladderboard.ledger import Head
 
 __all__ = ["close", "say_finals"]
+
+_INSIDE = {
+    "labels": (
+        "The labels stay hidden; --labels puts them in, and then no other board can use them.",
+        "The labels will be in it, so no other board can use them.",
+    ),
+    "submissions": (
+        "What teams submitted stays here; --submissions puts it in.",
+        "What teams submitted will be in it.",
+    ),
+}
 
 
 def close(
     board: Slug,
     *,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="BUNDLE",
+            help="The bundle to make, BOARD.bundle if left out; a file that is there stays.",
+        ),
+    ] = None,
+    labels: Annotated[
+        bool,
+        typer.Option(
+            "--labels/--no-labels",
+            help="Open the labels in the bundle, too: no other board can use them after that.",
+        ),
+    ] = False,
+    submissions: Annotated[
+        bool,
+        typer.Option(
+            "--submissions/--no-submissions", help="Put what teams submitted into the bundle, too."
+        ),
+    ] = False,
+    no_bundle: Annotated[
+        bool, typer.Option("--no-bundle", help="Make none; the same command makes it later.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether it is meant.")] = False,
     database: Database = DEFAULT,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Close a board for good, and rank what teams selected.
+    """Close a board for good, rank what teams selected, and write the bundle.
 
-    It takes no more questions, selections are locked, and the private split is scored once. This
-    cannot be undone.
+    It takes no more questions, selections are locked, and the private split is scored once. The
+    bundle opens the noise key, every risk and every draw, so that anybody who gets it can check
+    every release. That spends the holdout, so this cannot be undone. Of a board that is closed
+    already the bundle is written again.
     """
+    inside = {"labels": labels, "submissions": submissions}
+    if no_bundle and (out is not None or any(inside.values())):
+        raise InvalidSetting("--no-bundle makes no bundle; leave --out and what is in it out.")
     with open_database(database, key_file) as boards:
         found = open_board(boards, board)
+        path = None if no_bundle else Path(f"{board}.bundle") if out is None else out
         status = found.row().status
-        if status in {"closed", "moved"}:
+        if status == "moved" or (status == "closed" and path is None):
             raise NotOpen(f"{board} is {status} already.")
-        if not yes:
-            _ask(board)
-        final = found.finishing.close(organiser())
-        display = found.rules.display
+        if path is not None:
+            check_place(path)
+        final = _end(found, path, inside, yes=yes)
+        if not as_json:
+            _say_end(found, final, before=status == "closed")
+        head = None if path is None else _write(found, path, inside)
     if as_json:
-        say_json({"board": board, "status": "closed", "finals": final})
-        return
-    say(f"{board} is closed for good.")
-    if final is None:
-        say("There is no private split, so the standings are the final ranking.")
-    else:
-        say_finals(final, display)
+        told = None if path is None or head is None else describe_bundle(path, head, **inside)
+        before = status == "closed"
+        ended = {"status": "closed", "before": before, "finals": final, "bundle": told}
+        say_json({"board": board, **ended})
+    elif path is not None and head is not None:
+        say_bundle(path, head, **inside)
 
 
-def _ask(board: str) -> None:
+def _end(
+    found: "Board", path: Path | None, inside: dict[str, bool], *, yes: bool
+) -> dict[str, Any] | None:
+    """Close a board, unless it is; return the final ranking, if there is one."""
+    row = found.row()
+    if row.status == "closed":
+        return None if row.final is None else found.as_seen_by(organiser()).finals()
+    if not yes:
+        _ask(found.slug, path, inside)
+    return found.finishing.close(organiser())
+
+
+def _ask(board: str, path: Path | None, inside: dict[str, bool]) -> None:
     """Ask somebody at a terminal; refuse where nobody is."""
+    from ladderboard.cli._guard_words import wrapped  # noqa: PLC0415 - the help must not wait
+
     if sys.stdin is None or not sys.stdin.isatty():
         raise InvalidSetting(
             f"Closing {board} cannot be undone, and nobody is here to ask; give --yes if it is "
             "meant. Nothing was changed."
         )
-    typer.echo(
-        f"Closing {printable(board)} cannot be undone: it takes no more questions, and its private "
-        "split is used up.",
-        err=True,
+    told = (
+        f"Closing {board} cannot be undone: it takes no more questions, and its private split is "
+        "used up."
     )
+    if path is not None:
+        more = " ".join(_INSIDE[what][there] for what, there in inside.items())
+        told += (
+            f" {path} will hold {OPENED}, for whom you give it to. Whoever has these knows much "
+            f"about the labels, so the holdout is spent. {more}"
+        )
+    typer.echo("\n".join(wrapped(told)), err=True)
     typed = typer.prompt(f"Type {printable(board)} to close it", default="", show_default=False,
                          err=True)  # fmt: skip
     if typed.strip() != board:
         raise InvalidSetting("That is another name; nothing was changed.")
+
+
+def _say_end(found: "Board", final: dict[str, Any] | None, *, before: bool) -> None:
+    say(f"{found.slug} {'was closed before' if before else 'is closed for good'}.")
+    if final is None:
+        say("There is no private split, so the standings are the final ranking.")
+    else:
+        say_finals(final, found.rules.display)
+
+
+def _write(found: "Board", path: Path, inside: dict[str, bool]) -> "Head":
+    """Write the bundle of a board that is closed by now."""
+    from ladderboard.board import write_board_bundle  # noqa: PLC0415 - the help must not wait
+
+    try:
+        return write_board_bundle(found, path, **inside)
+    except LadderboardError as error:
+        more = "".join(f" --{what}" for what, there in inside.items() if there)
+        raise StorageFailed(
+            f"{error} {found.slug} is closed, but its bundle was not written; mend what is wrong, "
+            f"and write it with: ladderboard board close {found.slug} --out {path}{more}"
+        ) from error
 
 
 def say_finals(final: dict[str, Any], display: "Display") -> None:
