@@ -12,7 +12,7 @@ __all__ = ["main"]
 _DOORS = {
     "guard": "guard",
     **dict.fromkeys(("serve", "board", "team"), "server"),
-    **dict.fromkeys(("login", "submit", "submissions", "leaderboard"), "client"),
+    **dict.fromkeys(("login", "submit", "submissions", "leaderboard", "ledger"), "client"),
     "mcp": "mcp",
 }
 """Verbs with exit codes of their own, and the extras that they come with."""
