@@ -158,3 +158,11 @@ def test_the_loss_cannot_change_from_predictions_to_scores():
     assert rules.takes == "predictions"
     with pytest.raises(InvalidRules, match="Loss cannot change"):
         rules.amended({"loss": "score"})
+
+
+def test_the_receipt_of_scores_is_for_who_handed_them_in(boards, made, alpha, submit):
+    """Its digest would tell a team whether a guess at its scores is right."""
+    own = boards.by_token(alpha.token, "first")
+    said = submit(made, EVALUATOR, scores(60), team=alpha.id).describe()
+    assert made.as_seen_by(EVALUATOR).submission(said["id"])["receipt"] == said["receipt"]
+    assert made.as_seen_by(own).submission(said["id"])["receipt"] is None

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import termios
 import time
+from pathlib import Path
 
 import pytest
 
@@ -62,7 +63,11 @@ def test_a_bar_at_a_terminal(words):
     assert code == 0
     assert "Waiting for the answer" in shown.decode()
     assert "━" in shown.decode()
-    assert shown.decode().rstrip().endswith("A new best: zero_one 0.2000; 24 questions left.")
+    *_, said, kept = shown.decode().rstrip().splitlines()
+    assert said.endswith("A new best: zero_one 0.2000; 24 questions left.")
+    file = re.fullmatch(r"The receipt is kept in (/.+\.jsonl)\.", kept).group(1)
+    assert '"receipt"' in Path(file).read_text()
+    assert b"receipt" not in at_terminal([*words, "-q"])[1]
 
 
 @pytest.mark.parametrize("columns", [70, 100])

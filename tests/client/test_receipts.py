@@ -32,9 +32,11 @@ def test_an_answer_leaves_a_receipt_for_oneself(hall, token, predict, call, home
     with Client(hall.url, token) as client:
         (receipt,) = client.receipts(hall.slug)
         assert client.receipts("another") == ()
+        assert client.receipts_file(hall.slug) == file
     assert receipt.state == "answered"
     assert receipt.sha256 == hashlib.sha256(predict(30)).hexdigest()
     assert receipt.answer == reply.said
+    assert receipt.answer["receipt"] == reply.receipt
     pending, answered = map(json.loads, file.read_text().split("\n")[1:])
     assert pending["state"] == "pending"
     assert pending["key"] == answered["key"] == receipt.key
@@ -61,6 +63,7 @@ def test_none_are_kept_or_elsewhere(hall, token, predict, home, tmp_path):
     with Client(hall.url, token, receipts=None) as client:
         client.submit(hall.slug, predict(30))
         assert client.receipts(hall.slug) == ()
+        assert client.receipts_file(hall.slug) is None
     assert not list(home.rglob("*.jsonl"))
     with Client(hall.url, token, receipts=tmp_path / "kept") as client:
         client.submit(hall.slug, predict(30))

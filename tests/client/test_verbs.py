@@ -8,7 +8,7 @@ import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -37,6 +37,8 @@ def test_a_submission_is_answered_with_everything_that_a_guard_says(hall, client
     assert said.team.name == "Ada"
     assert said.time == dt.datetime.fromtimestamp(hall.clock.now, dt.UTC)
     assert said.describe() == said.said
+    assert said.receipt["entry"] == said.entry
+    assert "salt" not in repr(said)
     assert json.loads(json.dumps(said.describe()))["id"] == said.id
     for each in fields(lb.holdout.Reply):
         assert hasattr(said, each.name)
@@ -84,7 +86,9 @@ def test_submissions_and_standings_are_read_page_by_page(hall, client, monkeypat
         client.submit(hall.slug, wrong(many), message=f"{many}")
     found = list(client.submissions(hall.slug))
     assert [each.message for each in found] == ["54", "53", "52", "51", "50"]
-    assert client.submission(hall.slug, found[0].id) == found[0]
+    one = client.submission(hall.slug, found[0].id)
+    assert replace(one, receipt=None) == found[0]
+    assert one.receipt["entry"] == one.entry
     for name in ("Bob", "Cleo"):
         with Client(hall.url, hall.join(name)[1]) as other:
             other.submit(hall.slug, wrong(20 if name == "Bob" else 90))

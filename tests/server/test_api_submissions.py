@@ -13,6 +13,9 @@ def team(hall):
     return hall.join("Alpha")
 
 
+SAME = ("id", "released", "remaining", "receipt")
+
+
 def problem(said, status, code):
     """Check the shape of a refusal, and return it."""
     told = said.json()
@@ -32,6 +35,7 @@ def test_a_submission_is_answered_at_once_and_can_be_looked_up(hall, team, predi
     assert (told["remaining"], told["limit"], told["team"]["id"]) == (24, "team", team[0])
     found = hall.call("GET", said.headers["location"], team[1]).json()
     assert (found["id"], found["released"], found["message"]) == (told["id"], 0.1, "first try")
+    assert found.pop("receipt") == told["receipt"]
     listed = hall.call("GET", "/boards/first/submissions", team[1]).json()
     assert listed == {"submissions": [found], "next": None}
     assert said.headers["cache-control"] == "private, no-store"
@@ -43,9 +47,7 @@ def test_the_same_again_costs_nothing_and_says_the_same(hall, team, predict):
         said = hall.submit(team[1], predict(30), **headers)
         assert said.status_code == 200
         assert said.json()["again"] is True
-        assert {k: said.json()[k] for k in ("id", "released", "remaining")} == {
-            k: first[k] for k in ("id", "released", "remaining")
-        }
+        assert {k: said.json()[k] for k in SAME} == {k: first[k] for k in SAME}
     problem(hall.submit(team[1], predict(31), Idempotency_Key="a"), 422, "key_reused")
 
 

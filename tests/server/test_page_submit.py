@@ -1,5 +1,6 @@
 """The page to submit with: who sees what, the reply in words, refusals item by item."""
 
+import json
 import re
 from html import unescape
 
@@ -109,8 +110,12 @@ def test_the_reply_is_a_sentence_in_the_metric_shown(empty_hall, predict):
     hall.board(loss="accuracy", display="{name: accuracy, digits: 3}")
     with hall.browser() as browser:
         team = Team(hall, browser)
-        first = part(team.send(predict(60)).text, "status")
+        page = team.send(predict(60)).text
+        first = part(page, "status")
         assert first.startswith("A new best: 0.800; 24 questions left.")
+        receipt = re.search(r'copy="the receipt"><code>({.+?})</code>', page).group(1)
+        place = re.search(r'href="(/api/v1/boards/[^"]+)">part of the submission', page).group(1)
+        assert browser.get(place).json()["receipt"] == json.loads(receipt)
         same = part(team.send(predict(61)).text, "status")
         seen = "gains below about 0.01 may go unseen"
         assert same.startswith(f"Your best stays 0.800; {seen}; 23 questions left.")

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ladderboard.board._limits import Left
     from ladderboard.board._rules import Rules
     from ladderboard.bounds import Certificate
+    from ladderboard.ledger import Receipt
     from ladderboard.mechanisms import Release
 
 __all__ = ["Answer"]
@@ -35,6 +36,8 @@ class Answer:
         The team's limits.
     reason
         All of it in one sentence.
+    receipt
+        What the team keeps to prove that it was answered.
     """
 
     id: str
@@ -49,6 +52,7 @@ class Answer:
     left: Left
     reason: str
     rules: Rules
+    receipt: Receipt
 
     def describe(self) -> dict[str, Any]:
         """Return everything, JSON-able."""
@@ -72,6 +76,7 @@ class Answer:
             "score": release.score,
             "ladder": self.rules.ladder,
             "again": self.again,
+            "receipt": self.receipt.describe(),
             "display": {
                 **shown.describe(),
                 "released": displayed(shown, release.value),

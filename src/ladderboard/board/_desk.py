@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ladderboard.board._store import Prepared
     from ladderboard.board._tables import BoardRow, TeamRow
     from ladderboard.holdout import Submission
-    from ladderboard.ledger import Outcome, SqlReading, SqlWriting, Turn
+    from ladderboard.ledger import Outcome, Receipt, SqlReading, SqlWriting, Turn
 
 __all__ = ["Desk", "Sent"]
 
@@ -79,6 +79,7 @@ class _Done(NamedTuple):
     id: str
     number: int
     time: int
+    receipt: Receipt
 
 
 class _LabelsChanged(LadderboardError):
@@ -234,7 +235,8 @@ class Desk:
         view.change(_BOARD, (pooled, sent.size, best, view.number))
         row = row._replace(pooled=pooled, best=best)
         rest = left(view, rules, row, who, at=turn.at, now=turn.now)
-        return _Done(outcome, who, rest, own, count, time)
+        receipt = board.book.receipt(view, outcome)
+        return _Done(outcome, who, rest, own, count, time, receipt)
 
     def _earlier(self, view: SqlReading, row: BoardRow, who: TeamRow, found: Outcome) -> _Done:
         rows = view.run(_FIND, (view.number, found.number))
@@ -243,7 +245,8 @@ class Desk:
         _, number, own, time = rows[0]
         rules = self._board.rules_of(row)
         rest = left(view, rules, row, who, at=view.at(), now=time_of(view, self._board.book.world))
-        return _Done(found, who, rest, own, number, time)
+        receipt = self._board.book.receipt(view, found)
+        return _Done(found, who, rest, own, number, time, receipt)
 
     def _answer(self, row: BoardRow, done: _Done, *, veil: bool) -> Answer:
         board = self._board
@@ -267,6 +270,7 @@ class Desk:
             left=done.left,
             reason=_reason(done, meter),
             rules=rules,
+            receipt=done.receipt,
         )
 
     def _veiled(self, row: BoardRow, done: _Done) -> _Done:
@@ -278,7 +282,9 @@ class Desk:
             release = release._replace(value=value, question=done.number)
         share = shares(rules, row, outcome.at).share
         return done._replace(
-            outcome=outcome._replace(release=release), left=veiled(done.left, team, share)
+            outcome=outcome._replace(release=release),
+            left=veiled(done.left, team, share),
+            receipt=done.receipt.veiled(),
         )
 
 

@@ -9,6 +9,7 @@ from ladderboard.board._words import displayed, moment
 if TYPE_CHECKING:
     from ladderboard.board._rules import Rules
     from ladderboard.board._rules_parts import Baseline, Display
+    from ladderboard.ledger import Receipt
 
 __all__ = ["SUBMISSION", "TEAM", "tell_baseline", "tell_submission", "tell_team"]
 
@@ -21,12 +22,18 @@ TEAM = "number, id, name, kind, disqualified, made, used, last, released"
 
 
 def tell_submission(
-    rules: Rules, row: tuple[Any, ...], *, veiled: bool, sender: bool
+    rules: Rules,
+    row: tuple[Any, ...],
+    *,
+    veiled: bool,
+    sender: bool,
+    receipt: Receipt | None = None,
 ) -> dict[str, Any]:
     """Return a submission; ``veiled``, without what would tell how often others asked.
 
     ``sender`` says whether it goes to who may have sent it. Evaluators send a team's scores, and
-    how many bytes those took may tell how many were good.
+    how many bytes those took may tell how many were good; the digest in a ``receipt`` would tell
+    whether a guess at them is right.
     """
     number, own, entry, time, message, size, chosen, epoch, value, score, improved, asked = row
     if veiled:  # entries are numbered over all teams, and so may questions be
@@ -35,7 +42,7 @@ def tell_submission(
             asked, value = number, value if improved else None
     if not sender:
         message, size = "", None
-    return {
+    told = {
         "id": own,
         "number": number,
         "entry": entry,
@@ -50,6 +57,10 @@ def tell_submission(
         "question": asked,
         "display": displayed(rules.display, value),
     }
+    if receipt is not None:
+        shown = receipt.veiled() if veiled else receipt
+        told["receipt"] = shown.describe() if sender else None
+    return told
 
 
 def tell_team(row: tuple[Any, ...]) -> dict[str, Any]:

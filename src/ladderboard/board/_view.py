@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ladderboard.board._people import Caller
     from ladderboard.board._standings import Standing
     from ladderboard.board._tables import BoardRow, TeamRow
-    from ladderboard.ledger import At, SqlReading
+    from ladderboard.ledger import At, Receipt, SqlReading
 
 __all__ = ["View"]
 
@@ -350,20 +350,23 @@ class View:
         return tell_own(display, told, now, thinned=found.used > len(rows))
 
     def submission(self, submission: str) -> dict[str, Any]:
-        """Return one submission: one's own, or for an evaluator or organiser any."""
+        """Return one submission with its receipt: one's own, or for who sees everything any."""
         if not self._all:
             allow(self._caller, "own")
         with self._board.reading() as view:
             row = read_board(view)
             found = view.run(_ONE, (view.number, submission)) if is_plain(submission) else []
-        if not found or not (self._all or found[0][-1] == self._caller.team):
-            raise NotFound("There is no such submission.")
-        return self._submission(row, found[0][:-1])
+            if not found or not (self._all or found[0][-1] == self._caller.team):
+                raise NotFound("There is no such submission.")
+            receipt = self._board.book.receipt_of(view, found[0][2])
+        return self._submission(row, found[0][:-1], receipt)
 
-    def _submission(self, row: BoardRow, each: tuple[Any, ...]) -> dict[str, Any]:
-        rules = self._board.rules_of(row)
+    def _submission(
+        self, row: BoardRow, each: tuple[Any, ...], receipt: Receipt | None = None
+    ) -> dict[str, Any]:
+        rules, veiled = self._board.rules_of(row), self._is_veiled(row)
         sender = self._all or rules.takes == "predictions"
-        return tell_submission(rules, each, veiled=self._is_veiled(row), sender=sender)
+        return tell_submission(rules, each, veiled=veiled, sender=sender, receipt=receipt)
 
     def selections(self) -> list[str]:
         """Return the ids of what one's own team selected; none where the default holds."""

@@ -12,7 +12,9 @@ __all__ = ["main"]
 _DOORS = {
     "guard": "guard",
     **dict.fromkeys(("serve", "board", "team"), "server"),
-    **dict.fromkeys(("login", "submit", "submissions", "leaderboard", "verify"), "client"),
+    **dict.fromkeys(
+        ("login", "submit", "submissions", "leaderboard", "ledger", "verify"), "client"
+    ),
     "mcp": "mcp",
 }
 """Verbs with exit codes of their own, and the extras that they come with."""

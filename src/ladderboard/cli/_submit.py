@@ -1,5 +1,6 @@
 """``ladderboard submit``: ask a board about a model by its predictions."""
 
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -14,7 +15,7 @@ from ladderboard.cli._client_options import (
     open_client,
 )
 from ladderboard.cli._options import Format, source_of
-from ladderboard.cli._said import say, say_json
+from ladderboard.cli._said import note, say, say_json
 from ladderboard.cli._scores import InspectLog, LmEvalSamples, MetricOfLog, read_scores
 from ladderboard.cli._upload_bar import upload_bar
 from ladderboard.errors import InvalidSetting
@@ -80,10 +81,13 @@ def submit(
             format=format,
             progress=progress,
         )
+        kept = client.receipts_file(slug)
     if as_json:
         say_json(reply.describe())
-    else:
-        say(str(reply))
+        return
+    say(str(reply))
+    if kept is not None and not quiet and sys.stderr.isatty():
+        note(f"The receipt is kept in {kept}.")
 
 
 def _source(file: str, board: str) -> Any:

@@ -122,8 +122,15 @@ class Base:
         return self._access.address.origin
 
     def receipts(self, board: str) -> tuple[Receipt, ...]:
-        """Return what became of every submission to a board from here, oldest first."""
+        """Return what became of every submission to a board from here, oldest first.
+
+        The ``answer`` of one that was answered holds its ``receipt``, as ``Submitted`` does.
+        """
         return self._receipts.read(check_board(board))
+
+    def receipts_file(self, board: str) -> Path | None:
+        """Return the file in which those are kept; None where none are."""
+        return self._receipts.file(check_board(board))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"

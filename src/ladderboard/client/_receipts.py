@@ -61,6 +61,10 @@ class Receipts:
         """Return what became of every submission to a board, oldest first."""
         return self._read(board)
 
+    def file(self, board: str) -> Path | None:
+        """Return where those of a board are."""
+        return None if self._folder is None else self._folder / f"{board}.jsonl"
+
     def _read(self, board: str, last: int | None = None) -> tuple[Receipt, ...]:
         found: dict[str, Receipt] = {}
         for each in self._lines(board, last):
@@ -79,7 +83,7 @@ class Receipts:
                 if (each.state, each.sha256, each.team) == ("pending", digest, team)
             )
             key = next(pending, None) or new_key()
-        note = Note(self._folder / f"{board}.jsonl", digest, key, team)
+        note = Note(self.file(board), digest, key, team)
         try:
             note.write("pending")
         except OSError as error:
@@ -91,10 +95,11 @@ class Receipts:
 
     def _lines(self, board: str, last: int | None) -> Iterator[Receipt]:
         """Yield the lines of a board; ``last`` is of how many bytes at the end, None for all."""
-        if self._folder is None:
+        place = self.file(board)
+        if place is None:
             return
         try:
-            with (self._folder / f"{board}.jsonl").open("rb") as file:
+            with place.open("rb") as file:
                 if last is not None:
                     file.seek(max(0, file.seek(0, os.SEEK_END) - last))
                 lines = file.read().splitlines()

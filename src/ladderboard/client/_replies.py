@@ -158,7 +158,7 @@ class Board(_Told):
 
 @dataclass(frozen=True, kw_only=True)
 class Submission(_Told):
-    """A submission, as it was answered."""
+    """A submission, as it was answered; with its ``receipt`` where one alone was asked for."""
 
     id: str
     number: int
@@ -173,6 +173,7 @@ class Submission(_Told):
     improved: bool
     question: int
     display: float | None
+    receipt: dict[str, Any] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)

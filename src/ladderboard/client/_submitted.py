@@ -40,7 +40,8 @@ class Submitted(Reply):
     ``bound`` is the certificate for the best on this ladder, None where it would tell of others.
     ``ladder`` says whose it is, ``team`` or ``board``. ``remaining`` is what is left of the
     tightest of ``limits``, which is ``limit``; ``next_submission_at`` is None where no question
-    will ever be left. ``said`` is all of it, as it came.
+    will ever be left. ``receipt`` is what proves later that it was answered. ``said`` is all
+    of it, as it came.
     """
 
     score: float | None = field()  # a board says all of these
@@ -57,6 +58,7 @@ class Submitted(Reply):
     # A guard that is no board's always tells, and makes it when it is looked at.
     bound: Certificate | None = field()  # type: ignore[assignment]
     display: DisplayedReply
+    receipt: dict[str, Any] = field(repr=False)
     said: dict[str, Any] = field(repr=False, compare=False)
 
     def __str__(self) -> str:

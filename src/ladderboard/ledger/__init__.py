@@ -20,6 +20,7 @@ from ladderboard.ledger._entry import Entry
 from ladderboard.ledger._opening import Opening
 from ladderboard.ledger._padding import pad, unpad
 from ladderboard.ledger._parts import Part
+from ladderboard.ledger._receipt import Receipt
 from ladderboard.ledger._records import RecordReader, RecordWriter
 from ladderboard.ledger._restore import restore
 from ladderboard.ledger._seal import KEY_BYTES, Cipher, NoSeal, Seal
@@ -64,6 +65,7 @@ __all__ = [
     "PostgresStorage",
     "PublicKey",
     "Reading",
+    "Receipt",
     "RecordReader",
     "RecordWriter",
     "Row",

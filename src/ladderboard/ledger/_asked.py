@@ -9,6 +9,7 @@ from ladderboard.mechanisms import Release
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ladderboard.ledger._receipt import Receipt
     from ladderboard.ledger._storage import At
 
 __all__ = ["Asked", "Outcome"]
@@ -50,13 +51,15 @@ class Asked(NamedTuple):
 class Outcome(NamedTuple):
     """What came of a question: its release, its entry, and where the book stands.
 
-    ``number`` is the entry's; ``again`` says that it had been answered before.
+    ``number`` is the entry's; ``again`` says that it had been answered before. Then there is no
+    ``receipt`` here: it is read from the book by whoever wants it.
     """
 
     release: Release
     number: int
     at: At
     again: bool
+    receipt: Receipt | None = None
 
 
 def release_of(fields: dict[str, Any]) -> Release:

@@ -14,6 +14,7 @@ from ladderboard.ledger._chain import Head, append, follow
 from ladderboard.ledger._check import check, check_opening
 from ladderboard.ledger._entry import Entry
 from ladderboard.ledger._ladders import Ladders
+from ladderboard.ledger._receipt import read_receipt
 from ladderboard.ledger._seal import NoSeal
 from ladderboard.ledger._storage import COPY, START
 from ladderboard.ledger._turn import Turn, found_by, refuse_if_spent
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from ladderboard.ledger._opening import Opening
+    from ladderboard.ledger._receipt import Receipt
     from ladderboard.ledger._seal import Seal
     from ladderboard.ledger._storage import At, Reading, Storage, Writing
     from ladderboard.ledger._water import HighWater
@@ -264,6 +266,16 @@ class Book:
     def earlier(self, view: Reading, asked: Asked) -> Outcome | None:
         """Return what came of a question before; refuse a key that belongs to another one."""
         return found_by(view, self.mark_of(asked), self.retry_of(asked))
+
+    def receipt(self, view: Reading, outcome: Outcome) -> Receipt:
+        """Return what proves that a question was answered, in a view of the caller's."""
+        if outcome.receipt is not None:
+            return outcome.receipt
+        return self.receipt_of(view, outcome.number)
+
+    def receipt_of(self, view: Reading, number: int) -> Receipt:
+        """Return the receipt of the question at an entry."""
+        return read_receipt(view, self.name, number, self.seal)
 
     def numbered(self, view: Reading, ladder: str) -> int | None:
         """Return the number of a ladder that was started; it never changes."""

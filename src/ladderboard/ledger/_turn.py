@@ -8,6 +8,7 @@ from ladderboard.errors import BudgetSpent, KeyReused, SessionClosed
 from ladderboard.ledger._asked import Outcome, release_of
 from ladderboard.ledger._chain import append
 from ladderboard.ledger._entry import Entry
+from ladderboard.ledger._receipt import Receipt
 from ladderboard.ledger._secret import Secret
 from ladderboard.ledger._state import state_digest, write_state
 
@@ -104,7 +105,8 @@ class Turn:
             changes=self.at.changes + release.improved,
         )
         book.sessions.put(view, ladder, after, session)
-        return Outcome(release, number, self.at, again=False)
+        receipt = Receipt(book.name, number, self.at.head, asked.submission, secret.submission_salt)
+        return Outcome(release, number, self.at, again=False, receipt=receipt)
 
     def note(
         self, kind: str, fields: dict[str, Any], secret: bytes | None = None, **moved: Any

@@ -14,7 +14,7 @@ from ladderboard.server._routes import (
     SubmissionId,
     private,
 )
-from ladderboard.server._shapes import Submission, SubmissionList, SubmissionReply
+from ladderboard.server._shapes_submission import OneSubmission, SubmissionList, SubmissionReply
 from ladderboard.server._submit import submit
 from ladderboard.server._work import reply, work_of
 
@@ -151,9 +151,9 @@ async def list_submissions(
     return reply(request, {"submissions": said, "next": last})
 
 
-@router.get("/boards/{board}/submissions/{submission}", response_model=Submission, **private())
+@router.get("/boards/{board}/submissions/{submission}", response_model=OneSubmission, **private())
 async def show_submission(request: Request, board: Slug, submission: SubmissionId) -> Response:
-    """Return one submission."""
+    """Return one submission, with its receipt."""
     said = await work_of(request).on_board(
         request, board, lambda found, caller: found.as_seen_by(caller).submission(submission)
     )

@@ -182,54 +182,6 @@ class Limit(Shape):
     next: Moment | None = None
 
 
-class SubmissionReply(Shape):
-    """The answer to a submission."""
-
-    id: Id
-    number: int
-    time: Moment
-    entry: int | None
-    team: TeamName
-    released: Loss
-    improved: bool
-    question: int
-    remaining: int
-    limit: str
-    limits: list[Limit]
-    next_submission_at: Moment | None
-    bound: Certificate | None
-    reason: str
-    score: Loss
-    ladder: Literal["team", "board"]
-    again: bool
-    display: DisplayedReply
-
-
-class Submission(Shape):
-    """A submission, as it was answered."""
-
-    id: Id
-    number: int
-    entry: int | None
-    time: Moment
-    message: Annotated[str, Field(description="Untrusted text.")]
-    size: int | None
-    selected: bool
-    epoch: int
-    released: Loss
-    score: Loss
-    improved: bool
-    question: int
-    display: Shown
-
-
-class SubmissionList(Shape):
-    """Submissions, newest first; ``next`` is the ``before`` of the next page."""
-
-    submissions: list[Submission]
-    next: int | None
-
-
 class Standing(Shape):
     """A row of the standings; the rank is null for baselines and where nothing was released."""
 

@@ -1,0 +1,72 @@
+"""A receipt: what a team keeps to prove later that its question was answered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ladderboard.errors import BrokenLedger
+from ladderboard.ledger._entry import Entry
+from ladderboard.ledger._secret import Secret
+
+if TYPE_CHECKING:
+    from ladderboard.ledger._seal import Seal
+    from ladderboard.ledger._storage import Reading
+
+__all__ = ["Receipt", "read_receipt"]
+
+_FORMAT = 1
+
+
+class Receipt(NamedTuple):
+    """Opens one's own part of an entry, and tells whether anything up to it was rewritten.
+
+    Parameters
+    ----------
+    book
+        The id of the chain.
+    entry
+        The entry's number; None where that would tell how often others asked.
+    hash
+        The entry's hash.
+    submission, salt
+        The digest of the aligned predictions, and the salt with which the entry commits to it.
+    """
+
+    book: str
+    entry: int | None
+    hash: bytes
+    submission: bytes
+    salt: bytes
+
+    def veiled(self) -> Receipt:
+        """Return it for somebody who must not know how often others asked.
+
+        The hash stays, and is the same whenever it is told. Its entry, and every one before it,
+        holds a hash with a salt that only the book has, so nobody can try what they may say.
+        """
+        return self._replace(entry=None)
+
+    def describe(self) -> dict[str, Any]:
+        """Return everything, JSON-able.
+
+        >>> Receipt("example", 3, b"h" * 32, b"m" * 32, bytes(32)).describe()["submission"][:8]
+        '6d6d6d6d'
+        """
+        return {
+            "format": _FORMAT,
+            "book": self.book,
+            "entry": self.entry,
+            "hash": self.hash.hex(),
+            "submission": self.submission.hex(),
+            "salt": self.salt.hex(),
+        }
+
+
+def read_receipt(view: Reading, book: str, number: int, seal: Seal) -> Receipt:
+    """Return the receipt of a question that was answered before."""
+    packed = view.secret(number)
+    if packed is None:
+        raise BrokenLedger(f"Entry {number} of the ledger has no secret side, so no receipt.")
+    secret = Secret.unpack(seal.open(f"secret {number}", packed))
+    form = next(iter(view.entries(number, number + 1)))
+    return Receipt(book, number, Entry(form).hash, secret.submission, secret.submission_salt)

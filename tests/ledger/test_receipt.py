@@ -1,0 +1,69 @@
+"""Receipts: what opens one's own part of an entry."""
+
+import hashlib
+
+import pytest
+
+import ladderboard as lb
+from ladderboard.errors import BrokenLedger
+from ladderboard.ledger import Asked, Book, Cipher, Commitment, Opening, SqliteStorage
+
+MECHANISM = lb.Ladder(step=0.02)
+
+
+@pytest.fixture(params=[None, b"f" * 32], ids=["plain", "encrypted"])
+def book(request, tmp_path):
+    opening = Opening(
+        n=1000,
+        loss={"loss": "zero_one", "classes": None},
+        mechanism=MECHANISM.describe(),
+        rules={"questions": 20},
+        holdout=b"h" * 32,
+    )
+    seal = None if request.param is None else Cipher(request.param, "b")
+    return Book.create(SqliteStorage(tmp_path / "b.db", create=True), opening, name="b", seal=seal)
+
+
+def asked(number, risk=0.3):
+    return Asked(hashlib.sha256(b"%d" % number).digest(), risk)
+
+
+def receipt_of(book, outcome):
+    with book.storage.reading(book.name) as view:
+        return book.receipt(view, outcome)
+
+
+def test_a_receipt_opens_the_entry_that_it_names(book):
+    for number in range(3):
+        receipt = book.ask(asked(number)).receipt
+        entry, fields = list(book.entries())[receipt.entry]
+        assert receipt.hash == entry.hash
+        assert receipt.submission == asked(number).submission
+        opened = Commitment("submission", receipt.submission, receipt.salt)
+        assert opened.opens(bytes.fromhex(fields["submission"]))
+        other = opened.__class__("submission", asked(number + 1).submission, receipt.salt)
+        assert not other.opens(bytes.fromhex(fields["submission"]))
+
+
+def test_it_is_the_same_when_it_is_read_again(book):
+    first = book.ask(asked(1))
+    book.ask(asked(2))
+    again = book.ask(asked(1))
+    assert again.again
+    assert again.receipt is None  # who does not want it does not pay for it
+    assert receipt_of(book, again) == receipt_of(book, first) == first.receipt
+    assert receipt_of(book, book.known(asked(1).submission)) == first.receipt
+
+
+def test_veiled_it_tells_no_number_and_else_the_same(book):
+    receipt = book.ask(asked(1)).receipt
+    said, veiled = receipt.describe(), receipt.veiled().describe()
+    assert set(said) == {"format", "book", "entry", "hash", "submission", "salt"}
+    assert (said["format"], said["book"], said["entry"]) == (1, "b", 2)
+    assert veiled == {**said, "entry": None}
+    assert bytes.fromhex(said["salt"]) == receipt.salt
+
+
+def test_an_entry_that_is_no_question_has_none(book):
+    with book.storage.reading(book.name) as view, pytest.raises(BrokenLedger, match="no secret"):
+        book.receipt_of(view, 0)
