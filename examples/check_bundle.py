@@ -2,10 +2,11 @@
 
     python examples/check_bundle.py BUNDLE [--head HASH]
 
-A second verifier, written from docs/reference/ledger.md and docs/reference/tape.md alone, to be
-read and to be translated: it takes nothing but Python's standard library. It follows the chain,
-opens the commitments to the labels, the key, every submission and every secret side, and draws all
-noise again. It does not recompute releases, risks, standings and finals; `ladderboard verify` does.
+A second verifier, to be read and to be translated: all that it does is said in
+docs/reference/ledger.md and docs/reference/tape.md, and it takes nothing but Python's standard
+library. It follows the chain, opens the commitments to the labels, the key, every submission and
+every secret side, and draws all noise again. It does not recompute releases, risks, standings and
+finals; `ladderboard verify` does.
 """
 
 from __future__ import annotations
