@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["read_array", "write_array"]
 
 _WHOLE = ("i1", "i2", "i4", "i8")
+_NUMBERS = {*_WHOLE, "u8", "f8"}
 _EXACT = 2.0**63
 
 
@@ -53,6 +54,8 @@ def read_array(written: Mapping[str, Any]) -> NDArray[Any]:
         out[:] = written["values"]
         return out.reshape(shape)
     if written["type"] != "text":
+        if written["type"] not in _NUMBERS:
+            raise ValueError("An array cannot be read: it is of no type that we write.")
         held = np.frombuffer(written["values"], dtype=f">{written['type']}")
         return held.astype(held.dtype.newbyteorder("=")).reshape(shape)
     text = written["values"].decode("utf-8", "surrogatepass")

@@ -7,7 +7,7 @@ entry that differs is named by :class:`~ladderboard.errors.BrokenLedger`.
 """
 
 from ladderboard.verify._check import check
-from ladderboard.verify._kept import Receipt, read_receipts
+from ladderboard.verify._kept import KeptReceipt, read_receipts
 from ladderboard.verify._verified import Verified
 
-__all__ = ["Receipt", "Verified", "check", "read_receipts"]
+__all__ = ["KeptReceipt", "Verified", "check", "read_receipts"]

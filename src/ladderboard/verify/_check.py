@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from ladderboard.losses import Loss
     from ladderboard.mechanisms import Mechanism
-    from ladderboard.verify._kept import Receipt
+    from ladderboard.verify._kept import KeptReceipt
     from ladderboard.verify._opened import Opened
     from ladderboard.verify._risks import File
 
@@ -48,7 +48,7 @@ def check(
     path: str | PathLike[str],
     *,
     heads: Iterable[str] = (),
-    receipts: Iterable[Receipt] = (),
+    receipts: Iterable[KeptReceipt] = (),
     loss: Loss | None = None,
     mechanism: Mechanism | None = None,
     watch: Watch | None = None,
@@ -70,11 +70,9 @@ def check(
     watch
         Hears now and then how many entries were checked, and of how many, if that is known.
     """
-    kept = Kept(heads, receipts)
-    with open_source(Path(path)) as source:
-        checking = _Checking(source, kept, loss, mechanism, watch)
-        with _as_we_write_it(checking):
-            return checking.run()
+    checking = _Checking(Kept(heads, receipts), loss, mechanism, watch)
+    with _as_we_write_it(checking), open_source(Path(path)) as source:
+        return checking.run(source)
 
 
 class _Checking:
@@ -82,13 +80,12 @@ class _Checking:
 
     def __init__(
         self,
-        source: Bundle | Lines,
         kept: Kept,
         loss: Loss | None,
         mechanism: Mechanism | None,
         watch: Watch | None,
     ) -> None:
-        self.source, self.kept = source, kept
+        self.kept = kept
         self._own, self._watch = (loss, mechanism), watch
         self.number = 0
         self.walk: Walk | None = None
@@ -98,13 +95,16 @@ class _Checking:
         self.scored = 0
         self.unscored = 0
         self._held: list[dict[str, Any]] = []
+        self._filed = False
 
-    def run(self) -> Verified:
+    def run(self, source: Bundle | Lines) -> Verified:
         """Do all of it."""
-        source = self.source
         bundle = source if isinstance(source, Bundle) else None
         if bundle is not None:
             self._held = list(bundle.holdouts())
+            self._filed = bundle.head["submissions"]
+            if bundle.head["labels"] is not bool(self._held):
+                raise BrokenLedger("The labels that the bundle speaks of are not there.")
         chain = Chain(None if bundle is None else bundle.head["book"])
         for number, (form, secret, file) in enumerate(source.items()):
             self.number = number
@@ -123,11 +123,12 @@ class _Checking:
         self.kept.end(self.walk.opening["book"], head.entries)
         if bundle is not None:
             bundle.whole()
-        return self._verified(self.walk, head, final)
+        return self._verified(self.walk, bundle, head, final)
 
-    def _verified(self, walk: Walk, head: Head, final: dict[str, Any] | None) -> Verified:
-        source, replay, risks = self.source, self.replay, self.risks
-        bundle = source if isinstance(source, Bundle) else None
+    def _verified(
+        self, walk: Walk, bundle: Bundle | None, head: Head, final: dict[str, Any] | None
+    ) -> Verified:
+        replay, risks = self.replay, self.risks
         found = Found(
             entries=head.entries,
             questions=walk.asked,
@@ -192,12 +193,7 @@ class _Checking:
             return
         kind = fields["kind"]
         if kind == "question":
-            if secret is None:
-                raise differs(number, "its secret side is missing")
-            try:
-                opened = read_opened(secret)
-            except ValueError:
-                raise differs(number, "its secret side is not as we write it") from None
+            opened = self._opened(secret, file)
             replay.question(number, fields, opened, self._score(walk, risks, fields, opened, file))
         elif secret is not None or file is not None:
             raise differs(number, "it has a secret side, which only questions have")
@@ -207,6 +203,17 @@ class _Checking:
             replay.close(number, fields)
         elif kind == "amended":
             risks.committed(number, walk.epoch, walk.holdout)
+
+    def _opened(self, secret: bytes | None, file: File | None) -> Opened:
+        """Return what was opened of a question, and see that nothing lacks."""
+        if secret is None:
+            raise differs(self.number, "its secret side is missing")
+        if (file is not None) is not self._filed:
+            raise differs(self.number, "its file is missing, or should not be there")
+        try:
+            return read_opened(secret)
+        except ValueError:
+            raise differs(self.number, "its secret side is not as we write it") from None
 
     def _score(
         self, walk: Walk, risks: Risks, fields: dict[str, Any], opened: Opened, file: File | None
@@ -246,7 +253,12 @@ def _loss(described: dict[str, Any], given: Loss | None) -> Loss | None:
         if given.describe() != described:
             raise InvalidSetting("The ledger was made with another loss than the one given.")
         return given
-    return loss_of(described) if described.get("loss") in LOSSES else None
+    if described.get("loss") not in LOSSES:
+        return None
+    try:
+        return loss_of(described)
+    except LadderboardError as error:
+        raise differs(0, f"its loss cannot be used ({error})") from None
 
 
 def _mechanism(described: dict[str, Any], given: Mechanism | None) -> Mechanism | None:
@@ -254,7 +266,12 @@ def _mechanism(described: dict[str, Any], given: Mechanism | None) -> Mechanism 
         if given.describe() != described:
             raise InvalidSetting("The ledger was made with another mechanism than the one given.")
         return given
-    return mechanism_of(described) if described.get("mechanism") in MECHANISMS else None
+    if described.get("mechanism") not in MECHANISMS:
+        return None
+    try:
+        return mechanism_of(described)
+    except LadderboardError as error:
+        raise differs(0, f"its mechanism cannot be used ({error})") from None
 
 
 @contextmanager
@@ -262,10 +279,8 @@ def _as_we_write_it(checking: _Checking) -> Iterator[None]:
     """Refuse what cannot be read: somebody wrote it by hand, or it is damaged."""
     try:
         yield
-    except (InvalidSetting, BrokenLedger):
+    except LadderboardError:
         raise
-    except LadderboardError as error:
-        raise BrokenLedger(f"Something in it cannot be used: {error}") from None
     except (
         ArithmeticError,
         AttributeError,

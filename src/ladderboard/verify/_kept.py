@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["Kept", "Receipt", "read_receipts"]
+__all__ = ["Kept", "KeptReceipt", "read_receipts"]
 
 _HEX = 64
 _TOLD = ("time", "asker", "question", "value", "score", "improved")
@@ -21,8 +21,8 @@ _LONGEST = 2**24
 
 
 @dataclass(frozen=True)
-class Receipt:
-    """A receipt: which entry answers which predictions, and what was said.
+class KeptReceipt:
+    """A receipt that was kept: which entry answers which predictions, and what was said.
 
     ``answer`` is what the server said then, where it was kept with the receipt; ``sha256`` the hash
     of the file that was sent.
@@ -56,7 +56,7 @@ class Receipt:
             raise differs(number, "it says something else than the answer that was kept")
 
 
-def read_receipts(path: Path) -> tuple[Receipt, ...]:
+def read_receipts(path: Path) -> tuple[KeptReceipt, ...]:
     """Return the receipts in a file: one as JSON, an answer that holds one, or lines of them.
 
     Lines are as ``ladderboard submit`` keeps them; those that were never answered hold none.
@@ -89,7 +89,7 @@ def _values(held: bytes) -> Iterable[Any]:
     return found
 
 
-def _receipt(said: Any) -> Receipt | None:
+def _receipt(said: Any) -> KeptReceipt | None:
     """Return the receipt in a value: itself, within an answer, or within a line that holds one."""
     sha256 = None
     answer = None
@@ -100,7 +100,7 @@ def _receipt(said: Any) -> Receipt | None:
     try:
         if said["format"] != 1:
             raise InvalidState("The receipt was written by a newer Ladderboard; install that one.")
-        receipt = Receipt(
+        receipt = KeptReceipt(
             said["book"], said["entry"], said["hash"], said["submission"], said["salt"], answer,
             sha256,
         )  # fmt: skip
@@ -115,11 +115,11 @@ def _receipt(said: Any) -> Receipt | None:
 class Kept:
     """Looks for what was kept while a chain goes by."""
 
-    def __init__(self, heads: Iterable[str], receipts: Iterable[Receipt]) -> None:
+    def __init__(self, heads: Iterable[str], receipts: Iterable[KeptReceipt]) -> None:
         self._heads = {_head(each): each for each in heads}
         self._receipts = list(receipts)
-        self._by_hash: dict[str, list[Receipt]] = {}
-        self._by_entry: dict[int, Receipt] = {}
+        self._by_hash: dict[str, list[KeptReceipt]] = {}
+        self._by_entry: dict[int, KeptReceipt] = {}
         for each in self._receipts:
             self._by_hash.setdefault(each.hash, []).append(each)
             if each.entry is not None:

@@ -55,7 +55,10 @@ class Risks:
         sample = held["sample"]
         shown = Commitment("holdout", sample_digest(sample), held["salt"])
         self._shown.append(shown.hash.hex())
-        self.tables.append(table_of(sample))
+        try:
+            self.tables.append(table_of(sample))
+        except (LookupError, TypeError, ValueError):
+            raise BrokenLedger("There are labels in the bundle that cannot be read.") from None
 
     def committed(self, number: int, epoch: int, holdout: str) -> None:
         """Refuse labels that are not those that an entry commits to."""

@@ -27,6 +27,9 @@ class Walk:
     def __init__(self, opening: dict[str, Any]) -> None:
         if opening["kind"] != "opened":
             raise differs(0, "it is not an opening")
+        decided = {each: opening[each] for each in _DECIDED}
+        if digest("opening", decided).hex() != opening["commitment"]:
+            raise differs(0, "its commitment is not that of what it says")
         self.opening = opening
         self.rules: dict[str, Any] = opening["rules"]
         """The rules of now."""
@@ -69,12 +72,9 @@ class Walk:
         if taker is not None:
             taker(number, fields)
 
-    def _opened(self, number: int, fields: dict[str, Any]) -> None:
+    def _opened(self, number: int, _fields: dict[str, Any]) -> None:
         if number:
             raise differs(number, "it opens what is open already")
-        decided = {each: fields[each] for each in _DECIDED}
-        if digest("opening", decided).hex() != fields["commitment"]:
-            raise differs(number, "its commitment is not that of what it says")
 
     def _ladder(self, number: int, fields: dict[str, Any]) -> None:
         if self.closed is not None:

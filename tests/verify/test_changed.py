@@ -1,0 +1,261 @@
+"""Whatever is changed in a bundle is found: bit by bit, entry by entry, and by who rewrites all."""
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+
+from ladderboard.errors import BrokenLedger, InvalidSetting, InvalidState, LadderboardError
+from ladderboard.ledger import Commitment, Entry, encode
+from ladderboard.verify import check
+
+
+@pytest.fixture(scope="module")
+def make(helper):
+    return helper("verify/_make")
+
+
+@pytest.fixture(scope="module")
+def bundle(make, tmp_path_factory):
+    """Give a bundle with three ladders, labels and a restored copy in its history."""
+    return make.make(tmp_path_factory.mktemp("bundle"), questions=5, ladders=2, again=True)
+
+
+def finds(path, content):
+    """Tell whether a bundle is refused, and as one: anything else would be a fault of ours."""
+    path.write_bytes(content)
+    try:
+        check(path)
+    except (BrokenLedger, InvalidState):
+        return True
+    return False
+
+
+def sealed(content):
+    """Return a bundle whose last bytes are the hash of the rest, as a forger would write it."""
+    return content[:-32] + hashlib.sha256(content[:-32]).digest()
+
+
+def flips(content, bits):
+    for bit in bits:
+        changed = bytearray(content)
+        changed[bit // 8] ^= 1 << bit % 8
+        yield bit, bytes(changed)
+
+
+def some_bits(content, each):
+    """Return some bits of every byte, as good as chance and always the same."""
+    chance = np.random.default_rng(7)
+    return [8 * at + int(bit) for at in range(len(content)) for bit in chance.permutation(8)[:each]]
+
+
+def test_it_is_sound(bundle):
+    assert check(bundle).releases == 5
+
+
+def test_any_bit_that_flips_is_found(bundle, tmp_path):
+    content = bundle.read_bytes()
+    for bit, changed in flips(content, some_bits(content, 1)):
+        assert finds(tmp_path / "changed", changed), bit
+
+
+def test_a_forger_who_makes_the_hash_anew_is_found(bundle, tmp_path):
+    content = bundle.read_bytes()
+    for bit, changed in flips(content, some_bits(content[:-32], 1)):
+        assert finds(tmp_path / "changed", sealed(changed)), bit
+
+
+@pytest.mark.slow
+def test_every_bit(bundle, tmp_path):
+    content = bundle.read_bytes()
+    for bit, changed in flips(content, range(8 * len(content))):
+        assert finds(tmp_path / "changed", changed), bit
+        if bit < 8 * (len(content) - 32):
+            assert finds(tmp_path / "changed", sealed(changed)), bit
+
+
+def leaves(value, path=()):
+    """Return where every number, text and run of bytes is in a record."""
+    if isinstance(value, dict):
+        return [found for key in value for found in leaves(value[key], (*path, key))]
+    if isinstance(value, list):
+        return [found for at, each in enumerate(value) for found in leaves(each, (*path, at))]
+    return [path]
+
+
+def other(value):
+    """Return something else of the same kind."""
+    if value is None:
+        return 0.5
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, bytes):
+        return bytes([value[0] ^ 1]) + value[1:] if value else b"x"
+    return f"{value}x" if isinstance(value, str) else value + 1
+
+
+def changed_at(record, path):
+    kind, content = record
+    if not path:
+        return [kind, other(content)]
+    copy = json_copy(content)
+    inner = copy
+    for step in path[:-1]:
+        inner = inner[step]
+    inner[path[-1]] = other(inner[path[-1]])
+    return [kind, copy]
+
+
+def json_copy(value):
+    if isinstance(value, dict):
+        return {key: json_copy(each) for key, each in value.items()}
+    return [json_copy(each) for each in value] if isinstance(value, list) else value
+
+
+def test_every_field_counts(make, bundle, tmp_path):
+    records = make.records(bundle)
+    tried = 0
+    for at, record in enumerate(records):
+        for path in leaves(record[1]):
+            changed = [*records[:at], changed_at(record, path), *records[at + 1 :]]
+            out = make.remake(tmp_path / f"{at} {tried}", changed)
+            with pytest.raises(LadderboardError):
+                check(out)
+            out.unlink()
+            tried += 1
+    assert tried > 80
+
+
+def numbered(make, bundle):
+    """Return the records before the entries, the entries, and those after them."""
+    records = make.records(bundle)
+    first = next(at for at, (kind, _) in enumerate(records) if kind == "entry")
+    last = max(at for at, (kind, _) in enumerate(records) if kind == "entry") + 1
+    return records[:first], records[first:last], records[last:]
+
+
+def chained(entries):
+    """Return entries with numbers and hashes made anew, as somebody would who owns the file."""
+    previous, found = bytes(32), []
+    for number, (kind, (form, secret)) in enumerate(entries):
+        fields = {**json.loads(form), "number": number, "previous": previous.hex()}
+        entry = Entry(json.dumps(fields, separators=(",", ":")).encode())
+        previous = entry.hash
+        found.append([kind, [entry.form, secret]])
+    return found, previous
+
+
+def dropped(entries):
+    del entries[3]
+
+
+def reordered(entries):
+    entries[3], entries[4] = entries[4], entries[3]
+
+
+def duplicated(entries):
+    entries.insert(4, entries[3])
+
+
+def cut(entries):
+    del entries[-1]
+
+
+@pytest.mark.parametrize("change", [dropped, reordered, duplicated, cut])
+def test_entries_that_are_not_where_they_were(make, bundle, tmp_path, change):
+    before, entries, after = numbered(make, bundle)
+    change(entries)
+    out = make.remake(tmp_path / "changed", [*before, *entries, *after])
+    with pytest.raises(BrokenLedger):
+        check(out)
+
+
+@pytest.mark.parametrize("change", [dropped, reordered, duplicated])
+def test_a_chain_made_anew_from_the_same_entries(make, bundle, tmp_path, change):
+    before, entries, after = numbered(make, bundle)
+    change(entries)
+    entries, head = chained(entries)
+    before[0][1].update(entries=len(entries), head=head)
+    out = make.remake(tmp_path / "changed", [*before, *entries, *after])
+    with pytest.raises(BrokenLedger) as caught:
+        check(out)
+    assert caught.value.entry in {3, 4, 5}
+
+
+def receipt_of(path, make, number):
+    """Return the receipt of an entry, as a server would have given it."""
+    entries = [content for kind, content in make.records(path) if kind == "entry"]
+    form, secret = entries[number]
+    return {
+        "format": 1,
+        "book": make.BOOK,
+        "entry": number,
+        "hash": Entry(form).hash.hex(),
+        "submission": secret["submission"].hex(),
+        "salt": secret["submission_salt"].hex(),
+    }
+
+
+@pytest.fixture
+def rewritten(make, tmp_path):
+    """Give a history that its owner wrote anew, with other questions and everything right."""
+    (tmp_path / "anew").mkdir()
+    return make.make(tmp_path / "anew", questions=5, ladders=2, seed=1)
+
+
+def test_without_anything_kept_a_history_written_anew_cannot_be_told(rewritten):
+    found = check(rewritten)
+    assert found.unchanged is None
+    assert found.unchecked[0].startswith("whether all of it was written anew")
+
+
+def test_a_head_excludes_a_history_written_anew(bundle, rewritten):
+    head = check(bundle).head
+    with pytest.raises(BrokenLedger, match=f"hash {head[:16]}... that was kept"):
+        check(rewritten, heads=[head])
+
+
+def test_a_head_from_the_middle_is_found_and_says_how_far_it_goes(make, bundle):
+    head = receipt_of(bundle, make, 4)["hash"]
+    found = check(bundle, heads=[head.upper() + "\n"])
+    assert found.unchanged == 4
+    assert f"whether entries 5 to {found.entries - 1}" in found.unchecked[0]
+
+
+@pytest.mark.parametrize("head", ["", "abc", "g" * 64, "a" * 63])
+def test_what_is_no_head_is_refused(bundle, head):
+    with pytest.raises(InvalidSetting, match="64 hex digits"):
+        check(bundle, heads=[head])
+
+
+def test_one_label_less_is_named(make, bundle, tmp_path):
+    records = make.records(bundle)
+    sample = records[2][1]["sample"]
+    values = bytearray(sample["labels"]["values"])
+    values[0] ^= 1
+    sample["labels"]["values"] = bytes(values)
+    with pytest.raises(BrokenLedger, match="labels in the bundle are not those") as caught:
+        check(make.remake(tmp_path / "changed", records))
+    assert caught.value.entry == 0
+
+
+def test_another_key_is_named_even_with_a_commitment_of_its_own(make, bundle, tmp_path):
+    before, entries, after = numbered(make, bundle)
+    key, salt = bytes(32), before[1][1]["salt"]
+    before[1][1]["key"] = key
+    changed = make.remake(tmp_path / "changed", [*before, *entries, *after])
+    with pytest.raises(BrokenLedger, match="noise key in the bundle is not the one"):
+        check(changed)
+    # Who commits to another key has drawn other noise.
+    fields = json.loads(entries[0][1][0])
+    fields["key"] = Commitment("key", hashlib.sha256(key).digest(), salt).hash.hex()
+    decided = {each: fields[each] for each in ("n", "loss", "mechanism", "rules", "holdout", "key")}
+    fields["commitment"] = hashlib.sha256(b"ladderboard:1:opening\n" + encode(decided)).hexdigest()
+    entries[0][1][0] = json.dumps(fields, separators=(",", ":")).encode()
+    entries, head = chained(entries)
+    before[0][1]["head"] = head
+    changed.unlink()
+    with pytest.raises(BrokenLedger, match="its ladder stood elsewhere") as told:
+        check(make.remake(changed, [*before, *entries, *after]))
+    assert told.value.entry == 2
