@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 BOARD = ["new", "check", "create", "list", "show", "pause", "resume", "amend", "close", "token"]
 BOARD += ["tokens", "dump", "restore", "keygen"]
 TEAM = ["add", "list", "invite", "rotate-token", "revoke", "disqualify", "reinstate"]
-CLIENT = ["login", "submit", "submissions", "leaderboard", "ledger", "mcp"]
+CLIENT = ["login", "submit", "submissions", "leaderboard", "ledger", "mcp", "verify"]
 VERBS = {
     "": ["plan", "calibrate", "guard", "serve", "board", "team", *CLIENT, "attack", "experiment"],
     "guard": ["create", "ask", "status", "export", "restore", "backup", "serve"],

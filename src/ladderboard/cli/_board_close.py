@@ -1,6 +1,5 @@
 """``ladderboard board close``: the end, and the final ranking."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,8 +15,8 @@ from ladderboard.cli._board_options import (
     open_database,
     organiser,
 )
-from ladderboard.cli._bundle import OPENED, check_place, describe_bundle, say_bundle
-from ladderboard.cli._said import printable, say, say_json
+from ladderboard.cli._bundle import ask_whether, check_place, describe_bundle, say_bundle
+from ladderboard.cli._said import say, say_json
 from ladderboard.cli._table import say_table
 from ladderboard.errors import InvalidSetting, LadderboardError, NotOpen, StorageFailed
 
@@ -27,16 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["close", "say_finals"]
 
-_INSIDE = {
-    "labels": (
-        "The labels stay hidden; --labels puts them in, and then no other board can use them.",
-        "The labels will be in it, so no other board can use them.",
-    ),
-    "submissions": (
-        "What teams submitted stays here; --submissions puts it in.",
-        "What teams submitted will be in it.",
-    ),
-}
+_END = "it takes no more questions, and its private split is used up"
 
 
 def close(
@@ -109,34 +99,8 @@ def _end(
     if row.status == "closed":
         return None if row.final is None else found.as_seen_by(organiser()).finals()
     if not yes:
-        _ask(found.slug, path, inside)
+        ask_whether(found.slug, _END, path, **inside)
     return found.finishing.close(organiser())
-
-
-def _ask(board: str, path: Path | None, inside: dict[str, bool]) -> None:
-    """Ask somebody at a terminal; refuse where nobody is."""
-    from ladderboard.cli._guard_words import wrapped  # noqa: PLC0415 - the help must not wait
-
-    if sys.stdin is None or not sys.stdin.isatty():
-        raise InvalidSetting(
-            f"Closing {board} cannot be undone, and nobody is here to ask; give --yes if it is "
-            "meant. Nothing was changed."
-        )
-    told = (
-        f"Closing {board} cannot be undone: it takes no more questions, and its private split is "
-        "used up."
-    )
-    if path is not None:
-        more = " ".join(_INSIDE[what][there] for what, there in inside.items())
-        told += (
-            f" {path} will hold {OPENED}, for whom you give it to. Whoever has these knows much "
-            f"about the labels, so the holdout is spent. {more}"
-        )
-    typer.echo("\n".join(wrapped(told)), err=True)
-    typed = typer.prompt(f"Type {printable(board)} to close it", default="", show_default=False,
-                         err=True)  # fmt: skip
-    if typed.strip() != board:
-        raise InvalidSetting("That is another name; nothing was changed.")
 
 
 def _say_end(found: "Board", final: dict[str, Any] | None, *, before: bool) -> None:

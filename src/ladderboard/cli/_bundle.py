@@ -1,18 +1,31 @@
 """What the verbs that open a bundle have in common: where it goes, and what is said about it."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from ladderboard.cli._guard_options import refuse_taken
-from ladderboard.cli._said import say
+from ladderboard.cli._said import printable, say
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from ladderboard.ledger import Head
 
-__all__ = ["OPENED", "check_place", "describe_bundle", "say_bundle"]
+__all__ = ["OPENED", "ask_whether", "check_place", "describe_bundle", "say_bundle"]
 
 OPENED = "the noise key, every risk and every draw"
+_INSIDE = {
+    "labels": (
+        "The labels stay hidden; --labels puts them in, and then no other board can use them.",
+        "The labels will be in it, so no other board can use them.",
+    ),
+    "submissions": (
+        "What teams submitted stays here; --submissions puts it in.",
+        "What teams submitted will be in it.",
+    ),
+}
 
 
 def check_place(path: Path) -> None:
@@ -22,6 +35,30 @@ def check_place(path: Path) -> None:
         raise InvalidSetting(
             f"There is no directory {path.parent} for the bundle. Nothing was changed."
         )
+
+
+def ask_whether(name: str, end: str, path: Path | None, **inside: bool) -> None:
+    """Ask somebody at a terminal whether an end is meant; refuse where nobody is."""
+    from ladderboard.cli._guard_words import wrapped  # noqa: PLC0415 - the help must not wait
+
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise InvalidSetting(
+            f"Closing {name} cannot be undone, and nobody is here to ask; give --yes if it is "
+            "meant. Nothing was changed."
+        )
+    told = f"Closing {name} cannot be undone: {end}."
+    if path is not None:
+        more = " ".join(_INSIDE[what][there] for what, there in inside.items())
+        told += (
+            f" {path} will hold {OPENED}, for whom you give it to. Whoever has these knows much "
+            f"about the labels, so the holdout is spent. {more}"
+        )
+    typer.echo("\n".join(map(printable, wrapped(told))), err=True)
+    typed = typer.prompt(
+        f"Type {printable(name)} to close it", default="", show_default=False, err=True
+    )
+    if typed.strip() != name:
+        raise InvalidSetting("That is another name; nothing was changed.")
 
 
 def describe_bundle(path: Path, head: "Head", **inside: bool) -> dict[str, Any]:

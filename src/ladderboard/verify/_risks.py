@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ladderboard.errors import BrokenLedger, LadderboardError
+from ladderboard.errors import BrokenLedger, InvalidInput
 from ladderboard.files import Limits
 from ladderboard.holdout import Scorer, Submission, sample_digest, table_of
 from ladderboard.ledger import Commitment, differs
@@ -90,7 +90,7 @@ class Risks:
             raise differs(number, "its file cannot be scored")
         try:
             submission = scorer.read(file.body, training=opened.training, format=file.format)
-        except LadderboardError as error:
+        except InvalidInput as error:  # a library that is missing is no fault of the ledger
             raise differs(number, f"its file cannot be read ({error})") from None
         if submission.digest != opened.submission:
             raise differs(number, "its file is not what was submitted")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ladderboard.verify._words import many
+
 __all__ = ["Verified"]
 
 
@@ -47,8 +49,8 @@ class Verified:
 
     def __str__(self) -> str:
         if self.of == "ledger":
-            return f"the chain holds: {_many(self.entries, 'entry', 'entries')}"
-        return f"verified: {_many(self.releases, 'release', 'releases')}"
+            return f"the chain holds: {many(self.entries, 'entry', 'entries')}"
+        return f"verified: {many(self.releases, 'release')}"
 
     def describe(self) -> dict[str, Any]:
         """Return everything, JSON-able."""
@@ -67,7 +69,3 @@ class Verified:
             "checked": list(self.checked),
             "unchecked": list(self.unchecked),
         }
-
-
-def _many(count: int, one: str, many: str) -> str:
-    return f"{count:,} {one if count == 1 else many}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Found", "tell"]
+__all__ = ["Found", "many", "tell"]
 
 
 @dataclass(frozen=True)
@@ -32,21 +32,31 @@ def tell(found: Found) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(_checked(found)), tuple(_unchecked(found))
 
 
+def many(count: int, one: str, several: str | None = None) -> str:
+    """Return a number with its noun.
+
+    >>> many(1, "risk"), many(2000, "entry", "entries")
+    ('1 risk', '2,000 entries')
+    """
+    return f"{count:,} {one if count == 1 else several or one + 's'}"
+
+
 def _checked(found: Found) -> list[str]:
+    entries = many(found.entries, "entry", "entries")
     said = [
-        f"the chain: {found.entries:,} entries, each after the one before it, within the budget",
+        f"the chain: {entries}, each after the one before it, within the budget",
         "the commitment to rules, loss and mechanism, and every change of them",
     ]
     if found.opened:
         said.append("the noise key, and the secret side of every question: as committed to")
     if found.draws:
-        said.append(f"{found.draws:,} draws of noise: from the key")
+        said.append(f"the noise of {many(found.draws, 'question')}: from the key")
     if found.releases:
-        said.append(f"{found.releases:,} releases: as the mechanism makes them of risk and noise")
+        said.append(f"{many(found.releases, 'release')}: made of risk and noise by the mechanism")
     if found.labels:
         said.append("the labels: as committed to")
     if found.risks:
-        said.append(f"{found.risks:,} risks: of the submissions, on the labels")
+        said.append(f"{many(found.risks, 'risk')}: of the submissions, on the labels")
     if found.standings:
         said.append("the standings at the close: as released")
     if found.finals:
@@ -58,37 +68,39 @@ def _checked(found: Found) -> list[str]:
 
 
 def _unchecked(found: Found) -> list[str]:
-    said = []
-    last = found.entries - 1
-    if found.unchanged is None:
-        said.append(
-            "whether all of it was written anew: without a head or a receipt from before nobody "
-            "can tell (--head, --receipt)"
-        )
-    elif found.unchanged < last:
-        said.append(
-            f"whether entries {found.unchanged + 1:,} to {last:,} were written anew: what was kept "
-            "is older"
-        )
+    said = _rewritten(found)
     if not found.opened:
-        said.append("noise, risks and releases: they are opened at the close, in a bundle")
-        return said
+        return [*said, "noise, risks and releases: they are opened at the close, in a bundle"]
     if found.own_mechanism:
         said.append("noise and releases: the mechanism is the owner's own")
     elif found.releases < found.questions:
         said.append(
-            f"{found.questions - found.releases:,} releases: the mechanism looks at the losses of "
-            "examples, for which labels and submissions are needed"
+            f"{many(found.questions - found.releases, 'release')}: the mechanism looks at the "
+            "losses of examples, for which labels and submissions are needed"
         )
     if not found.labels:
         said.append("the labels: they are not in the bundle")
     if found.labels and found.own_loss:
         said.append("risks: the loss is the owner's own; give it to check them (--loss)")
     elif found.risks < found.questions:
-        left = found.questions - found.risks
         lack = "labels" if found.submissions else "submissions"
         lack = lack if found.labels or found.submissions else "labels and submissions"
-        said.append(f"{left:,} risks: their {lack} are not in the bundle")
+        left = many(found.questions - found.risks, "risk")
+        said.append(f"{left}: the {lack} are not in the bundle")
     if found.finals and not found.finals_again:
         said.append("the final ranking, beyond that it is the one of the close")
     return said
+
+
+def _rewritten(found: Found) -> list[str]:
+    """Return how much of the history may be another than the one that was."""
+    last = found.entries - 1
+    if found.unchanged is None:
+        kept = "a head or a receipt from before"
+        return [f"whether all of it was written anew: {kept} would tell (--head, --receipt)"]
+    if found.unchanged == last:
+        return []
+    since = "the last entry was"
+    if found.unchanged + 1 < last:
+        since = f"entries {found.unchanged + 1:,} to {last:,} were"
+    return [f"whether {since} written anew: what was kept is older"]

@@ -1,0 +1,202 @@
+"""``ladderboard verify``, and ``guard export --close``, of which it checks what it leaves."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ladderboard as lb
+from ladderboard.board import Caller, Role, write_board_bundle
+from ladderboard.client import Client
+
+
+@pytest.fixture
+def closed(run, made):
+    """Close a guard that was asked twice; return its head."""
+    for name in ("half", "good"):
+        run("ask", "guard.db", f"{name}.csv")
+    return run("export", "guard.db", "--close", "--out", "a.bundle", "--yes", "--json").json
+
+
+def test_a_guard_is_closed_opened_and_verified(run, made):
+    run("ask", "guard.db", "half.csv")
+    done = run("export", "guard.db", "--close", "--out", "a.bundle", "--yes")
+    head = lb.Holdout.open("guard.db").head
+    assert done.out == (
+        "guard.db is closed for good.\n"
+        "a.bundle holds 4 entries, the noise key, every risk and every draw; no labels.\n"
+        "Whoever gets it can check every release:\n"
+        f"  ladderboard verify a.bundle --head {head}\n"
+    )
+    assert run("ask", "guard.db", "good.csv").code == 3
+    assert Path("a.bundle").stat().st_mode & 0o777 == 0o600
+
+
+def test_it_says_what_holds_and_what_nobody_could_check(program, closed):
+    assert (closed["before"], closed["bundle"]["labels"]) == (False, False)
+    found = program("verify", "a.bundle", "--head", closed["bundle"]["head"]).out
+    assert found.startswith("verified: 2 releases\nWhat holds:\n  - the chain: 5 entries, ")
+    assert "entries 0 to 4: those of the head or receipt that was kept" in found
+    assert "  - 2 risks: the labels and submissions are not in the bundle\n" in found
+    assert found.endswith(f"The head of this ledger:\n  {closed['bundle']['head']}\n")
+    told = program("verify", "a.bundle", "--json").json
+    assert (told["verified"], told["releases"], told["unchanged"]) == (True, 2, None)
+    assert "written anew" in told["unchecked"][0]
+
+
+def test_a_closed_guard_is_opened_again_with_its_labels(run, program, closed):
+    done = run("export", "guard.db", "--close", "--out", "b.bundle", "--labels")
+    assert "guard.db was closed before.\n" in done.out
+    assert "the labels: as committed to" in program("verify", "b.bundle").out
+
+
+def test_the_first_entry_that_differs_is_named(program, closed):
+    content = Path("a.bundle").read_bytes()
+    Path("a.bundle").write_bytes(content.replace(b'"improved":true', b'"improved":null', 1))
+    done = program("verify", "a.bundle")
+    assert (done.code, done.out) == (4, "")
+    said = "ladderboard: Entry 2 of the ledger is not as it was written: "
+    assert done.err == f"{said}it does not say whether it improved.\n"
+    error = json.loads(program("verify", "a.bundle", "--json").out)["error"]
+    assert (error["code"], error["entry"]) == ("broken_ledger", 2)
+
+
+def test_the_public_side_of_a_guard_is_followed(run, program, made):
+    run("ask", "guard.db", "half.csv")
+    head = run("export", "guard.db", "--out", "ledger.jsonl", "--json").json["head"]
+    run("ask", "guard.db", "good.csv")
+    run("export", "guard.db", "--out", "later.jsonl")
+    found = program("verify", "--ledger", "later.jsonl", "--head", head).out
+    assert found.startswith("the chain holds: 4 entries\n")
+    assert "whether the last entry was written anew" in found
+    done = program("verify", "ledger.jsonl", "--head", "ab" * 32)
+    assert (done.code, done.out) == (4, "")
+    assert "older than that head, or was rewritten" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        ([], 2, "Name one file to check"),
+        (["a.bundle", "--ledger", "a.bundle"], 2, "Name one file to check"),
+        (["a.bundle", "--head", "abc"], 2, "A head is 64 hex digits"),
+        (["a.bundle", "--receipt", "good.csv"], 4, "no receipt of an answered submission"),
+        (["a.bundle", "--receipt", "nowhere"], 4, "cannot be read"),
+        (["nowhere"], 4, "cannot be read"),
+        (["."], 4, "cannot be read"),
+        (["good.csv"], 4, "neither a bundle nor a ledger"),
+        (["a.bundle", "--loss", "brier"], 2, "another loss than the one given"),
+        (["a.bundle", "--loss", "no:such"], 2, "no:such"),
+    ],
+)
+def test_what_cannot_be_checked_is_refused_in_a_sentence(program, closed, words, code, sentence):
+    done = program("verify", *words)
+    assert (done.code, done.out) == (code, "")
+    assert sentence in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--out", "good.csv", "--close", "--yes"], "good.csv is there already"),
+        (["--out", "no/where", "--close", "--yes"], "There is no directory no"),
+        (["--out", "a.bundle", "--close"], "nobody is here to ask; give --yes"),
+        (["--out", "a.bundle", "--labels"], "Nothing is opened without --close"),
+        (["--out", "a.bundle", "--yes"], "Nothing is opened without --close"),
+        (["--out", "a.bundle", "--key-file", "key"], "The public side needs no key"),
+    ],
+)
+def test_an_export_that_is_refused_closes_nothing(run, everything, words, sentence):
+    before = everything()
+    done = run("export", "guard.db", *words, piped=b"")
+    assert (done.code, done.out) == (2, "")
+    assert sentence in done.err
+    assert everything() == before
+    assert not Path("a.bundle").exists()
+
+
+@pytest.mark.parametrize(("typed", "code"), [("guard.db", 0), ("", 2), ("guard", 2)])
+def test_a_person_is_asked_first(made, typed, code):
+    words = ["guard", "export", "guard.db", "--close", "--out", "a.bundle"]
+    mine, theirs = pty.openpty()
+    asked = subprocess.Popen(
+        [sys.executable, "-m", "ladderboard", *words],
+        stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    os.write(mine, f"{typed}\n".encode())
+    _, said = asked.communicate(timeout=60)
+    os.close(mine)
+    os.close(theirs)
+    assert asked.returncode == code
+    assert "Closing guard.db cannot be undone: it answers no more questions." in said
+    assert "The labels stay hidden; --labels puts them in" in " ".join(said.split())
+    assert Path("a.bundle").exists() == (code == 0)
+    assert lb.Holdout.open("guard.db").meter.at.closed == (code == 0)
+
+
+@pytest.fixture
+def taken_part(program, hall, halls, page, monkeypatch):
+    """Submit twice to a board; return where the receipts are kept."""
+    _, token = hall.join("Ada")
+    monkeypatch.setenv("LADDERBOARD_URL", hall.url)
+    monkeypatch.setenv("LADDERBOARD_TOKEN", token)
+    for wrong in (60, 20):
+        Path("mine.csv").write_bytes(halls.predict(wrong))
+        assert program("submit", page, "-f", "mine.csv").code == 0
+    with Client(hall.url) as client:
+        return client.receipts_file(hall.slug)
+
+
+def test_a_receipt_opens_its_entry_before_and_after_the_close(program, hall, page, taken_part):
+    program("ledger", page, "--out", "ledger.jsonl")
+    kept = ("--receipt", taken_part)
+    found = program("verify", *kept, "--ledger", "ledger.jsonl").out
+    assert found.count("The receipt opens entry ") == 2
+    board = hall.boards.open(hall.slug)
+    board.finishing.close(Caller(Role.ORGANISER))
+    write_board_bundle(board, "b.bundle", labels=True, submissions=True)
+    told = program("verify", "b.bundle", *kept, "--json").json
+    assert [each["question"] for each in told["receipts"]] == [1, 2]
+    assert told["unchanged"] == told["receipts"][1]["entry"]
+    assert told["risks"] == told["releases"] == 2
+    # A ledger from before the second answer holds no such entry.
+    lines = Path("ledger.jsonl").read_bytes().splitlines(keepends=True)
+    Path("older.jsonl").write_bytes(b"".join(lines[:-1]))
+    done = program("verify", *kept, "--ledger", "older.jsonl")
+    assert (done.code, done.out) == (4, "")
+    assert "is not in this ledger" in done.err
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"salt": "00" * 32}, "it does not answer the predictions that the receipt opens"),
+        ({"submission": "00" * 32}, "it does not answer the predictions"),
+        ({"hash": "00" * 32}, "the receipt was given for another entry of this number"),
+        ({"hash": "00" * 32, "entry": None}, "is not in this ledger"),
+        ({"book": "another"}, "belongs to another board's ledger"),
+    ],
+)
+def test_a_forged_receipt_opens_nothing(program, page, taken_part, change, sentence):
+    program("ledger", page, "--out", "ledger.jsonl")
+    last = json.loads(taken_part.read_text().splitlines()[-1])
+    Path("forged.json").write_text(json.dumps({**last["answer"]["receipt"], **change}))
+    done = program("verify", "--receipt", "forged.json", "--ledger", "ledger.jsonl")
+    assert (done.code, done.out) == (4, "")
+    assert sentence in done.err
+
+
+@pytest.mark.parametrize("change", [{"released": 0.0}, {"improved": False}, {"question": 7}])
+def test_an_answer_that_the_ledger_does_not_know_is_found(program, page, taken_part, change):
+    program("ledger", page, "--out", "ledger.jsonl")
+    last = json.loads(taken_part.read_text().splitlines()[-1])
+    last["answer"].update(change)
+    Path("other.json").write_text(json.dumps(last))
+    done = program("verify", "--receipt", "other.json", "--ledger", "ledger.jsonl")
+    assert (done.code, done.out) == (4, "")
+    assert "it says something else than the answer that was kept" in done.err
