@@ -29,10 +29,10 @@ class Chain:
         number = self.entries
         try:
             text = form.decode("ascii")
-            fields, end = _READER.raw_decode(text)
+            fields, end = _read(text, 0)
             if end != len(text) or type(fields) is not dict or not fields.keys() >= _COMMON:
                 raise ValueError
-        except (RecursionError, ValueError):
+        except (RecursionError, StopIteration, ValueError):
             raise differs(number, "it cannot be read") from None
         if fields["format"] != 1:
             raise differs(number, f"its format is {fields['format']!r:.20}, and this is format 1")
@@ -66,4 +66,4 @@ def _not_json(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
-_READER = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_not_json)
+_read = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_not_json).scan_once

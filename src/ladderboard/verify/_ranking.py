@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
 from ladderboard.bounds import untouched
@@ -30,24 +31,28 @@ def check_standings(walk: Walk, held: dict[str, Any] | None) -> list[dict[str, A
     if Commitment("standings", rows, held["salt"]).hash.hex() != shown:
         raise BrokenLedger(f"{_STANDINGS} those that were committed to at the close.")
     teams = {row["team"]: row for row in rows}
-    released = {
-        row["team"]: row["released"]
-        for row in rows
-        if not (row["baseline"] or row["disqualified"] or row["released"] is None)
-    }
-    for team, row in teams.items():
-        stands = walk.teams_at_close.get(team)
-        told = (row["released"], row["since"])
-        if told != (stands or (None, None)) or row["disqualified"] is not (team in walk.out_then):
-            raise BrokenLedger(f"{_STANDINGS} what was released: team {team!r:.40} differs.")
-        rank = None
-        if team in released:
-            rank = 1 + sum(each < released[team] for each in released.values())
-        if row["rank"] != rank:
-            raise BrokenLedger(f"{_STANDINGS} ranked by releases: team {team!r:.40} differs.")
+    if len(teams) != len(rows):
+        raise BrokenLedger(f"{_STANDINGS} right: a team is in them twice.")
     if missing := set(walk.teams_at_close) - set(teams):
         raise BrokenLedger(f"{_STANDINGS} whole: team {min(missing)!r:.40} is missing.")
+    told = walk.rules["board"]["baselines"]
+    baselines = {each["name"] for each in told if each.get("file") is not None}
+    if any(row["baseline"] is not (row["name"] in baselines) for row in rows):
+        raise BrokenLedger(f"{_STANDINGS} right: their baselines are not those of the rules.")
+    ranked = sorted(row["released"] for row in rows if _is_ranked(row))
+    for team, row in teams.items():
+        stands = walk.teams_at_close.get(team, (None, None))
+        out = team in walk.out_then
+        if (row["released"], row["since"]) != stands or row["disqualified"] is not out:
+            raise BrokenLedger(f"{_STANDINGS} what was released: team {team!r:.40} differs.")
+        rank = 1 + bisect_left(ranked, row["released"]) if _is_ranked(row) else None
+        if row["rank"] != rank:
+            raise BrokenLedger(f"{_STANDINGS} ranked by releases: team {team!r:.40} differs.")
     return rows
+
+
+def _is_ranked(row: dict[str, Any]) -> bool:
+    return not (row["baseline"] or row["disqualified"] or row["released"] is None)
 
 
 def check_finals_text(walk: Walk, text: str | None) -> dict[str, Any] | None:
@@ -105,21 +110,17 @@ class Selected:
 
     def _check_ranks(self, teams: list[dict[str, Any]], rows: list[dict[str, Any]] | None) -> None:
         """Refuse ranks that do not follow from scores: both are among who is in the ranking."""
-        before = {row["team"]["id"]: _public(rows, row) for row in teams}
+        before = {row["team"]["id"]: row["public_rank"] for row in teams}
+        if rows is not None:  # else it was closed before standings were committed to
+            stood = {row["team"]: row["rank"] for row in rows}
+            before = {team: stood.get(team) for team in before}
         known = sorted(each for each in before.values() if each is not None)
+        scores = sorted(row["score"] for row in teams)
         for row in teams:
-            rank = 1 + sum(each["score"] < row["score"] for each in teams)
-            public = before[row["team"]["id"]]
-            public = None if public is None else known.index(public) + 1
+            team = row["team"]["id"]
+            rank = 1 + bisect_left(scores, row["score"])
+            public = before[team]
+            public = None if public is None else 1 + bisect_left(known, public)
             move = None if public is None else public - rank
             if (row["rank"], row["public_rank"], row["move"]) != (rank, public, move):
-                team = row["team"]["id"]
                 raise BrokenLedger(f"The final rank of team {team!r:.40} is not that of its score.")
-
-
-def _public(rows: list[dict[str, Any]] | None, final: dict[str, Any]) -> int | None:
-    if rows is None:  # closed before standings were committed to
-        rank: int | None = final["public_rank"]
-        return rank
-    found = [row["rank"] for row in rows if row["team"] == final["team"]["id"]]
-    return found[0] if found else None

@@ -6,8 +6,9 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from ladderboard.errors import LadderboardError
-from ladderboard.ledger import differs, encode
+from ladderboard.ledger import decode, differs, encode
 from ladderboard.tape import Tape
+from ladderboard.verify._opened import form_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -65,10 +66,11 @@ class Replay:
         if opened.shown_secret != fields["secret"]:
             raise differs(number, "its secret side is not what was committed to")
         ladder = fields["ladder"]
-        if self._stood[ladder] not in {None, opened.before}:
+        if self._stood[ladder] != opened.before and self._stood[ladder] is not None:
             raise differs(number, "its ladder stood elsewhere before it")
         self._stood[ladder] = opened.after
         if self._mechanism is None:
+            decode(opened.draws)  # which refuses what is in no canonical form
             return
         if self._mechanism.needs == "risk":
             self._ask(number, fields, opened, None)
@@ -90,7 +92,7 @@ class Replay:
             )
         except LadderboardError as error:
             raise differs(number, f"it cannot be asked again ({error})") from None
-        if session.draws != opened.draws:
+        if form_of(session.draws) != opened.draws:
             raise differs(number, "its noise was not drawn from the key")
         if release != (fields["value"], fields["score"], fields["improved"], fields["question"]):
             raise differs(number, "its release does not follow from its risk and noise")
@@ -102,7 +104,8 @@ class Replay:
         """Draw the noise alone: what the mechanism looks at besides the risk is not there."""
         mechanism = self._sessions[fields["ladder"]].mechanism
         place = {"ladder": fields["ladder"], "question": fields["question"]}
-        if self._tape.draw(mechanism.laws, **place, context=opened.submission) != opened.draws:
+        drawn = self._tape.draw(mechanism.laws, **place, context=opened.submission)
+        if form_of(drawn) != opened.draws:
             raise differs(number, "its noise was not drawn from the key")
 
     def close(self, number: int, fields: dict[str, Any]) -> None:

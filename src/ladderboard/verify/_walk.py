@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["Stands", "Walk"]
 
 _DECIDED = ("n", "loss", "mechanism", "rules", "holdout", "key")
+_FIXED = {"slug", "loss", "mechanism", "beta", "ladder", "baselines"}  # from the first question on
 
 
 class Stands(NamedTuple):
@@ -126,6 +127,8 @@ class Walk:
             raise differs(number, "it changes labels, and does not say so")
         if self.closed is not None and (labels is not None or set(changes) - {"visibility"}):
             raise differs(number, "it changes after the close what cannot change then")
+        if _FIXED & set(changes):
+            raise differs(number, f"it changes {min(_FIXED & set(changes))}, which cannot change")
         board = {**self.rules["board"], **changes}
         if board.get("play", True) is None:  # the one rule that is not there where it is not true
             del board["play"]
