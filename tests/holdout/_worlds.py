@@ -1,6 +1,7 @@
 """One scripted session on a guard, with everything written down that anybody could see of it."""
 
 import contextlib
+import hashlib
 import io
 import itertools
 import json
@@ -19,12 +20,13 @@ import pandas as pd
 import polars as pl
 
 import ladderboard as lb
+from ladderboard.holdout import export_entries
 from ladderboard.ledger import World
 from ladderboard.mechanisms import Seen
 
 N = 60
 IDS = [f"id {at}" for at in range(N)]
-KEY = bytes(range(32))
+KEY = hashlib.sha256(b"a noise key").digest()  # which nothing says by chance
 # What is kept secret; of these the size is seen, and nothing else.
 SECRET = {("secret", "packed"), ("ladder", "state"), ("kept", "value")}
 
@@ -63,13 +65,10 @@ class Leaky(Deaf):
 NOISE = {"step": 0.01, "compare_noise": 0.1, "release_noise": 0.1, "grid": None}
 
 
-def fixed_world():
-    """Clock and salts that count how often they were asked."""
-    times, salts = itertools.count(1_000_000_000), itertools.count()
-    return World(
-        clock=lambda: next(times),
-        salt=lambda: next(salts).to_bytes(32, "big"),
-    )
+def fixed_world(salt):
+    """A clock that counts how often it was asked, and salts that are given."""
+    times = itertools.count(1_000_000_000)
+    return World(clock=lambda: next(times), salt=salt)
 
 
 class Watched:
@@ -206,16 +205,16 @@ def written(frame, form):
     return out.getvalue()
 
 
-def session(watched, case, labels, mechanism):
+def session(watched, case, labels, mechanism, salt):
     """Create, ask in every form, be refused in every way, restore, spend the budget, close."""
     watched.capture.readouterr()
     with watched.watching():
-        _session(watched, case, labels, mechanism)
+        _session(watched, case, labels, mechanism, fixed_world(salt))
     return watched.seen
 
 
-def _session(watched, case, labels, mechanism):
-    step, path, world = watched.step, watched.path, fixed_world()
+def _session(watched, case, labels, mechanism, world):
+    step, path = watched.step, watched.path
     how = {"loss": case.loss, "mechanism": mechanism, "world": world}
     sealed = {"key_file": watched.folder / "key"} if case.sealed else {}
     guard = step(
@@ -274,6 +273,9 @@ def asking(watched, case, guard, rng):
     step("released", lambda: [guard.released, guard.remaining, guard.head, guard.meter])
     step("certificate", lambda: guard.certificate)
     step("entries", lambda: [entry.form for entry, _ in guard._book.entries()])
+    exported = watched.folder / "entries.jsonl"
+    step("export", lambda: export_entries(path, exported))
+    step("exported", exported.read_bytes)
     step("check", guard.check)
     step("pickle", lambda: pickle.loads(pickle.dumps(guard)) and len(pickle.dumps(guard)))
 

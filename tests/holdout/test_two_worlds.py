@@ -5,9 +5,10 @@ learns about labels he learns through the mechanism.
 
 Commitments hide what they bind as long as their salt is secret, and no longer. Here salts are
 fixed, so hashes that hide perfectly take their place: of the salt alone. The test sees to it that
-no salt is used for two contents.
+no salt is used for two contents, and that none is told.
 """
 
+import base64
 import contextlib
 import logging
 import re
@@ -20,8 +21,8 @@ import polars as pl
 import pytest
 
 import ladderboard as lb
-from ladderboard.holdout import _holdout, _scorer
-from ladderboard.ledger import Commitment, digest
+from ladderboard.holdout import Reply, _holdout, _scorer
+from ladderboard.ledger import Secret
 
 N = 60
 LOSSES = '''
@@ -134,20 +135,14 @@ CASES = {
 }  # fmt: skip
 
 
-def hide(monkeypatch):
-    """Let commitments be hashes of their salts."""
-    used = {}
-
-    def hashed(self):
-        content = (self.domain, repr(self.content))
-        assert used.setdefault(self.salt, content) == content, "a salt was used twice"
-        return digest(self.domain, self.salt)
-
-    monkeypatch.setattr(Commitment, "hash", property(hashed))
+@pytest.fixture
+def salts(helper):
+    """Give the module that makes salts, and looks for them."""
+    return helper("_salts")
 
 
 @pytest.fixture
-def worlds(script, tmp_path, capfd, monkeypatch):
+def worlds(script, salts, tmp_path, capfd, monkeypatch):
     """Run the session in both worlds, in the same place, and return what was seen in each."""
     (tmp_path / "modules").mkdir()
     (tmp_path / "modules/world_losses.py").write_text(LOSSES)
@@ -158,12 +153,14 @@ def worlds(script, tmp_path, capfd, monkeypatch):
     def run(case, mechanism="Deaf"):
         found = []
         for at, labels in enumerate(case.labels):
-            hide(monkeypatch)
+            used = salts.watch(monkeypatch, hide=True)
             folder = tmp_path / "world"
             folder.mkdir()
             made = getattr(module, mechanism)(**module.NOISE)
-            found.append(module.session(module.Watched(folder, capfd), case, labels, made))
+            watched = module.Watched(folder, capfd)
+            found.append(module.session(watched, case, labels, made, salts.Salts()))
             folder.rename(tmp_path / f"world {at}")
+            run.secrets = {**used.domains, module.KEY: {"noise key"}}
         return found
 
     return run
@@ -180,9 +177,10 @@ def first_difference(one, other):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_nothing_tells_two_worlds_apart(worlds, name):
+def test_nothing_tells_two_worlds_apart(worlds, salts, name):
     one, other = worlds(CASES[name])
     assert first_difference(one, other) is None
+    assert told(worlds.secrets, one, salts) == []
     said = {each["step"]: each["said"] for each in one}
     # The session went where it should.
     assert said["ask 0"][0] == said["parquet"][0] == said["study 2"][0] == "Reply"
@@ -256,6 +254,52 @@ def test_leaks_are_found(worlds, monkeypatch, name):
     found = first_difference(*worlds(CASES[name]))
     assert found is not None
     assert found[1] in {where, "files"}
+
+
+def told(secrets, seen, salts):
+    """Return what the secrets are of that were told."""
+    texts = salts.pieces([[*each.values()] for each in seen])
+    return sorted(domain for salt in salts.Search(secrets).find(texts) for domain in secrets[salt])
+
+
+def tell_with_head(monkeypatch):
+    """The head comes with what opens the commitment to the labels."""
+    head = lb.Holdout.head.fget
+    opened = property(lambda own: head(own) + own._book.kept("salt of the holdout").hex())
+    monkeypatch.setattr(lb.Holdout, "head", opened)
+
+
+def tell_in_line(monkeypatch):
+    """A line in the log tells how an entry was made."""
+
+    def written(self):
+        logging.getLogger("ladderboard").debug("salted with %r", self.salt)
+        return true(self)
+
+    true = Secret.written
+    monkeypatch.setattr(Secret, "written", written)
+
+
+def tell_in_pickle(monkeypatch):
+    """A reply that is sent elsewhere takes along what its noise was made from."""
+    state = Reply.__getstate__
+    key = base64.b64encode(sys.modules["_worlds"].KEY[:16])
+    monkeypatch.setattr(Reply, "__getstate__", lambda own: {**state(own), "tape": key})
+
+
+TOLD = {
+    "head": (tell_with_head, "holdout"),
+    "line": (tell_in_line, "secret"),
+    "pickle": (tell_in_pickle, "noise key"),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_salts_that_are_told_are_found(worlds, salts, monkeypatch, name):
+    leak, what = TOLD[name]
+    leak(monkeypatch)
+    one, _ = worlds(CASES["zero_one"])
+    assert {*told(worlds.secrets, one, salts)} == {what}
 
 
 MECHANISMS = {

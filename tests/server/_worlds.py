@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import gzip
-import io
 import logging
 import re
-import threading
-import time
 import warnings
 from dataclasses import dataclass, field
-from itertools import count
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
-import httpx
 import numpy as np
-import uvicorn
 
 import ladderboard as lb
-from ladderboard.board import Boards, MixedStore, Rules, read_rules
+from ladderboard.board import Caller, Role, Rules, read_rules
 from ladderboard.files import HoldoutTable, read_holdout
-from ladderboard.ledger import Commitment, World, _book, digest
 from ladderboard.mechanisms import Seen
-from ladderboard.server import BoardProtocol, Parsers, Rate, Settings, make_app
 
 N, PUBLIC = 60, 40
 RULES = """
@@ -43,9 +34,8 @@ finals: {selections: 2}
 files: {bytes: 20 kB}
 play: true
 """
-SECRET = {"secret": "packed", "ladder": "state", "kept": "value"}
-TABLES = ("board", "team", "credential", "submission", "record", "upload", "entry", "mark", *SECRET)
 SAME = {"/openapi.json", "/static/{name}", "/login", "/healthz"}  # once is enough
+SHOWN = ("public", "hidden", "anonymous", "frozen")
 NOISE = {"step": 0.01, "compare_noise": 0.1, "release_noise": 0.1, "grid": None}
 
 
@@ -92,103 +82,17 @@ def file_of(values, header="id,prediction"):
     return "\n".join([header, *(f"id {at},{each}" for at, each in enumerate(values)), ""]).encode()
 
 
-def folder_of(world, path):
+def table_of(world, *, corrected=False):
+    """Return a world's holdout, or what its labels are corrected to."""
     labels, split = truth(world)
-    rows = [f"id {at},{labels[at]},{split[at]}" for at in range(N)]
-    table = read_holdout("\n".join(["id,label,split", *rows, ""]).encode())
+    rows = [f"id {at},{labels[at] ^ corrected},{split[at]}" for at in range(N)]
+    return read_holdout("\n".join(["id,label,split", *rows, ""]).encode())
+
+
+def folder_of(world, path):
     zeros = path / "zeros.csv"
     zeros.write_bytes(file_of([0] * N))
-    return Folder(read_rules(RULES), table, {"Zeros": zeros})
-
-
-def hide(monkeypatch):
-    """Let commitments be hashes of their salts, of which none is used for two contents."""
-    used = {}
-
-    def hashed(self):
-        content = (self.domain, repr(self.content))
-        assert used.setdefault(self.salt, content) == content, "a salt was used twice"
-        return digest(self.domain, self.salt)
-
-    monkeypatch.setattr(Commitment, "hash", property(hashed))
-    monkeypatch.setattr(_book, "secrets", SimpleNamespace(token_bytes=bytes))  # the noise key
-
-
-class Theatre:
-    """A server on which one world is played."""
-
-    def __init__(self, storage, path, mechanism):
-        salts = count(1)
-        self.now = 1_800_000_000
-        self.world = World(clock=lambda: self.now, salt=lambda: next(salts).to_bytes(32, "big"))
-        store = MixedStore(storage, path / "files")
-        self.boards = Boards(storage, store, world=self.world, mechanism=mechanism)
-        self.log, self.seen = io.StringIO(), []
-        many = Rate(150, 1e9)  # of which the tours with a wrong token use up all
-        settings = Settings(
-            log=self.log, timer=lambda: 0.0, failures=many, registrations=Rate(8, 1e9), invalid=many
-        )
-        self.app = make_app(self.boards, Parsers(1), settings=settings)
-        config = uvicorn.Config(
-            self.app, http=BoardProtocol, ws="none", lifespan="on", port=0, log_level="critical",
-            log_config=None, server_header=False, date_header=False,
-        )  # fmt: skip
-        self.server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self.server.run)
-
-    def __enter__(self):
-        self._thread.start()
-        while not self.server.started:
-            assert self._thread.is_alive()
-            time.sleep(0.005)
-        port = self.server.servers[0].sockets[0].getsockname()[1]
-        # The port is told in pages, and belongs to no world.
-        self.client = httpx.Client(
-            base_url=f"http://127.0.0.1:{port}", headers={"Host": "localhost"}, timeout=60
-        )
-        return self
-
-    def __exit__(self, *_):
-        self.client.close()
-        self.server.should_exit = True
-        self._thread.join()
-
-    def call(self, method, path, token=None, *, cookies=False, **more):
-        """Ask something, and write down every byte of the answer."""
-        headers = {**more.pop("headers", {})}
-        if token is not None:
-            headers["Authorization"] = f"Bearer {token}"
-        if not cookies:
-            self.client.cookies.clear()
-        said = self.client.request(method, path, headers=headers, **more)
-        step = f"{len(self.seen)} {method} {path}"
-        raw = [(name, value) for name, value in said.headers.raw]
-        self.seen.append({"step": step, "said": (said.status_code, raw, said.content)})
-        return said
-
-    def api(self, method, path, token=None, **more):
-        return self.call(method, f"/api/v1/boards/first{path}", token, **more)
-
-    def submit(self, token, body, query="", **headers):
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self.api(
-            "POST", f"/submissions{query}", token, content=body,
-            headers={"Content-Type": "text/csv", **named},
-        )  # fmt: skip
-
-    def tables(self):
-        """Return everything that is stored; of what is secret, the size."""
-        found = {}
-        with self.boards.open("first").reading() as view:
-            for table in TABLES:
-                rows = view.run(f"SELECT * FROM main.{table}")
-                secret = SECRET.get(table)
-                shown = [
-                    tuple(len(each) if secret and isinstance(each, bytes) else each for each in row)
-                    for row in rows
-                ]
-                found[table] = sorted(shown, key=repr)
-        return found
+    return Folder(read_rules(RULES), table_of(world), {"Zeros": zeros})
 
 
 def get_paths(app):
@@ -200,8 +104,8 @@ def get_paths(app):
 class Script:
     """What everybody does, in order."""
 
-    def __init__(self, theatre, organiser):
-        self.on, self.organiser = theatre, organiser
+    def __init__(self, theatre, organiser, world):
+        self.on, self.organiser, self.world = theatre, organiser, world
         rng = np.random.default_rng(5)
         # Models that know everything of one world, and some that know nothing.
         self.models = [truth(0)[0], truth(1)[0], *rng.integers(2, size=(30, N))]
@@ -244,6 +148,56 @@ class Script:
         self.come()
         self.ask()
         self.tour()
+
+    def play_at_a_glance(self):
+        """Let out every kind of hash, and receipts on every way."""
+        self.on.client.headers["Accept-Encoding"] = "identity"  # else lengths depend on salts
+        self.come()
+        alpha, beta, own = (self.tokens[each] for each in ("Alpha", "Beta", "evaluator"))
+        for visibility in SHOWN:
+            self.on.show(visibility, self.organiser)
+            body = self.next()
+            self.answered(alpha, body)
+            self.on.submit(beta, body)
+            self.look(None, alpha, beta, own, self.organiser)
+            self.on.now += 3600
+        self.on.show("public", self.organiser)
+        correct = self.on.boards.open("first").amending.correct
+        correct(Caller(Role.ORGANISER), table_of(self.world, corrected=True))
+        self.answered(alpha, self.next())
+        self.look(None, alpha)
+
+    def play_shortly(self):
+        """Ask a few questions, and look: enough for leaks that are planted."""
+        self.on.client.headers["Accept-Encoding"] = "identity"
+        self.come()
+        alpha, beta = self.tokens["Alpha"], self.tokens["Beta"]
+        for token in (alpha, beta) * 4:
+            self.known["submission"] = self.on.submit(token, self.next()).json()["id"]
+        self.look(None, alpha, beta)
+
+    def play_to_the_end(self):
+        """Close the board, and open nothing."""
+        self.play_shortly()
+        assert self.on.api("POST", "/close", self.organiser).status_code == 200
+        self.look(None, self.tokens["Alpha"], self.organiser)
+
+    def look(self, *tokens):
+        """Read where there are hashes."""
+        last = self.known["submission"]
+        for token in tokens:
+            self.on.call("GET", "/boards/first", token)
+            for path in ("", "/ledger?limit=1000", "/submissions", f"/submissions/{last}"):
+                self.on.api("GET", path, token)
+
+    def answered(self, token, body):
+        """Ask, ask again, fetch it, and send it by the page: each time there is a receipt."""
+        said = self.on.submit(token, body)
+        self.known["submission"] = said.json()["id"]
+        self.on.submit(token, body)
+        self.on.api("GET", f"/submissions/{said.json()['id']}", token)
+        assert self.sign_in(token)
+        self.send(body)
 
     def come(self):
         for name in ("Alpha", "Beta", "alpha ", "=cmd|x", "", "Delta", "Epsilon"):
@@ -316,26 +270,14 @@ class Script:
 
     def page(self):
         """Sign in, look around, and submit by form."""
-
-        def word(place="/boards/first/submit"):
-            page = self.on.call("GET", place, cookies=True).text
-            return re.search(r'csrf(?:" value=|=)"?([^"]+)"', page).group(1)
-
-        self.on.client.cookies.clear()
-        for token in ("lb_team_x", self.tokens["Beta"]):
-            data = {"token": token, "csrf": word("/login")}
-            said = self.on.call("POST", "/session", cookies=True, data=data)
-        assert said.status_code == 303
-        form = {"Content-Type": "multipart/form-data; boundary=xyz"}
+        assert not self.sign_in("lb_team_x")
+        assert self.sign_in(self.tokens["Beta"])
         for body in (self.next(), b"x", self.next()):
-            said = self.on.call(
-                "POST", f"/boards/first/submit?csrf={word()}", cookies=True,
-                files={"file": ("p.csv", body, "text/csv")}, headers=form,
-            )  # fmt: skip
+            said = self.send(body)
         self.on.call("GET", "/boards/first", cookies=True)
 
         def fill(what, **data):
-            data["csrf"] = word()
+            data["csrf"] = self.word()
             return self.on.call("POST", f"/boards/first/{what}", cookies=True, data=data).text
 
         ids = re.findall(r'name="submission" value="(\w{32})"', said.text)
@@ -344,6 +286,24 @@ class Script:
         self.tokens["Beta"] = re.search(r"lb_team_[\w-]{43}", fill("token")).group()
         fill("join", name="beta")
 
+    def word(self, place="/boards/first/submit"):
+        """Return what a form has to say."""
+        page = self.on.call("GET", place, cookies=True).text
+        return re.search(r'csrf(?:" value=|=)"?([^"]+)"', page).group(1)
+
+    def sign_in(self, token):
+        self.on.client.cookies.clear()
+        data = {"token": token, "csrf": self.word("/login")}
+        return self.on.call("POST", "/session", cookies=True, data=data).status_code == 303
+
+    def send(self, body):
+        """Submit by form."""
+        return self.on.call(
+            "POST", f"/boards/first/submit?csrf={self.word()}", cookies=True,
+            files={"file": ("p.csv", body, "text/csv")},
+            headers={"Content-Type": "multipart/form-data; boundary=xyz"},
+        )  # fmt: skip
+
     def run_board(self):
         """Do all that an organiser does before the close."""
         do, beta, team = self.on.api, self.tokens["Beta"], self.known["team"]
@@ -351,11 +311,14 @@ class Script:
         do("POST", "/pause", self.organiser)
         self.on.submit(beta, self.next())
         do("POST", "/resume", self.organiser)
-        for visibility in ("hidden", "anonymous", "frozen"):
-            do("PATCH", "/rules", self.organiser, json={"visibility": visibility})
-            self.on.submit(beta, self.next())
-            self.tour()
-        do("PATCH", "/rules", self.organiser, json={"visibility": "public", "questions": 70})
+        for visibility in SHOWN:
+            self.on.show(visibility, self.organiser)
+            self.answered(beta, self.next())
+            if visibility != "public":
+                self.tour()
+            self.on.now += 1800
+        self.on.show("public", self.organiser)
+        do("PATCH", "/rules", self.organiser, json={"questions": 70})
         do("PATCH", "/rules", self.organiser, json={"questions": 1})
         do("PUT", f"/teams/{team}/disqualification", self.organiser)
         self.tour()
@@ -367,34 +330,28 @@ class Script:
             self.on.submit(beta, self.next())
         do("PATCH", "/rules", self.organiser, json={"end": "2020-01-01T00:00:00Z"})
         self.on.submit(beta, self.next())
+        self.look(None)
 
 
-def play(storage, path, world, mechanism, caplog, *, brief=False):
-    """Play one world; return what was seen of it, step by step."""
+def play(theatre, world, caplog, *, how="play"):
+    """Play one world; return the theatre, which has seen all of it, step by step."""
     logger = "ladderboard"
     with warnings.catch_warnings(record=True) as warned, caplog.at_level(logging.DEBUG, logger):
         warnings.simplefilter("always")
-        theatre = Theatre(storage, path, mechanism(**NOISE))
-        theatre.boards.create(folder_of(world, path))
+        theatre.boards.create(folder_of(world, theatre.path))
         organiser = theatre.boards.first_token()
         caplog.clear()
         with theatre:
-            script = Script(theatre, organiser)
-            script.play_in_brief() if brief else script.play()
+            getattr(Script(theatre, organiser, world), how)()
+        theatre.look_inside()
         theatre.seen += [
             {"step": "log", "said": theatre.log.getvalue().splitlines()},
             {"step": "logging", "said": [each.getMessage() for each in caplog.records
                                          if each.name.startswith("ladderboard")]},
             {"step": "warnings", "said": [str(each.message) for each in warned]},
-            {"step": "entries", "said": list(_entries(theatre))},
+            {"step": "entries", "said": theatre.chain},
             {"step": "tables", "said": theatre.tables()},
+            {"step": "files", "said": theatre.files()},
         ]  # fmt: skip
         theatre.boards.close()
-    return theatre.seen
-
-
-def _entries(theatre):
-    board = theatre.boards.open("first")
-    assert board.book.check() == board.book.at().asked
-    with board.reading() as view:
-        yield from view.entries()
+    return theatre

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import itertools
 import json
 import threading
 import time
@@ -115,6 +116,25 @@ def make_hall(request, halls, database, tmp_path):
             return hall
 
         yield make
+
+
+@pytest.fixture
+def play_world(load, helper, halls, request, tmp_path, monkeypatch, caplog):
+    """Give a function that plays a session in a world of its own, and returns the theatre."""
+    worlds, stage, salts = load("_worlds"), load("_theatre"), helper("_salts")
+    places = (tmp_path / f"play {each}" for each in itertools.count())
+
+    def play(world, kind="sqlite", *, mechanism="Deaf", hide=True, seed=b"", how="play"):
+        path, used = next(places), salts.watch(monkeypatch, hide=hide)
+        path.mkdir()
+        made = getattr(worlds, mechanism)(**worlds.NOISE)
+        with halls.storage_of(kind, request, path) as storage:
+            parsers = None if how == "play" else halls.Inline()  # which start much faster
+            theatre = stage.Theatre(storage, path, made, salts.Salts(seed), parsers)
+            theatre.used = used
+            return worlds.play(theatre, world, caplog, how=how)
+
+    return play
 
 
 @pytest.fixture(scope="session")

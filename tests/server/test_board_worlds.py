@@ -1,8 +1,9 @@
 """Two worlds over HTTP that differ in labels and splits, and a mechanism that is deaf.
 
 Nothing that comes out before the close differs: no byte of a reply, no header, no metric, no line
-of a log, no entry of the ledger, no row of a table. Salts are fixed, so commitments are hashes of
-salts alone: see tests/holdout/test_two_worlds.py.
+of a log, no entry of the ledger, no row of a table, no receipt. Salts are fixed, so commitments are
+hashes of salts alone: see tests/holdout/test_two_worlds.py. What that cannot show is in
+test_board_salts.py: that no salt is told, and that hashes with fresh salts tell nothing either.
 """
 
 import json
@@ -17,27 +18,25 @@ from ladderboard.server._metrics import Metrics
 
 
 @pytest.fixture
-def worlds(load, halls, request, tmp_path, monkeypatch, caplog):
-    """Play both worlds, and return what was seen of each."""
-    module = load("_worlds")
+def worlds(play_world):
+    """Play both worlds, and return both theatres with where they part."""
 
-    def run(kind, mechanism="Deaf", **how):
-        found = []
-        for world in (0, 1):
-            module.hide(monkeypatch)
-            path = tmp_path / f"{kind} {world}"
-            path.mkdir()
-            with halls.storage_of(kind, request, path) as storage:
-                made = getattr(module, mechanism)
-                found.append(module.play(storage, path, world, made, caplog, **how))
-        return found, first_difference(*found)
+    def run(kind, **how):
+        found = [play_world(world, kind, **how) for world in (0, 1)]
+        return found, first_difference(*(each.seen for each in found))
 
     return run
 
 
-def test_nothing_tells_two_worlds_apart(worlds, database):
-    (one, _), difference = worlds(database)
+def test_nothing_tells_two_worlds_apart(worlds, load, helper, database, tmp_path):
+    plays, difference = worlds(database)
     assert difference is None
+    told = load("_worlds_told")
+    told.refuse_told_secrets(plays[0], helper("_salts"))
+    # Receipts came on every way, and open what everybody can see of the ledger.
+    told.expect_receipts(plays[0])
+    assert told.check_receipts(plays[0], tmp_path) == told.check_receipts(plays[1], tmp_path)
+    one = plays[0].seen
     # The session went where it should.
     seen = [each["said"][0] for each in one if each["step"][0].isdigit()]
     wanted = {200, 201, 204, 303, 304, 400, 401, 403, 404, 405, 409, 413, 415, 422, 429}
@@ -57,7 +56,7 @@ def test_nothing_tells_two_worlds_apart(worlds, database):
 
 
 def test_a_mechanism_that_hears_is_found_out(worlds):
-    assert worlds("sqlite", "Leaky", brief=True)[1] is not None
+    assert worlds("sqlite", mechanism="Leaky", how="play_in_brief")[1] is not None
 
 
 class Ear:
@@ -137,7 +136,7 @@ LEAKS = {
 def test_leaks_are_found(worlds, monkeypatch, name):
     leak, where = LEAKS[name]
     leak(monkeypatch, Ear(monkeypatch))
-    _, difference = worlds("sqlite", brief=True)
+    _, difference = worlds("sqlite", how="play_in_brief")
     assert difference is not None
     assert where in difference[0]
 

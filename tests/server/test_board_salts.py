@@ -1,0 +1,279 @@
+"""What two worlds with the same salts cannot show: salts that are told, and hashes that tell.
+
+A commitment hides what it binds from whoever does not know its salt. So nobody is told one before
+the close, but that of their own submission. And with salts that are fresh in every play, hashes
+show neither what they are of nor which of it is equal: all that is left of them is which hashes are
+the same, and that is the same in two worlds that differ in labels and splits.
+"""
+
+import hashlib
+import itertools
+import json
+import re
+
+import numpy as np
+import pytest
+
+from ladderboard.board import Caller, Role, View
+from ladderboard.holdout import Scorer, sample_digest, write_sample
+from ladderboard.ledger import Book, Commitment, Opening, Receipt, Secret, digest, write_array
+from ladderboard.server import _front
+
+RUN = re.compile(rb"[\w-]{16,}")  # every hash, id, token and signature, and long words
+HEX = re.compile(rb"(?:[0-9a-f]{16}){1,4}")
+KEY = hashlib.sha256(b"the noise key of all plays").digest()
+
+
+@pytest.fixture
+def plays(play_world, monkeypatch):
+    """Play one world twice and the other once; all is fresh in each but the noise and the clock."""
+
+    def run(how):
+        make = Book.create
+        keyed = staticmethod(lambda *given, **how: make(*given, **{**how, "key": KEY}))
+        monkeypatch.setattr(Book, "create", keyed)
+        fresh = ((0, b"a"), (0, b"b"), (1, b"c"))
+        return [play_world(world, hide=False, seed=seed, how=how) for world, seed in fresh]
+
+    return run
+
+
+class Ear:
+    """Hears what is secret, for leaks to tell."""
+
+    def __init__(self, monkeypatch):
+        self.kept, self.side, self.rows = {}, None, None
+        kept, written, score = Book._kept, Secret.written, Scorer.score
+
+        def hear_kept(own, view, what):
+            self.kept[what] = kept(own, view, what)
+            return self.kept[what]
+
+        def hear_side(own):
+            self.side = own
+            return written(own)
+
+        def hear_rows(own, submission):
+            self.rows = own._scored(submission.aligned)
+            return score(own, submission)
+
+        monkeypatch.setattr(Book, "_kept", hear_kept)
+        monkeypatch.setattr(Secret, "written", hear_side)
+        monkeypatch.setattr(Scorer, "score", hear_rows)
+
+
+def tell_in_receipt(monkeypatch, ear):
+    describe = Receipt.describe
+    monkeypatch.setattr(
+        Receipt, "describe", lambda own: {**describe(own), "opens": ear.side.salt.hex()}
+    )
+
+
+def tell_by_one_salt(monkeypatch, ear):
+    """One salt for both sides of an entry: that of the receipt opens the other, too."""
+    commitment = property(lambda own: Commitment("secret", own.content, own.submission_salt))
+    written = Secret.written
+    monkeypatch.setattr(Secret, "commitment", commitment)
+    monkeypatch.setattr(Secret, "written", lambda own: written(own._replace(salt=own[-1])))
+
+
+def tell_on_board(monkeypatch, ear):
+    summary = View.summary
+
+    def told(own):
+        return {**summary(own), "salt": [*own._board.book.kept("salt of the holdout")]}
+
+    monkeypatch.setattr(View, "summary", told)
+
+
+def tell_in_log(monkeypatch, ear):
+    note = _front.Front._note
+
+    def write(own, reply, seconds):
+        note(own, reply, seconds)
+        own._log.write("drawn", key=ear.kept["key"][:16].hex())
+
+    monkeypatch.setattr(_front.Front, "_note", write)
+
+
+def tell_everybody(monkeypatch, ear):
+    """Show any submission to anybody."""
+    one = View.submission
+
+    def told(own, submission):
+        return one(View(own._board, Caller(Role.ORGANISER)), submission)
+
+    monkeypatch.setattr(View, "submission", told)
+
+
+TOLD = {
+    "receipt": (tell_in_receipt, "secret"),
+    "one salt": (tell_by_one_salt, "secret, submission"),
+    "board": (tell_on_board, "salt of the holdout"),
+    "log": (tell_in_log, "key"),
+    "everybody": (tell_everybody, "submission"),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_salts_that_are_told_are_found(play_world, load, helper, monkeypatch, name):
+    leak, what = TOLD[name]
+    leak(monkeypatch, Ear(monkeypatch))
+    played = play_world(0, hide=False, how="play_shortly")
+    found = load("_worlds_told").told_secrets(played, helper("_salts"))
+    assert {each.what for each in found if not each.allowed} == {what}
+
+
+def test_the_end_alone_tells_no_salt(play_world, load, helper):
+    played = play_world(0, hide=False, how="play_to_the_end")
+    assert {"standings"} in played.used.domains.values()
+    told = load("_worlds_told").told_secrets(played, helper("_salts"))
+    assert told
+    assert all(each.allowed for each in told)
+
+
+def test_hashes_tell_nothing(plays, load, helper, tmp_path):
+    found, told = plays("play_at_a_glance"), load("_worlds_told")
+    assert first_difference(*found) is None
+    for each in found:
+        assert guessed(each, load("_worlds")) == []
+        told.refuse_told_secrets(each, helper("_salts"))
+        told.expect_receipts(each)
+        checked = told.check_receipts(each, tmp_path)
+        assert checked.receipts
+        assert checked.entries == len(each.chain)
+    # Every hash of a chain is its own, and none comes in another play.
+    hashes = [hashes_of(each) for each in found]
+    assert {each for each, _ in hashes[0]} == {"holdout", "key", "submission", "secret", "previous"}
+    assert [name for name, _ in hashes[0]].count("holdout") == 2  # labels were corrected
+    values = [[value for _, value in each] for each in hashes]
+    assert all(len({*each}) == len(each) > 30 for each in values)
+    assert {*values[0]} & {*values[1]} == {*values[0]} & {*values[2]} == {"0" * 64}
+
+
+def hashes_of(theatre):
+    """Return every hash in a chain but those of all rules, which come again when rules do."""
+    fields = [item for each in theatre.chain for item in json.loads(each).items()]
+    hashes = [(name, value) for name, value in fields if re.fullmatch("[0-9a-f]{64}", f"{value}")]
+    return [each for each in hashes if each[0] != "commitment"]
+
+
+def salt_holdout(monkeypatch, made):
+    """Make the salt of the labels from the noise key and the id of the ledger."""
+    create, hidden, names = Book.create, Opening.hidden, []
+
+    def named(storage, opening, *, name, **how):
+        names.append(name)
+        return create(storage, opening, name=name, **how)
+
+    def salted(own, key, salts):
+        return hidden(own, key, (made(key, bytes.fromhex(names[-1])), salts[1]))
+
+    monkeypatch.setattr(Book, "create", staticmethod(named))
+    monkeypatch.setattr(Opening, "hidden", salted)
+
+
+def hash_without_salt(monkeypatch, ear):
+    salt_holdout(monkeypatch, lambda key, name: b"")
+
+
+def hash_with_key(monkeypatch, ear):
+    """Who is told the noise key at the close can try labels, although they were not opened."""
+    salt_holdout(monkeypatch, lambda key, name: hashlib.sha256(b"salt" + key).digest())
+
+
+def hash_with_public_salt(monkeypatch, ear):
+    """A salt that is fresh, and that everybody is told."""
+    salt_holdout(monkeypatch, lambda key, name: name)
+
+
+def hash_risks_alike(monkeypatch, ear):
+    """One salt for all risks: equal ones have equal hashes."""
+    written = Secret.written
+    alike = property(lambda own: Commitment("secret", own.risk, ear.kept["marking"]))
+
+    def shown(own):
+        submission, _, packed = written(own)
+        return submission, own.commitment.hash, packed
+
+    monkeypatch.setattr(Secret, "commitment", alike)
+    monkeypatch.setattr(Secret, "written", shown)
+
+
+def hash_public_rows(monkeypatch, ear):
+    """A receipt with the digest of what was scored: it shows which rows are public."""
+    describe = Receipt.describe
+
+    def told(own):
+        rows = digest("predictions", write_array(np.asarray(ear.rows)))
+        return {**describe(own), "submission": rows.hex()}
+
+    monkeypatch.setattr(Receipt, "describe", told)
+
+
+HASHES = {
+    "no salt": (hash_without_salt, "both"),
+    "key": (hash_with_key, "apart"),
+    "public salt": (hash_with_public_salt, "guessed"),
+    "risks alike": (hash_risks_alike, "apart"),
+    "public rows": (hash_public_rows, "apart"),
+}
+
+
+@pytest.mark.parametrize("name", HASHES)
+def test_hashes_that_tell_are_found(plays, load, monkeypatch, name):
+    leak, by = HASHES[name]
+    leak(monkeypatch, Ear(monkeypatch))
+    found = plays("play_shortly")
+    assert (first_difference(*found) is not None) == (by in {"apart", "both"})
+    assert bool(guessed(found[0], load("_worlds"))) == (by in {"guessed", "both"})
+
+
+def said_by(theatre):
+    """Return everything that is public or somebody's own, in the order in which it came."""
+    said = [(each.path.split("/")[-1], b"%d %b%b" % (each.status, each.headers, each.body))
+            for each in theatre.heard]  # fmt: skip
+    kept = {each["step"]: each["said"] for each in theatre.seen}
+    lines = [(at, each.encode()) for at in ("log", "logging", "warnings") for each in kept[at]]
+    return [*said, *lines, *(("entry", each) for each in theatre.chain)]
+
+
+def runs(theatre):
+    return {each for _, text in said_by(theatre) for each in RUN.findall(text)}
+
+
+def first_difference(one, again, other):
+    """Return where two worlds part, or None, when fresh things go by the order of their coming.
+
+    What two plays of one world have in common owes nothing to salts, and stays as it is.
+    """
+    common = runs(one) & runs(again)
+    left, right = (named(each, common) for each in (one, other))
+    for mine, its in zip(left, right, strict=False):
+        if mine != its:
+            return mine, its
+    return None if len(left) == len(right) else (len(left), len(right))
+
+
+def named(theatre, common):
+    names = {}
+
+    def name(found):
+        run = found[0]
+        return run if run in common else names.setdefault(run, b"<%d>" % len(names))
+
+    return [RUN.sub(name, text) for _, text in said_by(theatre)]
+
+
+def guessed(theatre, worlds):
+    """Return the holdouts that are found among the hashes, by whoever tries all that he can see."""
+    seen = runs(theatre)
+    salts = {bytes.fromhex(each.decode()) for each in seen if HEX.fullmatch(each)}
+    found = []
+    for world, corrected in itertools.product((0, 1), (False, True)):
+        content = sample_digest(write_sample(worlds.table_of(world, corrected=corrected)))
+        tried = [digest("holdout", {"salt": salt, "content": content})
+                 for salt in (b"", bytes(32), *salts)]  # fmt: skip
+        if {each.hex().encode() for each in (*tried, content)} & seen:
+            found.append((world, corrected))
+    return found

@@ -1,0 +1,36 @@
+"""The search for salts finds what it looks for: the two-worlds tests rely on it."""
+
+import base64
+import json
+from urllib.parse import quote
+
+import pytest
+
+WAYS = {
+    "hex": lambda salt: salt.hex(),
+    "upper case": lambda salt: salt.hex().upper(),
+    "half of it": lambda salt: salt[16:].hex(),
+    "a part, after an odd digit": lambda salt: "f" + salt[5:14].hex(),
+    "base64": lambda salt: base64.b64encode(salt).decode(),
+    "base64 for addresses": lambda salt: base64.urlsafe_b64encode(salt).decode(),
+    "within base64": lambda salt: base64.b64encode(b"as " + salt + b" is").decode(),
+    "a part in base64": lambda salt: base64.urlsafe_b64encode(b"." + salt[:12]).decode(),
+    "JSON": lambda salt: json.dumps(salt.decode("latin-1")),
+    "a list": lambda salt: json.dumps([*salt]),
+    "Python": repr,
+    "percent": quote,
+    "a number": lambda salt: str(int.from_bytes(salt, "big")),
+    "text": lambda salt: salt.decode("latin-1"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_salt_is_found_however_it_is_written(helper, way):
+    module = helper("_salts")
+    salts = [make() for make in [module.Salts()] for _ in range(20)]
+    search = module.Search(salts)
+    others = [f"salt={module.Salts(b'other')().hex()};", "a-word-that-is-long " * 9, "0" * 64]
+    assert search.find(module.pieces(others)) == set()
+    told = [*others, {"a": ("b", f'x="{WAYS[way](salts[7])}"')}]
+    assert search.find(module.pieces(told)) == {salts[7]}
+    assert search.find([b"\0" + salts[3] + b"\0"]) == {salts[3]}
