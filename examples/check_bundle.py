@@ -208,6 +208,7 @@ class Chain:
 
     def add(self, form: bytes, secret: dict[str, Any] | None) -> None:
         try:
+            need(form[:1] + form[-1:] == b"{}", "it does not fill its bytes")
             entry = json.loads(form.decode("ascii"), object_pairs_hook=once)
             encode(entry)  # JSON knows no NaN and no infinity, though Python reads them
             self.follow(entry)
@@ -294,6 +295,7 @@ class Chain:
     def secret(self, entry: dict[str, Any], opened: dict[str, Any]) -> None:
         names = ("content", "salt", "submission", "submission_salt")
         content, salt, submission, other = parts(opened, *names)
+        parts(content, "risk", "training", "broken", "draws", "before", "after")
         told = commit("submission", submission, other)
         need(told == entry["submission"], "its submission is not the one committed to")
         told = commit("secret", content, salt)
@@ -318,6 +320,7 @@ ORDER |= {"standings": 4, "finals": 5, "end": 6}
 def read_records(file: BinaryIO, length: int) -> Iterator[tuple[str, Any]]:
     """Give each record; see that they come in order, that all are there, and that all is whole."""
     whole, last, counts, content = hashlib.sha256(START), -1, Counter[str](), None
+    before = ""
     while last != ORDER["end"]:
         try:
             head = file.read(8)
@@ -328,11 +331,13 @@ def read_records(file: BinaryIO, length: int) -> Iterator[tuple[str, Any]]:
             place = ORDER[kind]
             several = place == last and place in {2, 3}
             need(place > last or several, "it is not in its place")
+            after = {"file": ("entry",), "part": ("file", "part")}.get(kind, (before,))
+            need(before in after, f"a {kind} does not follow what it belongs to")
         except (Differs, *UNREADABLE) as wrong:
             why = wrong if isinstance(wrong, Differs) else "it cannot be read"
             raise Differs(f"record {counts.total()}: {why}") from None
         whole.update(head + form)
-        last = place
+        last, before = place, kind
         if kind != "end":
             counts[kind] += 1
             yield kind, content
@@ -377,6 +382,7 @@ def main() -> None:
     parser.add_argument("--head", help="the hash of any entry, kept from before")
     given = parser.parse_args()
     chain, kept = None, given.head is None
+    need(given.bundle.is_file(), "there is no such file")
     with given.bundle.open("rb") as file:
         bundle = file.read(len(START)) == START
         file.seek(len(START) if bundle else 0)
@@ -397,5 +403,5 @@ if __name__ == "__main__":
         main()
     except Differs as differs:
         sys.exit(str(differs))
-    except UNREADABLE:
-        sys.exit("this is neither a bundle nor a ledger")
+    except (MemoryError, OSError, *UNREADABLE):
+        sys.exit("this is neither a bundle nor a ledger, or cannot be read")

@@ -175,9 +175,9 @@ def test_a_receipt_opens_its_entry_before_and_after_the_close(program, hall, pag
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"salt": "00" * 32}, "it does not answer the predictions that the receipt opens"),
-        ({"submission": "00" * 32}, "it does not answer the predictions"),
-        ({"hash": "00" * 32}, "the receipt was given for another entry of this number"),
+        ({"salt": "00" * 32}, "The receipt was changed: it has the hash of entry 4"),
+        ({"submission": "00" * 32}, "and opens other predictions than those"),
+        ({"hash": "00" * 32}, "Entry 4 has another hash than the receipt says"),
         ({"hash": "00" * 32, "entry": None}, "is not in this ledger"),
         ({"book": "another"}, "belongs to another board's ledger"),
     ],
@@ -199,4 +199,4 @@ def test_an_answer_that_the_ledger_does_not_know_is_found(program, page, taken_p
     Path("other.json").write_text(json.dumps(last))
     done = program("verify", "--receipt", "other.json", "--ledger", "ledger.jsonl")
     assert (done.code, done.out) == (4, "")
-    assert "it says something else than the answer that was kept" in done.err
+    assert "Entry 4 records another answer than the one kept with the receipt" in done.err

@@ -49,6 +49,8 @@ def read_array(written: Mapping[str, Any]) -> NDArray[Any]:
     ['a', 'bc']
     """
     shape = tuple(written["shape"])
+    if any(type(each) is not int or each < 0 for each in shape) or (0 in shape and len(shape) > 1):
+        raise ValueError("An array cannot be read: its shape is none that we write.")
     if written["type"] == "mixed":
         out = np.empty(len(written["values"]), dtype=object)
         out[:] = written["values"]
@@ -59,7 +61,10 @@ def read_array(written: Mapping[str, Any]) -> NDArray[Any]:
         held = np.frombuffer(written["values"], dtype=f">{written['type']}")
         return held.astype(held.dtype.newbyteorder("=")).reshape(shape)
     text = written["values"].decode("utf-8", "surrogatepass")
-    ends = np.cumsum(read_array(written["lengths"]), dtype=np.int64).tolist()
+    lengths = read_array(written["lengths"])
+    if lengths.ndim != 1 or (lengths < 0).any() or int(lengths.sum(dtype=np.int64)) != len(text):
+        raise ValueError("An array of text cannot be read: its lengths are not those of its text.")
+    ends = np.cumsum(lengths, dtype=np.int64).tolist()
     each = [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
     return np.array(each, dtype=np.dtypes.StringDType()).reshape(shape)
 

@@ -73,7 +73,7 @@ class BootstrapLadder(ByExample):
         _settings.settle(
             self,
             alpha=_settings.number("alpha", self.alpha, above=0, below=1),
-            replicates=_settings.whole("replicates", self.replicates, at_least=1),
+            replicates=_settings.whole("replicates", self.replicates, at_least=1, at_most=10**6),
         )
 
     @property

@@ -6,12 +6,30 @@ import hashlib
 import json
 from typing import Any
 
-from ladderboard.ledger import differs
+from ladderboard.ledger import differs, encode
 
-__all__ = ["Chain"]
+__all__ = ["Chain", "read_json"]
 
 _PREFIX = b"ladderboard:1:entry\n"
 _COMMON = {"format", "book", "number", "kind", "time", "previous"}
+_QUESTION = _COMMON | {
+    "ladder", "question", "asker", "submission", "value", "score", "improved", "secret"
+}  # fmt: skip
+_DECIDED = {"n", "loss", "mechanism", "rules", "holdout", "key"}
+# The fields of each kind: those that it must have, and those that it may have besides.
+_FIELDS: dict[str, tuple[set[str], set[str]]] = {
+    "opened": ({*_DECIDED, "commitment"}, set()),
+    "ladder": ({"ladder"}, set()),
+    "restored": ({"charged"}, set()),
+    "closed": ({"values"}, {"standings", "finals"}),
+    "paused": (set(), set()),
+    "resumed": ({"charged"}, set()),
+    "amended": ({"changes", "commitment"}, {"holdout"}),
+    "disqualified": ({"asker"}, set()),
+    "reinstated": ({"asker"}, set()),
+    "moved": ({"status"}, set()),
+}
+_LAST = 253402300799  # the end of the year 9999, after which no calendar of ours goes on
 
 
 class Chain:
@@ -28,13 +46,14 @@ class Chain:
         """Return the fields of the next entry, or refuse one that does not follow."""
         number = self.entries
         try:
-            text = form.decode("ascii")
-            fields, end = _read(text, 0)
-            if end != len(text) or type(fields) is not dict or not fields.keys() >= _COMMON:
+            fields = read_json(form.decode("ascii"))
+            if fields["kind"] != "question":
+                _check_fields(fields)
+            elif fields.keys() != _QUESTION:
                 raise ValueError
-        except (RecursionError, StopIteration, ValueError):
+        except (LookupError, RecursionError, TypeError, ValueError):
             raise differs(number, "it cannot be read") from None
-        if fields["format"] != 1:
+        if fields["format"] != 1 or type(fields["format"]) is not int:
             raise differs(number, f"its format is {fields['format']!r:.20}, and this is format 1")
         if fields["book"] != self.book:
             if number or self.book is not None or type(fields["book"]) is not str:
@@ -45,12 +64,26 @@ class Chain:
         if fields["previous"] != self._previous:
             raise differs(number, "it does not follow the entry before it")
         time = fields["time"]
-        if type(time) is not int or time < self._time:
-            raise differs(number, "its time is before that of the last")
+        if type(time) is not int or not self._time <= time <= _LAST:
+            raise differs(number, "its time is before that of the last, or is none")
         hashed = hashlib.sha256(_PREFIX + len(form).to_bytes(8, "big") + form)
         self.head, self._previous = hashed.digest(), hashed.hexdigest()
         self._time, self.entries = time, number + 1
         return fields
+
+
+def _check_fields(fields: dict[str, Any]) -> None:
+    """Refuse an entry that lacks a field, or has one more; kinds that are not known may have any.
+
+    ``ValueError`` where it is so.
+    """
+    if fields["kind"] in _FIELDS:
+        needed, more = _FIELDS[fields["kind"]]
+        if not _COMMON | needed <= fields.keys() <= _COMMON | needed | more:
+            raise ValueError
+    elif not fields.keys() >= _COMMON:
+        raise ValueError
+    encode(fields)  # which refuses numbers that are not finite, and 1e999 is read as one
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -66,4 +99,12 @@ def _not_json(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
-_read = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_not_json).scan_once
+_read = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_not_json).raw_decode
+
+
+def read_json(text: str) -> dict[str, Any]:
+    """Return a JSON object that fills a text from end to end, in which no name comes twice."""
+    fields, end = _read(text)
+    if end != len(text) or type(fields) is not dict:
+        raise ValueError
+    return fields

@@ -8,19 +8,29 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.errors import BrokenLedger, InvalidSetting, LadderboardError
+from ladderboard.errors import (
+    BrokenLedger,
+    InvalidSetting,
+    InvalidState,
+    LadderboardError,
+    MissingDependency,
+    StorageFailed,
+)
 from ladderboard.ledger import Commitment, Head, differs
 from ladderboard.losses import LOSSES
 from ladderboard.losses import loss as loss_of
 from ladderboard.mechanisms import MECHANISMS
 from ladderboard.mechanisms import mechanism as mechanism_of
 from ladderboard.verify._chain import Chain
+from ladderboard.verify._finals import Selected, check_finals
 from ladderboard.verify._kept import Kept
 from ladderboard.verify._opened import read_opened
-from ladderboard.verify._ranking import Selected, check_finals_text, check_standings
+from ladderboard.verify._repeats import Repeats
 from ladderboard.verify._replay import Replay
 from ladderboard.verify._risks import Risks
 from ladderboard.verify._source import Bundle, Lines, open_source
+from ladderboard.verify._standings import check_standings
+from ladderboard.verify._strict import same
 from ladderboard.verify._verified import Verified
 from ladderboard.verify._walk import Walk
 from ladderboard.verify._words import Found, tell
@@ -87,22 +97,23 @@ class _Checking:
     ) -> None:
         self.kept = kept
         self._own, self._watch = (loss, mechanism), watch
-        self.number = 0
+        self.number: int | None = 0
+        """The entry that is looked at; None after the last."""
         self.walk: Walk | None = None
         self.replay: Replay | None = None
         self.risks: Risks | None = None
+        self.repeats = Repeats()
         self.selected = Selected()
-        self.scored = 0
-        self.unscored = 0
+        self.scored = self.filed = 0
         self._held: list[dict[str, Any]] = []
-        self._filed = False
+        self._files = False
 
     def run(self, source: Bundle | Lines) -> Verified:
         """Do all of it."""
         bundle = source if isinstance(source, Bundle) else None
         if bundle is not None:
             self._held = list(bundle.holdouts())
-            self._filed = bundle.head["submissions"]
+            self._files = bundle.head["submissions"]
             if bundle.head["labels"] is not bool(self._held):
                 raise BrokenLedger("The labels that the bundle speaks of are not there.")
         chain = Chain(None if bundle is None else bundle.head["book"])
@@ -115,9 +126,11 @@ class _Checking:
                 self.kept.see(number, chain.head.hex(), fields)
             if self.walk is None:
                 self._open(fields, bundle)
-            self._take(fields, secret, file)
+            self._take(number, fields, secret, file)
+        self.number = None
         if self.walk is None:
             raise BrokenLedger("There is no entry in it.")
+        self.repeats.end()
         head = Head(chain.entries, chain.head)
         final = None if bundle is None else self._end(self.walk, bundle, head)
         self.kept.end(self.walk.opening["book"], head.entries)
@@ -138,12 +151,13 @@ class _Checking:
             unchanged=self.kept.last,
             opened=bundle is not None,
             labels=risks is not None and bool(risks.tables),
-            submissions=bundle is not None and bundle.head["submissions"],
+            files=self.filed,
             own_loss=risks is not None and risks.loss is None,
             own_mechanism=replay is not None and replay.needs is None,
             standings=bundle is not None and bundle.standings is not None,
             finals=final is not None,
-            finals_again=final is not None and self._scores_all,
+            finals_again=final is not None and self.scored == walk.asked,
+            board=walk.rules.is_board,
         )
         checked, unchecked = tell(found)
         return Verified(
@@ -161,16 +175,12 @@ class _Checking:
             unchecked=unchecked,
         )
 
-    @property
-    def _scores_all(self) -> bool:
-        return bool(self.scored) and not self.unscored
-
     def _open(self, fields: dict[str, Any], bundle: Bundle | None) -> None:
         """Begin with what the first entry commits to."""
         self.walk = walk = Walk(fields)
         if bundle is None:
             return
-        if walk.is_board != (bundle.head["of"] == "board"):
+        if walk.rules.is_board != (bundle.head["of"] == "board"):
             raise differs(0, "the bundle is of something else than it")
         key, salt = bundle.key["key"], bundle.key["salt"]
         shown = Commitment("key", hashlib.sha256(key).digest(), salt).hash.hex()
@@ -178,14 +188,17 @@ class _Checking:
             raise differs(0, "the noise key in the bundle is not the one that it commits to")
         loss, mechanism = self._own
         self.replay = Replay(_mechanism(fields["mechanism"], mechanism), fields["n"], key)
-        self.risks = Risks(_loss(fields["loss"], loss), walk.is_board)
+        self.risks = Risks(_loss(fields["loss"], loss), walk.rules.is_board)
         for each in self._held:
             self.risks.add(each)
         self.risks.committed(0, 0, fields["holdout"])
+        self.risks.described(walk.rules.opened)
 
-    def _take(self, fields: dict[str, Any], secret: bytes | None, file: File | None) -> None:
+    def _take(
+        self, number: int, fields: dict[str, Any], secret: bytes | None, file: File | None
+    ) -> None:
         """Take one entry more, with what was opened of it."""
-        walk, replay, risks, number = self.walk, self.replay, self.risks, self.number
+        walk, replay, risks = self.walk, self.replay, self.risks
         if walk is None:
             return
         walk.take(number, fields)
@@ -193,36 +206,48 @@ class _Checking:
             return
         kind = fields["kind"]
         if kind == "question":
-            opened = self._opened(secret, file)
-            replay.question(number, fields, opened, self._score(walk, risks, fields, opened, file))
+            opened = self._opened(number, secret)
+            self.repeats.take(
+                number, fields["ladder"], fields["asker"], opened.submission, again=walk.is_again
+            )
+            losses = self._score(walk, risks, fields, opened, file)
+            replay.question(number, fields, opened, losses)
         elif secret is not None or file is not None:
-            raise differs(number, "it has a secret side, which only questions have")
+            raise differs(number, "it has a secret side or a file, which only questions have")
         elif kind == "ladder":
             replay.start()
         elif kind == "closed":
             replay.close(number, fields)
         elif kind == "amended":
-            risks.committed(number, walk.epoch, walk.holdout)
+            risks.committed(number, walk.epoch, walk.rules.holdout)
 
-    def _opened(self, secret: bytes | None, file: File | None) -> Opened:
+    def _opened(self, number: int, secret: bytes | None) -> Opened:
         """Return what was opened of a question, and see that nothing lacks."""
         if secret is None:
-            raise differs(self.number, "its secret side is missing")
-        if (file is not None) is not self._filed:
-            raise differs(self.number, "its file is missing, or should not be there")
+            raise differs(number, "its secret side is missing")
         try:
-            return read_opened(secret)
+            opened = read_opened(secret)
         except ValueError:
-            raise differs(self.number, "its secret side is not as we write it") from None
+            raise differs(number, "its secret side is not as we write it") from None
+        if opened.broken and opened.risk != 1:
+            raise differs(number, "its loss broke down, and 1 was not taken for its risk")
+        return opened
 
     def _score(
         self, walk: Walk, risks: Risks, fields: dict[str, Any], opened: Opened, file: File | None
     ) -> NDArray[Any] | None:
         """Score a question's file again, if it can be; return the losses of examples."""
-        if file is None or not risks.tables or risks.loss is None:
-            self.unscored += 1
+        number = fields["number"]
+        if file is None:  # it may have been lost before the close; what it costs is said
             return None
-        submission, losses = risks.score(self.number, walk.epoch, opened, file)
+        if not self._files:
+            raise differs(number, "its file should not be there")
+        self.filed += 1
+        if not risks.tables or risks.loss is None:
+            return None
+        submission, losses = risks.score(
+            number, walk.epoch, opened, file, largest=walk.rules.largest
+        )
         self.scored += 1
         if file.selected:
             self.selected.add(fields["asker"], file, submission, risks)
@@ -231,47 +256,54 @@ class _Checking:
     def _end(self, walk: Walk, bundle: Bundle, head: Head) -> dict[str, Any] | None:
         """Check what comes after the entries."""
         told = bundle.head
-        if (told["entries"], told["head"]) != head:
+        if not same([told["entries"], told["head"]], list(head)):
             raise BrokenLedger("The ledger in the bundle does not end where the bundle says.")
         if walk.closed is None:
             raise BrokenLedger("The ledger was not closed, so nothing of it should be opened.")
         bundle.end()
         rows = check_standings(walk, bundle.standings)
-        final = check_finals_text(walk, bundle.finals)
-        if self.risks is None:
+        risks = self.risks
+        final = check_finals(walk, bundle.finals, rows, None if risks is None else risks.loss)
+        if risks is None or not risks.tables:
             return final
-        if self.risks.tables and len(self.risks.tables) != walk.epoch + 1:
+        if len(risks.tables) != walk.epoch + 1:
             raise BrokenLedger("There are labels in the bundle that no entry commits to.")
-        if final is not None and self._scores_all:
-            self.selected.check(final, rows, self.risks)
+        if final is None and risks.has_private:
+            raise BrokenLedger("There are private rows, and the close commits to no final ranking.")
+        if final is not None and self.scored == walk.asked:
+            self.selected.check(final, walk, risks)
         return final
+
+
+class _AnotherGiven(InvalidSetting):
+    """What the person who checks gave is not what the ledger was made with."""
 
 
 def _loss(described: dict[str, Any], given: Loss | None) -> Loss | None:
     """Return the loss: one of the house, or the owner's own as it was given; never imported."""
     if given is not None:
-        if given.describe() != described:
-            raise InvalidSetting("The ledger was made with another loss than the one given.")
+        if not same(given.describe(), described):
+            raise _AnotherGiven("The ledger was made with another loss than the one given.")
         return given
-    if described.get("loss") not in LOSSES:
+    if described["loss"] not in LOSSES:
         return None
-    try:
-        return loss_of(described)
-    except LadderboardError as error:
-        raise differs(0, f"its loss cannot be used ({error})") from None
+    found = loss_of(described)
+    if not same(found.describe(), described):
+        raise differs(0, "its loss is not described as we write it")
+    return found
 
 
 def _mechanism(described: dict[str, Any], given: Mechanism | None) -> Mechanism | None:
     if given is not None:
-        if given.describe() != described:
-            raise InvalidSetting("The ledger was made with another mechanism than the one given.")
+        if not same(given.describe(), described):
+            raise _AnotherGiven("The ledger was made with another mechanism than the one given.")
         return given
-    if described.get("mechanism") not in MECHANISMS:
+    if described["mechanism"] not in MECHANISMS:
         return None
-    try:
-        return mechanism_of(described)
-    except LadderboardError as error:
-        raise differs(0, f"its mechanism cannot be used ({error})") from None
+    found = mechanism_of(described)
+    if not same(found.describe(), described):
+        raise differs(0, "its mechanism is not described as we write it")
+    return found
 
 
 @contextmanager
@@ -279,8 +311,14 @@ def _as_we_write_it(checking: _Checking) -> Iterator[None]:
     """Refuse what cannot be read: somebody wrote it by hand, or it is damaged."""
     try:
         yield
-    except LadderboardError:
+    except (BrokenLedger, InvalidState, MissingDependency, StorageFailed, _AnotherGiven):
         raise
+    except LadderboardError as error:  # a setting in the file, such as a key that is none
+        raise _strange(checking.number, f"something in it cannot be used ({error})") from None
+    except MemoryError:
+        raise StorageFailed("There is not enough memory to check it.") from None
+    except OSError as error:
+        raise StorageFailed(f"It cannot be read to its end: {error.strerror}.") from None
     except (
         ArithmeticError,
         AttributeError,
@@ -290,6 +328,10 @@ def _as_we_write_it(checking: _Checking) -> Iterator[None]:
         ValueError,
         struct.error,
     ):
-        raise differs(
-            checking.number, "it, or what follows it, holds something that we do not write"
-        ) from None
+        raise _strange(checking.number, "it holds something that we do not write") from None
+
+
+def _strange(number: int | None, how: str) -> BrokenLedger:
+    if number is None:
+        return BrokenLedger(f"What follows the entries is not as it was written: {how}.")
+    return differs(number, how)

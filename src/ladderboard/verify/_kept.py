@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ladderboard.errors import BrokenLedger, InvalidSetting, InvalidState, StorageFailed
-from ladderboard.ledger import Commitment, differs
+from ladderboard.ledger import Commitment
+from ladderboard.verify._strict import is_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Kept", "KeptReceipt", "read_receipts"]
 
-_HEX = 64
+_HASH = re.compile("[0-9a-f]{64}")
 _TOLD = ("time", "asker", "question", "value", "score", "improved")
 _LONGEST = 2**24
 
@@ -24,8 +26,7 @@ _LONGEST = 2**24
 class KeptReceipt:
     """A receipt that was kept: which entry answers which predictions, and what was said.
 
-    ``answer`` is what the server said then, where it was kept with the receipt; ``sha256`` the hash
-    of the file that was sent.
+    ``answer`` is what the server said then, where it was kept with the receipt.
     """
 
     book: str
@@ -34,7 +35,6 @@ class KeptReceipt:
     submission: str
     salt: str
     answer: dict[str, Any] | None = None
-    sha256: str | None = None
 
     @property
     def shown(self) -> str:
@@ -43,17 +43,26 @@ class KeptReceipt:
         return Commitment("submission", content, salt).hash.hex()
 
     def match(self, number: int, fields: dict[str, Any]) -> None:
-        """Refuse an entry that is another than the one that the receipt was given for."""
+        """Refuse a receipt that does not open the entry of its hash, or an answer that differs.
+
+        The entry has the hash of the receipt, so it is as it was then: this is not about it.
+        """
         if fields["kind"] != "question" or fields["submission"] != self.shown:
-            raise differs(number, "it does not answer the predictions that the receipt opens")
-        said = self.answer
-        if said is None:
-            return
-        told = {"score": said["score"], "improved": said["improved"]}
+            raise BrokenLedger(
+                f"The receipt was changed: it has the hash of entry {number}, and opens other "
+                "predictions than those that were answered there.",
+                entry=number,
+            )
+        said = self.answer or {}
+        told = {"score": "score", "improved": "improved"}
         if self.entry is not None:  # else some of it was not told
-            told |= {"value": said["released"], "question": said["question"]}
-        if any(fields[name] != each for name, each in told.items()):
-            raise differs(number, "it says something else than the answer that was kept")
+            told |= {"released": "value", "question": "question"}
+        if any(name in said and said[name] != fields[field] for name, field in told.items()):
+            raise BrokenLedger(
+                f"Entry {number} records another answer than the one kept with the receipt: that "
+                "was changed since, or the server said one thing and recorded another.",
+                entry=number,
+            )
 
 
 def read_receipts(path: Path) -> tuple[KeptReceipt, ...]:
@@ -91,25 +100,22 @@ def _values(held: bytes) -> Iterable[Any]:
 
 def _receipt(said: Any) -> KeptReceipt | None:
     """Return the receipt in a value: itself, within an answer, or within a line that holds one."""
-    sha256 = None
     answer = None
     if isinstance(said, dict) and isinstance(said.get("answer"), dict):
-        sha256, said = said.get("sha256"), said["answer"]
+        said = said["answer"]
     if isinstance(said, dict) and isinstance(said.get("receipt"), dict):
         answer, said = said, said["receipt"]
-    try:
-        if said["format"] != 1:
-            raise InvalidState("The receipt was written by a newer Ladderboard; install that one.")
-        receipt = KeptReceipt(
-            said["book"], said["entry"], said["hash"], said["submission"], said["salt"], answer,
-            sha256,
-        )  # fmt: skip
-        hashes = (receipt.hash, receipt.submission, receipt.salt)
-        if any(len(bytes.fromhex(each)) != _HEX // 2 or each != each.lower() for each in hashes):
-            return None
-    except (KeyError, TypeError, ValueError):
+    if not isinstance(said, dict) or not is_whole(said.get("format")):
         return None
-    return receipt
+    if said["format"] != 1:
+        raise InvalidState("The receipt was written by a newer Ladderboard; install that one.")
+    hashes: dict[str, Any] = {each: said.get(each) for each in ("hash", "submission", "salt")}
+    book, entry = said.get("book"), said.get("entry")
+    if not (isinstance(book, str) and (entry is None or is_whole(entry))):
+        return None
+    if not all(isinstance(each, str) and _HASH.fullmatch(each) for each in hashes.values()):
+        return None
+    return KeptReceipt(book, entry, answer=answer, **hashes)
 
 
 class Kept:
@@ -138,7 +144,11 @@ class Kept:
     def see(self, number: int, hash_: str, fields: dict[str, Any]) -> None:
         """Compare an entry that goes by."""
         if number in self._by_entry and self._by_entry[number].hash != hash_:
-            raise differs(number, "the receipt was given for another entry of this number")
+            raise BrokenLedger(
+                f"Entry {number} has another hash than the receipt says: the ledger was rewritten, "
+                "or the receipt is not one that was given.",
+                entry=number,
+            )
         if hash_ in self._heads or hash_ in self._by_hash:
             self.found[hash_] = number
             for each in self._by_hash.get(hash_, ()):
@@ -154,7 +164,8 @@ class Kept:
                 where = "The entry" if each.entry is None else f"Entry {each.entry}"
                 raise BrokenLedger(
                     f"{where} that the receipt was given for is not in this ledger of {entries} "
-                    "entries: it is older than the receipt, or was rewritten.",
+                    "entries: it is older than the receipt, or was rewritten; or the receipt is "
+                    "not one that was given.",
                     entry=each.entry,
                 )
         for head in self._heads:
@@ -167,6 +178,6 @@ class Kept:
 
 def _head(given: str) -> str:
     head = given.strip().lower()
-    if len(head) != _HEX or any(each not in "0123456789abcdef" for each in head):
+    if not _HASH.fullmatch(head):
         raise InvalidSetting("A head is 64 hex digits, as the board's page or status shows it.")
     return head

@@ -93,7 +93,7 @@ def form_of(draws: tuple[Any, ...]) -> bytes:
     try:
         digits = [b"%d" % each for each in draws if type(each) is int]
         if len(digits) == len(draws):
-            return _sized(b"L", len(draws)) + b"".join([_WHOLE[len(each)] + each for each in digits])
+            return _sized(b"L", len(draws)) + b"".join([_WHOLE[len(own)] + own for own in digits])
     except IndexError:  # a number with more digits than any law draws
         pass
     return encode(list(draws))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ladderboard.errors import BrokenLedger, InvalidState
 from ladderboard.ledger import decode, encode
+from ladderboard.verify._strict import same
 
 if TYPE_CHECKING:
     from typing import BinaryIO
@@ -114,7 +115,7 @@ class Records:
         counts = dict(self._counts)
         if self.kind != "end" or counts.pop("end") != 1:
             raise strange(self.kind)
-        if self.read() != counts:
+        if not same(self.read(), counts):
             raise BrokenLedger("The bundle does not hold as many records as it says.")
         if self.kind is not None:
             raise strange(self.kind)

@@ -11,7 +11,8 @@ import numpy as np
 from ladderboard.errors import BrokenLedger, InvalidInput
 from ladderboard.files import Limits
 from ladderboard.holdout import Scorer, Submission, sample_digest, table_of
-from ladderboard.ledger import Commitment, differs
+from ladderboard.ledger import Commitment, differs, encode
+from ladderboard.verify._strict import has, same
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["File", "Risks"]
 
-_LIMITS = Limits(bytes=2**36, rows=2**50, columns=2**20)
+_COLUMNS = 2**20
+_MOST = 2**34  # bytes and rows of a file, whatever the rules allow
+_SAMPLE = {"ids", "labels", "weight", "split", "group", "kind"}
 
 
 @dataclass(frozen=True)
@@ -45,20 +48,51 @@ class Risks:
     loss: Loss | None
     is_board: bool
     tables: list[HoldoutTable] = field(default_factory=list)
+    _first: bytes | None = None
     _shown: list[str] = field(default_factory=list)
     _scorers: dict[tuple[int, str], Scorer] = field(default_factory=dict)
 
     def add(self, held: dict[str, Any]) -> None:
         """Take the labels of the next epoch."""
-        if held["epoch"] != len(self.tables):
+        if not same(held["epoch"], len(self.tables)):
             raise BrokenLedger("The labels in the bundle are not in the order of their epochs.")
         sample = held["sample"]
+        if not has(sample, _SAMPLE):
+            raise BrokenLedger("There are labels in the bundle that are not as we write them.")
+        self._check_correction(sample)
         shown = Commitment("holdout", sample_digest(sample), held["salt"])
         self._shown.append(shown.hash.hex())
         try:
             self.tables.append(table_of(sample))
         except (LookupError, TypeError, ValueError):
             raise BrokenLedger("There are labels in the bundle that cannot be read.") from None
+
+    def _check_correction(self, sample: dict[str, Any]) -> None:
+        """Refuse labels that change anything but labels: rows that move would be asked about."""
+        shape = sample["labels"]["shape"]
+        others = {name: sample[name] for name in _SAMPLE - {"labels"}}
+        decided = encode([shape, others])
+        if self._first is None:
+            self._first = decided
+        elif self._first != decided:
+            raise BrokenLedger("A correction in the bundle changes more than labels.")
+
+    def described(self, rules: dict[str, Any]) -> None:
+        """Refuse labels that are others than the first entry says they are."""
+        scorer = self.scorer(0) if self.tables else None
+        if scorer is None:
+            return
+        table, grouping = self.tables[0], scorer.grouping
+        told = [rules[each] for each in ("n", "rows", "kind", "weighted")]
+        found = [grouping.n, len(table), table.kind, grouping.weight is not None]
+        if not same(told, found) or rules["worth"] != int(grouping.effective_n):
+            raise differs(0, "what it says of the labels is not true of those in the bundle")
+
+    @property
+    def has_private(self) -> bool:
+        """Whether some rows are kept for the final ranking."""
+        split = self.tables[0].split
+        return self.is_board and split is not None and bool(np.any(split == "private"))
 
     def committed(self, number: int, epoch: int, holdout: str) -> None:
         """Refuse labels that are not those that an entry commits to."""
@@ -78,16 +112,24 @@ class Risks:
                 rows = np.asarray(table.split == split)
             if self.loss is None or (split != "public" and (rows is None or not rows.any())):
                 return None
-            self._scorers[epoch, split] = Scorer(table, self.loss, _LIMITS, rows=rows)
+            self._scorers[epoch, split] = Scorer(table, self.loss, rows=rows)
         return self._scorers[epoch, split]
 
     def score(
-        self, number: int, epoch: int, opened: Opened, file: File
+        self,
+        number: int,
+        epoch: int,
+        opened: Opened,
+        file: File,
+        *,
+        largest: tuple[int, int] | None,
     ) -> tuple[Submission, NDArray[Any] | None]:
         """Score a file again, and return it as read, and its losses."""
         scorer = self.scorer(epoch)
-        if scorer is None:
+        if scorer is None or largest is None:
             raise differs(number, "its file cannot be scored")
+        size, rows = (min(each, _MOST) for each in largest)
+        scorer = scorer.within(Limits(bytes=size, rows=rows, columns=_COLUMNS))
         try:
             submission = scorer.read(file.body, training=opened.training, format=file.format)
         except InvalidInput as error:  # a library that is missing is no fault of the ledger

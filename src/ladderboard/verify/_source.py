@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,13 +11,16 @@ from typing import TYPE_CHECKING, Any
 from ladderboard.errors import BrokenLedger, InvalidState, StorageFailed
 from ladderboard.verify._records import START, Records, strange
 from ladderboard.verify._risks import File, sha256_of
+from ladderboard.verify._strict import has, is_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from typing import BinaryIO
 
 __all__ = ["Bundle", "Item", "Lines", "open_source"]
 
+_HEAD = ("format", "of", "book", "entries", "head", "labels", "submissions")
+_FILE = ("id", "format", "size", "sha256", "selected")
 _SMALL = 2**24  # bytes of a submission that are held in memory
 _LONGEST_LINE = 2**26
 
@@ -45,24 +49,32 @@ class Bundle:
     def __init__(self, file: BinaryIO, folder: Path) -> None:
         self._records = Records(file)
         self._body = folder / "body"
-        self.head: dict[str, Any] = self._one("bundle")
+        self.head: dict[str, Any] = self._map("bundle", _HEAD)
+        if not (is_whole(self.head["format"]) and is_whole(self.head["entries"])):
+            raise strange("bundle")
         if self.head["format"] != 1 or self.head["of"] not in {"board", "guard"}:
             raise InvalidState("The bundle was written by a newer Ladderboard; install that one.")
-        self.key: dict[str, bytes] = self._one("key")
+        if self.head["of"] == "guard" and self.head["submissions"] is not False:
+            raise strange("bundle")  # a guard keeps no file
+        self.key: dict[str, bytes] = self._map("key", ("key", "salt"))
         self.standings: dict[str, Any] | None = None
         self.finals: str | None = None
 
-    def _one(self, kind: str) -> Any:
+    def _map(self, kind: str, names: Collection[str]) -> Any:
+        """Return the record at hand: of this kind, a map of these names."""
         if self._records.kind != kind:
             raise strange(self._records.kind)
-        return self._records.read()
+        content = self._records.read()
+        if not has(content, names):
+            raise strange(kind)
+        return content
 
     def holdouts(self) -> Iterator[dict[str, Any]]:
         """Return the labels of each epoch, where they are in it."""
         while self._records.kind == "holdout":
             if not self.head["labels"]:
                 raise strange("holdout")
-            yield self._records.read()
+            yield self._map("holdout", ("epoch", "salt", "sample"))
 
     def items(self) -> Iterator[Item]:
         """Return all entries."""
@@ -72,14 +84,14 @@ class Bundle:
             yield form, secret, self._file() if records.kind == "file" else None
 
     def _file(self) -> File:
-        told = self._records.read()
+        told = self._map("file", _FILE)
         if not self.head["submissions"]:
             raise strange("file")
         body = self._gather()
         size = len(body) if isinstance(body, bytes) else body.stat().st_size
         if told["size"] != size or told["sha256"] != sha256_of(body):
             raise BrokenLedger(f"The file of submission {told['id']!r:.40} is damaged.")
-        if type(told["selected"]) is not bool:
+        if type(told["selected"]) is not bool or type(told["id"]) is not str:
             raise strange("file")
         return File(told["id"], told["format"], told["sha256"], told["selected"], body)
 
@@ -101,7 +113,7 @@ class Bundle:
     def end(self) -> None:
         """Read what comes after the entries, and see that nothing is missing."""
         if self._records.kind == "standings":
-            self.standings = self._records.read()
+            self.standings = self._map("standings", ("salt", "content"))
         if self._records.kind == "finals":
             self.finals = self._records.read()
 
@@ -114,6 +126,8 @@ class Bundle:
 def open_source(path: Path) -> Iterator[Bundle | Lines]:
     """Open a file: what it begins with tells what it is."""
     try:
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe has no size, and may never end
+            raise StorageFailed(f"{path} cannot be read: it is no regular file.")
         file = path.open("rb")
     except OSError as error:
         raise StorageFailed(f"{path} cannot be read: {error.strerror}.") from None

@@ -50,6 +50,8 @@ class Verified:
     def __str__(self) -> str:
         if self.of == "ledger":
             return f"the chain holds: {many(self.entries, 'entry', 'entries')}"
+        if self.releases < self.questions:
+            return f"verified: {self.releases:,} of {many(self.questions, 'release')}"
         return f"verified: {many(self.releases, 'release')}"
 
     def describe(self) -> dict[str, Any]:

@@ -19,12 +19,13 @@ class Found:
     unchanged: int | None
     opened: bool
     labels: bool
-    submissions: bool
+    files: int
     own_loss: bool
     own_mechanism: bool
     standings: bool
     finals: bool
     finals_again: bool
+    board: bool
 
 
 def tell(found: Found) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -83,12 +84,24 @@ def _unchecked(found: Found) -> list[str]:
     if found.labels and found.own_loss:
         said.append("risks: the loss is the owner's own; give it to check them (--loss)")
     elif found.risks < found.questions:
-        lack = "labels" if found.submissions else "submissions"
-        lack = lack if found.labels or found.submissions else "labels and submissions"
+        lack = "submissions" if found.labels else "labels" if found.files else "both"
+        lack = lack.replace("both", "labels and submissions")
         left = many(found.questions - found.risks, "risk")
         said.append(f"{left}: the {lack} are not in the bundle")
+    return [*said, *_about_board(found)] if found.board else said
+
+
+def _about_board(found: Found) -> list[str]:
+    said = []
+    if not found.standings:
+        said.append("the standings: the last entry does not commit to them")
     if found.finals and not found.finals_again:
         said.append("the final ranking, beyond that it is the one of the close")
+    elif found.finals:
+        said.append("which of its files each team selected for the final ranking")
+    elif not found.labels:
+        said.append("whether there should be a final ranking: the labels are not in the bundle")
+    said.append("when things were sent: deadlines and limits over time are the server's word")
     return said
 
 
