@@ -210,7 +210,9 @@ class _Checking:
             self.repeats.take(
                 number, fields["ladder"], fields["asker"], opened.submission, again=walk.is_again
             )
-            losses = self._score(walk, risks, fields, opened, file)
+            losses = None  # a file may have been lost before the close; what that costs is said
+            if file is not None:
+                losses = self._score(walk, risks, fields, opened, file)
             replay.question(number, fields, opened, losses)
         elif secret is not None or file is not None:
             raise differs(number, "it has a secret side or a file, which only questions have")
@@ -234,12 +236,10 @@ class _Checking:
         return opened
 
     def _score(
-        self, walk: Walk, risks: Risks, fields: dict[str, Any], opened: Opened, file: File | None
+        self, walk: Walk, risks: Risks, fields: dict[str, Any], opened: Opened, file: File
     ) -> NDArray[Any] | None:
         """Score a question's file again, if it can be; return the losses of examples."""
         number = fields["number"]
-        if file is None:  # it may have been lost before the close; what it costs is said
-            return None
         if not self._files:
             raise differs(number, "its file should not be there")
         self.filed += 1

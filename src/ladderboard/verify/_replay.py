@@ -118,11 +118,10 @@ class Replay:
 
     def _digest(self, session: Session, ladder: int) -> bytes:
         """Return the digest of where a session is; most questions move nothing but their number."""
-        moving = session.progress
-        state, question = moving["state"], b"%d" % moving["question"]
+        position, question = session.position, b"%d" % session.questions
         held, form = self._forms.get(ladder, (None, b""))
-        if state != held or held is None:
-            form = encode(state)
-            self._forms[ladder] = (state, form)
+        if not form or self.needs == "losses" or position != held:  # arrays are not compared
+            form = encode(session.progress["state"])
+            self._forms[ladder] = (position, form)
         size = len(question).to_bytes(8, "big")
         return hashlib.sha256(_STATE + size + question + _TO_STATE + form).digest()
