@@ -16,7 +16,7 @@ from ladderboard.ledger._bundle import BundleWriter, write_bundle
 from ladderboard.ledger._canonical import decode, digest, encode
 from ladderboard.ledger._chain import Head, differs, follow
 from ladderboard.ledger._commitment import Commitment
-from ladderboard.ledger._entry import Entry
+from ladderboard.ledger._entry import Entry, read_json
 from ladderboard.ledger._opening import Opening
 from ladderboard.ledger._padding import pad, unpad
 from ladderboard.ledger._parts import Part
@@ -93,6 +93,7 @@ __all__ = [
     "pad",
     "put_book",
     "read_array",
+    "read_json",
     "read_public_key",
     "read_secret_key",
     "read_vault",

@@ -11,7 +11,7 @@ from typing import Any
 
 from ladderboard.errors import BrokenLedger
 
-__all__ = ["FORMAT", "NOTHING", "Entry"]
+__all__ = ["FORMAT", "NOTHING", "Entry", "read_json"]
 
 FORMAT = 1
 NOTHING = bytes(32)  # what the first entry calls its predecessor
@@ -54,8 +54,8 @@ class Entry:
     def read(self) -> dict[str, Any]:
         """Return the fields, or raise ``BrokenLedger`` where the bytes are no entry."""
         try:
-            fields = _READER.decode(self.form.decode("ascii"))
-            if type(fields) is not dict or any(name not in fields for name in _COMMON):
+            fields = read_json(self.form.decode("ascii"))
+            if any(name not in fields for name in _COMMON):
                 raise ValueError("fields are missing")
         except (RecursionError, ValueError):
             raise BrokenLedger("An entry of the ledger cannot be read; it was damaged.") from None
@@ -79,4 +79,16 @@ def _not_json(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
-_READER = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_not_json)
+_read = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_not_json).raw_decode
+
+
+def read_json(text: str) -> dict[str, Any]:
+    """Return a JSON object that fills a text from end to end, in which no name comes twice.
+
+    >>> read_json('{"a":1}')
+    {'a': 1}
+    """
+    fields, end = _read(text)
+    if end != len(text) or type(fields) is not dict:
+        raise ValueError("it is no JSON object")
+    return fields

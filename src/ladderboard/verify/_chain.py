@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from typing import Any
 
-from ladderboard.ledger import differs, encode
+from ladderboard.ledger import differs, encode, read_json
 
-__all__ = ["Chain", "read_json"]
+__all__ = ["Chain"]
 
 _PREFIX = b"ladderboard:1:entry\n"
 _COMMON = {"format", "book", "number", "kind", "time", "previous"}
@@ -82,27 +81,3 @@ def _check_fields(fields: dict[str, Any]) -> None:
     elif not fields.keys() >= _COMMON:
         raise ValueError
     encode(fields)  # which refuses numbers that are not finite, and 1e999 is read as one
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse a field that is written twice: readers would not agree on it."""
-    fields = dict(pairs)
-    if len(fields) != len(pairs):
-        raise ValueError("a field is written twice")
-    return fields
-
-
-def _not_json(name: str) -> None:
-    """Refuse NaN and infinities, which Python reads and JSON does not know."""
-    raise ValueError(f"{name} is no JSON")
-
-
-_read = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_not_json).raw_decode
-
-
-def read_json(text: str) -> dict[str, Any]:
-    """Return a JSON object that fills a text from end to end, in which no name comes twice."""
-    fields, end = _read(text)
-    if end != len(text) or type(fields) is not dict:
-        raise ValueError
-    return fields

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ladderboard.bounds import untouched
 from ladderboard.errors import BrokenLedger
-from ladderboard.ledger import digest
-from ladderboard.verify._chain import read_json
+from ladderboard.ledger import digest, read_json
 from ladderboard.verify._strict import has, same, tells_value
 
 if TYPE_CHECKING:
