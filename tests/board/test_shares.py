@@ -134,7 +134,7 @@ def _without_ids(heard):
             return {
                 key: strip(value)
                 for key, value in said.items()
-                if key not in {"id", "slug", "book", "commitment", "hash"}
+                if key not in {"id", "slug", "book", "commitment", "hash", "salt"}
             }
         return [strip(each) for each in said] if isinstance(said, list) else said
 

@@ -224,7 +224,7 @@ def test_the_final_ranking(program, folder, predictions):
 def test_somebody_at_a_terminal_is_asked(program, folder, monkeypatch, typed, status):
     program("board", "create", folder)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    monkeypatch.setattr("typer.prompt", lambda *_, **__: typed)
+    monkeypatch.setattr("builtins.input", lambda: typed)
     done = program("board", "close", "first")
     assert done.code == (0 if status == "closed" else 2)
     assert "cannot be undone" in done.err

@@ -34,10 +34,10 @@ def kinds(records):
 def test_the_bundle_is_written_where_one_stands(program, board, read_bundle, tmp_path):
     said = program("board", "close", "first", "--yes").out
     head = program("board", "show", "first", "--json").json["board"]["head"]
-    assert said.endswith(
-        f"first.bundle holds {head['entries']} entries, {OPENED}; no labels and no submissions.\n"
-        "Whoever gets it can check every release:\n"
-        f"  ladderboard verify first.bundle --head {head['hash']}\n"
+    assert " ".join(said.split()).endswith(
+        f"first.bundle holds {head['entries']} entries, {OPENED}; no labels and no submissions. "
+        "Whoever gets it can check every release: "
+        f"ladderboard verify first.bundle --head {head['hash']}"
     )
     found = read_bundle(tmp_path / "first.bundle")
     assert kinds(found) == ["bundle", "key", "standings", "finals"]
@@ -69,7 +69,7 @@ def test_a_closed_board_is_opened_again(program, board, read_bundle):
     assert Path("first.bundle").exists()
     done = program("board", "close", "first", "--labels", "--out", "labels.bundle")
     assert "first was closed before.\nFinal ranking" in done.out
-    assert "every draw, the labels; no submissions." in done.out
+    assert "every draw, the labels; no submissions." in " ".join(done.out.split())
     assert kinds(read_bundle(Path("labels.bundle")))[2] == "holdout"
 
 
@@ -99,14 +99,12 @@ def test_a_bundle_that_is_there_stays(program, board):
 @pytest.mark.parametrize("words", [[], ["--labels", "--submissions"], ["--no-bundle"]])
 def test_who_is_asked_is_told_what_is_opened(program, board, monkeypatch, words):
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    monkeypatch.setattr("typer.prompt", lambda *_, **__: "first")
+    monkeypatch.setattr("builtins.input", lambda: "first")
     asked = " ".join(program("board", "close", "first", *words).err.split())
     assert ("the holdout is spent" in asked) == (words != ["--no-bundle"])
     assert (f"first.bundle will hold {OPENED}" in asked) == (words != ["--no-bundle"])
     assert ("The labels stay hidden; --labels puts them in" in asked) == (words == [])
-    assert ("The labels will be in it, so no other board can use them." in asked) == (
-        len(words) > 1
-    )
+    assert ("The labels will be in it, so nobody else can use them." in asked) == (len(words) > 1)
     assert board() == "closed"
 
 

@@ -42,7 +42,7 @@ def test_it_says_what_holds_and_what_nobody_could_check(program, closed):
     assert found.startswith("verified: 2 releases\nWhat holds:\n  - the chain: 5 entries, ")
     assert "entries 0 to 4: those of the head or receipt that was kept" in found
     assert "  - 2 risks: the labels and submissions are not in the bundle\n" in found
-    assert found.endswith(f"The head of this ledger:\n  {closed['bundle']['head']}\n")
+    assert found.endswith(f"\nhead       {closed['bundle']['head']}\n")
     told = program("verify", "a.bundle", "--json").json
     assert (told["verified"], told["releases"], told["unchanged"]) == (True, 2, None)
     assert "written anew" in told["unchecked"][0]
@@ -71,7 +71,7 @@ def test_the_public_side_of_a_guard_is_followed(run, program, made):
     run("ask", "guard.db", "good.csv")
     run("export", "guard.db", "--out", "later.jsonl")
     found = program("verify", "--ledger", "later.jsonl", "--head", head).out
-    assert found.startswith("the chain holds: 4 entries\n")
+    assert found.startswith("the chain holds: 4 entries, not closed yet\n")
     assert "whether the last entry was written anew" in found
     done = program("verify", "ledger.jsonl", "--head", "ab" * 32)
     assert (done.code, done.out) == (4, "")
@@ -84,7 +84,7 @@ def test_the_public_side_of_a_guard_is_followed(run, program, made):
         ([], 2, "Name one file to check"),
         (["a.bundle", "--ledger", "a.bundle"], 2, "Name one file to check"),
         (["a.bundle", "--head", "abc"], 2, "A head is 64 hex digits"),
-        (["a.bundle", "--receipt", "good.csv"], 4, "no receipt of an answered submission"),
+        (["a.bundle", "--receipt", "good.csv"], 4, "no whole receipt of an answered submission"),
         (["a.bundle", "--receipt", "nowhere"], 4, "cannot be read"),
         (["nowhere"], 4, "cannot be read"),
         (["."], 4, "cannot be read"),
@@ -98,6 +98,45 @@ def test_what_cannot_be_checked_is_refused_in_a_sentence(program, closed, words,
     assert (done.code, done.out) == (code, "")
     assert sentence in done.err
     assert len(done.err.splitlines()) == 1
+
+
+def test_a_damaged_receipt_is_not_passed_over(program, page, taken_part):
+    program("ledger", page, "--out", "ledger.jsonl")
+    kept = taken_part.read_bytes()
+    last = json.loads(kept.splitlines()[-1])
+    words = ("verify", "--ledger", "ledger.jsonl", "--receipt", taken_part)
+    taken_part.write_bytes(kept + b'\n{"state": "answered", "ti')  # as a crash leaves it
+    assert program(*words).code == 0
+    del last["answer"]["receipt"]["salt"]
+    for more in (json.dumps(last).encode(), b"garbage"):
+        taken_part.write_bytes(kept + b"\n" + more)
+        done = program(*words)
+        assert (done.code, done.out) == (4, "")
+        assert f"line {len(kept.splitlines()) + 1} of {taken_part} is damaged" in done.err
+
+
+def test_the_commitment_that_was_announced(program, closed, run):
+    told = run("status", "guard.db", "--json").json["commitment"]
+    assert program("verify", "a.bundle", "--commitment", told).code == 0
+    mixed_up = program("verify", "a.bundle", "--head", told)
+    assert (mixed_up.code, "give it as --commitment" in mixed_up.err) == (2, True)
+    other = program("verify", "a.bundle", "--commitment", "ab" * 32)
+    assert (other.code, other.out) == (4, "")
+    assert "Entry 0 of the ledger is not as it was written: it commits to other" in other.err
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_entry_that_was_changed_is_named_though_the_next_one_tells_it(
+    program, made, run, number
+):
+    for name in ("half", "good"):
+        run("ask", "guard.db", f"{name}.csv")
+    run("export", "guard.db", "--out", "ledger.jsonl")
+    lines = Path("ledger.jsonl").read_bytes().splitlines(keepends=True)
+    lines[number] = lines[number].replace(b'{"format":1,', b'{"format": 1,')
+    Path("changed.jsonl").write_bytes(b"".join(lines))
+    done = program("verify", "changed.jsonl", "--json")
+    assert json.loads(done.out)["error"]["entry"] == number
 
 
 @pytest.mark.parametrize(
@@ -155,8 +194,9 @@ def taken_part(program, hall, halls, page, monkeypatch):
 def test_a_receipt_opens_its_entry_before_and_after_the_close(program, hall, page, taken_part):
     program("ledger", page, "--out", "ledger.jsonl")
     kept = ("--receipt", taken_part)
-    found = program("verify", *kept, "--ledger", "ledger.jsonl").out
-    assert found.count("The receipt opens entry ") == 2
+    done = program("verify", *kept, "--ledger", "ledger.jsonl")
+    assert done.err == ""
+    assert done.out.count("The receipt opens entry ") == 2
     board = hall.boards.open(hall.slug)
     board.finishing.close(Caller(Role.ORGANISER))
     write_board_bundle(board, "b.bundle", labels=True, submissions=True)
@@ -176,7 +216,8 @@ def test_a_receipt_opens_its_entry_before_and_after_the_close(program, hall, pag
     ("change", "sentence"),
     [
         ({"salt": "00" * 32}, "The receipt was changed: it has the hash of entry 4"),
-        ({"submission": "00" * 32}, "and opens other predictions than those"),
+        ({"submission": "00" * 32}, "or the predictions that it opens are others"),
+        ({"entry": 99}, "The receipt was changed"),
         ({"hash": "00" * 32}, "Entry 4 has another hash than the receipt says"),
         ({"hash": "00" * 32, "entry": None}, "is not in this ledger"),
         ({"book": "another"}, "belongs to another board's ledger"),
@@ -191,7 +232,10 @@ def test_a_forged_receipt_opens_nothing(program, page, taken_part, change, sente
     assert sentence in done.err
 
 
-@pytest.mark.parametrize("change", [{"released": 0.0}, {"improved": False}, {"question": 7}])
+@pytest.mark.parametrize(
+    "change",
+    [{"released": 0.0}, {"improved": False}, {"question": 7}, {"entry": 3}, {"team": {"id": "x"}}],
+)
 def test_an_answer_that_the_ledger_does_not_know_is_found(program, page, taken_part, change):
     program("ledger", page, "--out", "ledger.jsonl")
     last = json.loads(taken_part.read_text().splitlines()[-1])

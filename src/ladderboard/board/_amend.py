@@ -70,7 +70,7 @@ class Amending:
         def work(turn: Turn) -> None:
             view, row = cast("SqlWriting", turn.view), read_board(cast("SqlWriting", turn.view))
             if row.status in {"closed", "moved"}:
-                raise NotOpen(f"The board is {row.status}; nothing about it can change.")
+                raise NotOpen(f"The board is {row.status}; it takes no more questions.")
             if row.status == "open":
                 if charge:
                     raise InvalidSetting("The board is open; pause it before you charge anything.")
@@ -95,7 +95,7 @@ class Amending:
         view = cast("SqlWriting", turn.view)
         row = read_board(view)
         if row.status in ENDED:
-            raise NotOpen(f"The board is {row.status}; nothing about it can change.")
+            raise NotOpen(f"The board is {row.status}; it takes no more questions.")
         return view, row
 
     def amend(self, caller: Caller, changes: Mapping[str, Any]) -> Rules:

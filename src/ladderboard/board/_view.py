@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ladderboard.board._people import Caller
     from ladderboard.board._standings import Standing
     from ladderboard.board._tables import BoardRow, TeamRow
+    from ladderboard.bounds import Certificate
     from ladderboard.ledger import At, Receipt, SqlReading
 
 __all__ = ["View"]
@@ -125,6 +126,14 @@ class View:
             "commitment": opening["commitment"],
             "head": {"entries": at.entries, "hash": at.head.hex()},
         }
+
+    def certificate(self) -> Certificate:
+        """Return what can be promised about the best of all models, for whom nothing is hidden."""
+        with self._board.reading() as view:
+            row = read_board(view)
+            at = self._horizon(view, row)
+            _, least = self._best(view, row, at)
+        return certify(self._board.meter(row, at), least)
 
     def _best(self, view: SqlReading, row: BoardRow, at: At) -> tuple[float | None, float | None]:
         """Return the best that is shown, and the best of all: the one that can be promised about.

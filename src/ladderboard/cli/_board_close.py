@@ -95,12 +95,12 @@ def _end(
     found: "Board", path: Path | None, inside: dict[str, bool], *, yes: bool
 ) -> dict[str, Any] | None:
     """Close a board, unless it is; return the final ranking, if there is one."""
-    row = found.row()
-    if row.status == "closed":
-        return None if row.final is None else found.as_seen_by(organiser()).finals()
-    if not yes:
-        ask_whether(found.slug, _END, path, **inside)
-    return found.finishing.close(organiser())
+    if found.row().status != "closed":
+        if not yes:
+            ask_whether(found.slug, _END, path, **inside)
+        found.finishing.close(organiser())
+    # As everybody sees it: who is disqualified takes no rank.
+    return None if found.row().final is None else found.as_seen_by(organiser()).finals()
 
 
 def _say_end(found: "Board", final: dict[str, Any] | None, *, before: bool) -> None:

@@ -104,7 +104,7 @@ def show(
         found = open_board(boards, board)
         view, display = found.as_seen_by(organiser()), found.rules.display
         summary, standings = view.summary(), view.leaderboard(limit=_ROWS)
-        bound = found.meter(found.row(), found.book.at()).certificate(summary["best"]["released"])
+        bound = view.certificate()
         try:
             final = view.finals()
         except NotFound:

@@ -18,8 +18,8 @@ __all__ = ["OPENED", "ask_whether", "check_place", "describe_bundle", "say_bundl
 OPENED = "the noise key, every risk and every draw"
 _INSIDE = {
     "labels": (
-        "The labels stay hidden; --labels puts them in, and then no other board can use them.",
-        "The labels will be in it, so no other board can use them.",
+        "The labels stay hidden; --labels puts them in, and then nobody else can use them.",
+        "The labels will be in it, so nobody else can use them.",
     ),
     "submissions": (
         "What teams submitted stays here; --submissions puts it in.",
@@ -54,9 +54,11 @@ def ask_whether(name: str, end: str, path: Path | None, **inside: bool) -> None:
             f"about the labels, so the holdout is spent. {more}"
         )
     typer.echo("\n".join(map(printable, wrapped(told))), err=True)
-    typed = typer.prompt(
-        f"Type {printable(name)} to close it", default="", show_default=False, err=True
-    )
+    typer.echo(f"Type {printable(name)} to close it: ", nl=False, err=True)
+    try:
+        typed = input()
+    except EOFError:
+        typed = ""
     if typed.strip() != name:
         raise InvalidSetting("That is another name; nothing was changed.")
 
@@ -68,10 +70,13 @@ def describe_bundle(path: Path, head: "Head", **inside: bool) -> dict[str, Any]:
 
 def say_bundle(path: Path, head: "Head", **inside: bool) -> None:
     """Tell what is in a bundle, and how anybody can check it."""
+    from ladderboard.cli._guard_words import wrapped  # noqa: PLC0415 - the help must not wait
+
     more = "".join(f", the {what}" for what, there in inside.items() if there)
     missing = " and ".join(f"no {what}" for what, there in inside.items() if not there)
+    inside_it = f"{OPENED}{more}{f'; {missing}' * bool(missing)}"
     say(
-        f"{path} holds {head.entries:,} entries, {OPENED}{more}{f'; {missing}' * bool(missing)}.",
+        *wrapped(f"{path} holds {head.entries:,} entries, {inside_it}.", indent="  ", first=""),
         "Whoever gets it can check every release:",
         f"  ladderboard verify {path} --head {head.hash.hex()}",
     )

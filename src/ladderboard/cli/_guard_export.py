@@ -74,8 +74,8 @@ def _export(file: str, out: Path, *, as_json: bool) -> None:
         say(
             f"{head.entries:,} entries are in {printable(out)}. Its head is",
             head.hash.hex(),
-            "Keep the head where nobody can change it, and tell it to those who should trust the",
-            "ledger: with it they can tell whether anything before it was rewritten:",
+            "Keep the head where nobody can change it, and tell it to those who should trust",
+            "the ledger: with it they can tell whether anything before it was rewritten:",
             f"  ladderboard verify {printable(out)} --head {head.hash.hex()}",
         )
 

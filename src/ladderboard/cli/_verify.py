@@ -9,6 +9,7 @@ import typer
 from ladderboard.cli._check_bar import check_bar
 from ladderboard.cli._options import AsJson
 from ladderboard.cli._said import say, say_json
+from ladderboard.cli._table import say_table
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from ladderboard.verify import Verified
 
 __all__ = ["verify"]
+
+_ROWS = 20
 
 
 def verify(
@@ -35,6 +38,10 @@ def verify(
     head: Annotated[
         list[str] | None,
         typer.Option(metavar="HASH", help="A head kept from before; may be given several times."),
+    ] = None,
+    commitment: Annotated[
+        str | None,
+        typer.Option(metavar="HASH", help="The commitment that was announced at the start."),
     ] = None,
     receipt: Annotated[
         list[Path] | None,
@@ -57,6 +64,9 @@ def verify(
     Where labels and submissions are in it, every risk and the final ranking too. No database is
     needed, and nothing that the bundle names is run. A head or a receipt kept from before excludes
     that the whole history was written anew. The first entry that differs is named.
+
+    Exit codes: 0 nothing differs; 2 the command cannot be used; 4 something differs, or a file
+    cannot be read.
     """
     from ladderboard.verify import check, read_receipts  # noqa: PLC0415 - the help must not wait
 
@@ -68,7 +78,14 @@ def verify(
     path = bundle or ledger or Path()
     receipts = [each for file in receipt or () for each in read_receipts(file)]
     with check_bar(quiet=quiet or as_json) as watch:
-        found = check(path, heads=head or (), receipts=receipts, loss=_loss(loss), watch=watch)
+        found = check(
+            path,
+            heads=head or (),
+            receipts=receipts,
+            commitment=commitment,
+            loss=_loss(loss),
+            watch=watch,
+        )
     if as_json:
         say_json({"file": str(path), **found.describe()})
     else:
@@ -97,7 +114,27 @@ def _say(found: "Verified") -> None:
             say(title)
         for sentence in sentences:
             say(*wrapped(sentence, indent="    ", first="  - "))
-    say("The head of this ledger:", f"  {found.head}")
+    _say_ranking(found)
+    say(f"commitment {found.commitment}", f"head       {found.head}")
+
+
+def _say_ranking(found: "Verified") -> None:
+    """Print who came where, for everybody to compare with what they were shown."""
+    rows = found.ranking
+    if not rows:
+        return
+    final = found.finals is not None
+    say("The final ranking:" if final else "The standings:")
+    say_table(
+        ("rank", "team", "score" if final else "loss"),
+        [
+            ("baseline" if each.baseline else each.rank, each.team, each.number)
+            for each in rows[:_ROWS]
+        ],
+        right=("rank", "score", "loss"),
+    )
+    if len(rows) > _ROWS:
+        say(f"These are the first {_ROWS}; --json has all.")
 
 
 def _answered(entry: dict[str, Any]) -> str:

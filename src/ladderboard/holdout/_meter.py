@@ -48,8 +48,8 @@ class Meter:
 
     @property
     def remaining(self) -> int:
-        """How many questions are left."""
-        return max(self.budget - self.used, 0)
+        """How many questions are left; none after the end."""
+        return 0 if self.at.closed else max(self.budget - self.used, 0)
 
     def certificate(self, released: float | None) -> Certificate:
         """Return what can be promised about the best model so far, from what is public.

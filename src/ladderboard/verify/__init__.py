@@ -8,6 +8,6 @@ entry that differs is named by :class:`~ladderboard.errors.BrokenLedger`.
 
 from ladderboard.verify._check import check
 from ladderboard.verify._kept import KeptReceipt, read_receipts
-from ladderboard.verify._verified import Verified
+from ladderboard.verify._verified import Ranked, Verified
 
-__all__ = ["KeptReceipt", "Verified", "check", "read_receipts"]
+__all__ = ["KeptReceipt", "Ranked", "Verified", "check", "read_receipts"]

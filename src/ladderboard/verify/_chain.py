@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ladderboard.ledger import differs, encode, read_json
 
-__all__ = ["Chain"]
+if TYPE_CHECKING:
+    from ladderboard.errors import BrokenLedger
+
+__all__ = ["Chain", "Unlinked"]
 
 _PREFIX = b"ladderboard:1:entry\n"
 _COMMON = {"format", "book", "number", "kind", "time", "previous"}
@@ -27,6 +30,10 @@ _FIELDS: dict[str, tuple[set[str], set[str]]] = {
     "moved": ({"status"}, set()),
 }
 _LAST = 253402300799  # the end of the year 9999, after which no calendar of ours goes on
+
+
+class Unlinked(Exception):
+    """An entry does not name the one before it."""
 
 
 class Chain:
@@ -59,14 +66,33 @@ class Chain:
         if fields["number"] != number or type(fields["number"]) is not int:
             raise differs(number, f"it is numbered {fields['number']!r:.20}")
         if fields["previous"] != self._previous:
-            raise differs(number, "it does not follow the entry before it")
+            raise Unlinked
         time = fields["time"]
         if type(time) is not int or not self._time <= time <= _LAST:
             raise differs(number, "its time is before that of the last, or is none")
-        hashed = hashlib.sha256(_PREFIX + len(form).to_bytes(8, "big") + form)
+        hashed = _hashed(form)
         self.head, self._previous = hashed.digest(), hashed.hexdigest()
         self._time, self.entries = time, number + 1
         return fields
+
+    def blame(self, form: bytes, after: bytes | None, last: bytes | None) -> BrokenLedger:
+        """Return the refusal of an entry that does not name the one before it: one was changed.
+
+        Where the entry after it, or the head of all, names this one as it is, it was the other.
+        """
+        named = last
+        if after is not None:
+            try:
+                named = bytes.fromhex(read_json(after.decode("ascii"))["previous"])
+            except (LookupError, RecursionError, TypeError, ValueError):
+                named = None
+        if self.entries and named == _hashed(form).digest():
+            return differs(self.entries - 1, "the entry after it names another one in its place")
+        return differs(self.entries, "it does not follow the entry before it: one was changed")
+
+
+def _hashed(form: bytes) -> hashlib._Hash:
+    return hashlib.sha256(_PREFIX + len(form).to_bytes(8, "big") + form)
 
 
 def _check_fields(fields: dict[str, Any]) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from ladderboard.errors import (
     BrokenLedger,
-    InvalidSetting,
     InvalidState,
     LadderboardError,
     MissingDependency,
@@ -21,9 +20,9 @@ from ladderboard.losses import LOSSES
 from ladderboard.losses import loss as loss_of
 from ladderboard.mechanisms import MECHANISMS
 from ladderboard.mechanisms import mechanism as mechanism_of
-from ladderboard.verify._chain import Chain
+from ladderboard.verify._chain import Chain, Unlinked
 from ladderboard.verify._finals import Selected, check_finals
-from ladderboard.verify._kept import Kept
+from ladderboard.verify._kept import Kept, WrongGiven
 from ladderboard.verify._opened import read_opened
 from ladderboard.verify._repeats import Repeats
 from ladderboard.verify._replay import Replay
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from ladderboard.verify._kept import KeptReceipt
     from ladderboard.verify._opened import Opened
     from ladderboard.verify._risks import File
+    from ladderboard.verify._standings import Rows
 
     Watch = Callable[[int, int | None], object]
 
@@ -59,6 +59,7 @@ def check(
     *,
     heads: Iterable[str] = (),
     receipts: Iterable[KeptReceipt] = (),
+    commitment: str | None = None,
     loss: Loss | None = None,
     mechanism: Mechanism | None = None,
     watch: Watch | None = None,
@@ -75,12 +76,14 @@ def check(
         Hashes of last entries, kept from before: the chain must lead through them.
     receipts
         Receipts of submissions, kept from before: each must open its entry.
+    commitment
+        What was announced before the first question: the first entry must commit to the same.
     loss, mechanism
         Where they are the owner's own. Nothing that a bundle names is imported.
     watch
         Hears now and then how many entries were checked, and of how many, if that is known.
     """
-    checking = _Checking(Kept(heads, receipts), loss, mechanism, watch)
+    checking = _Checking(Kept(heads, receipts, commitment), loss, mechanism, watch)
     with _as_we_write_it(checking), open_source(Path(path)) as source:
         return checking.run(source)
 
@@ -105,6 +108,7 @@ class _Checking:
         self.repeats = Repeats()
         self.selected = Selected()
         self.scored = self.filed = 0
+        self._standings: Rows | None = None
         self._held: list[dict[str, Any]] = []
         self._files = False
 
@@ -117,15 +121,21 @@ class _Checking:
             if bundle.head["labels"] is not bool(self._held):
                 raise BrokenLedger("The labels that the bundle speaks of are not there.")
         chain = Chain(None if bundle is None else bundle.head["book"])
-        for number, (form, secret, file) in enumerate(source.items()):
+        items = source.items()
+        for number, (form, secret, file) in enumerate(items):
             self.number = number
-            fields = chain.take(form)
+            try:
+                fields = chain.take(form)
+            except Unlinked:
+                last = None if bundle is None else bundle.head["head"]
+                raise chain.blame(form, next(items, (None,))[0], last) from None
             if self._watch is not None and not number % _OFTEN:
                 self._watch(number, None if bundle is None else bundle.head["entries"])
             if self.kept.any:
                 self.kept.see(number, chain.head.hex(), fields)
             if self.walk is None:
                 self._open(fields, bundle)
+                self.kept.open(fields["commitment"])
             self._take(number, fields, secret, file)
         self.number = None
         if self.walk is None:
@@ -170,7 +180,11 @@ class _Checking:
             risks=found.risks,
             closed=walk.closed is not None,
             unchanged=found.unchanged,
+            commitment=walk.opening["commitment"],
             receipts=tuple(self.kept.told),
+            standings=None if bundle is None else self._standings,
+            finals=final,
+            disqualified=frozenset(walk.disqualified),
             checked=checked,
             unchecked=unchecked,
         )
@@ -261,7 +275,7 @@ class _Checking:
         if walk.closed is None:
             raise BrokenLedger("The ledger was not closed, so nothing of it should be opened.")
         bundle.end()
-        rows = check_standings(walk, bundle.standings)
+        self._standings = rows = check_standings(walk, bundle.standings)
         risks = self.risks
         final = check_finals(walk, bundle.finals, rows, None if risks is None else risks.loss)
         if risks is None or not risks.tables:
@@ -275,15 +289,11 @@ class _Checking:
         return final
 
 
-class _AnotherGiven(InvalidSetting):
-    """What the person who checks gave is not what the ledger was made with."""
-
-
 def _loss(described: dict[str, Any], given: Loss | None) -> Loss | None:
     """Return the loss: one of the house, or the owner's own as it was given; never imported."""
     if given is not None:
         if not same(given.describe(), described):
-            raise _AnotherGiven("The ledger was made with another loss than the one given.")
+            raise WrongGiven("The ledger was made with another loss than the one given.")
         return given
     if described["loss"] not in LOSSES:
         return None
@@ -296,7 +306,7 @@ def _loss(described: dict[str, Any], given: Loss | None) -> Loss | None:
 def _mechanism(described: dict[str, Any], given: Mechanism | None) -> Mechanism | None:
     if given is not None:
         if not same(given.describe(), described):
-            raise _AnotherGiven("The ledger was made with another mechanism than the one given.")
+            raise WrongGiven("The ledger was made with another mechanism than the one given.")
         return given
     if described["mechanism"] not in MECHANISMS:
         return None
@@ -311,7 +321,7 @@ def _as_we_write_it(checking: _Checking) -> Iterator[None]:
     """Refuse what cannot be read: somebody wrote it by hand, or it is damaged."""
     try:
         yield
-    except (BrokenLedger, InvalidState, MissingDependency, StorageFailed, _AnotherGiven):
+    except (BrokenLedger, InvalidState, MissingDependency, StorageFailed, WrongGiven):
         raise
     except LadderboardError as error:  # a setting in the file, such as a key that is none
         raise _strange(checking.number, f"something in it cannot be used ({error})") from None

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ladderboard.errors import BrokenLedger, InvalidSetting, InvalidState, StorageFailed
-from ladderboard.ledger import Commitment
+from ladderboard.ledger import Commitment, differs
 from ladderboard.verify._strict import is_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator
+    from os import PathLike
 
-__all__ = ["Kept", "KeptReceipt", "read_receipts"]
+__all__ = ["Kept", "KeptReceipt", "WrongGiven", "read_receipts"]
 
 _HASH = re.compile("[0-9a-f]{64}")
 _TOLD = ("time", "asker", "question", "value", "score", "improved")
 _LONGEST = 2**24
+_DAMAGED = object()
+_KEPT = b'{"state": '
+
+
+class WrongGiven(InvalidSetting):
+    """What the person who checks gave is not what belongs there; the ledger may be right."""
 
 
 @dataclass(frozen=True)
@@ -47,17 +55,13 @@ class KeptReceipt:
 
         The entry has the hash of the receipt, so it is as it was then: this is not about it.
         """
-        if fields["kind"] != "question" or fields["submission"] != self.shown:
+        if self.entry not in {None, number} or fields["submission"] != self.shown:
             raise BrokenLedger(
-                f"The receipt was changed: it has the hash of entry {number}, and opens other "
-                "predictions than those that were answered there.",
+                f"The receipt was changed: it has the hash of entry {number}, and its number or "
+                "the predictions that it opens are others.",
                 entry=number,
             )
-        said = self.answer or {}
-        told = {"score": "score", "improved": "improved"}
-        if self.entry is not None:  # else some of it was not told
-            told |= {"released": "value", "question": "question"}
-        if any(name in said and said[name] != fields[field] for name, field in told.items()):
+        if self.answer is not None and any(_differences(self.answer, fields)):
             raise BrokenLedger(
                 f"Entry {number} records another answer than the one kept with the receipt: that "
                 "was changed since, or the server said one thing and recorded another.",
@@ -65,64 +69,89 @@ class KeptReceipt:
             )
 
 
-def read_receipts(path: Path) -> tuple[KeptReceipt, ...]:
+def _differences(said: dict[str, Any], fields: dict[str, Any]) -> Iterator[bool]:
+    """Yield for each thing that an answer and its entry both tell whether it differs.
+
+    Where the number of the entry was not told, some of it was told otherwise.
+    """
+    told = {"score": "score", "improved": "improved"}
+    if said.get("entry") is not None:
+        told |= {"released": "value", "question": "question", "entry": "number"}
+    for name, field in told.items():
+        yield name in said and said[name] != fields[field]
+    team = said.get("team")
+    yield isinstance(team, dict) and team.get("id") != fields["asker"]
+
+
+def read_receipts(path: str | PathLike[str]) -> tuple[KeptReceipt, ...]:
     """Return the receipts in a file: one as JSON, an answer that holds one, or lines of them.
 
     Lines are as ``ladderboard submit`` keeps them; those that were never answered hold none.
     """
     try:
-        with path.open("rb") as file:
+        with Path(path).open("rb") as file:
             held = file.read(_LONGEST + 1)
     except OSError as error:
         raise StorageFailed(f"{path} cannot be read: {error.strerror}.") from None
     if len(held) > _LONGEST:
         raise InvalidSetting(f"{path} is too long for a file of receipts.")
-    found = [receipt for each in _values(held) if (receipt := _receipt(each)) is not None]
+    read = [(line, _receipt(each)) for line, each in _values(held)]
+    found = tuple(each for _, each in read if isinstance(each, KeptReceipt))
     if not found:
-        raise InvalidState(f"There is no receipt of an answered submission in {path}.")
-    return tuple(found)
-
-
-def _values(held: bytes) -> Iterable[Any]:
-    """Return what a file holds: one value, or one a line, of which a crash may have cut one off."""
-    try:
-        return [json.loads(held)]
-    except (RecursionError, ValueError):
-        pass
-    found = []
-    for line in held.splitlines():
-        try:
-            found.append(json.loads(line))
-        except (RecursionError, ValueError):
-            continue
+        raise InvalidState(f"There is no whole receipt of an answered submission in {path}.")
+    for line, each in read:
+        if each is _DAMAGED:
+            raise InvalidState(f"The receipt in line {line} of {path} is damaged.")
     return found
 
 
-def _receipt(said: Any) -> KeptReceipt | None:
-    """Return the receipt in a value: itself, within an answer, or within a line that holds one."""
+def _values(held: bytes) -> Iterator[tuple[int | None, Any]]:
+    """Yield what a file holds: one value, or one a line with its number."""
+    with suppress(RecursionError, ValueError):
+        yield None, json.loads(held)
+        return
+    for number, line in enumerate(held.splitlines(), start=1):
+        try:
+            yield number, json.loads(line)
+        except (RecursionError, ValueError):
+            # What a crash cut off was never answered, or will be again; lines begin with a break.
+            if line and not line.startswith(_KEPT):
+                yield number, _DAMAGED
+
+
+def _receipt(said: Any) -> KeptReceipt | object | None:
+    """Return the receipt in a value: itself, within an answer, or within a line that holds one.
+
+    None where nothing was answered.
+    """
     answer = None
-    if isinstance(said, dict) and isinstance(said.get("answer"), dict):
-        said = said["answer"]
-    if isinstance(said, dict) and isinstance(said.get("receipt"), dict):
+    if isinstance(said, dict) and "state" in said and "key" in said:  # a line that was kept
+        said = said.get("answer")
+        if said is None:
+            return None
+    if isinstance(said, dict) and "receipt" in said:
         answer, said = said, said["receipt"]
     if not isinstance(said, dict) or not is_whole(said.get("format")):
-        return None
+        return _DAMAGED
     if said["format"] != 1:
         raise InvalidState("The receipt was written by a newer Ladderboard; install that one.")
     hashes: dict[str, Any] = {each: said.get(each) for each in ("hash", "submission", "salt")}
     book, entry = said.get("book"), said.get("entry")
     if not (isinstance(book, str) and (entry is None or is_whole(entry))):
-        return None
+        return _DAMAGED
     if not all(isinstance(each, str) and _HASH.fullmatch(each) for each in hashes.values()):
-        return None
+        return _DAMAGED
     return KeptReceipt(book, entry, answer=answer, **hashes)
 
 
 class Kept:
     """Looks for what was kept while a chain goes by."""
 
-    def __init__(self, heads: Iterable[str], receipts: Iterable[KeptReceipt]) -> None:
-        self._heads = {_head(each): each for each in heads}
+    def __init__(
+        self, heads: Iterable[str], receipts: Iterable[KeptReceipt], commitment: str | None
+    ) -> None:
+        self._heads = {_hash("A head", each) for each in heads}
+        self._commitment = None if commitment is None else _hash("A commitment", commitment)
         self._receipts = list(receipts)
         self._by_hash: dict[str, list[KeptReceipt]] = {}
         self._by_entry: dict[int, KeptReceipt] = {}
@@ -152,8 +181,19 @@ class Kept:
         if hash_ in self._heads or hash_ in self._by_hash:
             self.found[hash_] = number
             for each in self._by_hash.get(hash_, ()):
+                if fields["kind"] != "question":
+                    raise BrokenLedger(f"The receipt has the hash of entry {number}, no question.")
                 each.match(number, fields)
                 self.told.append({"entry": number, **{name: fields[name] for name in _TOLD}})
+
+    def open(self, commitment: str) -> None:
+        """Compare what the first entry commits to with what was announced then."""
+        if self._commitment not in {None, commitment}:
+            raise differs(0, "it commits to other labels, key or rules than were announced")
+        if commitment in self._heads:
+            raise WrongGiven(
+                "That is the commitment of this ledger and no head; give it as --commitment."
+            )
 
     def end(self, book: str, entries: int) -> None:
         """Refuse a chain that does not lead through everything that was kept."""
@@ -176,8 +216,8 @@ class Kept:
                 )
 
 
-def _head(given: str) -> str:
-    head = given.strip().lower()
-    if not _HASH.fullmatch(head):
-        raise InvalidSetting("A head is 64 hex digits, as the board's page or status shows it.")
-    return head
+def _hash(what: str, given: str) -> str:
+    read = given.strip().lower()
+    if not _HASH.fullmatch(read):
+        raise InvalidSetting(f"{what} is 64 hex digits, as the board's page or status shows it.")
+    return read

@@ -125,5 +125,8 @@ class Records:
 
 def strange(kind: str | None) -> BrokenLedger:
     """Return the refusal of a record that is not as we write it, or not where it belongs."""
-    what = "ends too early" if kind is None else f"holds a record {kind!r:.20} that we do not write"
-    return BrokenLedger(f"The bundle {what}.")
+    if kind is None:
+        return BrokenLedger("The bundle ends too early.")
+    return BrokenLedger(
+        f"The bundle holds a record {kind!r:.20} that is not as we write it, or not in its place."
+    )

@@ -12,7 +12,7 @@ from ladderboard.verify._strict import has, same
 if TYPE_CHECKING:
     from ladderboard.verify._walk import Walk
 
-__all__ = ["check_standings"]
+__all__ = ["Rows", "check_standings"]
 
 _STANDINGS = "The standings in the bundle are not"
 _ROW = {"team", "name", "baseline", "disqualified", "rank", "released", "since"}
