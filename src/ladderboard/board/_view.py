@@ -98,11 +98,10 @@ class View:
         hidden = self._is_hidden(row)
         phase = rules.phase_at(now)
         described = rules.describe()
-        for secret in ("slug", "files"):
-            described.pop(secret)
+        described.pop("files")
         return {
-            "slug": board.slug,
             **described,
+            "slug": board.slug,
             "baselines": [tell_baseline(each, rules.display) for each in rules.baselines],
             "status": row.status,
             "visibility": row.visibility,
@@ -132,8 +131,7 @@ class View:
         with self._board.reading() as view:
             row = read_board(view)
             at = self._horizon(view, row)
-            _, least = self._best(view, row, at)
-        return certify(self._board.meter(row, at), least)
+            return certify(self._board.meter(row, at), self._best(view, row, at)[1])
 
     def _best(self, view: SqlReading, row: BoardRow, at: At) -> tuple[float | None, float | None]:
         """Return the best that is shown, and the best of all: the one that can be promised about.
