@@ -246,7 +246,7 @@ class Chain:
             need(all(scale >= 0 for _, scale in self.laws), "its noise is below 0")
 
     def amended(self, entry: dict[str, Any]) -> None:
-        if "holdout" in entry:
+        if "holdout" in entry or "labels" in entry["changes"]:
             self.corrected += 1
             told = encode(entry["changes"])
             need(told == encode({"labels": self.corrected}), "its correction is miscounted")
@@ -350,7 +350,7 @@ def read_bundle(file: BinaryIO, length: int) -> Iterator[Chain]:
     records = read_records(file, length)
     names = ("format", "of", "book", "entries", "head", "labels", "submissions")
     told = parts(next(records)[1], *names)
-    chain = Chain(*parts(next(records)[1], "key", "salt"), holdouts=[])
+    chain, asked = Chain(*parts(next(records)[1], "key", "salt"), holdouts=[]), False
     for kind, content in records:
         if kind == "holdout":
             epoch, salt, sample = parts(content, "epoch", "salt", "sample")
@@ -358,13 +358,16 @@ def read_bundle(file: BinaryIO, length: int) -> Iterator[Chain]:
             chain.holdouts.append(commit("holdout", digest("sample", sample), salt))
         elif kind == "entry":
             chain.add(*content)
+            asked = content[1] is not None
             yield chain
-        need(kind != "file" or told[-1] is True, "it says that submissions are not in it")
+        elif kind == "file":
+            need(told[-1] is True, "it says that submissions are not in it")
+            need(asked, "it holds a file that belongs to no question")
     need(chain.ended, "it was opened, and never closed")
     need(len(chain.holdouts) in {0, chain.corrected + 1}, "it holds labels nobody committed to")
     of = "board" if "board" in chain.decided["rules"] else "guard"
-    found = [1, of, chain.book, chain.number, chain.head, bool(chain.holdouts)]
-    need(encode(told[:-1]) == encode(found), "its first record does not tell what is in it")
+    found = [1, of, chain.book, chain.number, chain.head, bool(chain.holdouts), bool(told[-1])]
+    need(encode(told) == encode(found), "its first record does not tell what is in it")
 
 
 def read_ledger(file: BinaryIO) -> Iterator[Chain]:

@@ -1,8 +1,10 @@
 """A board with everything that a history can have, closed; and what is in its bundle."""
 
 import itertools
+import json
 import secrets
 import struct
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,6 +13,7 @@ from ladderboard.board import (
     Boards,
     Caller,
     DatabaseStore,
+    FolderStore,
     MixedStore,
     Role,
     Sent,
@@ -25,17 +28,17 @@ from ladderboard.ledger import PostgresStorage, SecretKey, SqliteStorage, World,
 N, PUBLIC = 300, 200
 LARGE = 4  # the submission that takes more than one part
 ORGANISER = Caller(Role.ORGANISER)
-RULES = """
-slug: digits
-loss: accuracy
-questions: 60
-teams: 5
-ladder: {ladder}
-registration: organiser
-finals: {{selections: 2}}
-mechanism: {{name: shaky_ladder, step: 0.02, compare_noise: 0.01, release_noise: 0.005}}
-baselines: [{{name: Coin, file: coin.csv}}]
-"""
+SHAKY = {"name": "shaky_ladder", "step": 0.02, "compare_noise": 0.01, "release_noise": 0.005}
+RULES = {
+    "slug": "digits",
+    "loss": "accuracy",
+    "questions": 60,
+    "teams": 5,
+    "registration": "organiser",
+    "finals": {"selections": 2},
+    "mechanism": SHAKY,
+    "baselines": [{"name": "Coin", "file": "coin.csv"}],
+}
 
 
 def read_bundle(path):
@@ -77,18 +80,46 @@ def _boards(storage, store, **more):
     return Boards(storage, store, world=World(clock=lambda: next(ticks)), **more)
 
 
+def _made(folder, table, **more):
+    """Return a board's folder, without a folder: rules, labels and the files of baselines.
+
+    A rule that is None is left out.
+    """
+    (folder / "coin.csv").write_bytes(predictions(0))
+    told = {name: rule for name, rule in {**RULES, **more}.items() if rule is not None}
+    rules = read_rules(json.dumps(told))
+    files = [each["name"] for each in rules.describe()["baselines"] if each.get("file")]
+    baselines = dict.fromkeys(files, folder / "coin.csv")
+    return SimpleNamespace(rules=rules, table=table, baselines=baselines)
+
+
+@contextmanager
+def small(folder, table=None, *, names=("Red", "Blue", "Green"), **more):
+    """Give a board on SQLite and the numbers of its teams; ``more`` are rules."""
+    storage = SqliteStorage(folder / "boards.db", create=True)
+    boards = _boards(storage, FolderStore(folder / "files"))
+    board = boards.create(_made(folder, table or holdout(), **more))
+    first = 1 + board.rules.asked_baselines
+    for each in names:
+        board.seats.add(ORGANISER, each)
+    yield board, range(first, first + len(names))
+    boards.close()
+
+
+def opened(board, path, *, labels=True, submissions=True):
+    """Close a board, and return the path of its bundle."""
+    board.finishing.close(ORGANISER)
+    write_board_bundle(board, path, labels=labels, submissions=submissions)
+    return path
+
+
 def live(folder, url, *, ladder="board"):
     """Let a board live on SQLite, move to a PostgreSQL server, and be closed there.
 
     On the way it is amended, its labels are corrected twice, it is paused, and a team is
     disqualified. Returns the boards of both databases and the board.
     """
-    (folder / "coin.csv").write_bytes(predictions(0))
-    made = SimpleNamespace(
-        rules=read_rules(RULES.format(ladder=ladder)),
-        table=holdout(),
-        baselines={"Coin": folder / "coin.csv"},
-    )
+    made = _made(folder, holdout(), ladder=ladder)
     storage = SqliteStorage(folder / "boards.db", create=True)
     first = _boards(storage, MixedStore(storage, folder / "files"), key_file=folder / "key")
     board = first.create(made)

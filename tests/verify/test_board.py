@@ -11,11 +11,6 @@ from ladderboard.errors import BrokenLedger
 from ladderboard.verify import check
 
 
-@pytest.fixture(scope="module")
-def make(helper):
-    return helper("verify/_make")
-
-
 @pytest.fixture(scope="module", params=["board", "team"])
 def lived(request, helper, postgres, tmp_path_factory):
     """Give the bundle of a board that has seen everything, and its head."""

@@ -12,11 +12,6 @@ from ladderboard.verify import check
 
 
 @pytest.fixture(scope="module")
-def make(helper):
-    return helper("verify/_make")
-
-
-@pytest.fixture(scope="module")
 def bundle(make, tmp_path_factory):
     """Give a bundle with three ladders, labels and a restored copy in its history."""
     return make.make(tmp_path_factory.mktemp("bundle"), questions=5, ladders=2, again=True)

@@ -173,6 +173,7 @@ class Amending:
         before = board.epoch_of(row).table
         _check_correction(before, table)
         if row.epoch and write_sample(before) == write_sample(table):  # it was cut short
+            self.pause(caller)  # if somebody went on since: who is asked again is not limited
             count = replay(board, row.epoch - 1, commit=None, again=again)
             self.resume(caller)
             return count

@@ -26,7 +26,7 @@ from ladderboard.verify._kept import Kept, WrongGiven
 from ladderboard.verify._opened import read_opened
 from ladderboard.verify._repeats import Repeats
 from ladderboard.verify._replay import Replay
-from ladderboard.verify._risks import Risks
+from ladderboard.verify._risks import Risks, score
 from ladderboard.verify._source import Bundle, Lines, open_source
 from ladderboard.verify._standings import check_standings
 from ladderboard.verify._strict import same
@@ -110,14 +110,12 @@ class _Checking:
         self.scored = self.filed = 0
         self._standings: Rows | None = None
         self._held: list[dict[str, Any]] = []
-        self._files = False
 
     def run(self, source: Bundle | Lines) -> Verified:
         """Do all of it."""
         bundle = source if isinstance(source, Bundle) else None
         if bundle is not None:
             self._held = list(bundle.holdouts())
-            self._files = bundle.head["submissions"]
             if bundle.head["labels"] is not bool(self._held):
                 raise BrokenLedger("The labels that the bundle speaks of are not there.")
         chain = Chain(None if bundle is None else bundle.head["book"])
@@ -133,10 +131,8 @@ class _Checking:
                 self._watch(number, None if bundle is None else bundle.head["entries"])
             if self.kept.any:
                 self.kept.see(number, chain.head.hex(), fields)
-            if self.walk is None:
-                self._open(fields, bundle)
-                self.kept.open(fields["commitment"])
-            self._take(number, fields, secret, file)
+            walk = self.walk or self._open(fields, bundle)
+            self._take(walk, fields, secret, file)
         self.number = None
         if self.walk is None:
             raise BrokenLedger("There is no entry in it.")
@@ -189,11 +185,12 @@ class _Checking:
             unchecked=unchecked,
         )
 
-    def _open(self, fields: dict[str, Any], bundle: Bundle | None) -> None:
+    def _open(self, fields: dict[str, Any], bundle: Bundle | None) -> Walk:
         """Begin with what the first entry commits to."""
         self.walk = walk = Walk(fields)
+        self.kept.open(fields["commitment"])
         if bundle is None:
-            return
+            return walk
         if walk.rules.is_board != (bundle.head["of"] == "board"):
             raise differs(0, "the bundle is of something else than it")
         key, salt = bundle.key["key"], bundle.key["salt"]
@@ -207,14 +204,13 @@ class _Checking:
             self.risks.add(each)
         self.risks.committed(0, 0, fields["holdout"])
         self.risks.described(walk.rules.opened)
+        return walk
 
     def _take(
-        self, number: int, fields: dict[str, Any], secret: bytes | None, file: File | None
+        self, walk: Walk, fields: dict[str, Any], secret: bytes | None, file: File | None
     ) -> None:
         """Take one entry more, with what was opened of it."""
-        walk, replay, risks = self.walk, self.replay, self.risks
-        if walk is None:
-            return
+        number, replay, risks = fields["number"], self.replay, self.risks
         walk.take(number, fields)
         if replay is None or risks is None:
             return
@@ -253,15 +249,12 @@ class _Checking:
         self, walk: Walk, risks: Risks, fields: dict[str, Any], opened: Opened, file: File
     ) -> NDArray[Any] | None:
         """Score a question's file again, if it can be; return the losses of examples."""
-        number = fields["number"]
-        if not self._files:
-            raise differs(number, "its file should not be there")
         self.filed += 1
-        if not risks.tables or risks.loss is None:
+        scorer = risks.scorer(walk.epoch) if risks.tables else None
+        if scorer is None:
             return None
-        submission, losses = risks.score(
-            number, walk.epoch, opened, file, largest=walk.rules.largest
-        )
+        largest = walk.rules.largest
+        submission, losses = score(fields["number"], scorer, opened, file, largest=largest)
         self.scored += 1
         if file.selected:
             self.selected.add(fields["asker"], file, submission, risks)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Selected", "check_finals"]
 
 _FINALS = "The final ranking is not"
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
 _TOLD = {"board", "closed", "n", "selected", "beta", "rows"}
 _ROW = {
     "rank", "team", "baseline", "score", "low", "high", "display", "submission", "public_rank",
@@ -46,7 +47,7 @@ def check_finals(
     board = walk.rules.board
     if not same([told["board"], told["beta"]], [board["slug"], board["beta"]]):
         raise BrokenLedger(f"{_FINALS} of this board.")
-    when = datetime.fromisoformat(told["closed"]).astimezone(UTC).timestamp()
+    when = datetime.strptime(told["closed"], _TIME).replace(tzinfo=UTC).timestamp()
     if not walk.last_asked <= when <= (walk.closed or {})["time"]:
         raise BrokenLedger(f"{_FINALS} of the time of the close.")
     _check_teams(walk, rows, standings)
@@ -61,7 +62,7 @@ def _is_sound(row: dict[str, Any]) -> bool:
     return all(each is not None and tells_value(each) for each in numbers) and (
         type(row["baseline"]) is bool
         and has(row["team"], {"id", "name"})
-        and type(row["submission"]) is str
+        and all(type(each) is str for each in (*row["team"].values(), row["submission"]))
     )
 
 

@@ -55,7 +55,7 @@ class KeptReceipt:
 
         The entry has the hash of the receipt, so it is as it was then: this is not about it.
         """
-        if self.entry not in {None, number} or fields["submission"] != self.shown:
+        if self.entry not in {None, number} or fields.get("submission") != self.shown:
             raise BrokenLedger(
                 f"The receipt was changed: it has the hash of entry {number}, and its number or "
                 "the predictions that it opens are others.",
@@ -125,7 +125,7 @@ def _receipt(said: Any) -> KeptReceipt | object | None:
     None where nothing was answered.
     """
     answer = None
-    if isinstance(said, dict) and "state" in said and "key" in said:  # a line that was kept
+    if isinstance(said, dict) and ("state" in said or "answer" in said):  # a line that was kept
         said = said.get("answer")
         if said is None:
             return None
@@ -181,8 +181,6 @@ class Kept:
         if hash_ in self._heads or hash_ in self._by_hash:
             self.found[hash_] = number
             for each in self._by_hash.get(hash_, ()):
-                if fields["kind"] != "question":
-                    raise BrokenLedger(f"The receipt has the hash of entry {number}, no question.")
                 each.match(number, fields)
                 self.told.append({"entry": number, **{name: fields[name] for name in _TOLD}})
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ladderboard.losses import Loss
     from ladderboard.verify._opened import Opened
 
-__all__ = ["File", "Risks"]
+__all__ = ["File", "Risks", "score", "sha256_of"]
 
 _COLUMNS = 2**20
 _MOST = 2**34  # bytes and rows of a file, whatever the rules allow
@@ -36,7 +36,6 @@ class File:
 
     id: str
     format: str | None
-    sha256: bytes
     selected: bool
     body: bytes | Path
 
@@ -115,31 +114,23 @@ class Risks:
             self._scorers[epoch, split] = Scorer(table, self.loss, rows=rows)
         return self._scorers[epoch, split]
 
-    def score(
-        self,
-        number: int,
-        epoch: int,
-        opened: Opened,
-        file: File,
-        *,
-        largest: tuple[int, int] | None,
-    ) -> tuple[Submission, NDArray[Any] | None]:
-        """Score a file again, and return it as read, and its losses."""
-        scorer = self.scorer(epoch)
-        if scorer is None or largest is None:
-            raise differs(number, "its file cannot be scored")
-        size, rows = (min(each, _MOST) for each in largest)
-        scorer = scorer.within(Limits(bytes=size, rows=rows, columns=_COLUMNS))
-        try:
-            submission = scorer.read(file.body, training=opened.training, format=file.format)
-        except InvalidInput as error:  # a library that is missing is no fault of the ledger
-            raise differs(number, f"its file cannot be read ({error})") from None
-        if submission.digest != opened.submission:
-            raise differs(number, "its file is not what was submitted")
-        scored = scorer.score(submission)
-        if (scored.risk, scored.broken) != (opened.risk, opened.broken):
-            raise differs(number, "its risk is not that of its file on the labels")
-        return submission, scorer.by_group(scored)
+
+def score(
+    number: int, scorer: Scorer, opened: Opened, file: File, *, largest: tuple[int, int]
+) -> tuple[Submission, NDArray[Any] | None]:
+    """Score a file again, and return it as read, and its losses."""
+    size, rows = (min(each, _MOST) for each in largest)
+    scorer = scorer.within(Limits(bytes=size, rows=rows, columns=_COLUMNS))
+    try:
+        submission = scorer.read(file.body, training=opened.training, format=file.format)
+    except InvalidInput as error:  # a library that is missing is no fault of the ledger
+        raise differs(number, f"its file cannot be read ({error})") from None
+    if submission.digest != opened.submission:
+        raise differs(number, "its file is not what was submitted")
+    scored = scorer.score(submission)
+    if (scored.risk, scored.broken) != (opened.risk, opened.broken):
+        raise differs(number, "its risk is not that of its file on the labels")
+    return submission, scorer.by_group(scored)
 
 
 def sha256_of(body: bytes | Path) -> bytes:

@@ -30,8 +30,10 @@ class Rules:
             raise differs(0, "its budget is no number of questions")
         if self.is_board:
             self._check_board(opening)
-        self.largest = self._files()
-        """The most bytes and rows that a file was ever allowed to have; None for a guard."""
+        self.largest = (1, 1)
+        """The most bytes and rows that a file was ever allowed to have."""
+        if self.is_board:
+            self._widen(self.board["files"])
 
     @staticmethod
     def _check_board(opening: dict[str, Any]) -> None:
@@ -105,13 +107,11 @@ class Rules:
         if not is_whole(board["questions"], at_least=1):
             raise differs(number, "its budget is no number of questions")
         self._decided["rules"] = rules
-        self.largest = self._files()
+        self._widen(board["files"])
 
-    def _files(self) -> tuple[int, int] | None:
-        if not self.is_board:
-            return None
-        files, before = self.board["files"], getattr(self, "largest", None) or (1, 1)
-        return max(before[0], files["bytes"]), max(before[1], files["rows"])
+    def _widen(self, files: dict[str, Any]) -> None:
+        size, rows = self.largest
+        self.largest = max(size, files["bytes"]), max(rows, files["rows"])
 
 
 def _named(described: dict[str, Any], what: str) -> dict[str, Any]:

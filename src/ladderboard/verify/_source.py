@@ -50,11 +50,11 @@ class Bundle:
         self._records = Records(file)
         self._body = folder / "body"
         self.head: dict[str, Any] = self._map("bundle", _HEAD)
-        if not (is_whole(self.head["format"]) and is_whole(self.head["entries"])):
+        if not _is_sound(self.head):
             raise strange("bundle")
         if self.head["format"] != 1 or self.head["of"] not in {"board", "guard"}:
             raise InvalidState("The bundle was written by a newer Ladderboard; install that one.")
-        if self.head["of"] == "guard" and self.head["submissions"] is not False:
+        if self.head["of"] == "guard" and self.head["submissions"]:
             raise strange("bundle")  # a guard keeps no file
         self.key: dict[str, bytes] = self._map("key", ("key", "salt"))
         self.standings: dict[str, Any] | None = None
@@ -75,6 +75,8 @@ class Bundle:
             if not self.head["labels"]:
                 raise strange("holdout")
             yield self._map("holdout", ("epoch", "salt", "sample"))
+        if self._records.kind not in {"entry", "end"}:
+            raise strange(self._records.kind)
 
     def items(self) -> Iterator[Item]:
         """Return all entries."""
@@ -93,7 +95,7 @@ class Bundle:
             raise BrokenLedger(f"The file of submission {told['id']!r:.40} is damaged.")
         if type(told["selected"]) is not bool or type(told["id"]) is not str:
             raise strange("file")
-        return File(told["id"], told["format"], told["sha256"], told["selected"], body)
+        return File(told["id"], told["format"], told["selected"], body)
 
     def _gather(self) -> bytes | Path:
         """Return a small body as bytes, and the path of a large one."""
@@ -111,15 +113,23 @@ class Bundle:
         return self._body
 
     def end(self) -> None:
-        """Read what comes after the entries, and see that nothing is missing."""
+        """Read what comes after the entries, and see that nothing else does."""
         if self._records.kind == "standings":
             self.standings = self._map("standings", ("salt", "content"))
         if self._records.kind == "finals":
             self.finals = self._records.read()
+        if self._records.kind != "end":
+            raise strange(self._records.kind)
 
     def whole(self) -> None:
         """Refuse a bundle that is not whole."""
         self._records.end()
+
+
+def _is_sound(head: dict[str, Any]) -> bool:
+    """Return whether what a bundle says of itself is of the types that we write."""
+    whole = is_whole(head["format"]) and is_whole(head["entries"])
+    return whole and type(head["book"]) is str and type(head["submissions"]) is bool
 
 
 @contextmanager

@@ -30,7 +30,7 @@ def check_standings(walk: Walk, held: dict[str, Any] | None) -> Rows | None:
     rows: Rows = held["content"]
     if Commitment("standings", rows, held["salt"]).hash.hex() != shown:
         raise BrokenLedger(f"{_STANDINGS} those that were committed to at the close.")
-    if not all(has(row, _ROW) for row in rows):
+    if not all(has(row, _ROW) and _is_sound(row) for row in rows):
         raise BrokenLedger(f"{_STANDINGS} right: there is a row that we do not write.")
     _check_teams(walk, rows)
     _check_rows(walk, rows)
@@ -39,17 +39,18 @@ def check_standings(walk: Walk, held: dict[str, Any] | None) -> Rows | None:
 
 def _check_teams(walk: Walk, rows: Rows) -> None:
     """Refuse a team that comes twice or is missing, and one that passes for a baseline."""
-    teams = [row["team"] for row in rows]
-    if len(set(teams)) != len(teams):
-        raise BrokenLedger(f"{_STANDINGS} right: a team is in them twice.")
+    teams, names = [row["team"] for row in rows], {row["name"] for row in rows}
+    if len(set(teams)) != len(teams) or len(names) != len(teams):
+        raise BrokenLedger(f"{_STANDINGS} right: a team is in them twice, or its name.")
     if missing := walk.askers.keys() - set(teams):
         raise BrokenLedger(f"{_STANDINGS} whole: team {min(missing)!r:.40} is missing.")
-    told = [row["name"] for row in rows if row["baseline"] is not False]
-    others = {row["name"] for row in rows if row["baseline"] is False}
-    known = walk.rules.baselines
+    baselines, known = {row["name"] for row in rows if row["baseline"]}, set(walk.rules.baselines)
+    others = names - baselines
     # A board that was closed before its baselines were asked has fewer.
-    if len(set(told)) != len(told) or not set(told) <= set(known) or others & set(known):
+    if not baselines <= known or others & known:
         raise BrokenLedger(f"{_STANDINGS} right: their baselines are not those of the rules.")
+    if len(others) > walk.rules.board["teams"]:
+        raise BrokenLedger(f"{_STANDINGS} right: there are more teams than there may be.")
 
 
 def _check_rows(walk: Walk, rows: Rows) -> None:
@@ -63,6 +64,11 @@ def _check_rows(walk: Walk, rows: Rows) -> None:
         rank = 1 + bisect_left(ranked, row["released"]) if _is_ranked(row) else None
         if not same(row["rank"], rank):
             raise BrokenLedger(f"{_STANDINGS} ranked by releases: team {team!r:.40} differs.")
+
+
+def _is_sound(row: dict[str, Any]) -> bool:
+    texts = type(row["team"]) is str and type(row["name"]) is str
+    return texts and type(row["baseline"]) is bool
 
 
 def _is_ranked(row: dict[str, Any]) -> bool:

@@ -46,7 +46,7 @@ class Walk:
         self.out_then: set[str] = set()
         self.is_again = False
         """Whether the last question was one that is asked again because labels were corrected."""
-        self._paused = self._asking_again = False
+        self._paused = False
         self._again: set[str] = set()
         self._climbs: dict[tuple[str | None, int], int] = {}
         self._owners: dict[int, tuple[str | None, int]] = {}
@@ -107,7 +107,7 @@ class Walk:
             raise differs(number, "it was asked by nobody")
         self.is_again = self._paused
         if self._paused:
-            if not self._asking_again or asker not in self.askers or asker in self._again:
+            if not self.epoch or asker not in self.askers or asker in self._again:
                 raise differs(number, "it is a question while the board took none")
             self._again.add(asker)
         else:
@@ -143,7 +143,6 @@ class Walk:
             self.epoch = told
             self.teams.clear()
             self._again.clear()
-            self._asking_again = True
         self.rules.amend(number, fields)
 
     def _restored(self, number: int, fields: dict[str, Any]) -> None:
@@ -152,7 +151,7 @@ class Walk:
 
     def _resumed(self, number: int, fields: dict[str, Any]) -> None:
         self._charge(number, fields)
-        self._paused = self._asking_again = False
+        self._paused = False
 
     def _charge(self, number: int, fields: dict[str, Any]) -> None:
         if not is_whole(fields["charged"]):

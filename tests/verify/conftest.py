@@ -1,0 +1,105 @@
+"""Bundles to check, forgers, and both verifiers."""
+
+import importlib.util
+import itertools
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from ladderboard.errors import BrokenLedger
+from ladderboard.verify import check
+
+PROGRAM = Path(__file__).parents[2] / "examples" / "check_bundle.py"
+
+
+@pytest.fixture(scope="session")
+def make(helper):
+    return helper("verify/_make")
+
+
+@pytest.fixture(scope="session")
+def lives(helper):
+    return helper("verify/_boards")
+
+
+@pytest.fixture(scope="module")
+def plain(make, lives, tmp_path_factory):
+    """Give the records of a board of three teams and a baseline, each team with three questions."""
+    folder = tmp_path_factory.mktemp("plain")
+    with lives.small(folder) as (board, teams):
+        for at in range(9):
+            lives.submit(board, teams[at % 3], 10 + at)
+        return make.records(lives.opened(board, folder / "bundle"))
+
+
+@pytest.fixture(scope="module")
+def corrected(make, lives, tmp_path_factory):
+    """Give the records of a board whose labels were corrected twice, after six questions each.
+
+    The first time what was best was asked again, the second time nothing; three questions follow.
+    """
+    folder = tmp_path_factory.mktemp("corrected")
+    with lives.small(folder) as (board, teams):
+        for epoch, again in enumerate(("best", "none", None)):
+            for at in range(3 if again is None else 6):
+                lives.submit(board, teams[at % 3], 10 + 6 * epoch + at)
+            if again is not None:
+                table = lives.holdout(flip=5 + epoch)
+                board.amending.correct(lives.ORGANISER, table, again=again)
+        return make.records(lives.opened(board, folder / "bundle"))
+
+
+@pytest.fixture
+def forge(helper, make, plain):
+    """Give the plain board to a forger."""
+    return helper("verify/_forge").Forge(make.copy(plain))
+
+
+@pytest.fixture
+def forge_corrected(helper, make, corrected):
+    """Give the corrected board to a forger."""
+    return helper("verify/_forge").Forge(make.copy(corrected))
+
+
+@pytest.fixture
+def write(make, tmp_path):
+    """Give a function that writes what was forged."""
+    numbers = itertools.count(1)
+    return lambda forged: make.remake(tmp_path / f"forged {next(numbers)}", forged.records())
+
+
+@pytest.fixture
+def refused(write):
+    """Give a function that sees that something is refused, in these words, and for this entry."""
+
+    def see(forged, words, entry=None):
+        with pytest.raises(BrokenLedger, match=re.escape(words)) as caught:
+            check(write(forged))
+        assert caught.value.entry == entry
+
+    return see
+
+
+@pytest.fixture(scope="session")
+def _second():
+    spec = importlib.util.spec_from_file_location("_ladderboard_test_check_bundle", PROGRAM)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def second(_second, monkeypatch, capsys):
+    """Give a function that asks the second verifier, and returns the first line that it says."""
+
+    def run(path):
+        monkeypatch.setattr(sys, "argv", ["check_bundle.py", str(path)])
+        try:
+            _second.main()
+        except _second.Differs as differs:
+            return str(differs)
+        return capsys.readouterr().out.splitlines()[0]
+
+    return run

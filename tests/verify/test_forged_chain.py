@@ -1,0 +1,229 @@
+"""Entries that could not have come where they are, and secret sides that do not make them."""
+
+import copy
+import hashlib
+
+import pytest
+
+from ladderboard.verify import check
+
+
+def insert(at, kind, of=0):
+    """Put a copy of an entry before another, or at the end."""
+
+    def change(forge):
+        place, other = at or len(forge.entries), copy.deepcopy(forge.of(kind)[of])
+        other.fields["time"] = forge.entries[place - 1].fields["time"]
+        forge.entries.insert(place, other)
+
+    return change
+
+
+def question(at, **changes):
+    return lambda forge: forge.of("question")[at].fields.update(changes)
+
+
+def on_ladder_of(at, other):
+    """Let a question be asked on the ladder of another."""
+
+    def change(forge):
+        ladder = forge.of("question")[other].fields["ladder"]
+        question(at, ladder=ladder, question=2)(forge)
+
+    return change
+
+
+def charge(charged):
+    return lambda forge: forge.add(4, "resumed", charged=charged)
+
+
+def written(at, old, new):
+    return lambda forge: forge.written.update({at: lambda form: form.replace(old, new)})
+
+
+def ended(change):
+    return lambda forge: change(forge.first("closed")["values"])
+
+
+# Of the plain board: the opening, then for each of Coin, Red, Blue and Green its ladder and its
+# first question from entry 2 on (entry 1 is a ladder that nobody is on), then six questions, the
+# close.
+WALK = {
+    "no opening": (lambda forge: forge.add(0, "note"), 0, "it is not an opening"),
+    "two openings": (insert(4, "opened"), 4, "it opens what is open already"),
+    "another book": (written(4, b'"book":"', b'"book":"x'), 4, "it belongs to another book"),
+    "another number": (written(4, b'"number":4', b'"number":5'), 4, "it is numbered 5"),
+    "another predecessor": (written(4, b'"previous":"', b'"previous":"0'), 3, "the entry after it names another"),
+    "another time": (lambda forge: forge.entries[4].fields.update(time=1), 4, "its time is before"),
+    "another commitment": (written(0, b'"n":', b'"n":1'), 0, "its commitment is not that of what"),
+    "a ladder too far": (lambda forge: forge.entries[4].fields.update(ladder=7), 4,
+                         "it starts another ladder than the next"),
+    "a ladder after the close": (insert(None, "ladder"), 17, "it starts a ladder after the close"),
+    "a question after the close": (insert(None, "question"), 17, "it is a question after the clo"),
+    "a close after the close": (insert(None, "closed"), 17, "it was closed before"),
+    "a ladder that never ends": (ended(list.pop), 16, "it does not end every ladder"),
+    "another end": (ended(lambda values: values.__setitem__(2, 0.5)), 16,
+                    "its value of ladder 2 is not where that stood"),
+    "a ladder that was not started": (question(1, ladder=9), 5, "its ladder was not started"),
+    "nobody": (question(1, asker=None), 5, "it was asked by nobody"),
+    "another ladder": (on_ladder_of(4, 2), 10, "it was asked on another ladder than those before"),
+    "whose ladder": (on_ladder_of(3, 2), 9, "it was asked on a ladder of somebody else"),
+    "a charge": (charge(-1), 4, "it charges what is no number of questions"),
+    "a charge that is no number": (charge(True), 4, "it charges what is no number of questions"),
+    "all is charged": (charge(59), 6, "it is a question past the budget"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WALK)
+def test_an_entry_that_could_not_come_there(forge, refused, name):
+    change, entry, words = WALK[name]
+    change(forge)
+    refused(forge, words, entry)
+
+
+def secret(**changes):
+    return lambda forge: forge.of("question")[1].secret["content"].update(changes)
+
+
+def no_secret(forge):
+    forge.of("question")[1].secret = None
+
+
+def other_draws(forge):
+    forge.of("question")[1].secret["content"]["draws"][0] += 1
+
+
+SECRETS = {
+    "none": (no_secret, "its secret side is missing"),
+    "draws": (other_draws, "its noise was not drawn from the key"),
+    "fewer draws": (secret(draws=[]), "its noise was not drawn from the key"),
+    "before": (secret(before=bytes(32)), "its ladder stood elsewhere before it"),
+    "after": (secret(after=bytes(32)), "its ladder stood elsewhere after it"),
+    "a score": (question(1, score=0.5), "its release does not follow from its risk and noise"),
+    "a value": (question(1, value=0.5), "its release does not follow from its risk and noise"),
+    "a risk": (secret(risk=0.99), "its release does not follow from its risk and noise"),
+    "no risk at all": (secret(risk=7.0), "it cannot be asked again"),
+}
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_a_secret_side_that_does_not_make_its_release(forge, refused, name):
+    change, words = SECRETS[name]
+    change(forge)
+    for each in forge.entries:
+        each.files = []
+    refused(forge, words, 5)
+
+
+@pytest.mark.parametrize("name", ["submission", "secret"])
+def test_a_secret_side_that_opens_another_commitment(forge, refused, name):
+    forge.written[5] = lambda form: form.replace(
+        b'"%s":"' % name.encode(), b'"%s":"0' % name.encode()
+    )
+    said = "its submission" if name == "submission" else "its secret side"
+    refused(forge, f"{said} is not what was committed to", 5)
+
+
+def test_noise_is_drawn_again_where_releases_cannot_be(lives, make, helper, tmp_path, refused):
+    told = {"name": "bootstrap_ladder", "test": "bayes", "replicates": 20}
+    with lives.small(tmp_path, mechanism=told) as (board, (red, *_)):
+        lives.submit(board, red, 10)
+        path = lives.opened(board, tmp_path / "bundle", submissions=False)
+    forge = helper("verify/_forge").Forge(make.records(path))
+    forge.of("question")[1].secret["content"]["draws"][0] = bytes(32)
+    refused(forge, "its noise was not drawn from the key", forge.number("question", 1))
+
+
+def other_body(body):
+    """Put another file where one was, with its size and hash."""
+
+    def change(forge):
+        (_, told), *_ = forge.of("question")[1].files
+        told.update(size=len(body), sha256=hashlib.sha256(body).digest())
+        forge.of("question")[1].files = [["file", told], ["part", body]]
+
+    return change
+
+
+def damaged(forge):
+    forge.of("question")[1].files[1][1] += b"1,1\n"
+
+
+def told(**changes):
+    return lambda forge: forge.files()[1].update(changes)
+
+
+def not_in_it(forge):
+    forge.head["submissions"] = False
+
+
+FILES = {
+    "nothing": (other_body(b""), 5, "its file cannot be read"),
+    "no table": (other_body(b"\0\1"), 5, "its file cannot be read"),
+    "a risk": (secret(risk=0.99), 5, "its risk is not that of its file on the labels"),
+    "damaged": (damaged, None, "is damaged"),
+    "a size": (told(size=3), None, "is damaged"),
+    "selected": (told(selected=1), None, "holds a record 'file' that is not"),
+    "an id": (told(id=7), None, "holds a record 'file' that is not"),
+    "something more": (told(name="x.csv"), None, "holds a record 'file' that is not"),
+    "not in it": (not_in_it, None, "holds a record 'file' that is not"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_was_not_submitted_so(forge, refused, name):
+    change, entry, words = FILES[name]
+    change(forge)
+    refused(forge, words, entry)
+
+
+def of_a_guard(forge):
+    forge.head.update(of="guard", submissions=False)
+    for each in forge.entries:
+        each.files = []
+
+
+def one_sample_more(forge):
+    forge.samples.append({**forge.samples[0], "epoch": 1})
+
+
+def no_close(forge):
+    del forge.entries[-1]
+
+
+def said_to_be_closed(forge):
+    forge.head["labels"] = False
+
+
+WHOLE = {
+    "a guard's": (of_a_guard, 0, "the bundle is of something else than it"),
+    "not closed": (no_close, None, "was not closed, so nothing of it should be opened"),
+    "more labels": (one_sample_more, None, "labels in the bundle that no entry commits to"),
+    "labels that are not to be there": (said_to_be_closed, None, "a record 'holdout' that is not"),
+    "no labels": (
+        lambda forge: forge.samples.clear(),
+        None,
+        "The labels that the bundle speaks of",
+    ),
+    "files of a guard": (lambda forge: forge.head.update(of="guard"), None, "a record 'bundle'"),
+    "another length": (lambda forge: forge.head.update(entries=9), None, "does not end where"),
+    "another end": (lambda forge: forge.head.update(head=bytes(32)), None, "does not end where"),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_bundle_that_holds_something_else_than_it_says(forge, refused, name):
+    change, entry, words = WHOLE[name]
+    change(forge)
+    refused(forge, words, entry)
+
+
+def test_labels_of_an_epoch_that_are_missing(forge_corrected, refused):
+    del forge_corrected.samples[2]
+    at = forge_corrected.number("amended", 1)
+    refused(forge_corrected, "the labels that it commits to are not in the bundle", at)
+
+
+def test_a_kind_that_is_not_known_yet_is_met_with_respect(forge, write):
+    forge.add(4, "sung", song=["la", 0.5])
+    assert check(write(forge)).releases == 10

@@ -1,0 +1,264 @@
+"""Rankings that somebody wrote who owns the server: committed to, and not what was released."""
+
+import copy
+import json
+
+import pytest
+
+from ladderboard.board._words import moment
+from ladderboard.verify import check
+
+UNASKED = {"baseline": False, "disqualified": False, "rank": None, "released": None, "since": None}
+STANDINGS, FINALS = "The standings in the bundle are not", "The final ranking is not"
+
+
+def test_what_nobody_changed_is_sound(forge, write):
+    found = check(write(forge))
+    assert found.risks == found.releases == found.questions == 10
+    assert "the final ranking: of the submissions, on the private labels" in found.checked
+
+
+def ranked(forge, rank=1):
+    """Return the row of the standings with a rank."""
+    return next(row for row in forge.standings if row["rank"] == rank)
+
+
+def team_twice(forge):
+    forge.standings.insert(0, {**ranked(forge), "rank": 1, "released": 0.0, "name": "Evil"})
+
+
+def named_alike(forge):
+    forge.standings.append({**UNASKED, "team": "x", "name": ranked(forge)["name"]})
+
+
+def more_teams(forge):
+    """Add teams that never asked to the three that did; five may take part."""
+    forge.standings += [{**UNASKED, "team": f"x{at}", "name": f"X{at}"} for at in range(3)]
+
+
+def team_missing(forge):
+    forge.standings.remove(ranked(forge))
+
+
+def rerank(forge):
+    """Rank the standings anew, and the final ranking with them."""
+    released = sorted(row["released"] for row in forge.standings if row["rank"] is not None)
+    for row in forge.standings:
+        if row["rank"] is not None:
+            row["rank"] = 1 + released.index(row["released"])
+    forge.rank()
+
+
+def winner_is_a_baseline(forge, name=None):
+    final = next(row for row in forge.finals["rows"] if not row["baseline"])
+    row = next(row for row in forge.standings if row["team"] == final["team"]["id"])
+    row.update(baseline=True, rank=None, name=name or row["name"])
+    final.update(baseline=True)
+    final["team"]["name"] = row["name"]
+    rerank(forge)
+
+
+def winner_is_named_like_a_baseline(forge):
+    winner_is_a_baseline(forge, "Coin")
+
+
+def winner_is_disqualified(forge):
+    ranked(forge).update(disqualified=True, rank=None)
+    rerank(forge)
+
+
+def baseline_is_a_team(forge):
+    row = next(row for row in forge.standings if row["baseline"])
+    row.update(baseline=False, rank=1)
+    final = next(row for row in forge.finals["rows"] if row["baseline"])
+    final.update(baseline=False)
+    rerank(forge)
+
+
+def standing(**changes):
+    return lambda forge: ranked(forge).update(changes)
+
+
+STOOD = {
+    "a team twice": (team_twice, "right: a team is in them twice"),
+    "two teams of one name": (named_alike, "right: a team is in them twice, or its name"),
+    "a team more": (more_teams, "right: there are more teams than there may be"),
+    "a team missing": (team_missing, "whole: team "),
+    "a winner marked as a baseline": (winner_is_a_baseline, "right: their baselines are not those"),
+    "and named like one": (winner_is_named_like_a_baseline, "right: a team is in them twice"),
+    "a baseline among the teams": (baseline_is_a_team, "right: their baselines are not those"),
+    "another release": (standing(released=0.0), "what was released: team "),
+    "another time": (standing(since=1), "what was released: team "),
+    "a winner disqualified": (winner_is_disqualified, "what was released: team "),
+    "another rank": (standing(rank=2), "ranked by releases: team "),
+}
+
+
+@pytest.mark.parametrize("name", STOOD)
+def test_standings_that_do_not_follow_from_the_releases(forge, refused, name):
+    change, words = STOOD[name]
+    change(forge)
+    refused(forge, f"{STANDINGS} {words}")
+
+
+def made_up_winner(forge):
+    fake = copy.deepcopy(forge.finals["rows"][0])
+    fake.update(score=0.0, display=1.0, submission="none")
+    forge.finals["rows"].insert(0, fake)
+    forge.rank()
+
+
+def winner_left_out(forge):
+    winner = forge.finals["rows"].pop(0)
+    for told in forge.files(winner["team"]["id"]):
+        told["selected"] = False
+    forge.rank()
+
+
+def demoted(forge):
+    next(row for row in forge.finals["rows"] if not row["baseline"])["baseline"] = True
+    forge.rank()
+
+
+def names_swapped(forge):
+    one, other = (row["team"] for row in forge.finals["rows"][:2])
+    one["name"], other["name"] = other["name"], one["name"]
+
+
+def all_selected(forge):
+    """Let a team have three files in the ranking where two are allowed, with the right score."""
+    team = forge.of("question")[-1].fields["asker"]
+    wrong = {}
+    for each in forge.of("question"):
+        if each.fields["asker"] == team:
+            each.files[0][1]["selected"] = True
+            private = [line.split(",") for line in each.files[1][1].decode().split()[201:]]
+            wrong[each.files[0][1]["id"]] = sum(int(a) % 2 != int(b) for a, b in private)
+    assert len(wrong) == 3
+    row = next(row for row in forge.finals["rows"] if row["team"]["id"] == team)
+    best = min(wrong, key=wrong.get)
+    row.update(submission=best, score=wrong[best] / 100, display=1 - wrong[best] / 100)
+    forge.rank()
+
+
+def none_selected(forge):
+    for told in forge.files(forge.finals["rows"][0]["team"]["id"]):
+        told["selected"] = False
+    forge.rank()
+
+
+def other_beta(forge):
+    forge.finals["beta"] = 0.9
+    forge.rank()
+
+
+def better_score(forge):
+    row = forge.finals["rows"][0]
+    row.update(score=row["score"] / 2, display=round(1 - row["score"] / 2, 4))
+    forge.rank()
+
+
+def last_first(forge):
+    forge.finals["rows"].reverse()
+
+
+def final(**changes):
+    return lambda forge: forge.finals.update(changes)
+
+
+def final_row(**changes):
+    return lambda forge: forge.finals["rows"][0].update(changes)
+
+
+RANKED = {
+    "a made-up winner": (made_up_winner, f"{FINALS} of the teams that asked"),
+    "a winner left out": (winner_left_out, f"{FINALS} of the teams that asked"),
+    "a winner marked as a baseline": (demoted, f"{FINALS} of the teams as they are in"),
+    "names swapped": (names_swapped, f"{FINALS} of the teams as they are in"),
+    "more selected than allowed": (all_selected, f"{FINALS} of the files that were selected"),
+    "nothing selected": (none_selected, f"{FINALS} of the files that were selected"),
+    "another number of files": (final(selected=1), f"{FINALS} of the files that were selected"),
+    "other private rows": (final(n=10**6), f"{FINALS} of the files that were selected"),
+    "another beta": (other_beta, f"{FINALS} of this board"),
+    "another board": (final(board="other"), f"{FINALS} of this board"),
+    "an older time": (final(closed="1999-01-01T00:00:00Z"), f"{FINALS} of the time of the close"),
+    "a later time": (final(closed="2999-01-01T00:00:00Z"), f"{FINALS} of the time of the close"),
+    "something more": (final(sponsor="x"), f"{FINALS} as we write it"),
+    "something more of a team": (final_row(prize="x"), f"{FINALS} as we write it"),
+    "a score that is no double": (final_row(score=0), f"{FINALS} as we write it"),
+    "a score that is none": (final_row(score=None), f"{FINALS} as we write it"),
+    "the last first": (last_first, f"{FINALS} in the order of its scores"),
+    "a rank": (final_row(rank=2), "The final rank of team "),
+    "a public rank": (final_row(public_rank=7, move=6), "The final rank of team "),
+    "a move": (final_row(move=9), "The final rank of team "),
+    "what is shown": (final_row(display=0.9999), "What is shown for team "),
+    "a better score": (better_score, "The final score of team "),
+    "a narrower interval": (final_row(low=0.0), "The final score of team "),
+    "another file": (final_row(submission="none"), "The final score of team "),
+}
+
+
+@pytest.mark.parametrize("name", RANKED)
+def test_finals_that_do_not_follow_from_the_files(forge, refused, name):
+    change, words = RANKED[name]
+    change(forge)
+    refused(forge, words)
+
+
+def test_a_name_that_comes_twice_in_the_finals(forge, refused):
+    forge.finals = json.dumps(forge.finals).replace('"n": ', '"n": 1, "n": ', 1)
+    refused(forge, "What follows the entries is not as it was written: it holds something")
+
+
+def test_a_file_that_is_selected_after_both_of_its_entries(forge_corrected, refused):
+    last = {each["id"]: each for each in forge_corrected.files()}
+    again = next(each for each in forge_corrected.files() if each is not last[each["id"]])
+    again["selected"] = last[again["id"]]["selected"] = True
+    refused(forge_corrected, f"{FINALS} possible: a file is selected twice")
+
+
+def test_standings_that_nobody_commits_to_are_said(forge, write):
+    forge.standings = None
+    assert "the standings: the last entry does not commit to them" in check(write(forge)).unchecked
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("standings", f"{STANDINGS} there, or nothing commits to them"),
+        ("finals", f"{FINALS} the one that was committed to at the close"),
+    ],
+)
+def test_what_is_committed_to_and_was_taken_out(forge, make, refused, kind, words):
+    kept = [record for record in forge.records() if record[0] != kind]
+    forge.records = lambda: kept
+    refused(forge, words)
+
+
+def test_private_rows_without_a_final_ranking(forge, refused):
+    forge.finals = None
+    refused(forge, "There are private rows, and the close commits to no final ranking.")
+
+
+def test_without_labels_nobody_knows_whether_there_should_be_one(forge, write):
+    forge.finals, forge.samples = None, []
+    forge.head["labels"] = False
+    said = "whether there should be a final ranking: the labels are not in the bundle"
+    assert said in check(write(forge)).unchecked
+
+
+def test_a_final_ranking_without_private_rows(lives, make, helper, tmp_path, refused):
+    table = lives.read_holdout({"id": list(range(lives.N)), "label": [0, 1] * (lives.N // 2)})
+    more = {"finals": None, "baselines": None, "ladder": "team"}
+    with lives.small(tmp_path, table, names=("Red",), **more) as (board, (red,)):
+        lives.submit(board, red, 10)
+        path = lives.opened(board, tmp_path / "bundle")
+    forge = helper("verify/_forge").Forge(make.records(path))
+    team = {"id": forge.standings[0]["team"], "name": "Red"}
+    row = {"team": team, "baseline": False, "score": 0.0, "display": 1.0, "submission": "none"}
+    closed = moment(forge.first("closed")["time"])
+    forge.finals = {"board": "digits", "closed": closed, "n": 9, "beta": 0.05, "rows": [row]}
+    forge.rank()
+    refused(forge, "There is a final ranking, and there are no private rows.")
+    forge.files()[0]["selected"] = True
+    refused(forge, f"{FINALS} possible: a file is selected twice, or for nothing")

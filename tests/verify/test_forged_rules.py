@@ -1,0 +1,222 @@
+"""Histories that the rules of then did not allow, and rules that say two things."""
+
+import itertools
+
+import pytest
+
+from ladderboard.verify import check
+
+LABELS = "what it says of the labels is not true of those in the bundle"
+TWICE = "its rules say two things about loss, mechanism, budget or beta"
+NONE_TAKEN = "it is a question while the board took none"
+DISPLAY = {"name": "accuracy", "direction": "higher", "digits": 4, "as": "complement"}
+
+
+def test_what_nobody_changed_is_sound(forge_corrected, write):
+    found = check(write(forge_corrected))
+    assert found.risks == found.releases == found.questions > 18
+
+
+def rules(**changes):
+    return lambda forge: forge.rules.update(changes)
+
+
+def board(**changes):
+    return lambda forge: forge.rules["board"].update(changes)
+
+
+def budget(forge, questions=0):
+    forge.rules.update(questions=questions)
+    forge.rules["board"].update(questions=questions)
+
+
+def described(what, **changes):
+    """Describe a loss or a mechanism otherwise, in the first entry and in the rules."""
+
+    def change(forge):
+        forge.entries[0].fields[what] |= changes
+        forge.rules["board"][what] |= changes
+
+    return change
+
+
+def other_loss(forge):
+    forge.entries[0].fields["loss"] = {"loss": "squared", "range": [0, 1]}
+    forge.rules["board"]["loss"] = {"name": "squared", "range": [0, 1]}
+
+
+OPENED = {
+    "n": (lambda forge: forge.entries[0].fields.update(n=10**6), LABELS),
+    "rows": (rules(rows=10**6), LABELS),
+    "kind": (rules(kind="text"), LABELS),
+    "worth": (rules(worth=1e9), LABELS),
+    "weighted": (rules(weighted=True), LABELS),
+    "the budget people saw": (board(questions=2), TWICE),
+    "beta": (rules(beta=0.5), TWICE),
+    "the mechanism people saw": (board(mechanism={"name": "exact"}), TWICE),
+    "the loss people saw": (board(loss={"name": "brier"}), TWICE),
+    "a setting left out": (lambda forge: forge.entries[0].fields["mechanism"].pop("grid"), TWICE),
+    "no budget": (budget, "its budget is no number of questions"),
+    "a rule more": (rules(more=1), "its rules are not those of a board or a guard"),
+    "a setting of its own type": (described("mechanism", step=1), "its mechanism is not described"),
+    "a setting that is none": (described("loss", note="x"), "something in it cannot be used"),
+    "a loss with a range": (other_loss, "its loss is not described as we write it"),
+}
+
+
+@pytest.mark.parametrize("name", OPENED)
+def test_an_opening_that_contradicts_itself_or_the_labels(forge, refused, name):
+    change, words = OPENED[name]
+    change(forge)
+    refused(forge, words, 0)
+
+
+AMENDED = {
+    "slug": ({"slug": "x"}, "it changes slug, which cannot change"),
+    "loss": ({"loss": {"name": "brier"}}, "it changes loss, which cannot change"),
+    "mechanism": ({"mechanism": {"name": "exact"}}, "it changes mechanism, which cannot change"),
+    "beta": ({"beta": 0.9}, "it changes beta, which cannot change"),
+    "ladder": ({"ladder": "board"}, "it changes ladder, which cannot change"),
+    "baselines": ({"baselines": []}, "it changes baselines, which cannot change"),
+    "direction": (
+        {"display": {**DISPLAY, "direction": "lower"}},
+        "it changes display.direction, which cannot change",
+    ),
+    "as": ({"display": {**DISPLAY, "as": "loss"}}, "it changes display.as, which cannot change"),
+    "more teams": ({"teams": 500}, "it changes the number of teams, which cannot change so"),
+    "fewer teams": ({"teams": 4}, "it changes the number of teams, which cannot change so"),
+    "no rule": ({"hello": [1]}, "it changes nothing, or what is no rule"),
+    "nothing": ({}, "it changes nothing, or what is no rule"),
+    "no budget": ({"questions": 0}, "its budget is no number of questions"),
+    "a budget that is no number": ({"questions": True}, "its budget is no number of questions"),
+    "labels and nothing new": ({"labels": 1}, "it changes labels and does not say so"),
+}
+
+
+@pytest.mark.parametrize("name", AMENDED)
+def test_an_amendment_of_what_cannot_change(forge, refused, name):
+    changes, words = AMENDED[name]
+    forge.amend(6, **changes)
+    refused(forge, words, 6)
+
+
+def test_what_may_change_does(forge, write):
+    forge.amend(6, questions=80, display={**DISPLAY, "name": "hits"}, title="Next", play=True)
+    forge.amend(7, visibility="hidden")
+    forge.amend(len(forge.entries), visibility="public")
+    assert check(write(forge)).releases == 10
+
+
+def test_an_amendment_after_the_close(forge, refused):
+    last = len(forge.entries)
+    forge.amend(last, title="Next")
+    refused(forge, "it changes after the close what cannot change then", last)
+
+
+def test_an_amendment_that_commits_to_something_else(forge, refused):
+    forge.amend(6, title="Next")
+    forge.written[6] = lambda form: form.replace(b'"title":"Next"', b'"title":"Last"')
+    refused(forge, "its commitment is not that of the rules as they are then", 6)
+
+
+def test_a_guard_is_not_amended(make, helper, tmp_path, refused):
+    forge = helper("verify/_forge").Forge(make.records(make.make(tmp_path)))
+    forge.amend(3, questions=2000)
+    refused(forge, "it amends a guard, whose rules cannot change", 3)
+
+
+def moved_rows(sample):
+    """Let rows that nobody was told about change places with rows that answers are about."""
+    text = sample["split"]["values"]
+    sample["split"]["values"] = text[: len(text) - 13] + b"public" + b"private"
+
+
+def other_ids(sample):
+    sample["ids"]["values"] = sample["ids"]["values"][::-1]
+
+
+def weighted(sample):
+    shape = sample["labels"]["shape"]
+    sample["weight"] = {"type": "i1", "shape": shape, "values": b"\1" * shape[0]}
+
+
+def other_shape(sample):
+    sample["labels"]["shape"] = [*sample["labels"]["shape"], 1]
+
+
+@pytest.mark.parametrize("change", [moved_rows, other_ids, weighted, other_shape])
+def test_a_correction_of_more_than_labels(forge_corrected, refused, change):
+    change(forge_corrected.samples[1]["sample"])
+    refused(forge_corrected, "A correction in the bundle changes more than labels.")
+
+
+@pytest.mark.parametrize("told", [1, 3, {"labels": 2, "title": "x"}])
+def test_a_correction_that_is_not_the_next(forge_corrected, refused, told):
+    second = forge_corrected.of("amended")[1].fields
+    second["changes"] = told if isinstance(told, dict) else {"labels": told}
+    refused(forge_corrected, "it is not the next correction", forge_corrected.number("amended", 1))
+
+
+def test_a_question_in_a_pause(forge, refused):
+    forge.add(6, "paused")
+    refused(forge, NONE_TAKEN, forge.number("question", 2))
+
+
+def test_more_is_asked_in_a_pause_than_what_is_asked_again(forge_corrected, refused):
+    forge = forge_corrected
+    at = forge.number("resumed")
+    del forge.entries[at]
+    first = next(each for each in forge.entries[at:] if each.secret is not None)
+    refused(forge, NONE_TAKEN, forge.entries.index(first))
+
+
+def test_who_never_asked_has_nothing_to_ask_again(forge_corrected, refused):
+    pause = forge_corrected.number("paused")
+    again = next(each for each in forge_corrected.entries[pause:] if each.secret is not None)
+    again.fields["asker"] = "stranger"
+    refused(forge_corrected, NONE_TAKEN, forge_corrected.entries.index(again))
+
+
+def test_what_is_asked_again_was_asked_before(forge_corrected, refused):
+    """After the second correction nothing was: what comes then is new, and comes in the pause."""
+    forge = forge_corrected
+    at = forge.number("resumed", 1)
+    del forge.entries[at]
+    assert forge.entries[at + 1].fields["kind"] == "question"  # after its ladder
+    refused(forge, NONE_TAKEN, at + 1)
+
+
+def test_one_model_has_one_answer(lives, tmp_path, monkeypatch, make, helper, refused):
+    """Whoever forgets what was asked draws noise again, as often as they like."""
+    with lives.small(tmp_path) as (board, (red, *_)):
+        marks = itertools.count()
+        with monkeypatch.context() as forgetting:
+            other = lambda *_: next(marks).to_bytes(32, "big")  # noqa: E731
+            forgetting.setattr(type(board.book), "mark_of", other)
+            for _ in range(3):
+                lives.submit(board, red, 10)
+        forge = helper("verify/_forge").Forge(
+            make.records(lives.opened(board, tmp_path / "bundle", submissions=False))
+        )
+    assert len(forge.of("question")) == 4
+    said = "the same was asked before it on its ladder, and answered"
+    refused(forge, said, forge.number("question", 2))
+
+
+def broken(forge):
+    forge.of("question")[0].secret["content"]["broken"] = True
+
+
+LIMITS = {
+    "teams": (board(teams=1), 2, "it was asked by a team more than there may be"),
+    "per team": (board(per_team=1), 4, "it is a question past the limit of its team"),
+    "the budget": (lambda forge: budget(forge, 5), 5, "it is a question past the budget"),
+    "broken": (broken, 0, "its loss broke down, and 1 was not taken for its risk"),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_a_question_past_a_limit(forge, refused, name):
+    change, at, words = LIMITS[name]
+    change(forge)
+    refused(forge, words, forge.number("question", at))

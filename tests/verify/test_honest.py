@@ -1,0 +1,261 @@
+"""Boards on which nobody did anything wrong: both verifiers say so."""
+
+import pytest
+
+from ladderboard.board import _replay, write_board_bundle
+from ladderboard.verify import check
+
+HOLDS = "the chain and the tape hold"
+MECHANISMS = {
+    "calibrated": "calibrated",
+    "shaky": {"name": "shaky_ladder", "step": 0.02, "compare_noise": 0.01, "release_noise": 0.005},
+    "laplace": {"name": "shaky_ladder", "step": 0.02, "compare_noise": 0.01, "release_noise": 0.01,
+                "law": "laplace"},
+    "ladder": {"name": "ladder", "step": 0.02},
+    "parameter free": "parameter_free_ladder",
+    "exact": "exact",
+    "rounded": {"name": "rounded", "digits": 2},
+    "noisy": {"name": "noisy", "sd": 0.01},
+    "bootstrap": {"name": "bootstrap_ladder", "test": "bayes", "replicates": 20},
+    "one bit": {"name": "one_bit", "step": 0.02},
+}  # fmt: skip
+LOSSES = {"parameter free", "bootstrap"}  # what they look at
+
+
+@pytest.fixture
+def sound(second):
+    """Give a function that sees that both verifiers find all of a bundle right."""
+
+    def see(path):
+        found = check(path)
+        assert found.risks == found.releases == found.questions
+        assert second(path).endswith(HOLDS)
+        return found
+
+    return see
+
+
+def ask(lives, board, teams, first, many=3):
+    return [lives.submit(board, teams[at % len(teams)], first + at) for at in range(many)]
+
+
+@pytest.mark.parametrize("ladder", ["team", "board"])
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_mechanism_with_two_corrections(lives, tmp_path, sound, second, name, ladder):
+    rules = {"mechanism": MECHANISMS[name], "ladder": ladder, "questions": 90}
+    with lives.small(tmp_path, **rules) as (board, teams):
+        ask(lives, board, teams, 10, 4)
+        board.amending.correct(lives.ORGANISER, lives.holdout(flip=5))
+        ask(lives, board, teams, 20)
+        board.amending.correct(lives.ORGANISER, lives.holdout(flip=9))
+        ask(lives, board, teams, 30)
+        found = sound(lives.opened(board, tmp_path / "bundle"))
+        assert "the final ranking: of the submissions, on the private labels" in found.checked
+        write_board_bundle(board, tmp_path / "closed", labels=False, submissions=False)
+    # Without labels and submissions releases are made of risks, if the mechanism looks at no more.
+    found = check(tmp_path / "closed")
+    assert found.risks == 0
+    assert found.releases == (0 if name in LOSSES else found.questions)
+    assert f"the noise of {found.questions} questions: from the key" in found.checked
+    assert second(tmp_path / "closed").endswith(HOLDS)
+
+
+@pytest.mark.parametrize("visibility", ["hidden", "anonymous", "frozen"])
+@pytest.mark.parametrize("ladder", ["team", "board"])
+def test_a_veiled_board(lives, tmp_path, sound, visibility, ladder):
+    with lives.small(tmp_path, visibility=visibility, ladder=ladder) as (board, teams):
+        ask(lives, board, teams, 10)
+        board.amending.amend(lives.ORGANISER, {"visibility": "public"})
+        ask(lives, board, teams, 20)
+        board.amending.amend(lives.ORGANISER, {"visibility": visibility})
+        board.amending.correct(lives.ORGANISER, lives.holdout(flip=5), again="none")
+        ask(lives, board, teams, 30)
+        board.finishing.close(lives.ORGANISER)
+        board.amending.amend(lives.ORGANISER, {"visibility": "hidden"})
+        write_board_bundle(board, tmp_path / "bundle", labels=True, submissions=True)
+    sound(tmp_path / "bundle")
+
+
+def rows(lives, *, split=True, **columns):
+    """Return labels with other columns than usual."""
+    table = {"id": list(range(lives.N)), "label": [each % 2 for each in range(lives.N)]}
+    if split:
+        table["split"] = ["public"] * lives.PUBLIC + ["private"] * (lives.N - lives.PUBLIC)
+    return lives.read_holdout(table | columns)
+
+
+COLUMNS = {
+    "weights": {"weight": [1 + each % 3 for each in range(300)]},
+    "weights that are no whole numbers": {"weight": [0.5 + each % 3 for each in range(300)]},
+    "groups": {"group": [f"g{each // 5}" for each in range(300)]},
+    "both": {"weight": [1 + each // 5 % 4 for each in range(300)],
+             "group": [each // 5 for each in range(300)]},
+    "ignored rows": {"split": ["public", "ignored", "private"] * 100},
+    "ids that are text": {"id": [f"{each}" for each in range(300)]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mechanism", ["shaky", "bootstrap"])
+@pytest.mark.parametrize("name", COLUMNS)
+def test_other_columns(lives, tmp_path, sound, name, mechanism):
+    if mechanism == "bootstrap" and "weight" in COLUMNS[name]:
+        mechanism = "calibrated"  # who compares losses takes no weights
+    table = rows(lives, **COLUMNS[name])
+    with lives.small(tmp_path, table, mechanism=MECHANISMS[mechanism]) as (board, teams):
+        ask(lives, board, teams, 10, 5)
+        sound(lives.opened(board, tmp_path / "bundle"))
+
+
+def test_a_board_of_scores(lives, tmp_path, sound):
+    split = ["public"] * lives.PUBLIC + ["private"] * (lives.N - lives.PUBLIC)
+    table = lives.read_holdout({"id": list(range(lives.N)), "split": split}, labelled=False)
+    evaluator = lives.Caller(lives.Role.EVALUATOR)
+    with lives.small(tmp_path, table, loss="score", baselines=None) as (board, _):
+        team = board.seats.add(lives.ORGANISER, "Judged").id
+        for at in range(3):
+            lines = [f"{each},{(each + at) % 4 / 3}" for each in range(lives.N)]
+            body = "\n".join(["id,score", *lines, ""]).encode()
+            sent = lives.Sent(board.scorer().read(body), body, len(body), 1_800_000_000)
+            board.submit(evaluator, sent, team)
+        sound(lives.opened(board, tmp_path / "bundle"))
+
+
+DISPLAYED = {
+    "root": {"name": "rmse", "range": [0, 10]},
+    "scaled": {"name": "mae", "range": [0, 10]},
+    "complement": "accuracy",
+    "loss": "zero_one",
+}
+
+
+@pytest.mark.parametrize("name", DISPLAYED)
+def test_every_way_to_show_a_loss(lives, tmp_path, sound, name):
+    with lives.small(tmp_path, loss=DISPLAYED[name]) as (board, teams):
+        assert board.rules.describe()["display"]["as"] == name
+        ask(lives, board, teams, 10)
+        sound(lives.opened(board, tmp_path / "bundle"))
+
+
+def test_files_that_are_not_held_in_memory(lives, tmp_path, sound, monkeypatch):
+    monkeypatch.setattr("ladderboard.verify._source._SMALL", 100)
+    with lives.small(tmp_path) as (board, teams):
+        ask(lives, board, teams, lives.LARGE - 1)  # the second of them has several parts
+        sound(lives.opened(board, tmp_path / "bundle"))
+
+
+BASELINES = {
+    "a value": [{"name": "Paper", "value": 0.3, "source": "a paper"}],
+    "a value and a file": [{"name": "Paper", "value": 0.3}, {"name": "Coin", "file": "coin.csv"}],
+    "two files": [{"name": "Coin", "file": "coin.csv"}, {"name": "Same", "file": "coin.csv"}],
+    "two blanks": [{"name": "Coin  flip", "file": "coin.csv"}],
+    "a blank first": [{"name": " Coin", "file": "coin.csv"}],
+    "a blank that breaks no line": [{"name": "Coin\N{NO-BREAK SPACE}flip", "file": "coin.csv"}],
+    "an accent of its own": [{"name": "Cafe\N{COMBINING ACUTE ACCENT}", "file": "coin.csv"}],
+    "none": None,
+}
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_baselines(lives, tmp_path, sound, name):
+    with lives.small(tmp_path, baselines=BASELINES[name]) as (board, teams):
+        ask(lives, board, teams, 10)
+        found = sound(lives.opened(board, tmp_path / "bundle"))
+    files = [each for each in BASELINES[name] or () if "file" in each]
+    assert found.questions == 3 + len(files)
+
+
+def test_a_board_without_a_private_split(lives, tmp_path, sound):
+    table = rows(lives, split=False)
+    with lives.small(tmp_path, table, finals=None, ladder="team") as (board, teams):
+        ask(lives, board, teams, 10)
+        found = sound(lives.opened(board, tmp_path / "bundle"))
+    assert not any("final ranking" in each for each in (*found.checked, *found.unchecked))
+
+
+@pytest.mark.parametrize("names", [("Red",), ()])
+def test_a_board_that_nobody_asked(lives, tmp_path, sound, names):
+    with lives.small(tmp_path, baselines=None, names=names) as (board, _):
+        found = sound(lives.opened(board, tmp_path / "bundle"))
+    assert str(found) == "verified: 0 releases"
+
+
+def test_disqualified_and_reinstated(lives, tmp_path, sound):
+    with lives.small(tmp_path) as (board, teams):
+        ask(lives, board, teams, 10)
+        red, blue = (board.seats.add(lives.ORGANISER, each).id for each in ("Late", "Later"))
+        ask(lives, board, range(teams[-1] + 1, teams[-1] + 3), 20)
+        for team in (red, blue):
+            board.seats.disqualify(lives.ORGANISER, team)
+        board.seats.disqualify(lives.ORGANISER, blue, reinstate=True)
+        ask(lives, board, teams, 30)
+        board.finishing.close(lives.ORGANISER)
+        board.seats.disqualify(lives.ORGANISER, blue)
+        board.seats.disqualify(lives.ORGANISER, red, reinstate=True)
+        write_board_bundle(board, tmp_path / "bundle", labels=True, submissions=True)
+    sound(tmp_path / "bundle")
+
+
+def test_selected_paused_amended_and_full(lives, tmp_path, sound):
+    """Every limit is reached: each team asks all that it may, in the last places there are."""
+    rules = {"teams": 2, "questions": 9, "per_team": 3, "ladder": "board"}
+    with lives.small(tmp_path, names=("Red", "Blue"), **rules) as (board, teams):
+        answers = ask(lives, board, teams, 10, 6)
+        red = lives.Caller(lives.Role.TEAM, teams[0])
+        board.finishing.choose(red, [answers[0].id, answers[4].id])
+        amend = board.amending.amend
+        amend(lives.ORGANISER, {"questions": 20, "per_team": 4, "teams": 3, "play": True})
+        board.amending.pause(lives.ORGANISER)
+        board.amending.correct(lives.ORGANISER, lives.holdout(flip=5))
+        board.amending.resume(lives.ORGANISER)
+        lives.submit(board, teams[1], 30)
+        amend(lives.ORGANISER, {"play": False, "finals": {"selections": 1}, "per_team": 2})
+        sound(lives.opened(board, tmp_path / "bundle"))
+
+
+@pytest.mark.parametrize("name", ["shaky", "bootstrap"])
+def test_a_file_that_was_lost(lives, tmp_path, second, name):
+    """One of six is gone: what it costs is said, and no more than that."""
+    rules = {"mechanism": MECHANISMS[name], "baselines": None, "finals": {"selections": 1}}
+    with lives.small(tmp_path, **rules) as (board, teams):
+        ask(lives, board, teams, 10, 6)
+        board.finishing.close(lives.ORGANISER)
+        with board.book.storage.writing(board.book.name) as view:
+            lost = (
+                "UPDATE main.submission SET place = '' WHERE book = ? AND team = ? AND number = 1"
+            )
+            view.change(lost, (view.number, teams[0]))
+        path = tmp_path / "bundle"
+        write_board_bundle(board, path, labels=True, submissions=True)
+    found = check(path)
+    # A mechanism that looks at losses cannot go on with the ladder of the team that lost it.
+    lacks = "2 releases: the mechanism looks at the losses of examples, for which labels and"
+    assert str(found) == f"verified: {'6' if name == 'shaky' else '4 of 6'} releases"
+    assert found.risks == 5
+    assert "1 risk: the submissions are not in the bundle" in found.unchecked
+    assert any(each.startswith(lacks) for each in found.unchecked) == (name == "bootstrap")
+    assert "the final ranking, beyond that it is the one of the close" in found.unchecked
+    assert second(path).endswith(HOLDS)
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+def test_a_correction_that_was_cut_short(lives, tmp_path, monkeypatch, resumed):
+    """Who is asked again may have used up all of its questions."""
+    with lives.small(tmp_path, per_team=2) as (board, teams):
+        for at in range(6):
+            lives.submit(board, teams[at % 3], 10 + at)
+        asked, left = _replay._ask, iter([True])
+
+        def cut(*given):
+            if not next(left, False):
+                raise KeyboardInterrupt
+            asked(*given)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(_replay, "_ask", cut)
+            with pytest.raises(KeyboardInterrupt):
+                board.amending.correct(lives.ORGANISER, lives.holdout(flip=5))
+        if resumed:
+            board.amending.resume(lives.ORGANISER)
+        assert board.amending.correct(lives.ORGANISER, lives.holdout(flip=5)) > 0
+        found = check(lives.opened(board, tmp_path / "bundle"))
+    assert found.risks == found.questions > 7

@@ -1,0 +1,117 @@
+"""Receipts that were kept, or made up: the words accuse nobody of what somebody else did."""
+
+import json
+import re
+
+import pytest
+
+from ladderboard.errors import BrokenLedger, InvalidSetting, InvalidState, StorageFailed
+from ladderboard.verify import check, read_receipts
+
+RECEIPT = {"format": 1, "hash": "0" * 64, "submission": "1" * 64, "salt": "2" * 64, "entry": 3}
+
+
+@pytest.fixture(scope="module")
+def answered(lives, tmp_path_factory):
+    """Give a board's bundle, and the answers that its teams heard."""
+    folder = tmp_path_factory.mktemp("answered")
+    with lives.small(folder) as (board, teams):
+        answers = [lives.submit(board, teams[at % 3], 10 + at).describe() for at in range(4)]
+        return lives.opened(board, folder / "bundle"), json.loads(json.dumps(answers))
+
+
+@pytest.fixture
+def keep(tmp_path):
+    """Give a function that writes what was kept, and reads it."""
+
+    def read(*kept):
+        (tmp_path / "kept").write_text("\n".join(map(json.dumps, kept)))
+        return read_receipts(tmp_path / "kept")
+
+    return read
+
+
+def test_every_way_to_keep_a_receipt(answered, keep):
+    path, answers = answered
+    receipts = [each["receipt"] for each in answers]
+    for kept in (receipts, answers, [{"sent": "a.csv", "answer": each} for each in answers]):
+        found = check(path, receipts=keep(*kept))
+        assert [each["entry"] for each in found.receipts] == [each["entry"] for each in receipts]
+        assert found.unchanged == receipts[-1]["entry"]
+
+
+def test_what_was_never_answered_is_passed_over(answered, keep, tmp_path):
+    path, answers = answered
+    assert len(keep({"state": "pending"}, answers[0], {"answer": None})) == 1
+    (tmp_path / "kept").write_text(f'{json.dumps(answers[0])}\n{{"state": "answered", "ans')
+    assert len(check(path, receipts=read_receipts(tmp_path / "kept")).receipts) == 1
+
+
+def test_an_answer_that_says_less_is_enough(answered, keep):
+    """Of an answer only what was kept is compared."""
+    path, answers = answered
+    kept = {"receipt": answers[0]["receipt"], "improved": answers[0]["improved"]}
+    assert len(check(path, receipts=keep(kept)).receipts) == 1
+
+
+FORGED = {
+    "a hash": ({"hash": "0" * 64}, "or the receipt is not one that was given"),
+    "a hash, and no entry": (
+        {"hash": "0" * 64, "entry": None}, "The entry that the receipt was given for is not in"
+    ),
+    "an entry that is not there": (
+        {"hash": "0" * 64, "entry": 99}, "Entry 99 that the receipt was given for is not in"
+    ),
+    "predictions": ({"submission": "0" * 64}, "The receipt was changed: it has the hash of entry"),
+    "a salt": ({"salt": "0" * 64}, "or the predictions that it opens are others"),
+    "a book": ({"book": "other"}, "The receipt belongs to another board's ledger than this"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_receipt_that_was_forged_is_not_told_as_a_forged_ledger(answered, keep, name):
+    path, answers = answered
+    changes, words = FORGED[name]
+    receipt = answers[1]["receipt"] | changes
+    with pytest.raises(BrokenLedger, match=re.escape(words)) as caught:
+        check(path, receipts=keep(receipt))
+    assert "is not as it was written" not in str(caught.value)
+    assert caught.value.entry == (None if "book" in changes else receipt["entry"])
+
+
+def test_a_receipt_with_the_hash_of_what_is_no_question(answered, keep, make):
+    path, answers = answered
+    entries = [json.loads(content[0]) for kind, content in make.records(path) if kind == "entry"]
+    at = next(at for at, fields in enumerate(entries) if fields["kind"] == "ladder")
+    receipt = answers[1]["receipt"] | {"hash": entries[at + 1]["previous"], "entry": None}
+    with pytest.raises(BrokenLedger, match=f"it has the hash of entry {at}, and its") as caught:
+        check(path, receipts=keep(receipt))
+    assert caught.value.entry == at
+
+
+@pytest.mark.parametrize(
+    "changes", [{"score": 0.0}, {"improved": None}, {"released": 0.0}, {"question": 9}], ids=str
+)
+def test_another_answer_than_the_recorded_one(answered, keep, changes):
+    path, answers = answered
+    words = "records another answer than the one kept with the receipt: that was changed since, or"
+    with pytest.raises(BrokenLedger, match=words) as caught:
+        check(path, receipts=keep(answers[1] | changes))
+    assert caught.value.entry == answers[1]["entry"]
+
+
+def test_a_receipt_of_a_newer_kind(keep):
+    with pytest.raises(InvalidState, match="written by a newer Ladderboard; install that one"):
+        keep(RECEIPT | {"book": "b", "format": 2})
+
+
+def test_a_file_of_receipts_has_an_end(tmp_path, monkeypatch):
+    monkeypatch.setattr("ladderboard.verify._kept._LONGEST", 10)
+    (tmp_path / "kept").write_bytes(bytes(11))
+    with pytest.raises(InvalidSetting, match="is too long for a file of receipts"):
+        read_receipts(tmp_path / "kept")
+
+
+def test_a_file_of_receipts_that_is_not_there(tmp_path):
+    with pytest.raises(StorageFailed, match="cannot be read: No such file"):
+        read_receipts(tmp_path / "kept")

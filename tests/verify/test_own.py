@@ -1,0 +1,72 @@
+"""A loss or a mechanism of the owner's own: given by who checks, or said to be unchecked."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+
+from ladderboard.errors import InvalidSetting
+from ladderboard.losses import ZeroOne
+from ladderboard.mechanisms import Exact
+from ladderboard.verify import check
+
+
+@dataclass(frozen=True)
+class OwnLoss(ZeroOne):
+    name: ClassVar[str] = "own"
+
+
+@dataclass(frozen=True)
+class OwnMechanism(Exact):
+    name: ClassVar[str] = "own"
+
+
+@pytest.fixture
+def guarded(make, helper, tmp_path):
+    """Give the bundle of a guard with a mechanism of its owner's."""
+    forge = helper("verify/_forge").Forge(make.records(make.make(tmp_path, Exact())))
+    forge.entries[0].fields["mechanism"]["mechanism"] = "own"
+    return make.remake(tmp_path / "own", forge.records())
+
+
+def test_a_mechanism_of_ones_own(guarded):
+    assert check(guarded, mechanism=OwnMechanism()).releases == 6
+    found = check(guarded)
+    assert str(found) == "verified: 0 of 6 releases"
+    assert "noise and releases: the mechanism is the owner's own" in found.unchecked
+
+
+def test_draws_that_nobody_can_make_again_are_in_canonical_form(guarded, make, helper, refused):
+    forge = helper("verify/_forge").Forge(make.records(guarded))
+    first = forge.of("question")[0]
+    first.secret["content"]["draws"] = ["text"]
+    refused(forge, "its secret side is not as we write it", forge.number("question"))
+
+
+@pytest.fixture
+def own_loss(forge, write):
+    """Give the bundle of a board with a loss of its owner's."""
+    forge.entries[0].fields["loss"]["loss"] = forge.rules["board"]["loss"]["name"] = "own"
+    return write(forge)
+
+
+def test_a_loss_of_ones_own(own_loss):
+    found = check(own_loss, loss=OwnLoss())
+    assert found.risks == found.releases == 10
+    found = check(own_loss)
+    assert (found.risks, found.releases) == (0, 10)
+    said = "risks: the loss is the owner's own; give it to check them (--loss)"
+    assert said in found.unchecked
+
+
+def test_another_one_than_the_owners(guarded, own_loss):
+    with pytest.raises(InvalidSetting, match="made with another loss than the one given"):
+        check(own_loss, loss=ZeroOne())
+    with pytest.raises(InvalidSetting, match="made with another mechanism than the one given"):
+        check(guarded, mechanism=Exact())
+
+
+def test_who_watches_hears_how_far_it_is(guarded):
+    heard = []
+    found = check(guarded, watch=lambda *told: heard.append(told))
+    assert heard == [(0, found.entries)]
