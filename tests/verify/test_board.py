@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from ladderboard.errors import BrokenLedger
+from ladderboard.errors import BrokenLedger, InvalidState
 from ladderboard.verify import check
 
 
@@ -49,6 +49,18 @@ def test_nothing_but_the_bundle_is_needed(lived, tmp_path):
     assert ran.stderr == ""
     assert ran.stdout.startswith("verified: ")
     assert sorted(each.name for each in alone.iterdir()) == ["copy"]
+
+
+def test_bits_of_a_board_with_files_that_flip_are_found(lived, tmp_path):
+    """In every part of it; tests/verify/test_changed.py flips all bits of a smaller one."""
+    content = lived[0].read_bytes()
+    path = tmp_path / "changed"
+    for at in range(0, len(content), len(content) // 60):
+        changed = bytearray(content)
+        changed[at] ^= 1 << at % 8
+        path.write_bytes(changed)
+        with pytest.raises((BrokenLedger, InvalidState)):
+            check(path)
 
 
 def swapped(records):

@@ -8,7 +8,7 @@ import pytest
 
 from ladderboard.errors import BrokenLedger, InvalidSetting, InvalidState, LadderboardError
 from ladderboard.ledger import Commitment, Entry, encode
-from ladderboard.verify import check
+from ladderboard.verify import check, read_receipts
 
 
 @pytest.fixture(scope="module")
@@ -209,6 +209,30 @@ def test_a_head_excludes_a_history_written_anew(bundle, rewritten):
     head = check(bundle).head
     with pytest.raises(BrokenLedger, match=f"hash {head[:16]}... that was kept"):
         check(rewritten, heads=[head])
+
+
+def test_a_receipt_excludes_a_history_written_anew(make, bundle, rewritten, tmp_path):
+    kept = tmp_path / "kept.json"
+    kept.write_text(json.dumps(receipt_of(bundle, make, 4)))
+    assert check(bundle, receipts=read_receipts(kept)).unchanged == 4
+    with pytest.raises(BrokenLedger, match="Entry 4 has another hash than the receipt") as caught:
+        check(rewritten, receipts=read_receipts(kept))
+    assert caught.value.entry == 4
+
+
+@pytest.mark.parametrize("kept", ["head", "receipt"])
+def test_what_was_dropped_is_missed_by_what_was_kept(make, bundle, tmp_path, kept):
+    """A shorter history that holds in itself: the last question was never asked."""
+    (tmp_path / "shorter").mkdir()
+    shorter = make.make(tmp_path / "shorter", questions=4, ladders=2, again=True)
+    assert check(shorter).releases == 4
+    last = receipt_of(bundle, make, 8)
+    (tmp_path / "kept.json").write_text(json.dumps(last))
+    given = {"head": {"heads": [last["hash"]]},
+             "receipt": {"receipts": read_receipts(tmp_path / "kept.json")}}  # fmt: skip
+    assert check(bundle, **given[kept]).unchanged == 8
+    with pytest.raises(BrokenLedger):
+        check(shorter, **given[kept])
 
 
 def test_a_head_from_the_middle_is_found_and_says_how_far_it_goes(make, bundle):
