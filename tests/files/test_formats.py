@@ -1,5 +1,6 @@
 """Every format, packed or not, from every kind of source, comes out the same."""
 
+import ast
 import gzip
 import io
 import json
@@ -13,7 +14,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.errors import InvalidPredictions
-from ladderboard.files import Limits, Roster, read_predictions
+from ladderboard.files import Limits, Roster, _npy, read_predictions
 
 IDS = ["a", "b", "c", "d"]
 ROSTER = Roster.of(IDS, kind="number")
@@ -254,3 +255,19 @@ def test_an_unknown_format_is_a_setting():
     with pytest.raises(lb.errors.InvalidSetting, match="format must be 'csv'"):
         read_predictions(b"", ROSTER, LOSS, format="xlsx")
     assert read_predictions(b"1\n2\n3\n4", ROSTER, LOSS, format=".CSV").tolist() == EXPECTED
+
+
+def test_a_fault_of_python_while_other_threads_read_is_none_of_the_file(monkeypatch):
+    """Python 3.11 raises ``SystemError`` now and then where two threads read literals at once."""
+    read, left = ast.literal_eval, iter(range(3))
+
+    def faulty(text):
+        if next(left, None) is not None:
+            raise SystemError("AST constructor recursion depth mismatch")
+        return read(text)
+
+    monkeypatch.setattr(_npy.ast, "literal_eval", faulty)
+    file = io.BytesIO()
+    np.save(file, np.array(EXPECTED))
+    assert read_predictions(file.getvalue(), ROSTER, LOSS).tolist() == EXPECTED
+    assert next(left, None) is None
