@@ -220,6 +220,26 @@ def test_the_final_ranking(program, folder, predictions):
     assert program("board", "amend", "first", "--set", "questions=80").code == 3
 
 
+def test_who_is_disqualified_is_in_no_ranking_but_in_what_is_promised(program, folder, predictions):
+    program("board", "create", folder)
+    for team, public in (("Ada", 60), ("Bob", 3)):
+        program("team", "add", "first", team)
+        submit(team, predictions(public))
+    program("team", "disqualify", "first", "Bob")
+    bound = program("board", "show", "first", "--json").json["board"]["bound"]
+    # The best model that was asked about is Bob's, with a risk of 0.01.
+    assert bound["low"] <= 0.01
+    shown = program("board", "show", "first").out
+    low, high = re.search(r"lies in \[([\d.]+), ([\d.]+)\]", " ".join(shown.split())).groups()
+    assert (float(low), float(high)) == pytest.approx((bound["low"], bound["high"]), abs=1e-4)
+    closed = program("board", "close", "first", "--yes").out
+    assert "Bob" not in closed
+    assert re.search(r"^ +1  Ada ", closed, re.MULTILINE)
+    checked = program("verify", "first.bundle").out
+    assert re.search(r"^ +1  Ada ", checked, re.MULTILINE)
+    assert "Bob" not in checked
+
+
 @pytest.mark.parametrize(("typed", "status"), [("first\n", "closed"), ("fist\n", "open")])
 def test_somebody_at_a_terminal_is_asked(program, folder, monkeypatch, typed, status):
     program("board", "create", folder)

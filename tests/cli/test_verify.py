@@ -33,6 +33,7 @@ def test_a_guard_is_closed_opened_and_verified(run, made):
         f"  ladderboard verify a.bundle --head {head}\n"
     )
     assert run("ask", "guard.db", "good.csv").code == 3
+    assert lb.Holdout.open("guard.db").remaining == 0
     assert Path("a.bundle").stat().st_mode & 0o777 == 0o600
 
 
