@@ -21,7 +21,7 @@ from _yardstick import least_times, say
 from ladderboard.ledger import BundleWriter, Entry, Opening, Secret, digest
 from ladderboard.verify import check
 
-N, SHORT, LONG, ROUNDS = 10_000, 10_000, 100_000, 2
+N, SHORT, LONG, ROUNDS = 10_000, 10_000, 100_000, 4
 KEY, SALT = bytes(range(32)), bytes(32)
 PEAK = """
 import sys

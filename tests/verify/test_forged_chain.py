@@ -103,7 +103,8 @@ SECRETS = {
     "a score": (question(1, score=0.5), "its release does not follow from its risk and noise"),
     "a value": (question(1, value=0.5), "its release does not follow from its risk and noise"),
     "a risk": (secret(risk=0.99), "its release does not follow from its risk and noise"),
-    "no risk at all": (secret(risk=7.0), "it cannot be asked again"),
+    "no risk at all": (secret(risk=7.0), "its risk is not between 0 and 1"),
+    "a training loss": (secret(training=0.5), "or has one that nobody looks at"),
 }
 
 

@@ -224,7 +224,7 @@ def deep(forge):
 
 # What the person who checks has not typed is no fault of theirs: the code is not 2.
 ODD = {
-    "n": (no_examples, "Entry 1 .* cannot be used .n must be a whole number"),
+    "n": (no_examples, "Entry 0 .* of how many examples a risk is the mean"),
     "a key": (short_key, "Entry 0 .* cannot be used .key must be 32 bytes"),
     "beta": (lambda forge: forge.finals.update(beta=0), "The final ranking is not of this board"),
     "labels": (labels_that_are_maps, "Entry 0 .* cannot be used .*labels must be text, numbers"),

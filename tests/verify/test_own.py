@@ -40,7 +40,7 @@ def test_draws_that_nobody_can_make_again_are_in_canonical_form(guarded, make, h
     forge = helper("verify/_forge").Forge(make.records(guarded))
     first = forge.of("question")[0]
     first.secret["content"]["draws"] = ["text"]
-    refused(forge, "its secret side is not as we write it", forge.number("question"))
+    refused(forge, "its draws are none", forge.number("question"))
 
 
 @pytest.fixture

@@ -80,6 +80,7 @@ def _not_json(name: str) -> None:
 
 
 _read = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_not_json).raw_decode
+_read_flat = json.JSONDecoder(parse_constant=_not_json).raw_decode
 
 
 def read_json(text: str) -> dict[str, Any]:
@@ -88,7 +89,8 @@ def read_json(text: str) -> dict[str, Any]:
     >>> read_json('{"a":1}')
     {'a': 1}
     """
-    fields, end = _read(text)
+    fields, end = _read_flat(text)
     if end != len(text) or type(fields) is not dict:
         raise ValueError("it is no JSON object")
-    return fields
+    # Each name has its colon. Where there are no more colons than names, no name was lost.
+    return fields if text.count(":") == len(fields) else _read(text)[0]

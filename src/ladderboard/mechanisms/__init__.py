@@ -23,7 +23,7 @@ from ladderboard.mechanisms._release import Release, Releases
 from ladderboard.mechanisms._rounded import Rounded
 from ladderboard.mechanisms._session import Session
 from ladderboard.mechanisms._shaky_ladder import ShakyLadder
-from ladderboard.mechanisms._step import Seen, SeenMany, Setup, Step, StepMany
+from ladderboard.mechanisms._step import Seen, SeenMany, Setup, Step, StepMany, risk_of
 from ladderboard.mechanisms._teller import Teller
 from ladderboard.mechanisms._thresholdout import Thresholdout
 
@@ -55,4 +55,5 @@ __all__ = [
     "leaderboard_error",
     "mechanism",
     "paper_settings",
+    "risk_of",
 ]

@@ -12,7 +12,7 @@ from ladderboard import _settings
 from ladderboard.errors import InvalidRisk, InvalidSetting, InvalidState, SessionClosed
 from ladderboard.mechanisms import _fixed
 from ladderboard.mechanisms._release import Release, Releases
-from ladderboard.mechanisms._step import DAMAGED, Seen, SeenMany, Setup
+from ladderboard.mechanisms._step import DAMAGED, Seen, SeenMany, Setup, risk_of
 from ladderboard.mechanisms._vector import read_vector
 from ladderboard.tape import Tape
 
@@ -55,7 +55,6 @@ class Session:
         "_ladder",
         "_laws",
         "_mechanism",
-        "_plain",
         "_question",
         "_setup",
         "_state",
@@ -78,7 +77,6 @@ class Session:
         self._tape = tape
         self._ladder = ladder
         self._laws = mechanism.laws
-        self._plain = mechanism.needs == "risk" and not mechanism.needs_training
         self._state = state
         self._question = question
         self._closed = closed
@@ -174,11 +172,6 @@ class Session:
         }
 
     @property
-    def position(self) -> Any:
-        """The state as the mechanism holds it: quick to compare with an earlier one. Secret."""
-        return self._state
-
-    @property
     def draws(self) -> Draws:
         """Every number drawn for the last question asked by ``ask``. Secret."""
         return self._draws
@@ -234,16 +227,7 @@ class Session:
         if self._closed:
             raise SessionClosed("The session is closed; start another to ask again.")
         mechanism = self._mechanism
-        low, high = self._setup.low, self._setup.high
-        if (
-            self._plain
-            and type(risk) is float
-            and low <= risk <= high
-            and losses is training is None
-        ):
-            seen = Seen(risk + 0.0, None, None)  # as nearly always: no negative zero
-        else:
-            seen = self._look(risk, losses, training)
+        seen = self._look(risk, losses, training)
         if not isinstance(context, bytes):
             raise InvalidSetting(f"context must be bytes; got {type(context).__name__}.")
         question = self._question + 1
@@ -283,7 +267,7 @@ class Session:
             if risk is not None:
                 raise InvalidRisk("Give risk or losses, not both.")
             vector = self._losses(losses)
-            risk = min(max(_fixed.mean(vector), self._setup.low), self._setup.high)
+            risk = risk_of(self._setup, vector)
         elif mechanism.needs == "losses":
             raise InvalidRisk(_needs_losses(mechanism))
         low, high = self._setup.low, self._setup.high

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ladderboard.mechanisms import _fixed
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["DAMAGED", "Seen", "SeenMany", "Setup", "Step", "StepMany"]
+__all__ = ["DAMAGED", "Seen", "SeenMany", "Setup", "Step", "StepMany", "risk_of"]
 
 DAMAGED = "The saved state is damaged; give back what session.state returned."
 
@@ -27,6 +29,11 @@ class Seen(NamedTuple):
     risk: float
     losses: NDArray[np.float64] | None
     training: float | None
+
+
+def risk_of(setup: Setup, losses: NDArray[np.float64]) -> float:
+    """Return the risk of a model with these losses, one for each example."""
+    return min(max(_fixed.mean(losses), setup.low), setup.high)
 
 
 class SeenMany(NamedTuple):

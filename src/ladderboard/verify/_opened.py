@@ -1,22 +1,21 @@
 """The opened secret side of a question, read from the very bytes that were committed to.
 
-Most of the time of a check that is not the tape's own would go into decoding these. Their form is
-one of a kind, so one pattern reads it; whatever is not exactly so is refused.
+Much of the time of a check that is not the tape's own would go into decoding these. But for the
+draws everything in them is where it always is, so it is taken from there; what stands between must
+be what we write.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-import re
 import struct
 from typing import Any, NamedTuple
 
-from ladderboard.ledger import encode
+from ladderboard.ledger import decode, encode
 
-__all__ = ["Opened", "form_of", "read_opened"]
+__all__ = ["Opened", "are_draws", "form_of", "read_opened"]
 
-_DOUBLE = struct.Struct(">d")
 _COUNT = 8  # bytes of a length
 
 
@@ -29,21 +28,38 @@ _TO_SALT = encode("salt") + _BYTES
 _WHOLE = [_sized(b"I", digits) for digits in range(33)]
 
 
-def _named(name: str) -> bytes:
-    return re.escape(encode(name))
+class _Layout:
+    """Parts that have one length each, and what stands before each of them."""
+
+    def __init__(self, *parts: tuple[bytes, str]) -> None:
+        self._between = tuple(between for between, _ in parts)
+        form = "".join(f"{len(between)}s{part}" for between, part in parts)
+        self._struct = struct.Struct(f">{form}")
+        self.size = self._struct.size
+
+    def read(self, form: bytes, start: int) -> tuple[Any, ...] | None:
+        """Return the parts from a place on; None where something else stands between them."""
+        found = self._struct.unpack_from(form, start)
+        return found[1::2] if found[::2] == self._between else None
 
 
-_HASH = re.escape(_BYTES) + b"(.{32})"
-_NUMBER = b"D(.{8})"
-_DRAW = rb"I\0{7}[\1-\x20]-?[0-9]+|D.{8}|B\0{7}\x20.{32}"
-_FORM = re.compile(
-    re.escape(_sized(b"M", 4)) + _named("content")
-    + b"(" + re.escape(_sized(b"M", 6)) + _named("after") + _HASH + _named("before") + _HASH
-    + _named("broken") + b"([TF])" + _named("draws") + b"(L.{8}(?:" + _DRAW + b")*)"
-    + _named("risk") + _NUMBER + _named("training") + b"(?:N|" + _NUMBER + b"))"
-    + _named("salt") + _HASH + _named("submission") + _HASH + _named("submission_salt") + _HASH,
-    re.DOTALL,
-)  # fmt: skip
+_BEFORE_CONTENT = _sized(b"M", 4) + encode("content")
+_HEAD = _Layout(
+    (_BEFORE_CONTENT + _sized(b"M", 6) + encode("after") + _BYTES, "32s"),
+    (encode("before") + _BYTES, "32s"),
+    (encode("broken"), "1s"),
+    (encode("draws"), "0s"),
+)
+_SALTS = (
+    (_TO_SALT, "32s"),
+    (encode("submission") + _BYTES, "32s"),
+    (encode("submission_salt") + _BYTES, "32s"),
+)
+_RISK = (encode("risk") + b"D", "d")
+_TAIL = _Layout(_RISK, (encode("training") + b"N", "0s"), *_SALTS)
+_TRAINED = _Layout(_RISK, (encode("training") + b"D", "d"), *_SALTS)
+_CONTENT = len(_BEFORE_CONTENT)
+_AFTER_CONTENT = _Layout(*_SALTS).size
 
 _COMMITTED = _sized(b"M", 2) + encode("content")
 _SECRET = b"ladderboard:1:secret\n" + _COMMITTED
@@ -57,7 +73,7 @@ class Opened(NamedTuple):
     training: float | None
     broken: bool
     draws: bytes
-    """The canonical form of the list of draws."""
+    """The canonical form of the list of draws, if it is one: whoever draws again compares it."""
     before: bytes
     after: bytes
     submission: bytes
@@ -67,28 +83,57 @@ class Opened(NamedTuple):
 
 def read_opened(form: bytes) -> Opened:
     """Return what a form holds; ``ValueError`` where it is not one that we write."""
-    found = _FORM.fullmatch(form)
-    if found is None:
+    if len(form) < _HEAD.size + _TRAINED.size:
         raise ValueError
-    content, after, before, broken, draws, risk, training, salt, submission, other = found.groups()
+    head = _HEAD.read(form, 0)
+    end, tail = len(form) - _TAIL.size, _TAIL.read(form, len(form) - _TAIL.size)
+    if tail is None:
+        end, tail = len(form) - _TRAINED.size, _TRAINED.read(form, len(form) - _TRAINED.size)
+    if head is None or tail is None:
+        raise ValueError
+    after, before, broken, _ = head
+    risk, training, salt, submission, other = tail
+    training = None if training == b"" else training
+    if broken not in {b"T", b"F"} or not (_is_plain(risk) and _is_plain(training)):
+        raise ValueError
     return Opened(
-        _number(risk),
-        None if training is None else _number(training),
+        risk,
+        training,
         broken == b"T",
-        draws,
+        form[_HEAD.size : end],
         before,
         after,
         submission,
-        hashlib.sha256(_SECRET + content + _TO_SALT + salt).hexdigest(),
+        hashlib.sha256(_SECRET + form[_CONTENT:-_AFTER_CONTENT] + _TO_SALT + salt).hexdigest(),
         hashlib.sha256(_SUBMISSION + submission + _TO_SALT + other).hexdigest(),
     )
+
+
+def _is_plain(number: float | None) -> bool:
+    """Return whether a number is finite and no negative zero, or there is none."""
+    if number is None or 0 < number < math.inf:
+        return True
+    return -math.inf < number < 0 or (number == 0 and math.copysign(1, number) > 0)
+
+
+def are_draws(form: bytes) -> bool:
+    """Return whether a form is one of draws, where nobody can draw again and compare.
+
+    >>> are_draws(encode([3, 0.5])), are_draws(encode(["text"])), are_draws(b"L")
+    (True, False, False)
+    """
+    try:
+        draws = decode(form)
+    except ValueError:
+        return False
+    return type(draws) is list and all(type(each) in {int, float, bytes} for each in draws)
 
 
 def form_of(draws: tuple[Any, ...]) -> bytes:
     """Return the canonical form of draws. Most are whole numbers, for which this is quicker.
 
-    >>> [form_of(draws) == encode(list(draws)) for draws in ((3, -12), (0.5, 2), (10**40,))]
-    [True, True, True]
+    >>> form_of((3, -12)) == encode([3, -12]), form_of((0.5, 2)) == encode([0.5, 2])
+    (True, True)
     """
     try:
         digits = [b"%d" % each for each in draws if type(each) is int]
@@ -97,10 +142,3 @@ def form_of(draws: tuple[Any, ...]) -> bytes:
     except IndexError:  # a number with more digits than any law draws
         pass
     return encode(list(draws))
-
-
-def _number(raw: bytes) -> float:
-    number: float = _DOUBLE.unpack(raw)[0]
-    if not math.isfinite(number) or (number == 0 and any(raw)):  # no negative zero
-        raise ValueError
-    return number

@@ -50,11 +50,13 @@ class Records:
 
     def next(self) -> None:
         """Go to the next record."""
-        if self._end == len(self._block) and not self._left:
-            self.kind = None
-            return
-        self._need(_COUNT)
         start = self._end + _COUNT
+        if start > len(self._block):
+            if self._end == len(self._block) and not self._left:
+                self.kind = None
+                return
+            self._need(_COUNT)
+            start = self._end + _COUNT
         length = int.from_bytes(self._block[self._end : start], "big")
         if start + length > len(self._block):
             self._need(_COUNT + length)
@@ -69,8 +71,6 @@ class Records:
     def _need(self, count: int) -> None:
         """Read until so many bytes are at hand after the last record."""
         lacks = self._end + count - len(self._block)
-        if lacks <= 0:
-            return
         if lacks > self._left:
             raise BrokenLedger("The bundle is cut off, or something was put in or taken out.")
         read = self._file.read(min(self._left, max(lacks, _BLOCK)))
