@@ -160,20 +160,29 @@ def test_an_export_that_is_refused_closes_nothing(run, everything, words, senten
     assert not Path("a.bundle").exists()
 
 
-@pytest.mark.parametrize(("typed", "code"), [("guard.db", 0), ("", 2), ("guard", 2)])
-def test_a_person_is_asked_first(made, typed, code):
+@pytest.mark.parametrize(
+    ("typed", "code", "sentence"),
+    [
+        ("guard.db\n", 0, ""),
+        ("\n", 2, "No name was typed; nothing was changed."),
+        ("\x04", 2, "No name was typed; nothing was changed."),  # Ctrl-D
+        ("guard\n", 2, "That is another name; nothing was changed."),
+    ],
+)
+def test_a_person_is_asked_first(made, typed, code, sentence):
     words = ["guard", "export", "guard.db", "--close", "--out", "a.bundle"]
     mine, theirs = pty.openpty()
     asked = subprocess.Popen(
         [sys.executable, "-m", "ladderboard", *words],
         stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    os.write(mine, f"{typed}\n".encode())
+    os.write(mine, typed.encode())
     _, said = asked.communicate(timeout=60)
     os.close(mine)
     os.close(theirs)
     assert asked.returncode == code
     assert "Closing guard.db cannot be undone: it answers no more questions." in said
+    assert sentence in said
     assert "The labels stay hidden; --labels puts them in" in " ".join(said.split())
     assert Path("a.bundle").exists() == (code == 0)
     assert lb.Holdout.open("guard.db").meter.at.closed == (code == 0)

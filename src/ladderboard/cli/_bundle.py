@@ -53,14 +53,15 @@ def ask_whether(name: str, end: str, path: Path | None, **inside: bool) -> None:
             f" {path} will hold {OPENED}, for whom you give it to. Whoever has these knows much "
             f"about the labels, so the holdout is spent. {more}"
         )
-    typer.echo("\n".join(map(printable, wrapped(told))), err=True)
+    typer.echo("\n".join(wrapped(told)), err=True)
     typer.echo(f"Type {printable(name)} to close it: ", nl=False, err=True)
     try:
         typed = input()
     except EOFError:
         typed = ""
     if typed.strip() != name:
-        raise InvalidSetting("That is another name; nothing was changed.")
+        other = "That is another name" if typed.strip() else "No name was typed"
+        raise InvalidSetting(f"{other}; nothing was changed.")
 
 
 def describe_bundle(path: Path, head: "Head", **inside: bool) -> dict[str, Any]:
