@@ -1,7 +1,8 @@
 """A cheap client for bench/server.py: requests are made beforehand, connections stay open.
 
-Reads jobs as lines of JSON on standard input: port, path, tokens, base, first, count, connections;
-answers each with a line: seconds in all, milliseconds of each request, and statuses.
+Reads jobs as lines of JSON on standard input: port, targets (a path and a token each), n, seed,
+first, count, connections; answers each with a line: seconds in all, milliseconds of each request,
+and statuses. Where n is 0 nothing is sent: pages are read.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ import uvloop
 
 def request(job: dict[str, Any], number: int) -> bytes:
     """Return a request whose predictions nobody has sent before."""
+    path, token = job["targets"][number % len(job["targets"])]
+    if not job["n"]:
+        return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
     rng = np.random.default_rng([job["seed"], number])
     values = np.where(rng.random(job["n"]) < 0.3, b"1\n", b"0\n")
     body = b"prediction\n" + values.tobytes()
-    token = job["tokens"][number % len(job["tokens"])] if job["tokens"] else None
     lines = [
-        f"POST {job['path']} HTTP/1.1",
+        f"POST {path} HTTP/1.1",
         "Host: 127.0.0.1",
         "Content-Type: text/csv",
         f"Content-Length: {len(body)}",

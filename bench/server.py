@@ -10,28 +10,19 @@ a board's page is the same standings as JSON.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import re
-import subprocess
-import sys
 import tempfile
-from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from _calls import Callers, running
 from _crowd import crowd, time_pages
 from _page import busy_board, time_page, weigh_page
 from _yardstick import say
 from ladderboard.board import Caller, Role, open_boards, read_folder
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-N, CONNECTIONS, TEAMS = 10_000, 16, 16
+N, TEAMS = 10_000, 16
 COUNT, ROUNDS = 400, 9
 ROOT = Path(__file__).parents[1]
 RULES = "title: Bench\nloss: zero_one\nquestions: 1000000\nteams: 16\nladder: team\n"
@@ -52,68 +43,24 @@ def make_board(folder: Path, labels: np.ndarray) -> list[str]:
     return tokens
 
 
-@contextmanager
-def running(*words: str | Path) -> Iterator[int]:
-    """Run a server, and return its port; its log goes nowhere."""
-    command = [sys.executable, *map(str, words)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    try:
-        for line in process.stdout or ():
-            if b"http://" in line:
-                yield int(re.search(rb":(\d+)", line.partition(b"http://")[2])[1])  # type: ignore[index]
-                break
-        else:
-            raise SystemExit("a server did not start")
-    finally:
-        process.terminate()
-        process.communicate()
-
-
-class Caller16:
-    """The client's process."""
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, Path(__file__).with_name("_caller.py")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self._first = 0
-
-    def press(self, port: int, path: str, tokens: list[str], count: int) -> dict[str, Any]:
-        """Send so many submissions through all connections; return what it took."""
-        job = {"port": port, "path": path, "tokens": tokens, "n": N, "seed": os.getpid()}
-        job |= {"first": self._first, "count": count, "connections": CONNECTIONS}
-        self._first += count
-        print(json.dumps(job), file=self._process.stdin, flush=True)
-        said: dict[str, Any] = json.loads((self._process.stdout or sys.stdin).readline())
-        if said["statuses"] != [201]:
-            raise SystemExit(f"refused: {said['statuses']}")
-        return said
-
-    def close(self) -> None:
-        """End it."""
-        self._process.communicate()
-
-
 def submissions(folder: Path, rounds: int) -> None:
     """Press both servers in turn."""
     labels = np.random.default_rng(1).integers(2, size=N)
     tokens = make_board(folder, labels)
     bare = Path(__file__).with_name("_bare.py")
     serve = ("-m", "ladderboard", "serve", "--port", "0", "--database", folder / "boards.db")
-    caller = Caller16()
+    callers = Callers(N)
     path = "/api/v1/boards/bench/submissions"
     with (
         running(*serve) as ours,
         running(bare, folder / "bench" / "holdout.csv", folder / "bare.db") as theirs,
     ):
-        sides = [(ours, path, tokens), (theirs, "/submissions", [])]
+        sides = [(ours.port, [(path, each) for each in tokens])]
+        sides += [(theirs.port, [("/submissions", None)])]
         for side in sides:
-            caller.press(*side, count=200)  # the first ones are slower
-        found = [[caller.press(*side, count=COUNT) for side in sides] for _ in range(rounds)]
-    caller.close()
+            callers.press(*side, count=200)  # the first ones are slower
+        found = [[callers.press(*side, count=COUNT) for side in sides] for _ in range(rounds)]
+    callers.close()
     ratio = median(second["seconds"] / first["seconds"] for first, second in found)
     rates = [COUNT / median(each[at]["seconds"] for each in found) for at in (0, 1)]
     late = [np.percentile([t for each in found for t in each[at]["times"]], 99) for at in (0, 1)]
@@ -135,7 +82,7 @@ def leaderboard(folder: Path) -> None:
         running(*serve, folder / "many.db") as many,
     ):
         for limit in (10, 100):
-            small, *large = time_pages(few, many, limit)
+            small, *large = time_pages(few.port, many.port, limit)
             for name, taken in zip(("first", "middle"), large, strict=True):
                 say(
                     f"leaderboard, 1e4 teams, {name} {limit} / 10 teams",
@@ -149,7 +96,8 @@ def page(folder: Path) -> None:
     """Time and weigh the page of a board with a thousand teams."""
     token = busy_board(folder / "busy.db", teams=1_000, each=2)
     serve = ("-m", "ladderboard", "serve", "--port", "0", "--database", folder / "busy.db")
-    with running(*serve) as port:
+    with running(*serve) as server:
+        port = server.port
         found = {"public": time_page(port), "a team's, made anew": time_page(port, token)}
         sent, packed = weigh_page(port)
     for whose, (taken, standings) in found.items():

@@ -57,6 +57,17 @@ def test_the_next_steps_name_what_is_there(serve, program, folder):
     assert "-f predictions.csv" in said
 
 
+def test_of_many_boards_it_shows_some(serve, folder, monkeypatch):
+    monkeypatch.setattr("ladderboard.cli._serve._SHOWN", 2)
+    rules = (folder / "board.yaml").read_text()
+    for at in range(4):
+        (folder / "board.yaml").write_text(rules.replace("slug: first", f"slug: other-{at}"))
+        said = serve(folder).out
+    assert "/boards/other-3 (open, " in said  # its folder is given
+    assert said.count("(open, ") == 3
+    assert "  and 1 more: " in said
+
+
 def test_a_closed_board_has_no_next_steps(serve, program, folder):
     program("board", "create", folder)
     program("board", "close", "first", "--yes")

@@ -45,6 +45,14 @@ if TYPE_CHECKING:
 __all__ = ["Boards"]
 
 _ALL = "SELECT slug FROM main.board ORDER BY book"
+_AFTER = (
+    "SELECT slug FROM main.board WHERE book > (SELECT book FROM main.board WHERE slug = ?) "
+    "ORDER BY book LIMIT ?"
+)
+_OPEN_FIRST = (
+    "SELECT slug FROM main.board ORDER BY CASE status WHEN 'closed' THEN 1 ELSE 0 END, book "
+    "LIMIT ? OFFSET ?"
+)
 _BY_SLUG = (
     "SELECT main.book.name FROM main.board JOIN main.book ON main.book.id = main.board.book "
     "WHERE main.board.slug = ?"
@@ -132,6 +140,20 @@ class Boards:
         """Return the slugs of all boards, oldest first."""
         with self._server() as view:
             return [row[0] for row in view.run(_ALL)]
+
+    def page(self, limit: int, after: str | None = None) -> list[str]:
+        """Return the slugs of so many boards, oldest first, from the one after ``after`` on."""
+        with self._server() as view:
+            if after is None:
+                return [row[0] for row in view.run(f"{_ALL} LIMIT ?", (limit,))]
+            if not (is_plain(after) and view.run(_BY_SLUG, (after,))):
+                raise InvalidSetting("This is no cursor of ours; begin without one.")
+            return [row[0] for row in view.run(_AFTER, (after, limit))]
+
+    def open_first(self, limit: int, skip: int = 0) -> list[str]:
+        """Return the slugs of so many boards, those that are closed last, after ``skip``."""
+        with self._server() as view:
+            return [row[0] for row in view.run(_OPEN_FIRST, (limit, skip))]
 
     def _server(self) -> AbstractContextManager[SqlReading]:
         return self.storage.reading(SERVER)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["serve"]
 
+_SHOWN = 10
+
 
 def serve(
     folders: Annotated[
@@ -148,12 +150,13 @@ def _welcome(
 ) -> None:
     from ladderboard.cli._serve_words import another_token, next_steps, welcome  # noqa: PLC0415
 
-    every = [boards.open(each) for each in boards.list()]
-    say(*welcome(url, every, token, another_token(how.database, how.key_file)))
     folders = {each.rules.slug: each for each in contents}
-    # Of several boards, one that came with a folder: there is something to submit.
-    ready = [each for each in every if each.row().status == "open"]
-    ready.sort(key=lambda each: each.slug not in folders)
+    # Of many boards those that came with a folder, where there is something to submit, and some.
+    slugs = dict.fromkeys([*folders, *boards.open_first(_SHOWN)])
+    some = [boards.open(each) for each in slugs]
+    more = len(boards.list()) - len(some)
+    say(*welcome(url, some, more, token, another_token(how.database, how.key_file)))
+    ready = [each for each in some if each.row().status == "open"]
     if ready:
         board = ready[0]
         say(*next_steps(url, board, folders.get(board.slug), how.database, how.key_file))

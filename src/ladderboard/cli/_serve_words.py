@@ -19,10 +19,13 @@ __all__ = ["another_token", "farewell", "next_steps", "program", "welcome"]
 _EXAMPLE = Path("public", "example_submission.py")
 
 
-def welcome(url: str, boards: "list[Board]", token: str | None, another: str) -> list[str]:
+def welcome(
+    url: str, boards: "list[Board]", more: int, token: str | None, another: str
+) -> list[str]:
     """Return where the boards are, and how the organiser comes in; a new token is told."""
     lines = [f"Ladderboard is at {url}; Ctrl-C stops it."]
     lines += [_line(url, each.as_seen_by(organiser()).summary()) for each in boards]
+    lines += [f"  and {more} more: {program()} board list"] if more else []
     if not boards:
         lines += [
             "There are no boards yet. One is made, while this runs or before, with:",

@@ -41,7 +41,7 @@ class AsyncClient(Base):
 
     async def boards(self) -> tuple[Board, ...]:
         """Return all boards."""
-        return await self._ask(requests.boards())
+        return tuple([each async for each in self._pages(requests.boards)])
 
     async def board(self, board: str) -> Board:
         """Return what a board is, what it promises, and how far it has come."""

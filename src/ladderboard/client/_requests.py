@@ -33,6 +33,7 @@ T = TypeVar("T")
 S = TypeVar("S")
 _MANY = 1000  # the most that a server gives at once
 _LINES = 100
+_BOARDS = 200  # each is told in full
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,14 @@ class Page(Generic[T]):
     next: Any
 
 
-def boards() -> Request[tuple[Board, ...]]:
-    """All boards."""
-    return Request("GET", "/boards", lambda said: _rows(Board, said["boards"]))
+def boards(cursor: str | None) -> Request[Page[Board]]:
+    """A page of all boards."""
+    asked = {"limit": _BOARDS} | ({} if cursor is None else {"cursor": cursor})
+    return Request(
+        "GET",
+        f"/boards?{urlencode(asked)}",
+        lambda said: Page(_rows(Board, said["boards"]), _text(said.get("next"))),
+    )
 
 
 def board(slug: str) -> Request[Board]:

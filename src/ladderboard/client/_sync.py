@@ -58,7 +58,7 @@ class Client(Base):
 
     def boards(self) -> tuple[Board, ...]:
         """Return all boards."""
-        return self._ask(requests.boards())
+        return tuple(self._pages(requests.boards))
 
     def board(self, board: str) -> Board:
         """Return what a board is, what it promises, and how far it has come."""

@@ -19,19 +19,35 @@ _NEXT = {"Link": {"description": 'The next page, rel="next".', "schema": {"type"
 _TEXT = {"schema": {"type": "string"}}
 
 
-@router.get("/boards", response_model=BoardList, **public())
-async def list_boards(request: Request) -> Response:
-    """Return all boards."""
+_BOARDS = public()
+_BOARDS["responses"][200]["headers"] = {**_BOARDS["responses"][200]["headers"], **_NEXT}
+
+
+@router.get("/boards", response_model=BoardList, **_BOARDS)
+async def list_boards(
+    request: Request,
+    limit: Limit = 100,
+    cursor: Annotated[
+        str | None, Query(max_length=300, description="The `next` of the page before.")
+    ] = None,
+) -> Response:
+    """Return a page of all boards, oldest first."""
     work = work_of(request)
 
-    def look(shown: Any) -> list[dict[str, Any]]:
+    def look(shown: Any) -> tuple[list[dict[str, Any]], str | None]:
         caller, home = work.who.home(shown)
-        return [
+        slugs = work.boards.page(limit + 1, cursor)
+        boards = [
             work.boards.open(each).as_seen_by(caller if home in {None, each} else PUBLIC).summary()
-            for each in work.boards.list()
+            for each in slugs[:limit]
         ]
+        return boards, slugs[limit - 1] if len(slugs) > limit else None
 
-    return reply(request, {"boards": await work.asked(request, look)})
+    boards, after = await work.asked(request, look)
+    headers = {}
+    if after is not None:
+        headers["Link"] = f'<{API}/boards?limit={limit}&cursor={after}>; rel="next"'
+    return reply(request, {"boards": boards, "next": after}, headers=headers)
 
 
 @router.get("/boards/{board}", response_model=BoardSummary, **public())

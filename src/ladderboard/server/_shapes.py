@@ -161,9 +161,10 @@ class BoardSummary(Shape):
 
 
 class BoardList(Shape):
-    """All boards."""
+    """A page of all boards; ``next`` is the ``cursor`` of the next one."""
 
     boards: list[BoardSummary]
+    next: str | None
 
 
 class TeamName(Shape):

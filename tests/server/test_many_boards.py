@@ -1,0 +1,72 @@
+"""More boards than anybody reads at once: lists come in pages."""
+
+import re
+
+import pytest
+
+from ladderboard.client import Client
+from ladderboard.client import _requests as requests
+from ladderboard.server._pages import _boards as page
+
+
+@pytest.fixture
+def hall(make_hall):
+    """A server that no other test has made boards on."""
+    made = make_hall()
+    made.board()
+    return made
+
+
+@pytest.fixture
+def many(hall):
+    """Six boards more, one of which is closed; returns all, oldest first."""
+    slugs = [f"board-{at}" for at in range(6)]
+    for each in slugs:
+        hall.board(each)
+    hall.boards.open("board-0").finishing.close(hall.boards.by_token(hall.organiser))
+    return [hall.slug, *slugs]
+
+
+def test_pages_of_the_list_hold_every_board_once(hall, many):
+    seen, path = [], "/boards?limit=3"
+    while path is not None:
+        reply = hall.call("GET", path)
+        said = reply.json()
+        seen += [[each["slug"] for each in said["boards"]]]
+        assert ("link" in reply.headers) == (said["next"] is not None)
+        path = None
+        if said["next"] is not None:
+            path = f"/boards?limit=3&cursor={said['next']}"
+            assert reply.headers["link"].endswith(f'{path}>; rel="next"')
+    assert seen == [many[:3], many[3:6], many[6:]]
+    whole = hall.call("GET", "/boards?limit=7").json()
+    assert ([each["slug"] for each in whole["boards"]], whole["next"]) == (many, None)
+
+
+@pytest.mark.parametrize("cursor", ["nobody", "", "%00", "1", "' OR 1=1 --"])
+def test_a_cursor_that_is_none_is_refused(hall, cursor):
+    assert hall.call("GET", f"/boards?cursor={cursor}").status_code == 422
+
+
+def test_the_client_reads_all_pages(hall, many, monkeypatch):
+    monkeypatch.setattr(requests, "_BOARDS", 3)
+    with Client(url=hall.url) as client:
+        assert [each.slug for each in client.boards()] == many
+
+
+def test_the_first_page_has_the_open_ones(hall, many, monkeypatch):
+    monkeypatch.setattr(page, "_MANY", 4)
+    seen, path = [], "/"
+    while path is not None:
+        text = hall.client.get(path).text
+        seen.append(re.findall(r'<h2><a href="/boards/([^"]+)"', text))
+        found = re.search(r'href="(\?page=\d+)">Next page', text)
+        path = None if found is None else f"/{found[1]}"
+    assert [len(each) for each in seen] == [4, 3]
+    assert [*seen[0], *seen[1]] == [*(each for each in many if each != "board-0"), "board-0"]
+    assert "There are no boards on this page" in hall.client.get("/?page=9").text
+
+
+@pytest.mark.parametrize("said", ["0", "-1", "x", "9" * 9, "²"])
+def test_a_page_that_is_no_number_is_the_first(hall, said):
+    assert f'href="/boards/{hall.slug}"' in hall.client.get(f"/?page={said}").text
