@@ -46,7 +46,8 @@ async def list_boards(
     boards, after = await work.asked(request, look)
     headers = {}
     if after is not None:
-        headers["Link"] = f'<{API}/boards?limit={limit}&cursor={after}>; rel="next"'
+        url = f"{work.settings.prefix}{API}/boards?limit={limit}&cursor={after}"
+        headers["Link"] = f'<{url}>; rel="next"'
     return reply(request, {"boards": boards, "next": after}, headers=headers)
 
 
