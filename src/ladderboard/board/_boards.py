@@ -141,19 +141,19 @@ class Boards:
         with self._server() as view:
             return [row[0] for row in view.run(_ALL)]
 
-    def page(self, limit: int, after: str | None = None) -> list[str]:
+    def page(self, limit: int, after: str | None = None) -> tuple[str, ...]:
         """Return the slugs of so many boards, oldest first, from the one after ``after`` on."""
         with self._server() as view:
             if after is None:
-                return [row[0] for row in view.run(f"{_ALL} LIMIT ?", (limit,))]
+                return tuple(row[0] for row in view.run(f"{_ALL} LIMIT ?", (limit,)))
             if not (is_plain(after) and view.run(_BY_SLUG, (after,))):
                 raise InvalidSetting("This is no cursor of ours; begin without one.")
-            return [row[0] for row in view.run(_AFTER, (after, limit))]
+            return tuple(row[0] for row in view.run(_AFTER, (after, limit)))
 
-    def open_first(self, limit: int, skip: int = 0) -> list[str]:
+    def open_first(self, limit: int, skip: int = 0) -> tuple[str, ...]:
         """Return the slugs of so many boards, those that are closed last, after ``skip``."""
         with self._server() as view:
-            return [row[0] for row in view.run(_OPEN_FIRST, (limit, skip))]
+            return tuple(row[0] for row in view.run(_OPEN_FIRST, (limit, skip)))
 
     def _server(self) -> AbstractContextManager[SqlReading]:
         return self.storage.reading(SERVER)
