@@ -115,6 +115,12 @@ def test_two_folders_of_one_name_are_refused_before_anything_is_made(serve, fold
         (["--database", "mysql://there/boards"], "mysql://"),
         (["--database", "none/boards.db"], "There is no directory none"),
         (["--url", "boards.example.org"], "https://boards.example.org"),
+        (["--url", "https://example.org/a/../b"], "https://example.org/ladder"),
+        (["--url", "https://example.org/boards"], "Its path cannot have boards"),
+        (["--url", "https://me:secret@example.org"], "https://example.org/ladder"),
+        (["--proxy", "*"], "networks like 10.0.0.0/24"),
+        (["--proxy", "0.0.0.0/0"], "networks like 10.0.0.0/24"),
+        (["--proxy", "127.0.0.1,proxy.example.org"], "'proxy.example.org'"),
         (["none"], "must be a folder with board.yaml"),
         (["--database", "."], "is a directory"),
     ],
@@ -160,6 +166,19 @@ def test_names_and_addresses_of_a_public_server(serve, program, monkeypatch, fol
     assert how.settings.hosts == {"boards.example.org"}
     assert how.settings.url == "https://boards.example.org"
     assert how.settings.secure is True
+
+
+def test_below_a_path_everything_that_is_said_has_it(serve, folder):
+    words = ["--url", "https://example.org/ladder/", "--port", "8001"]
+    said = serve(folder, *words).out
+    assert "Ladderboard is at https://example.org/ladder; Ctrl-C stops it." in said
+    assert "First: https://example.org/ladder/boards/first (open" in said
+    assert "sign in at https://example.org/ladder/login\n" in said
+    assert " submit https://example.org/ladder/boards/first \\\n" in said
+    assert "127.0.0.1" not in said
+    found = serve(folder, *words, "--json").json
+    assert found["url"] == "https://example.org/ladder"
+    assert found["listening"] == "http://127.0.0.1:8001"
 
 
 def test_the_lock_of_the_server_has_its_extra():

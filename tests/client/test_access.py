@@ -107,7 +107,7 @@ def test_what_can_be_no_token(token):
 
 @pytest.mark.parametrize(
     "url",
-    ["", "boards.example.org", "ftp://a", "https://", "https://a/b", "https://u:p@a", "https://a?b",
+    ["", "boards.example.org", "ftp://a", "https://", "https://a/b?c", "https://u:p@a", "https://a?b",
      "http://[", "http://a:b", 5, "unix:/run/guard.sock", "http://..", "http://a..b", "http://a b",
      "http://a\x1bc", "http://a\x7f", "http://a\ud800", "http://" + "a" * 64],
 )  # fmt: skip
@@ -117,7 +117,35 @@ def test_what_is_no_address(url):
 
 
 @pytest.mark.parametrize(
-    "board", ["", "A", "a/b", "-a", "https://a/boards/", "https://a/b/c", None]
+    "path",
+    ["//", "/a//b", "/../a", "/a/..", "/.", "/a%2fb", "/a b", "/a;b", "/\\a", "/ä", "/a?b",
+     "/boards", "/boards/digits", "/a/boards", "/login", "/a/api/v1", "/static", "/" + "a" * 200],
+)  # fmt: skip
+def test_where_no_server_can_be(path):
+    with pytest.raises(InvalidSetting, match="A server's address is like"):
+        read_address(HERE + path)
+
+
+def test_a_server_below_a_path_is_another_one(monkeypatch):
+    below = read_address(f"{HERE}:443/ladder/")
+    assert (below.url, below.origin, below.prefix) == (f"{HERE}/ladder", HERE, "/ladder")
+    deep = f"{HERE}/ml/boards-2027_v1.2~a"
+    assert split_board(f"{deep}/boards/digits/submit#history") == (deep, "digits")
+    places = {read_address(each).place for each in (HERE, below.url, f"{HERE}/ladder/a", deep)}
+    assert len(places) == 4
+    assert not any("/" in each for each in places)
+    Config().keep(HERE, "digits", "above").keep(below.url, "digits", "below").write()
+    assert find_access(HERE, None).token_for("digits") == "above"
+    assert find_access(f"{HERE}/ladder/", None).token_for("digits") == "below"
+    assert find_access(f"{HERE}/other", None).token_for("digits") is None
+    monkeypatch.setenv("LADDERBOARD_URL", below.url)
+    monkeypatch.setenv("LADDERBOARD_TOKEN", "told")
+    assert find_access(HERE, None).token_for("letters") is None
+    assert Client().url == below.url
+
+
+@pytest.mark.parametrize(
+    "board", ["", "A", "a/b", "-a", "https://a/boards/", "https://a/b/c", "https://a/../boards/digits", None]
 )
 def test_what_is_no_board(board):
     with pytest.raises(InvalidSetting, match="A board goes by"):

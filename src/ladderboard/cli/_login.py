@@ -99,8 +99,8 @@ def _place(url: str | None, board: str | None) -> tuple[str, str | None]:
     if board is not None:
         slug = split_board(board)[1]
     if url is None:
-        return find_access(None, "").address.origin, slug
-    return read_address(url).origin, slug
+        return find_access(None, "").address.url, slug
+    return read_address(url).url, slug
 
 
 def _same(named: str, board: str | None) -> str:

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import urlsplit
 
 import typer
 
 from ladderboard.cli._board_options import DEFAULT, AsJson, Database, KeyFile, open_database
 from ladderboard.cli._said import say, say_json
+from ladderboard.client import read_address
 from ladderboard.errors import InvalidSetting, MissingDependency
 
 if TYPE_CHECKING:
@@ -69,10 +69,12 @@ def serve(
 
         def told(address: str, token: str | None) -> None:
             """Say where it is, as soon as it listens."""
+            public = how.settings.url or address
             if as_json:
-                say_json({"url": address, "boards": boards.list(), "token": token})
+                said = {"url": public, "listening": address, "boards": boards.list()}
+                say_json({**said, "token": token})
             else:
-                _welcome(boards, contents, url or address, token, how)
+                _welcome(boards, contents, public, token, how)
 
         server.serve(how, boards=boards, told=told)
     if not as_json:
@@ -84,13 +86,11 @@ def serve(
 def _settings(server: Any, url: str | None) -> Any:
     if url is None:
         return server.Settings()
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path not in {"", "/"}:
-        raise InvalidSetting(f"url must be like https://boards.example.org; got {url!r:.80}.")
+    public = read_address(url)
     return server.Settings(
-        hosts=frozenset({parts.hostname}),
-        url=url.rstrip("/"),
-        secure=True if parts.scheme == "https" else None,
+        hosts=frozenset({public.host}),
+        url=public.url,
+        secure=True if public.scheme == "https" else None,
     )
 
 

@@ -65,4 +65,4 @@ def find_access(url: str | None, token: str | None, *, insecure: bool = False) -
             f"No server is named: give its address, set {URL}, or type: ladderboard login URL"
         )
     address = read_address(url)
-    return Access(address, token, config.tokens.get(address.origin, {}), insecure)
+    return Access(address, token, config.tokens.get(address.url, {}), insecure)

@@ -10,33 +10,50 @@ from urllib.parse import quote, urlsplit
 from ladderboard import _settings
 from ladderboard.errors import InvalidSetting
 
-__all__ = ["Address", "check_board", "read_address", "split_board"]
+__all__ = ["OWN", "Address", "check_board", "read_address", "split_board"]
+
+OWN = frozenset(
+    {"api", "boards", "healthz", "login", "metrics", "openapi.json", "session", "static"}
+)
+"""How places of a server begin: no part of a prefix, so that one always sees where it ends."""
 
 _SLUG = re.compile("[a-z0-9][a-z0-9-]{0,62}")
 # Empty parts lead nowhere, and what is not printed is nothing to send, to keep or to show.
 _PART = r"[a-z0-9_\-\x80-\U0010ffff]{1,63}"
 _HOST = re.compile(rf"{_PART}(\.{_PART})*\.?|[0-9a-f:.]*:[0-9a-f:.]*")
+_PREFIX = re.compile("(/[A-Za-z0-9_~-][A-Za-z0-9_~.-]*)*")
+_LONGEST = 200  # characters of a prefix
 _PORTS = {"http": 80, "https": 443}
 
 
 class Address(NamedTuple):
-    """A server's address: two that lead to the same place are the same."""
+    """A server's address: two that lead to the same place are the same.
+
+    ``prefix`` is where the server is below a name that others use, too: ``/ladder``, or nothing.
+    """
 
     scheme: str
     host: str
     port: int
+    prefix: str = ""
 
     @property
     def origin(self) -> str:
-        """The address as it is typed."""
+        """The address without the prefix."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         port = "" if self.port == _PORTS[self.scheme] else f":{self.port}"
         return f"{self.scheme}://{host}{port}"
 
     @property
+    def url(self) -> str:
+        """The address as it is typed."""
+        return self.origin + self.prefix
+
+    @property
     def place(self) -> str:
         """The same as the name of a folder, of this address and no other."""
-        return f"{self.scheme}_{quote(self.host, safe='')}_{self.port}"
+        below = f"_{quote(self.prefix, safe='')}" if self.prefix else ""
+        return f"{self.scheme}_{quote(self.host, safe='')}_{self.port}{below}"
 
     @property
     def private(self) -> bool:
@@ -52,15 +69,30 @@ class Address(NamedTuple):
 def read_address(url: Any) -> Address:
     """Return the address that somebody typed.
 
-    >>> read_address("HTTPS://Boards.Example.org:443/").origin
+    >>> read_address("HTTPS://Boards.Example.org:443/").url
     'https://boards.example.org'
+    >>> read_address("https://example.org/ladder/").url
+    'https://example.org/ladder'
     """
     found = _split(url)
-    if found is None or found[1] not in {"", "/"}:
+    below = None if found is None else _below(*found)
+    if found is None or below is None:
+        own = [] if found is None else [each for each in found[1].split("/") if each in OWN]
+        why = f" Its path cannot have {own[0]}, a place of the server's own." if own else ""
         raise InvalidSetting(
-            f"A server's address is like https://boards.example.org; got {_settings.shown(url)}."
+            "A server's address is like https://boards.example.org or https://example.org/ladder; "
+            f"got {_settings.shown(url)}.{why}"
         )
-    return found[0]
+    return below
+
+
+def _below(address: Address, path: str) -> Address | None:
+    """Return the address of a server at a path, if one can be there."""
+    prefix = path.removesuffix("/")
+    right = len(prefix) <= _LONGEST and _PREFIX.fullmatch(prefix)
+    if not right or not OWN.isdisjoint(prefix.split("/")):
+        return None
+    return address._replace(prefix=prefix)
 
 
 def split_board(board: Any) -> tuple[str | None, str]:
@@ -68,12 +100,15 @@ def split_board(board: Any) -> tuple[str | None, str]:
 
     >>> split_board("digits"), split_board("http://127.0.0.1:8000/boards/digits#submit")
     ((None, 'digits'), ('http://127.0.0.1:8000', 'digits'))
+    >>> split_board("https://example.org/ladder/boards/digits/submit")
+    ('https://example.org/ladder', 'digits')
     """
     if isinstance(board, str) and "/" in board:
         found = _split(board.partition("#")[0])
-        parts = found[1].strip("/").split("/") if found is not None else []
-        if found is not None and len(parts) >= 2 and parts[0] == "boards":
-            return found[0].origin, check_board(parts[1])
+        prefix, is_page, rest = ("", "", "") if found is None else found[1].partition("/boards/")
+        server = _below(found[0], prefix) if found is not None and is_page else None
+        if server is not None:
+            return server.url, check_board(rest.partition("/")[0])
     return None, check_board(board)
 
 

@@ -119,7 +119,7 @@ class Base:
     @property
     def url(self) -> str:
         """The server's address."""
-        return self._access.address.origin
+        return self._access.address.url
 
     def receipts(self, board: str) -> tuple[Receipt, ...]:
         """Return what became of every submission to a board from here, oldest first.
@@ -245,6 +245,11 @@ class Base:
     def _strange(self, answer: Answer) -> ServerUnreachable:
         if answer.status >= 500:
             return ServerUnreachable(f"The server at {self.url} is out of order: {answer.status}.")
+        if answer.status == 413:
+            return ServerUnreachable(
+                f"A proxy before the server at {self.url} takes nothing as large as this: 413. "
+                "Whoever keeps it can allow more."
+            )
         return ServerUnreachable(
             f"What answers at {self.url} is not a Ladderboard server of ours: it said "
             f"{answer.status} and something else."

@@ -68,7 +68,8 @@ async def show_leaderboard(
     )
     headers = {}
     if said["next"] is not None:
-        url = f"{API}/boards/{board}/leaderboard?limit={limit}&cursor={said['next']}"
+        prefix = work_of(request).settings.prefix
+        url = f"{prefix}{API}/boards/{board}/leaderboard?limit={limit}&cursor={said['next']}"
         url += "" if format is None else f"&format={format}"
         headers["Link"] = f'<{url}>; rel="next"'
     if format == "csv" or (format is None and _prefers_csv(request)):

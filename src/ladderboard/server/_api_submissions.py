@@ -112,11 +112,12 @@ async def send_submission(
 ) -> Response:
     """Ask a question: send predictions, and hear at once what is released."""
     answer: Answer = await submit(request, board, team=team, message=message, retry=idempotency_key)
+    prefix = work_of(request).settings.prefix
     return reply(
         request,
         answer.describe(),
         200 if answer.again else 201,
-        headers={"Location": f"{API}/boards/{board}/submissions/{answer.id}"},
+        headers={"Location": f"{prefix}{API}/boards/{board}/submissions/{answer.id}"},
     )
 
 

@@ -99,7 +99,7 @@ def make_app(
     app.state.work = work
     for each in (_api_boards, _api_submissions, _api_teams, _api_organiser, _api_server, _pages):
         app.router.routes.extend(each.router.routes)  # flat: they are looked through as they are
-    app.openapi = lambda: describe_api(app)  # type: ignore[method-assign]
+    app.openapi = lambda: describe_api(app, settings.url)  # type: ignore[method-assign]
 
     app.add_middleware(Front, settings=settings, log=log, metrics=metrics, salt=boards.world.salt)
     return app

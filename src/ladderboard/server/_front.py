@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,7 @@ SECURITY = {
 _GONE = 499  # in the log: nobody is left to be answered
 _BODY = 2**16  # bytes, of anything but a submission
 _PATIENCE = 15.0  # seconds for all of it
+_LINGER = 3.0  # seconds in which somebody who still sends can hear that it is refused
 _ENCODED = [(name.encode(), value.encode()) for name, value in SECURITY.items()]
 _VARY = (b"vary", b"Authorization, Cookie")
 
@@ -67,7 +69,7 @@ class Front:
                 await self._app(scope, receive, send)
             return
         self._count += 1
-        reply = _Reply(scope, receive, send, f"{self._mine}{self._count:08x}")
+        reply = _Reply(self._inside(scope), receive, send, f"{self._mine}{self._count:08x}")
         timer = self._settings.timer
         begun = timer()
         self._metrics.under_way += 1
@@ -76,6 +78,15 @@ class Front:
         finally:
             self._metrics.under_way -= 1
             self._note(reply, timer() - begun)
+
+    def _inside(self, scope: Scope) -> Scope:
+        """Take our prefix off a path, once, where a proxy has left it on: inside there is none."""
+        prefix, path = self._settings.prefix, scope["path"]
+        if not prefix or not f"{path}/".startswith(f"{prefix}/"):
+            return scope
+        inside = {**scope, "path": path[len(prefix) :] or "/"}
+        inside.pop("raw_path", None)
+        return inside
 
     async def _answer(self, reply: _Reply) -> None:
         try:
@@ -97,7 +108,7 @@ class Front:
             raise Refused(
                 403,
                 "wrong_host",
-                "This server does not go by this name; its keeper can allow it with --allow-host.",
+                "This server does not go by this name; its keeper can name it with --url.",
             )
 
     def _is_ours(self, host: str) -> bool:
@@ -142,11 +153,18 @@ class _Reply:
         self.scope["ladderboard.request"] = id
         self._receive, self._send = receive, send
         self._came, self._until = 0, 0.0
+        headers = Headers(scope=scope)
+        sends = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+        # Who asked first whether to send sends nothing after a refusal.
+        self._left = sends and "expect" not in headers
 
     async def receive(self) -> Message:
         """Hand over a part of the body; unless somebody else does it, not too much nor too late."""
-        if LARGE in self.scope:
-            return await self._receive()
+        message = await (self._receive() if LARGE in self.scope else self._receive_little())
+        self._left = message.get("more_body", False)
+        return message
+
+    async def _receive_little(self) -> Message:
         try:
             if not self._until:
                 self._until = asyncio.get_running_loop().time() + _PATIENCE
@@ -178,4 +196,19 @@ class _Reply:
             self.size += len(message.get("body", b""))
             if self._head:
                 message = {**message, "body": b""}
+            if self._left and not message.get("more_body"):
+                await self._send({**message, "more_body": True})
+                await self._linger()
+                message = {"type": "http.response.body"}
         await self._send(message)
+
+    async def _linger(self) -> None:
+        """Take in more of a body that was refused, for a moment, once all has been said.
+
+        A connection that is closed on somebody who still sends is cut off, the reply with it: they
+        would hear nothing, and a proxy would say 502 in our place.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LINGER):
+                while self._left:
+                    self._left = (await self._receive()).get("more_body", False)

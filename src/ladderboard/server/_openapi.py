@@ -26,13 +26,15 @@ _SCHEMES = {
 _TEXT = "Boards that stay honest. Numbers are losses; `display` carries the metric that is shown."
 
 
-def describe_api(app: FastAPI) -> dict[str, Any]:
-    """Return the description; refusals are problem documents, and only they are."""
+def describe_api(app: FastAPI, url: str | None) -> dict[str, Any]:
+    """Return the description of a server; refusals are problem documents, and only they are."""
     if app.openapi_schema:
         return app.openapi_schema
     said = get_openapi(
         title="Ladderboard", version=__version__, description=_TEXT, routes=app.routes
     )
+    if url is not None:
+        said["servers"] = [{"url": url}]
     said.setdefault("components", {})["securitySchemes"] = _SCHEMES
     for unused in ("HTTPValidationError", "ValidationError"):
         said["components"]["schemas"].pop(unused, None)

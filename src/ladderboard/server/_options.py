@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO
 
 from ladderboard import _settings
+from ladderboard.client import read_address
 from ladderboard.server._limits import Rate
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ class Settings:
     hosts
         Names by which the server is known, besides addresses and ``localhost``.
     url
-        What people type to come here, for the pages; what the request says if None.
+        What people type to come here, for the pages; what the request says if None. Its path, as in
+        ``https://example.org/ladder``, is the ``prefix`` of everything that is said of a place.
     secure
         Whether cookies go over TLS only; where None, if the request came by it.
     spool
@@ -71,10 +73,14 @@ class Settings:
     log_client: bool = False
     log: TextIO | None = None
     timer: Callable[[], float] = time.perf_counter
+    prefix: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
+        public = None if self.url is None else read_address(self.url)
         _settings.settle(
             self,
+            url=None if public is None else public.url,
+            prefix="" if public is None else public.prefix,
             hosts=frozenset(each.lower() for each in self.hosts),
             threads=_settings.whole("threads", self.threads, at_least=1, at_most=1000),
             trial_seconds=_settings.number("trial_seconds", self.trial_seconds, above=0),

@@ -26,6 +26,7 @@ from ladderboard.server._guard_listener import listen_anywhere
 from ladderboard.server._guard_protocol import Limited
 from ladderboard.server._options import Settings
 from ladderboard.server._parse import Parsers
+from ladderboard.server._proxies import check_proxies
 from ladderboard.server._signals import stopped_by_signals
 
 if TYPE_CHECKING:
@@ -66,8 +67,8 @@ class Serving:
     parsers
         How many processes read submissions, for each of them.
     proxies
-        Addresses of reverse proxies whose ``X-Forwarded-For`` and ``-Proto`` are believed, with
-        commas between them; none if None.
+        Addresses or networks of reverse proxies whose ``X-Forwarded-For`` and ``-Proto`` are
+        believed, with commas between them; none if None.
     settings
         Everything else.
     """
@@ -88,6 +89,8 @@ class Serving:
                 "workers must be 1 on SQLite, which one process writes; for more, serve from "
                 "PostgreSQL: --database postgresql+psycopg://..."
             )
+        if self.proxies is not None:
+            check_proxies(self.proxies)
         _settings.settle(
             self,
             workers=workers,

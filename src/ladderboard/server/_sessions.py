@@ -34,6 +34,18 @@ class Session(NamedTuple):
     cookie: str
 
 
+def _cookie(request: Request, name: str) -> str:
+    """Return a cookie. Of several the first is ours: browsers begin with the longest path.
+
+    Another server like this one may be above our prefix, under the same name.
+    """
+    for each in "; ".join(request.headers.getlist("cookie")).split(";"):
+        key, _, value = each.strip().partition("=")
+        if key == name:
+            return value.strip('"')
+    return ""
+
+
 class Sessions:
     """Makes and reads the cookies of one server."""
 
@@ -59,7 +71,7 @@ class Sessions:
 
     def read(self, request: Request) -> Session | None:
         """Return the session of a request, if it has one of ours; too old, it is for no token."""
-        cookie = request.cookies.get(SESSION, "")
+        cookie = _cookie(request, SESSION)
         if not cookie or len(cookie) > _LONGEST:
             return None
         try:
@@ -73,7 +85,7 @@ class Sessions:
 
     def csrf(self, request: Request, session: Session | None) -> str | None:
         """Return the word that a form of this browser must say; None before it has a cookie."""
-        bound = session.cookie if session else request.cookies.get(VISIT, "")[:_LONGEST]
+        bound = session.cookie if session else _cookie(request, VISIT)[:_LONGEST]
         return self._word(bound) if bound else None
 
     def _word(self, bound: str) -> str:
@@ -96,7 +108,7 @@ class Sessions:
             name,
             value,
             max_age=self._settings.session_seconds if value else 0,
-            path="/",
+            path=self._settings.prefix or "/",
             secure=request.url.scheme == "https" if secure is None else secure,
             httponly=True,
             samesite="lax",

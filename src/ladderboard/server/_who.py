@@ -53,6 +53,8 @@ class Who:
 
     def __init__(self, boards: Boards, sessions: Sessions, settings: Settings) -> None:
         self.boards, self.sessions = boards, sessions
+        # Not every proxy hands on the port of a name; what people type has it.
+        self._public = None if settings.url is None else urlsplit(settings.url).netloc
         self._failures = Bucket(
             settings.failures, "Too many tokens from here were wrong; wait.", settings.timer
         )
@@ -78,7 +80,7 @@ class Who:
 
     def check_form(self, request: Request, session: Session | None, said: str) -> None:
         """Refuse a form that is not from a page of ours, in this very browser."""
-        check_origin(request)
+        check_origin(request, self._public)
         if not self.sessions.is_csrf(request, session, said):
             raise Refused(403, "csrf", _CSRF)
 
@@ -122,15 +124,16 @@ class Who:
         return unauthorised()
 
 
-def check_origin(request: Request) -> None:
-    """Refuse what another site's page has made a browser send."""
+def check_origin(request: Request, public: str | None) -> None:
+    """Refuse what another site's page has made a browser send; ``public`` is our own, if known."""
     site = request.headers.get("sec-fetch-site")
     origin = request.headers.get("origin")
     strange = site is not None and site not in _OWN
     # Our own policy on referrers makes browsers send "null" from our own forms, too.
     if origin not in {None, "null"} and not strange:
         # Behind a proxy that speaks TLS the scheme is another; the name is not.
-        strange = urlsplit(str(origin)).netloc.lower() != request.headers.get("host", "").lower()
+        ours = {public, request.headers.get("host", "").lower()}
+        strange = urlsplit(str(origin)).netloc.lower() not in ours
     if strange:
         raise Refused(403, "csrf", _CSRF)
 

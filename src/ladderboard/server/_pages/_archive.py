@@ -68,6 +68,7 @@ def _written(told: dict[str, Any], archive: Archive, following: str) -> bytes:
     more = {
         "closed": "for good",  # how long ago it was is another thing every day
         "archive": {**archive._asdict(), "files": files, "policy": _POLICY},
+        "root": "",
         "static": lambda name: f"static/{name}",
     }
     return render("board.html", **{**told, **more}).encode()

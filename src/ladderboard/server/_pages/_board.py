@@ -29,6 +29,7 @@ _VEILED = {"hidden", "frozen"}
 async def board_page(request: Request, board: Slug) -> Response:
     """Show a board: standings, rules, what they mean, and how to submit."""
     work, url = work_of(request), url_of(request)
+    root = work.settings.prefix
     cursor = request.query_params.get("cursor") or None
     now = int(work.boards.world.clock())
     everybodys = is_public(request)
@@ -41,10 +42,10 @@ async def board_page(request: Request, board: Slug) -> Response:
         row, at = found.stamp()
         if row.visibility in _VEILED:
             # How long a reply takes must not tell that somebody asked: that changes the stamp.
-            return _make(url, _look(found, PUBLIC, cursor, now))
+            return _make(url, root, _look(found, PUBLIC, cursor, now))
         phase = found.rules_of(row).phase_at(now)
         key = (url, cursor, now // 60, phase, row, at)
-        return work.pages.get(key, lambda: _make(url, _look(found, PUBLIC, cursor, now)))
+        return work.pages.get(key, lambda: _make(url, root, _look(found, PUBLIC, cursor, now)))
 
     seen = await work.on_page(request, board, look)
     if isinstance(seen, Made):
@@ -52,8 +53,8 @@ async def board_page(request: Request, board: Slug) -> Response:
     return show(request, "board.html", **_told(seen))
 
 
-def _make(url: str, seen: dict[str, Any]) -> Made:
-    content = render("board.html", url=url, **_told(seen)).encode()
+def _make(url: str, root: str, seen: dict[str, Any]) -> Made:
+    content = render("board.html", url=url, root=root, **_told(seen)).encode()
     return Made(content, pack(content))
 
 

@@ -62,7 +62,7 @@ async def organise(request: Request, board: Slug) -> Response:
     except (LadderboardError, Refused) as error:
         status, what = _refused(error, form)
         return await _show_board(request, board, status, **what)
-    return _on(said, place) or await _show_board(request, board, made=said)
+    return _on(request, said, place) or await _show_board(request, board, made=said)
 
 
 @router.get(_TEAM, openapi_extra=_OURS)
@@ -91,12 +91,12 @@ async def organise_team(request: Request, board: Slug, team: TeamId) -> Response
     except (LadderboardError, Refused) as error:
         status, what = _refused(error, form)
         return await _show_team(request, board, team, status, **what)
-    return _on(said, place) or await _show_team(request, board, team, made=said)
+    return _on(request, said, place) or await _show_team(request, board, team, made=said)
 
 
-def _on(said: Done | Made, place: str) -> Response | None:
+def _on(request: Request, said: Done | Made, place: str) -> Response | None:
     """Return the way on after something was done; None where a token must be shown first."""
-    return see(f"{place}?done={said.word}") if isinstance(said, Done) else None
+    return see(request, f"{place}?done={said.word}") if isinstance(said, Done) else None
 
 
 _PHASE = re.compile(r"\b[Pp]hases\[(\d+)\]\.(\w+)")

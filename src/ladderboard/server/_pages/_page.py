@@ -120,7 +120,11 @@ def show(
     if word is None:
         visit, word = sessions.visit()
     text = _TEMPLATES.get_template(name).render(
-        csrf=word, signed_in=session is not None, url=url_of(request), **what
+        csrf=word,
+        signed_in=session is not None,
+        url=url_of(request),
+        root=work_of(request).settings.prefix,
+        **what,
     )
     if word not in text:  # so that nothing in it is secret, if it is for everybody
         return send(request, text.encode(), pack if is_public(request) else None, status)
@@ -163,9 +167,9 @@ def refusal(request: Request, said: Response) -> Response:
     return page
 
 
-def see(place: str) -> Response:
+def see(request: Request, place: str) -> Response:
     """Return the way on to a page of ours, after a form."""
-    return RedirectResponse(place, 303, PRIVATE)
+    return RedirectResponse(work_of(request).settings.prefix + place, 303, PRIVATE)
 
 
 def url_of(request: Request) -> str:

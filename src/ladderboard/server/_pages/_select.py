@@ -31,7 +31,7 @@ async def select_page(request: Request, board: Slug) -> Response:
         await work_of(request).on_board(request, board, choose, form=True)
     except (LadderboardError, Refused) as error:
         return await show_submit(request, board, Said(trouble=trouble_of(error)))
-    return see(f"/boards/{board}/submit#finals")
+    return see(request, f"/boards/{board}/submit#finals")
 
 
 @router.post("/boards/{board}/token")

@@ -33,7 +33,7 @@ async def sign_in(request: Request) -> Response:
         if refused.status != 401:
             raise refused
         return show(request, "login.html", 401, refused=True, next=wanted)
-    response = see(_place(wanted, home))
+    response = see(request, _place(wanted, home))
     work.sessions.remember(request, response, work.sessions.start(shown.hashed))
     return response
 
@@ -60,6 +60,6 @@ def _place(wanted: str, home: str) -> str:
 async def sign_out(request: Request) -> Response:
     """End a session."""
     work, _ = work_of(request), await read_form(request)
-    response = see("/")
+    response = see(request, "/")
     work.sessions.forget(request, response)
     return response

@@ -104,7 +104,7 @@ async def start_attack(request: Request, board: Slug) -> Response:
         return await _show(request, board, 409, said)
     except WorkersLost:
         raise Refused(503, "busy", "No process could be started for the games.") from None
-    return see(f"/boards/{board}/attack")
+    return see(request, f"/boards/{board}/attack")
 
 
 @router.post("/boards/{board}/attack/cancel", openapi_extra=_PRIVATE)
@@ -118,7 +118,7 @@ async def cancel_attack(request: Request, board: Slug) -> Response:
         work.trials.cancel(board)
 
     await work.on_board(request, board, cancel, form=True)
-    return see(f"/boards/{board}/attack")
+    return see(request, f"/boards/{board}/attack")
 
 
 @router.get("/boards/{board}/attack/progress", openapi_extra=_PRIVATE)

@@ -1,0 +1,161 @@
+"""Taking part through nginx, over TLS, below a prefix: by page, by program and in a shell."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+
+import pytest
+
+from ladderboard.client import AsyncClient, Client, read_address
+from ladderboard.errors import InvalidPredictions, ServerUnreachable
+
+
+@pytest.fixture
+def trusting(site, own_home, monkeypatch):
+    """Trust who vouches for the proxy's name, as a shell does that has SSL_CERT_FILE set."""
+    monkeypatch.setenv("SSL_CERT_FILE", site.authority)
+    return site
+
+
+def test_by_page(site, predict):
+    token = site.team("By page")
+    with site.browser() as browser:
+        before = browser.get("/login")
+        assert "; Path=/ladder;" in before.headers["set-cookie"]
+        assert "; Secure" in before.headers["set-cookie"]
+        said = site.sign_in(browser, token, next="/boards/first/submit")
+        assert (said.status_code, said.headers["location"]) == (303, "/ladder/boards/first/submit")
+        cookie = said.headers["set-cookie"]
+        for part in ("HttpOnly", "Path=/ladder", "SameSite=lax", "Secure"):
+            assert part in cookie.split("; ")
+        page = browser.get("/boards/first/submit").text
+        (action,) = re.findall(r'action="(/ladder/boards/first/submit[?]csrf=[^"]+)"', page)
+        file = {"file": ("predictions.csv", predict(400, 100), "text/csv")}
+        own = {"Origin": site.origin, "Sec-Fetch-Site": "same-origin"}
+        answer = browser.post(site.origin + action, files=file, headers=own)
+        assert answer.status_code == 200, answer.text
+        assert re.search(r"\d+ questions left", answer.text)
+        (receipt,) = re.findall(
+            r'href="(/ladder/api/v1/boards/first/submissions/\w+)"', answer.text
+        )
+        assert browser.get(site.origin + receipt).json()["receipt"]["entry"]
+        (word,) = set(re.findall(r'name="csrf" value="([^"]+)"', answer.text))
+        ended = browser.post("/session/end", data={"csrf": word})
+        assert ended.headers["location"] == "/ladder/"
+        assert "; Path=/ladder;" in ended.headers["set-cookie"]
+        assert not [each for each in browser.cookies.jar if each.name == "ladderboard_session"]
+
+
+def test_joining_by_page(site):
+    with site.browser(follow_redirects=True) as browser:
+        word = re.search(r'name="csrf" value="([^"]+)"', browser.get("/boards/first/join").text)[1]
+        made = browser.post("/boards/first/join", data={"name": "Newcomer", "csrf": word})
+        assert made.status_code == 201
+        assert f"ladderboard submit {site.url}/boards/first -f" in made.text
+        assert "Newcomer" in browser.get("/boards/first/submit").text
+
+
+def test_in_python(trusting, predict):
+    token = trusting.team("In Python")
+    with Client(trusting.url, token) as client:
+        assert client.url == trusting.url
+        reply = client.submit("first", predict(400, 50), message="through a proxy")
+        assert reply.improved
+        assert [each.id for each in client.submissions("first")] == [reply.id]
+        assert client.receipts_file("first").parent.name == read_address(trusting.url).place
+        assert client.team("first").name == "In Python"
+        assert len(list(client.leaderboard("first"))) >= 1
+
+    async def ask():
+        async with AsyncClient(trusting.url, token) as client:
+            return (await client.board("first")).slug
+
+    assert asyncio.run(ask()) == "first"
+
+
+def test_in_a_shell(site, predict):
+    token, page = site.team("In a shell"), f"{site.url}/boards/first"
+    (site.folder / "predictions.csv").write_bytes(predict(400, 40))
+    done = site.program("login", page, stdin=token)
+    assert done.returncode == 0, done.stderr
+    kept = (site.folder / "ladderboard/config.toml").read_text()
+    assert f'[servers."{site.url}"]' in kept
+    done = site.program("submit", "first", "-f", "predictions.csv", "--json")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["improved"] is True
+    # By its address it is the same board, and the same question.
+    done = site.program("submit", page, "-f", "predictions.csv", "--json")
+    assert json.loads(done.stdout)["again"] is True
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words", [["leaderboard"], ["submissions", "--csv"], ["leaderboard", "--json"], ["ledger"]]
+)
+def test_reading_in_a_shell(site, words):
+    token = site.team(f"Reads {' '.join(words)}")
+    page = f"{site.url}/boards/first"
+    done = site.program(*words, page, LADDERBOARD_TOKEN=token)
+    assert done.returncode == 0, done.stderr
+    known = site.program(*words, "first", LADDERBOARD_TOKEN=token, LADDERBOARD_URL=site.url)
+    assert known.stdout == done.stdout
+
+
+def test_a_large_submission(trusting, predict):
+    body = predict(200_000, 500)
+    assert len(body) > 2 * 2**20  # more than nginx takes by itself
+    with Client(trusting.url, trusting.team("Large", "large")) as client:
+        assert client.submit("large", body).improved
+
+
+def test_the_board_s_own_limit_is_told_by_the_server(trusting):
+    token = trusting.team("Too large", "small")
+    with (
+        Client(trusting.url, token) as client,
+        pytest.raises(InvalidPredictions, match="larger than 20000 bytes"),
+    ):
+        client.submit("small", b"id,prediction\n" + b"x" * 5_000_000)
+
+
+@pytest.mark.parametrize("good", [True, False])
+@pytest.mark.parametrize("sized", [True, False])
+def test_who_is_refused_while_sending_hears_why(site, good, sized):
+    """A server that closes on who still sends is a 502 to nginx, now and then; so, many times."""
+    token = site.team(f"Sends on {good} {sized}", "small") if good else "lb_team_wrong"
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "text/csv"}
+    wanted = (413, "too_large") if good else (401, "no_token")
+    with site.browser(address="127.0.0.5") as browser:
+        for _ in range(20):
+            pieces = (b"x" * 2**16 for _ in range(32))
+            body = b"".join(pieces) if sized else pieces
+            said = browser.post("/api/v1/boards/small/submissions", content=body, headers=headers)
+            assert said.status_code != 502
+            assert (said.status_code, said.json()["code"]) in {wanted, (429, "rate")}
+
+
+def test_a_limit_of_the_proxy_is_told_as_such(trusting, beside, predict, monkeypatch):
+    narrow = beside({"client_max_body_size 0;": "client_max_body_size 1m;"})
+    token = trusting.team("Narrow", "large")
+    monkeypatch.setenv("SSL_CERT_FILE", narrow.authority)
+    url = narrow.origin + "/ladder"
+    with Client(url, token) as client:
+        with pytest.raises(ServerUnreachable, match=r"A proxy before the server .* 413"):
+            client.submit("large", predict(200_000, 600))
+        assert client.team("large").name == "Narrow"
+
+
+def test_a_server_that_is_down(trusting, beside, nginxes, monkeypatch):
+    alone = beside({}, to=nginxes.free_port())
+    with alone.browser() as browser:
+        said = browser.get("/boards/first")
+        assert said.status_code == 502
+        assert "Bad Gateway" in said.text
+    monkeypatch.setenv("SSL_CERT_FILE", alone.authority)
+    with (
+        Client(alone.origin + "/ladder", "lb_team_x", retries=1) as client,
+        pytest.raises(ServerUnreachable, match="is out of order: 502"),
+    ):
+        client.board("first")

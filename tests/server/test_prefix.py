@@ -1,0 +1,68 @@
+"""A server below a path, without a proxy before it: what it understands, and what it says."""
+
+import httpx
+import pytest
+from fastapi.routing import APIRoute
+
+from ladderboard.client._address import OWN
+from ladderboard.errors import InvalidSetting
+from ladderboard.server import Settings
+
+
+@pytest.fixture
+def below(make_hall):
+    """A server at http://localhost/ladder, with one board."""
+    hall = make_hall(url="http://localhost/ladder")
+    hall.board()
+    return hall
+
+
+def test_no_prefix_can_be_mistaken_for_a_place_of_the_server(hall):
+    paths = {each.path for each in hall.app.routes if isinstance(each, APIRoute)}
+    assert {each.split("/")[1] for each in paths} - {""} == OWN
+    for own in OWN:
+        with pytest.raises(InvalidSetting, match="cannot have"):
+            Settings(url=f"https://example.org/{own}")
+
+
+@pytest.mark.parametrize("prefix", ["", "/ladder"])
+def test_the_prefix_may_be_on_or_off(below, prefix):
+    board = f"{prefix}/boards/{below.slug}"
+    for path in (f"{prefix}/", board, f"{board}/join", f"{prefix}/openapi.json"):
+        assert below.client.get(path).status_code == 200
+    page = below.client.get(board).text
+    assert f'href="/ladder/boards/{below.slug}/join"' in page
+    assert f"ladderboard submit http://localhost/ladder/boards/{below.slug} -f" in page
+    # A refusal is a page for people, and a document for programs, in either case.
+    assert "<h1>" in below.client.get(f"{prefix}/nothing").text
+    assert below.client.get(f"{prefix}/api/nothing").json()["code"] == "not_found"
+
+
+def test_it_is_taken_off_once_and_whole(below):
+    assert below.client.get("/ladder").status_code == 200
+    for path in ("/ladder/ladder/", "/ladderx/", "/LADDER/", "/ladder/ladder/boards", "/x/ladder/"):
+        assert below.client.get(path).status_code == 404
+
+
+def test_what_leads_on(below, predict):
+    _, token = below.join("Ada")
+    said = below.submit(token, predict(3))
+    place = f"/ladder/api/v1/boards/{below.slug}/submissions/{said.json()['id']}"
+    assert said.headers["location"] == place
+    below.submit(below.join("Bob")[1], predict(9))
+    link = below.call("GET", "/boards/first/leaderboard?limit=1").headers["link"]
+    assert link.startswith(f"</ladder/api/v1/boards/{below.slug}/leaderboard?limit=1&cursor=")
+    browser = httpx.Client(base_url=f"{below.url}/ladder")
+    signed = below.sign_in(browser, token)
+    assert signed.headers["location"] == f"/ladder/boards/{below.slug}"
+    assert "; Path=/ladder;" in signed.headers["set-cookie"]
+    refused = browser.get(f"/boards/{below.slug}/organise")
+    assert refused.status_code == 403
+    public = below.browser().get(f"/ladder/boards/{below.slug}/organise")
+    assert f'href="/ladder/login?next=/boards/{below.slug}/organise"' in public.text
+
+
+def test_the_log_and_the_numbers_name_routes_without_it(below):
+    below.client.get(f"/ladder/boards/{below.slug}")
+    assert '"route": "/boards/{board}"' in below.log.getvalue()
+    assert "ladder/" not in below.log.getvalue()
