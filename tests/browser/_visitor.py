@@ -32,7 +32,8 @@ _WIDER = """
 class Visitor:
     """One browser context on one server, watched.
 
-    With a ``token`` somebody is signed in already; ``script=False`` has no JavaScript.
+    With a ``token`` somebody is signed in already; ``script=False`` has no JavaScript;
+    ``trusting`` minds no certificate of the tests' own making.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Visitor:
         dark=False,
         phone=False,
         scale=1,
+        trusting=False,
     ) -> None:
         self.hall = hall
         self.context = browser.new_context(
@@ -59,6 +61,7 @@ class Visitor:
             locale="en-GB",
             timezone_id="UTC",
             reduced_motion="no-preference" if motion else "reduce",
+            ignore_https_errors=trusting,
         )
         self.context.set_default_timeout(15_000)
         self.watch = Watch(self.context, hall.url)

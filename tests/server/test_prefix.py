@@ -52,14 +52,13 @@ def test_what_leads_on(below, predict):
     below.submit(below.join("Bob")[1], predict(9))
     link = below.call("GET", "/boards/first/leaderboard?limit=1").headers["link"]
     assert link.startswith(f"</ladder/api/v1/boards/{below.slug}/leaderboard?limit=1&cursor=")
-    browser = httpx.Client(base_url=f"{below.url}/ladder")
-    signed = below.sign_in(browser, token)
-    assert signed.headers["location"] == f"/ladder/boards/{below.slug}"
-    assert "; Path=/ladder;" in signed.headers["set-cookie"]
-    refused = browser.get(f"/boards/{below.slug}/organise")
-    assert refused.status_code == 403
-    public = below.browser().get(f"/ladder/boards/{below.slug}/organise")
-    assert f'href="/ladder/login?next=/boards/{below.slug}/organise"' in public.text
+    with httpx.Client(base_url=f"{below.url}/ladder") as browser:
+        public = browser.get(f"/boards/{below.slug}/organise")
+        assert f'href="/ladder/login?next=/boards/{below.slug}/organise"' in public.text
+        signed = below.sign_in(browser, token)
+        assert signed.headers["location"] == f"/ladder/boards/{below.slug}"
+        assert "; Path=/ladder;" in signed.headers["set-cookie"]
+        assert browser.get(f"/boards/{below.slug}/organise").status_code == 403
 
 
 def test_the_log_and_the_numbers_name_routes_without_it(below):

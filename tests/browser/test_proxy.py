@@ -1,0 +1,50 @@
+"""Taking part in a real browser, over TLS, through a real nginx, below a path."""
+
+import re
+
+import pytest
+from _hall import predict
+from _live import serve
+from _visitor import Visitor
+
+
+@pytest.fixture(scope="module")
+def public(helper, tmp_path_factory):
+    """Serve boards; give the server, which goes by its address at nginx."""
+    nginxes = helper("_nginx")
+    port = nginxes.free_port()
+    url = f"https://localhost:{port}/ladder"
+    with serve(tmp_path_factory.mktemp("hall"), url=url, secure=True) as hall:
+        nginx = nginxes.Nginx(hall.port, port=port)
+        hall.url = url
+        try:
+            yield hall
+        finally:
+            nginx.stop()
+
+
+def test_joining_and_submitting_below_a_path(browser, public):
+    public.renew()
+    public.board(title="Small")
+    board = f"{public.url}/boards/{public.slug}"
+    ada = Visitor(browser, public, trusting=True)  # which complains of what is outside of the path
+    try:
+        assert ada.open(f"{public.url}/") == 200
+        ada.page.get_by_role("link", name="Small").first.click()
+        ada.page.wait_for_url(board)
+        assert f"ladderboard submit {board} -f" in ada.said("main")
+        ada.page.get_by_role("link", name="Join").first.click()
+        ada.page.get_by_label("name").first.fill("Ada")
+        ada.page.get_by_role("button", name=re.compile("Join|Register")).click()
+        ada.page.get_by_role("link", name="Go on to submit").click()
+        ada.page.wait_for_url(f"{board}/submit")
+        assert "questions left" in ada.send(predict(30))
+        (cookie,) = [each for each in ada.context.cookies() if each["name"].endswith("_session")]
+        assert (cookie["path"], cookie["secure"], cookie["httpOnly"]) == ("/ladder", True, True)
+        ada.page.get_by_role("button", name="Sign out").click()
+        ada.page.wait_for_url(f"{public.url}/")
+        left = [each["name"] for each in ada.context.cookies()]
+        assert "ladderboard_session" not in left
+    finally:
+        ada.leave()
+    ada.watch.check()
