@@ -192,7 +192,10 @@ def test_a_board_that_nobody_asked(empty_hall, load, tmp_path):
     board.finishing.close(ORGANISER)
     made = write_site(board, tmp_path / "out")
     load("_crawl").crawl(made.folder)
-    assert ", before anybody had asked." in (made.folder / "index.html").read_text()
+    page = (made.folder / "index.html").read_text()
+    assert ", before anybody had asked." in page
+    assert "lies between its two ends.</p>\n<p>Nobody is in it.</p>" in page
+    assert page.count("<table") == 0
 
 
 @pytest.mark.parametrize("there", ["nothing", "an empty folder", "a link to one"])
