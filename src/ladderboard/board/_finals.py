@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ladderboard.board._access import allow
 from ladderboard.board._standings import read_standings
-from ladderboard.board._tables import ENDED, is_plain, read_board, written
+from ladderboard.board._tables import ENDED, is_plain, read_board, time_of, written
 from ladderboard.board._words import displayed, moment
 from ladderboard.bounds import untouched
 from ladderboard.errors import InvalidSetting, NotFound, NotOpen
@@ -114,7 +114,8 @@ class Finishing:
             rules = board.rules_of(row)
             entrants = read_entrants(view, rules)
             ranks = _public_ranks(view, board.book.signed)
-        final = self._score(row, rules, entrants, ranks)
+            now = time_of(view, board.book.world)
+        final = self._score(row, rules, entrants, ranks, now)
         salt = board.book.world.salt()
 
         def end(turn: Turn) -> None:
@@ -140,7 +141,7 @@ class Finishing:
         return final
 
     def _score(
-        self, row: BoardRow, rules: Rules, entrants: list[_Entrant], ranks: dict[str, int]
+        self, row: BoardRow, rules: Rules, entrants: list[_Entrant], ranks: dict[str, int], now: int
     ) -> dict[str, Any] | None:
         from ladderboard.board._board import rows_of  # noqa: PLC0415 - which imports this
 
@@ -166,7 +167,7 @@ class Finishing:
         rank_finals(rows)
         return {
             "board": board.slug,
-            "closed": moment(board.book.at().time),
+            "closed": moment(now),
             "n": worth,
             "selected": len(entrants),
             "beta": rules.beta,

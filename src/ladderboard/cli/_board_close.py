@@ -17,6 +17,7 @@ from ladderboard.cli._board_options import (
 )
 from ladderboard.cli._bundle import ask_whether, check_place, describe_bundle, say_bundle
 from ladderboard.cli._said import say, say_json
+from ladderboard.cli._site import check_site, say_site, write_site
 from ladderboard.cli._table import say_table
 from ladderboard.errors import InvalidSetting, LadderboardError, NotOpen, StorageFailed
 
@@ -52,6 +53,13 @@ def close(
             "--submissions/--no-submissions", help="Put what teams submitted into the bundle, too."
         ),
     ] = False,
+    site: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Write the board as a site for any web server here, with the bundle in it.",
+        ),
+    ] = None,
     no_bundle: Annotated[
         bool, typer.Option("--no-bundle", help="Make none; the same command makes it later.")
     ] = False,
@@ -65,30 +73,38 @@ def close(
     It takes no more questions, selections are locked, and the private split is scored once. The
     bundle opens the noise key, every risk and every draw, so that anybody who gets it can check
     every release. That spends the holdout, so this cannot be undone. Of a board that is closed
-    already the bundle is written again.
+    already the bundle, or the site, is written again.
     """
     inside = {"labels": labels, "submissions": submissions}
     if no_bundle and (out is not None or any(inside.values())):
         raise InvalidSetting("--no-bundle makes no bundle; leave --out and what is in it out.")
     with open_database(database, key_file) as boards:
         found = open_board(boards, board)
-        path = None if no_bundle else Path(f"{board}.bundle") if out is None else out
+        own = None if no_bundle else Path(f"{board}.bundle")
+        path = out if out is not None else own if site is None else None
         status = found.row().status
-        if status == "moved" or (status == "closed" and path is None):
+        if status == "moved" or (status == "closed" and path is None and site is None):
             raise NotOpen(f"{board} is {status} already.")
         if path is not None:
             check_place(path)
-        final = _end(found, path, inside, yes=yes)
+        if site is not None:
+            check_site(found, site, bundle=not no_bundle)
+        opened = path if site is None or own is None else site / own
+        final = _end(found, opened, inside, yes=yes)
         if not as_json:
             _say_end(found, final, before=status == "closed")
+        made = None if site is None else write_site(found, site, inside, bundle=not no_bundle)
         head = None if path is None else _write(found, path, inside)
     if as_json:
         told = None if path is None or head is None else describe_bundle(path, head, **inside)
         before = status == "closed"
         ended = {"status": "closed", "before": before, "finals": final, "bundle": told}
-        say_json({"board": board, **ended})
-    elif path is not None and head is not None:
+        say_json({"board": board, **ended, "site": None if made is None else made.describe()})
+        return
+    if path is not None and head is not None:
         say_bundle(path, head, **inside)
+    if made is not None:
+        say_site(made, **inside)
 
 
 def _end(

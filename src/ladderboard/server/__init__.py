@@ -1,7 +1,8 @@
 """The leaderboard over HTTP: the API and its pages, and a guard's door.
 
 :func:`serve` runs a server of boards as a :class:`Serving` says; :func:`make_app` is what answers
-there, with its :class:`Settings`. A guard behind HTTP on loopback or a Unix socket keeps its file
+there, with its :class:`Settings`. :func:`write_site` writes a closed board as a folder of files
+that any web server can host. A guard behind HTTP on loopback or a Unix socket keeps its file
 and key under another user than whoever asks: :class:`GuardApp` answers, a :class:`Listener` is
 where, and :func:`serve_guard` runs the one at the other.
 """
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ladderboard.server._options import Settings
     from ladderboard.server._parse import Parsers
     from ladderboard.server._run import BoardProtocol, Serving, serve
+    from ladderboard.server._site import Site, check_site, write_site
 
 __all__ = [
     "BoardProtocol",
@@ -34,7 +36,9 @@ __all__ = [
     "Rate",
     "Serving",
     "Settings",
+    "Site",
     "check_private",
+    "check_site",
     "listen_anywhere",
     "listen_on_path",
     "listen_on_port",
@@ -42,6 +46,7 @@ __all__ = [
     "serve",
     "serve_guard",
     "take_token",
+    "write_site",
 ]
 
 # A guard is served without what boards need.
@@ -51,8 +56,11 @@ _BOARDS = {
     "Rate": "_limits",
     "Serving": "_run",
     "Settings": "_options",
+    "Site": "_site",
+    "check_site": "_site",
     "make_app": "_app",
     "serve": "_run",
+    "write_site": "_site",
 }
 
 

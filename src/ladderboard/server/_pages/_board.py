@@ -18,7 +18,7 @@ from ladderboard.server._pages._words_rules import rules_in_words
 from ladderboard.server._routes import Slug
 from ladderboard.server._work import is_public, work_of
 
-__all__ = ["router"]
+__all__ = ["router", "told_to_all"]
 
 router = APIRouter(include_in_schema=False)
 _TABLE = 10  # records that are listed below the chart
@@ -76,6 +76,11 @@ def _look(found: Board, caller: Caller, cursor: str | None, now: int) -> dict[st
         "team": view.team() if caller.team is not None else None,
         "now": now,
     }
+
+
+def told_to_all(found: Board, cursor: str | None, now: int) -> dict[str, Any]:
+    """Return what the template says to everybody."""
+    return _told(_look(found, PUBLIC, cursor, now))
 
 
 def _left(board: dict[str, Any], team: dict[str, Any] | None, now: int) -> str | None:

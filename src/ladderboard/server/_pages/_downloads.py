@@ -15,7 +15,7 @@ from ladderboard.server._pages._page import PRIVATE
 from ladderboard.server._routes import Slug
 from ladderboard.server._work import reply, work_of
 
-__all__ = ["router"]
+__all__ = ["router", "write_csv", "write_json"]
 
 router = APIRouter(include_in_schema=False)
 _MOST = 1000  # entries at a time
@@ -25,13 +25,13 @@ Pages = Iterator[dict[str, Any]]
 @router.get("/boards/{board}/standings.csv")
 async def all_csv(request: Request, board: Slug) -> Response:
     """Return all standings for a spreadsheet."""
-    return await _standings(request, board, _csv, "text/csv")
+    return await _standings(request, board, write_csv, "text/csv")
 
 
 @router.get("/boards/{board}/standings.json")
 async def all_json(request: Request, board: Slug) -> Response:
     """Return all standings, as a page of the API has them."""
-    return await _standings(request, board, _json, "application/json")
+    return await _standings(request, board, write_json, "application/json")
 
 
 async def _standings(
@@ -52,11 +52,13 @@ def _named(name: str) -> dict[str, str]:
     return {"Content-Disposition": f'attachment; filename="{name}"'}
 
 
-def _csv(pages: Pages) -> bytes:
+def write_csv(pages: Pages) -> bytes:
+    """Return all pages of the standings as one CSV."""
     return b"".join(standings_csv(page, header=at == 0) for at, page in enumerate(pages))
 
 
-def _json(pages: Pages) -> bytes:
+def write_json(pages: Pages) -> bytes:
+    """Return all pages of the standings as one page of the API."""
     first = next(pages)
     head = json.dumps({key: first[key] for key in ("board", "as_of", "frozen", "declared")})
     rows = [json.dumps(row) for row in first["rows"]]  # as text, which is smaller

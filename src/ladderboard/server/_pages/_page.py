@@ -42,7 +42,20 @@ __all__ = [
 ]
 
 _MACHINES = ("/api/", "/healthz", "/metrics", "/openapi.json", "/static/")
-_MARKDOWN = MarkdownIt("commonmark", {"html": False}).disable("image")
+_ELSEWHERE = ("http://", "https://", "mailto:")  # what a link is that leads on from anywhere
+
+
+class _Archived(MarkdownIt):
+    """Markdown that is read far from the server."""
+
+    def validateLink(self, url: str) -> bool:  # noqa: N802 - its name there
+        """Tell whether something is a link."""
+        return url.lower().startswith(_ELSEWHERE)
+
+
+_MARKDOWN, _FAR = (
+    kind("commonmark", {"html": False}).disable("image") for kind in (MarkdownIt, _Archived)
+)
 _TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
     autoescape=select_autoescape(default=True, default_for_string=True),
@@ -81,9 +94,12 @@ def figure(value: float | None, digits: int) -> str:
 
 
 @lru_cache(maxsize=64)
-def markdown(text: str) -> Markup:
-    """Return a board's description as HTML; what is HTML in it stays text."""
-    return Markup(_MARKDOWN.render(text))  # noqa: S704 - as said
+def markdown(text: str, archived: bool = False) -> Markup:
+    """Return a board's description as HTML; what is HTML in it stays text.
+
+    In an archive so does a link to something on the server, which is not there any more.
+    """
+    return Markup((_FAR if archived else _MARKDOWN).render(text))  # noqa: S704 - as said
 
 
 def render(name: str, **what: Any) -> str:

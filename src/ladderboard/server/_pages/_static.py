@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-__all__ = ["place_of", "router"]
+__all__ = ["content_of", "place_of", "router"]
 
 router = APIRouter(include_in_schema=False)
 _FOLDER = Path(__file__).parent / "static"
@@ -40,6 +40,11 @@ _FILES = {path.name: _read(path) for path in sorted(_FOLDER.iterdir()) if path.s
 def place_of(name: str) -> str:
     """Return where a file is; another version is another place, so it may be kept for long."""
     return f"/static/{name}?{_FILES[name].tag}"
+
+
+def content_of(name: str) -> bytes:
+    """Return what is in a file."""
+    return _FILES[name].content
 
 
 @router.get("/static/{name}")

@@ -1,0 +1,183 @@
+"""A site: a closed board as a folder of files, which any web server can host."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ladderboard.board import PUBLIC, moment, write_board_bundle
+from ladderboard.errors import InvalidSetting, NotOpen, StorageFailed
+from ladderboard.server._csv import finals_csv
+from ladderboard.server._pages._archive import LEDGER, Archive, archive_looks, archive_pages
+from ladderboard.server._pages._downloads import write_csv, write_json
+from ladderboard.server._pages._page import or_none
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ladderboard.board import Board, View
+
+__all__ = ["Site", "check_site", "write_site"]
+
+SUMS = "sha256sums.txt"
+_MOST = 1000  # entries at a time
+_CLOSED = b'"kind":"closed"'
+
+
+class Site(NamedTuple):
+    """What was written, and where."""
+
+    folder: Path
+    files: int
+    head: str
+    bundle: str | None
+
+    def describe(self) -> dict[str, Any]:
+        """Return what a machine is told about it."""
+        return {**self._asdict(), "folder": str(self.folder)}
+
+
+def check_site(board: Board, to: Path, *, bundle: bool = True) -> None:
+    """Refuse a folder that no site can be made in, and a bundle that tells more than its pages."""
+    place = Path(os.path.realpath(to))
+    if place == Path.cwd():
+        raise InvalidSetting(f"{to} is where you are; name another folder. Nothing was changed.")
+    if place.exists() and (not place.is_dir() or any(place.iterdir())):
+        raise InvalidSetting(
+            f"{to} is there already; a site needs a folder that is new or empty. Nothing was "
+            "changed."
+        )
+    if not place.parent.is_dir():
+        raise InvalidSetting(f"There is no directory {to.parent} for {to.name}.")
+    visibility = board.row().visibility
+    if bundle and visibility in {"hidden", "anonymous"}:
+        raise InvalidSetting(
+            f"{board.slug} is {visibility}, and its bundle tells what its page does not: every "
+            "team by its name, with all answers. Give --no-bundle for a site that shows what the "
+            "page shows, or let everybody see it first: ladderboard board amend "
+            f"{board.slug} --set visibility=public"
+        )
+
+
+def write_site(
+    board: Board,
+    to: Path | str,
+    *,
+    bundle: bool = True,
+    labels: bool = False,
+    submissions: bool = False,
+) -> Site:
+    """Write everything that is public of a closed board into a new folder.
+
+    It holds the board's page, as everybody saw it, all downloads, and the bundle. All links are
+    relative, nothing needs a script, and nothing is asked for from elsewhere. The folder appears
+    when it is whole.
+
+    Parameters
+    ----------
+    bundle
+        Put the bundle in. It tells what hidden and anonymous boards do not show, so it is refused
+        for those.
+    labels, submissions
+        Open these in the bundle, too.
+    """
+    to = Path(to)
+    if board.row().status != "closed":
+        raise NotOpen(f"{board.slug} is not closed; its site can be written when it is.")
+    check_site(board, to, bundle=bundle)
+    place = Path(os.path.realpath(to))
+    draft = place.with_name(f".ladderboard-{secrets.token_hex(8)}")
+    try:
+        draft.mkdir()
+        before = board.stamp()
+        files = _fill(board, draft, bundle=bundle, labels=labels, submissions=submissions)
+        if board.stamp() != before:
+            raise NotOpen(f"{board.slug} was changed while its site was written; write it again.")
+        if place.exists():
+            shutil.copymode(place, draft)
+            place.rmdir()
+        draft.rename(place)
+        _sync(place.parent)
+    except OSError as error:
+        raise StorageFailed(f"{to} cannot be made: {error.strerror}.") from None
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    _, head = board.as_seen_by(PUBLIC).head()
+    return Site(to, files, head, _bundle_name(board) if bundle else None)
+
+
+def _bundle_name(board: Board) -> str:
+    return f"{board.slug}.bundle"
+
+
+def _fill(board: Board, folder: Path, *, bundle: bool, labels: bool, submissions: bool) -> int:
+    """Write all files; return how many there are."""
+    view, name = board.as_seen_by(PUBLIC), _bundle_name(board)
+    closed = _write_ledger(view, folder / LEDGER)
+    if bundle:
+        write_board_bundle(board, folder / name, labels=labels, submissions=submissions)
+        shutil.copymode(folder / LEDGER, folder / name)  # here it is for everybody
+    archive = Archive(closed, name if bundle else None, labels, submissions)
+    for told in (archive_looks(), archive_pages(board, archive), _downloads(view)):
+        for path, content in told:
+            (folder / path).parent.mkdir(exist_ok=True)
+            (folder / path).write_bytes(content)
+    return _write_sums(folder)
+
+
+def _write_ledger(view: View, path: Path) -> str | None:
+    """Write every entry that may be seen; return when the board was closed, if that may be."""
+    closed, written = None, 0
+    entries, _ = view.head()
+    with path.open("xb") as file:
+        while part := view.ledger(first=written, limit=_MOST) if written < entries else []:
+            for each in part:
+                if _CLOSED in each and json.loads(each)["kind"] == "closed":
+                    closed = moment(json.loads(each)["time"])
+                file.write(each + b"\n")
+            written += len(part)
+    return closed
+
+
+def _downloads(view: View) -> Iterator[tuple[str, bytes]]:
+    """Yield what the page offers, as the server does."""
+    yield "board.json", _json(view.summary())
+    records, finals = or_none(view.records), or_none(view.finals)
+    if records is not None:  # where it is None the standings are hidden
+        yield "records.json", _json({"records": records})
+        yield "standings.csv", write_csv(view.standings())
+        yield "standings.json", write_json(view.standings())
+    if finals is not None:
+        yield "finals.json", _json(finals)
+        yield "finals.csv", finals_csv(finals)
+
+
+def _json(said: dict[str, Any]) -> bytes:
+    return json.dumps(said, allow_nan=False).encode("ascii")
+
+
+def _write_sums(folder: Path) -> int:
+    """Write the hash of every file, as sha256sum reads it, and see all of it to the disk."""
+    files = sorted(each for each in folder.rglob("*") if each.is_file())
+    lines = []
+    for each in files:
+        with each.open("rb") as file:
+            lines.append(f"{hashlib.file_digest(file, 'sha256').hexdigest()}  ")
+        lines.append(f"{each.relative_to(folder).as_posix()}\n")
+    (folder / SUMS).write_text("".join(lines), encoding="ascii", newline="\n")
+    for each in (*folder.rglob("*"), folder):
+        _sync(each)
+    return len(files) + 1
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
