@@ -19,7 +19,10 @@ BOARD += ["tokens", "dump", "restore", "keygen"]
 TEAM = ["add", "list", "invite", "rotate-token", "revoke", "disqualify", "reinstate"]
 CLIENT = ["login", "submit", "submissions", "leaderboard", "ledger", "mcp", "verify"]
 VERBS = {
-    "": ["plan", "calibrate", "guard", "serve", "board", "team", *CLIENT, "attack", "experiment"],
+    "": ["plan", "calibrate", "guard", "serve", "board", "team", "settings", "doctor", *CLIENT]
+    + ["attack", "experiment"],
+    "settings": [],
+    "doctor": [],
     "guard": ["create", "ask", "status", "export", "restore", "backup", "serve"],
     "guard create": [],
     "guard ask": [],
