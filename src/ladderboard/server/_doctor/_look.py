@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Run = Callable[..., list[tuple[Any, ...]]]
 
-__all__ = ["SCHEMA", "Seen", "look_into_file", "look_into_postgres", "see"]
+__all__ = ["SCHEMA", "Seen", "is_left", "look_into_file", "look_into_postgres", "see"]
 
 SCHEMA = "ladderboard"
 _ENTRIES = 2**40  # places that a book has: see ladderboard.ledger._sql
@@ -49,16 +49,27 @@ class Seen(NamedTuple):
     sealed: bytes | None = None
 
 
+def _has_log(path: Path) -> bool:
+    log = path.with_name(f"{path.name}-wal")
+    return log.exists() and log.stat().st_size > 0
+
+
+def is_left(path: Path) -> bool:
+    """Tell whether a file was left in the middle, as when a machine stops: a log, and no memory."""
+    return _has_log(path) and not path.with_name(f"{path.name}-shm").exists()
+
+
 @contextmanager
 def look_into_file(path: Path) -> Iterator[Run]:
     """Give what runs statements on an SQLite file.
 
     Not for a process that has the file open otherwise: see ``SqliteLink``.
     """
-    log = path.with_name(f"{path.name}-wal")
     # Without a log nobody writes, and the file is all there is; SQLite would begin a log even to
-    # read. With one, SQLite reads the memory that its users share, and makes none.
-    quiet = "mode=ro&readonly_shm=1" if log.exists() and log.stat().st_size else "immutable=1"
+    # read. With one, SQLite reads the memory that its users share. Where that is missing it would
+    # be made from the log, so what is in the log alone stays unseen.
+    shared = _has_log(path) and not is_left(path)
+    quiet = "mode=ro&readonly_shm=1" if shared else "immutable=1"
     try:
         uri = f"file:{quote(os.fsencode(path))}?{quiet}"
         with closing(sqlite3.connect(uri, uri=True, timeout=_PATIENCE)) as database:

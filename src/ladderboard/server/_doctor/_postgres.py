@@ -23,7 +23,7 @@ _OLDEST = 100000  # version 10, which first had the columns that are used
 _SETTINGS = "SELECT name, setting FROM pg_catalog.pg_settings WHERE name = ANY(?)"
 _TABLES = "SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = ?"
 _MAKE = "SELECT has_database_privilege(current_database(), 'CREATE')"
-_MAY = "SELECT has_schema_privilege(?, 'USAGE'), has_table_privilege(?, 'INSERT')"
+_MAY = "SELECT CASE WHEN has_schema_privilege(?, 'USAGE') THEN has_table_privilege(?, 'INSERT') END"
 _NOW = "SELECT extract(epoch FROM clock_timestamp())::float8, pg_is_in_recovery()"
 
 
@@ -62,10 +62,10 @@ def check_postgres(url: str, connections: int) -> Told:
 
 
 def _what_to_do(said: str) -> str:
-    if "password" in said:
-        return "Put the password into PGPASSWORD or ~/.pgpass, or into the address."
     if "cannot be read" in said or "must look like" in said:
         return "Correct the address: ladderboard settings shows where it comes from."
+    if "password" in said:
+        return "Put the password into PGPASSWORD or ~/.pgpass, or into the address."
     return "See that PostgreSQL runs, that the address is right, and that pg_hba.conf lets us in."
 
 
@@ -126,7 +126,7 @@ def _inside(run: Run, address: str) -> tuple[Finding, Seen | None]:
             f"{address} answers, and has no boards yet.",
             "ladderboard serve DIR or ladderboard board create DIR makes what is needed.",
         ), None
-    if not all(run(_MAY, (SCHEMA, f"{SCHEMA}.entry"))[0]):
+    if "entry" in tables and not run(_MAY, (SCHEMA, f"{SCHEMA}.entry"))[0][0]:
         return problem(
             _ABOUT,
             f"This user may not write the tables in {address}.",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ladderboard.errors import LadderboardError
 from ladderboard.server._doctor._files import may_write, others
 from ladderboard.server._doctor._finding import note, ok, problem
-from ladderboard.server._doctor._look import look_into_file, see
+from ladderboard.server._doctor._look import is_left, look_into_file, see
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,8 +44,16 @@ def check_file(path: Path) -> tuple[list[Finding], Seen | None]:
             version = run("PRAGMA user_version")[0][0]
             seen = see(run, version, {row[0] for row in run(_TABLES)}, str(path))
     except LadderboardError as error:
+        if is_left(path):  # all of it may be in the log
+            return [_left(path), *_writable(path), _private(path)], None
         return [problem(_ABOUT, str(error), "Restore it from a backup.")], None
-    return [formatted(seen, str(path)), *_writable(path), _private(path)], seen
+    left = [_left(path)] if is_left(path) else []
+    return [formatted(seen, str(path)), *left, *_writable(path), _private(path)], seen
+
+
+def _left(path: Path) -> Finding:
+    said = f"{path} was not closed: the machine stopped. Its log may hold more than was looked at."
+    return note(_ABOUT, said, "Nothing: whoever opens it next goes on from the log.")
 
 
 def formatted(seen: Seen, where: str) -> Finding:
