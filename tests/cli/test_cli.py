@@ -17,9 +17,12 @@ ROOT = Path(__file__).parents[2]
 BOARD = ["new", "check", "create", "list", "show", "pause", "resume", "amend", "close", "token"]
 BOARD += ["tokens", "dump", "restore", "keygen"]
 TEAM = ["add", "list", "invite", "rotate-token", "revoke", "disqualify", "reinstate"]
+OPERATE = ["board", "team", "settings", "doctor"]
 CLIENT = ["login", "submit", "submissions", "leaderboard", "ledger", "mcp", "verify"]
 VERBS = {
-    "": ["plan", "calibrate", "guard", "serve", "board", "team", *CLIENT, "attack", "experiment"],
+    "": ["plan", "calibrate", "guard", "serve", *OPERATE, *CLIENT, "attack", "experiment"],
+    "settings": [],
+    "doctor": [],
     "guard": ["create", "ask", "status", "export", "restore", "backup", "serve"],
     "guard create": [],
     "guard ask": [],

@@ -74,13 +74,20 @@ def test_a_closed_board_has_no_next_steps(serve, program, folder):
     assert "Next" not in serve(folder).out
 
 
-def test_a_password_is_not_shown(monkeypatch):
-    from ladderboard.cli._serve_words import _shown
+def test_a_password_is_not_shown(tmp_path):
+    from ladderboard.cli._serve_words import Way, another_token, farewell
 
-    assert _shown("postgresql+psycopg://me@there/boards") is not None
-    assert _shown("postgresql+psycopg://me:secret@there/boards") is None
-    assert _shown("postgresql://there/boards?user=me&password=secret") is None
-    assert _shown("sqlite:///boards.db") == "sqlite:///boards.db"
+    here = "postgresql+psycopg://me@there/boards"
+    assert f"--database {here}" in another_token(Way(here, None, None))
+    for held in (
+        "postgresql+psycopg://me:secret@there/boards",
+        "postgresql://there/boards?user=me&password=secret",
+        "postgresql://me:se/cret@there/boards",
+    ):
+        told = another_token(Way(held, None, None)) + farewell(held)
+        assert "cret" not in told
+        assert "--database" not in told
+    assert farewell("sqlite:///boards.db").endswith("sqlite:///boards.db.")
 
 
 def test_another_folder_of_that_name_is_refused(serve, folder):

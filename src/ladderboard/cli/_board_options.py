@@ -3,7 +3,6 @@
 Whoever can open the database is the organiser: there is nobody who could keep them from it.
 """
 
-import os
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,14 +21,13 @@ __all__ = [
     "DATABASE",
     "DEFAULT",
     "AsJson",
+    "Config",
     "Database",
     "Folder",
     "KeyFile",
     "Slug",
     "every_team",
     "find_team",
-    "is_default",
-    "is_file",
     "open_board",
     "open_database",
     "organiser",
@@ -38,17 +36,43 @@ __all__ = [
 
 DATABASE, DEFAULT = "LADDERBOARD_DATABASE", "ladderboard.db"
 
+
+def _settled(context: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
+    """Return what was typed, or else what the environment or the settings file says."""
+    name = str(param.name)
+    source = context.get_parameter_source(name)
+    if context.resilient_parsing or (source is not None and source.name == "COMMANDLINE"):
+        return value
+    from ladderboard.server import find_settings  # noqa: PLC0415 - the help must not wait
+
+    return find_settings(context.params.get("config"), only=(name,))[name]
+
+
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        is_eager=True,  # others look into it
+        help="The settings file; the one that LADDERBOARD_CONFIG names if left out.",
+    ),
+]
 Database = Annotated[
     str,
     typer.Option(
         metavar="URL",
         envvar=DATABASE,
+        callback=_settled,
         help="The database: a file, or postgresql+psycopg://user@host/name.",
     ),
 ]
 KeyFile = Annotated[
     Path | None,
-    typer.Option(metavar="PATH", help="The key file, where the secret side is encrypted."),
+    typer.Option(
+        metavar="PATH",
+        envvar="LADDERBOARD_KEY_FILE",
+        callback=_settled,
+        help="The key file, where the secret side is encrypted.",
+    ),
 ]
 Slug = Annotated[str, typer.Argument(metavar="BOARD", help="The board's slug, as in its address.")]
 Folder = Annotated[
@@ -150,13 +174,3 @@ def find_team(board: "Board", team: str, *, with_token: bool = False) -> dict[st
     if with_token and found[0]["kind"] == "baseline":
         raise InvalidSetting(f"{found[0]['name']!r:.80} is a baseline, which has no token.")
     return found[0]
-
-
-def is_default(database: str) -> bool:
-    """Return whether whoever types nothing means this database."""
-    return os.environ.get(DATABASE) is None and database == DEFAULT
-
-
-def is_file(database: str) -> bool:
-    """Return whether a database is a file here."""
-    return _file(database) is not None

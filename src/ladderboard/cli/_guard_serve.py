@@ -70,6 +70,7 @@ def serve(
 
     try:
         from ladderboard import server  # noqa: PLC0415 - an extra
+        from ladderboard.server import serve_guard as _  # noqa: F401, PLC0415 - same
     except ImportError as error:
         raise MissingDependency(
             f"guard serve needs {error.name}: pip install 'ladderboard[guard]'."

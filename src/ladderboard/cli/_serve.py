@@ -1,17 +1,26 @@
 """``ladderboard serve``: boards over HTTP."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ladderboard.cli._board_options import DEFAULT, AsJson, Database, KeyFile, open_database
-from ladderboard.cli._said import say, say_json
+from ladderboard.cli._board_options import (
+    DEFAULT,
+    AsJson,
+    Config,
+    Database,
+    KeyFile,
+    open_database,
+)
+from ladderboard.cli._said import note, say, say_json
 from ladderboard.client import read_address
 from ladderboard.errors import InvalidSetting, MissingDependency
 
 if TYPE_CHECKING:
     from ladderboard.board import BoardFolder, Boards
+    from ladderboard.server._config import Found
 
 __all__ = ["serve"]
 
@@ -24,14 +33,23 @@ def serve(
         typer.Argument(metavar="DIR", help="Folders of boards; those that are new are made."),
     ] = None,
     *,
+    config: Config = None,
     database: Database = DEFAULT,
-    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
+    host: Annotated[
+        str | None, typer.Option(help="The address to listen at; 127.0.0.1 if left out.")
+    ] = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="The port to listen on; 0 for any that is free.")
-    ] = 8000,
+        int | None,
+        typer.Option(
+            min=0, max=65535, help="The port to listen on, 8000 if left out; 0 for any free one."
+        ),
+    ] = None,
     workers: Annotated[
-        int, typer.Option(min=1, help="How many processes answer; several need PostgreSQL.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            min=1, help="How many processes answer, 1 if left out; several need PostgreSQL."
+        ),
+    ] = None,
     key_file: KeyFile = None,
     url: Annotated[
         str | None,
@@ -52,18 +70,16 @@ def serve(
     """Serve the boards of a database, and those of new folders, over HTTP.
 
     The database is made if it is not there. A folder whose board is in it must be what the board
-    was made from; board amend changes a board. Ctrl-C stops it, and nothing is lost.
+    was made from; board amend changes a board. Ctrl-C stops it, and nothing is lost. Whatever is
+    left out is as the environment or the settings file has it; ladderboard settings tells.
     """
     server = _load()
-    how = server.Serving(
-        database=database,
-        key_file=key_file,
-        host=host,
-        port=port,
-        workers=workers,
-        proxies=proxy,
-        settings=_settings(server, url),
-    )
+    typed = {"host": host, "port": port, "workers": workers, "url": url, "proxy": proxy}
+    given: dict[str, Any] = {"database": database, "key_file": key_file}
+    given |= {f"serve.{name}": value for name, value in typed.items()}
+    found = server.find_settings(config, given)
+    url = found["serve.url"]
+    how = _serving(found, _settings(server, url))
     contents = _read(folders or [])
     with open_database(database, key_file, create=True) as boards:
         for each in contents:
@@ -76,7 +92,7 @@ def serve(
                 said = {"url": public, "listening": address, "boards": boards.list()}
                 say_json({**said, "token": token})
             else:
-                _welcome(boards, contents, public, token, how)
+                _welcome(boards, contents, public, token, found)
 
         server.serve(how, boards=boards, told=told)
     if not as_json:
@@ -94,6 +110,14 @@ def _settings(server: Any, url: str | None) -> Any:
         url=public.url,
         secure=True if public.scheme == "https" else None,
     )
+
+
+def _serving(found: "Found", by_url: Any) -> Any:
+    from ladderboard.server._config import strangers  # noqa: PLC0415 - the help must not wait
+    from ladderboard.server._config._serving import make_serving  # noqa: PLC0415 - same
+
+    note(*strangers(os.environ))
+    return make_serving(found, by_url)
 
 
 def _load() -> Any:
@@ -146,17 +170,18 @@ def _settle(boards: "Boards", folder: "BoardFolder", *, quiet: bool) -> None:
 
 
 def _welcome(
-    boards: "Boards", contents: "list[BoardFolder]", url: str, token: str | None, how: Any
+    boards: "Boards", contents: "list[BoardFolder]", url: str, token: str | None, found: "Found"
 ) -> None:
-    from ladderboard.cli._serve_words import another_token, next_steps, welcome  # noqa: PLC0415
+    from ladderboard.cli._serve_words import Way, another_token, next_steps, welcome  # noqa: PLC0415
 
+    way = Way(found["database"], found["key_file"], found.file)
     folders = {each.rules.slug: each for each in contents}
     # Of many boards those that came with a folder, where there is something to submit, and some.
     slugs = dict.fromkeys([*folders, *boards.open_first(_SHOWN)])
     some = [boards.open(each) for each in slugs]
     more = len(boards.list()) - len(some)
-    say(*welcome(url, some, more, token, another_token(how.database, how.key_file)))
+    say(*welcome(url, some, more, token, another_token(way)))
     ready = [each for each in some if each.row().status == "open"]
     if ready:
         board = ready[0]
-        say(*next_steps(url, board, folders.get(board.slug), how.database, how.key_file))
+        say(*next_steps(url, board, folders.get(board.slug), way))

@@ -5,18 +5,26 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ladderboard.cli._board_options import DATABASE, every_team, is_default, is_file, organiser
+from ladderboard.cli._board_options import DATABASE, every_team, organiser
 from ladderboard.client import read_address
+from ladderboard.server._config import CONFIG, find_settings, has_password
 
 if TYPE_CHECKING:
     from ladderboard.board import Board, BoardFolder
 
-__all__ = ["another_token", "farewell", "next_steps", "program", "welcome"]
+__all__ = ["Way", "another_token", "farewell", "next_steps", "program", "welcome"]
 
 _EXAMPLE = Path("public", "example_submission.py")
+
+
+class Way(NamedTuple):
+    """What leads to a database: its address, its key file, and the settings file, if there is."""
+
+    database: str
+    key_file: Path | None
+    config: Path | None
 
 
 def welcome(
@@ -44,17 +52,37 @@ def welcome(
     return lines
 
 
-def another_token(database: str, key_file: Path | None) -> str:
+def another_token(way: Way) -> str:
     """Return what to type for another organiser's token."""
-    words, shown = f"{program()} board token", _shown(database)
-    if shown is not None and not is_default(database):
-        words += f" --database {shlex.quote(shown)}"
-    return words if key_file is None else f"{words} --key-file {shlex.quote(str(key_file))}"
+    exports, key, _ = _said(way)
+    before = [each.replace(f"export {DATABASE}=", "--database ") for each in exports]
+    first = "".join(f"{each.removeprefix('export ')} " for each in before if CONFIG in each)
+    rest = "".join(f" {each}" for each in before if CONFIG not in each)
+    return f"{first}{program()} board token{rest}{key}"
+
+
+def _said(way: Way) -> tuple[list[str], str, bool]:
+    """Return what to set, what to type behind a verb, and whether that leads to the database.
+
+    A password is not shown: whoever gave it must give it again.
+    """
+    database, key_file, config = way
+    names = ("database", "key_file")
+    known = find_settings(config, only=names, environment={})  # to whoever types nothing more
+    exports = []
+    if config is not None:
+        exports.append(f"export {CONFIG}={shlex.quote(str(_near(config)))}")
+    shown = database == known["database"] or not has_password(database)
+    if database != known["database"] and shown:
+        exports.append(f"export {DATABASE}={shlex.quote(database)}")
+    same = key_file is None or key_file == known["key_file"]
+    return exports, "" if same else f" --key-file {shlex.quote(str(key_file))}", shown
 
 
 def farewell(database: str) -> str:
     """Return what to say at the end."""
-    return f"Stopped; everything is kept in {_shown(database) or 'the database'}."
+    where = "the database" if has_password(database) else database
+    return f"Stopped; everything is kept in {where}."
 
 
 def _line(url: str, summary: dict[str, Any]) -> str:
@@ -65,18 +93,13 @@ def _line(url: str, summary: dict[str, Any]) -> str:
     )
 
 
-def next_steps(
-    url: str, board: "Board", folder: "BoardFolder | None", database: str, key_file: Path | None
-) -> list[str]:
+def next_steps(url: str, board: "Board", folder: "BoardFolder | None", way: Way) -> list[str]:
     """Return what to type into another terminal to take part in a board; it works as it stands."""
-    shown = _shown(database)
-    ready = "" if shown is not None else f", with {DATABASE} set to the same database"
-    lines = [f"cd {shlex.quote(str(Path.cwd()))}"]
-    if shown is not None and not is_default(database):
-        lines.append(f"export {DATABASE}={shlex.quote(shown)}")
+    exports, key, whole = _said(way)
+    ready = "" if whole else f", with {DATABASE} set to the same database"
+    lines = [f"cd {shlex.quote(str(Path.cwd()))}", *exports]
     name = _free_name(board)
     if name is not None:
-        key = "" if key_file is None else f" --key-file {shlex.quote(str(key_file))}"
         words = f"team add {board.slug} {shlex.quote(name)}{key}"
         lines += [f"LADDERBOARD_TOKEN=$({program()} {words})", "export LADDERBOARD_TOKEN"]
     else:
@@ -139,14 +162,3 @@ def _near(path: Path) -> Path:
     whole = Path(os.path.abspath(path))  # noqa: PTH100 - links are not followed
     here = Path.cwd()
     return whole.relative_to(here) if whole.is_relative_to(here) else whole
-
-
-def _shown(database: str) -> str | None:
-    """Return a database's address if it may be shown; None where it holds a password."""
-    if is_file(database):
-        return database
-    try:
-        parts = urlsplit(database)
-    except ValueError:
-        return None
-    return None if parts.password is not None or "password" in parts.query else database

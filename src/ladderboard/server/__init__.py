@@ -1,27 +1,32 @@
 """The leaderboard over HTTP: the API and its pages, and a guard's door.
 
 :func:`serve` runs a server of boards as a :class:`Serving` says; :func:`make_app` is what answers
-there, with its :class:`Settings`. :func:`write_site` writes a closed board as a folder of files
-that any web server can host. A guard behind HTTP on loopback or a Unix socket keeps its file
-and key under another user than whoever asks: :class:`GuardApp` answers, a :class:`Listener` is
-where, and :func:`serve_guard` runs the one at the other.
+there, with its :class:`Settings`. What they are set to is found by :func:`find_settings`, in the
+environment and a file; :func:`examine` looks whether all is well. :func:`write_site` writes a closed
+board as a folder of files that any web server can host.
+
+A guard behind HTTP on loopback or a Unix socket keeps its file and key under another user than
+whoever asks: :class:`GuardApp` answers, a :class:`Listener` is where, and :func:`serve_guard` runs
+the one at the other.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-from ladderboard.server._guard_app import GuardApp
-from ladderboard.server._guard_listener import (
-    Listener,
-    listen_anywhere,
-    listen_on_path,
-    listen_on_port,
-)
-from ladderboard.server._guard_private import check_private
-from ladderboard.server._guard_run import serve_guard
-from ladderboard.server._guard_token import take_token
 
 if TYPE_CHECKING:
     from ladderboard.server._app import make_app
+    from ladderboard.server._config import find_settings
+    from ladderboard.server._doctor import examine
+    from ladderboard.server._guard_app import GuardApp
+    from ladderboard.server._guard_listener import (
+        Listener,
+        listen_anywhere,
+        listen_on_path,
+        listen_on_port,
+    )
+    from ladderboard.server._guard_private import check_private
+    from ladderboard.server._guard_run import serve_guard
+    from ladderboard.server._guard_token import take_token
     from ladderboard.server._limits import Rate
     from ladderboard.server._options import Settings
     from ladderboard.server._parse import Parsers
@@ -39,6 +44,8 @@ __all__ = [
     "Site",
     "check_private",
     "check_site",
+    "examine",
+    "find_settings",
     "listen_anywhere",
     "listen_on_path",
     "listen_on_port",
@@ -49,24 +56,32 @@ __all__ = [
     "write_site",
 ]
 
-# A guard is served without what boards need.
-_BOARDS = {
+# A guard is served without what boards need, and settings are found without what either needs.
+_HOMES = {
     "BoardProtocol": "_run",
+    "GuardApp": "_guard_app",
+    "Listener": "_guard_listener",
     "Parsers": "_parse",
     "Rate": "_limits",
     "Serving": "_run",
     "Settings": "_options",
     "Site": "_site",
+    "check_private": "_guard_private",
     "check_site": "_site",
+    "examine": "_doctor",
+    "find_settings": "_config",
+    "listen_anywhere": "_guard_listener",
+    "listen_on_path": "_guard_listener",
+    "listen_on_port": "_guard_listener",
     "make_app": "_app",
     "serve": "_run",
+    "serve_guard": "_guard_run",
+    "take_token": "_guard_token",
     "write_site": "_site",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _BOARDS:
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415 - not needed for a guard
-
-    return getattr(import_module(f"{__name__}.{_BOARDS[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
