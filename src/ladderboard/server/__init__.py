@@ -2,8 +2,8 @@
 
 :func:`serve` runs a server of boards as a :class:`Serving` says; :func:`make_app` is what answers
 there, with its :class:`Settings`. What they are set to is found by :func:`find_settings`, in the
-environment and a file; :func:`examine` looks whether all is well. :func:`write_site` writes a closed
-board as a folder of files that any web server can host.
+environment and a file; :func:`examine` looks whether all is well. :func:`write_site` writes a
+closed board as a folder of files that any web server can host.
 
 A guard behind HTTP on loopback or a Unix socket keeps its file and key under another user than
 whoever asks: :class:`GuardApp` answers, a :class:`Listener` is where, and :func:`serve_guard` runs
