@@ -148,8 +148,8 @@ def navigation() -> str:
     """Say the shelves as Zensical reads them, in a line of TOML."""
 
     def entry(title: str, target: str) -> str:
-        title = title.replace("`", "")
-        return f"{{ {json.dumps(title[0].upper() + title[1:], ensure_ascii=False)} = {target} }}"
+        title = (title[0].upper() + title[1:]).replace("`", "")  # code begins as it is written
+        return f"{{ {json.dumps(title, ensure_ascii=False)} = {target} }}"
 
     def where(target: str) -> str:
         return json.dumps(place(os.path.relpath(ROOT / "docs" / target, ROOT)))

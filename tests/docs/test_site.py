@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import _site as builder
 import pytest
 from _html import Page
 from markdown_it import MarkdownIt
@@ -79,7 +80,7 @@ def test_the_navigation_is_what_the_index_lists(site):
     assert [os.path.normpath(each) for each in beside] == places
 
 
-def test_pages_are_built_as_their_markdown_is_meant(site, builder, tmp_path):
+def test_pages_are_built_as_their_markdown_is_meant(site, tmp_path):
     """Lists, tables and code are what they are wherever else the same file is read."""
     builder.gather(tmp_path)
     common = MarkdownIt("commonmark").enable("table")
@@ -99,7 +100,7 @@ def test_every_page_has_a_title_of_its_own(site):
     assert all(each.endswith(" - Ladderboard") for each in titles)
 
 
-def test_a_link_that_leads_nowhere_is_refused(builder, tmp_path, monkeypatch):
+def test_a_link_that_leads_nowhere_is_refused(tmp_path, monkeypatch):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/index.md").write_text("# Home\n\n[There](nowhere.md)\n")
     monkeypatch.setattr(builder, "ROOT", tmp_path)
@@ -108,7 +109,7 @@ def test_a_link_that_leads_nowhere_is_refused(builder, tmp_path, monkeypatch):
     assert not (tmp_path / "site").exists()
 
 
-def test_a_heading_that_is_not_there_is_refused(builder, tmp_path, monkeypatch):
+def test_a_heading_that_is_not_there_is_refused(tmp_path, monkeypatch):
     (tmp_path / "docs").mkdir()
     (tmp_path / "script").mkdir()
     for file in ("zensical.toml", "script/site.css"):
@@ -130,5 +131,5 @@ def test_a_heading_that_is_not_there_is_refused(builder, tmp_path, monkeypatch):
         ("[a](b_c.md) stays", "[a](b_c.md) stays"),
     ],
 )
-def test_indices_are_set_as_indices(builder, written, set_as):
+def test_indices_are_set_as_indices(written, set_as):
     assert builder.between(builder.CODE, written, builder.indices) == set_as
