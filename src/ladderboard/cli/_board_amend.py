@@ -154,9 +154,12 @@ def _correct(board: "Board", file: Path, replay: str) -> dict[str, Any]:
 
 def _words(board: str, told: dict[str, Any]) -> list[str]:
     if "labels" in told:
+        labels = "1 label was" if told["labels"] == 1 else f"{told['labels']:,} labels were"
+        asked = told["asked_again"]
+        asked = "1 submission was" if asked == 1 else f"{asked:,} submissions were"
         return [
-            f"{told['labels']:,} labels were corrected; epoch {told['epoch']} of {board} begins.",
-            f"{told['asked_again']:,} submissions were asked again, and counted.",
+            f"{labels} corrected; epoch {told['epoch']} of {board} begins.",
+            f"{asked} asked again, and counted.",
         ]
     if not told["changes"]:
         return [f"{board} has these rules already; nothing was changed."]

@@ -1,0 +1,135 @@
+"""The documentation as a site: built strictly, whole, and without anything from elsewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import _site as builder
+import pytest
+from _html import Page
+from markdown_it import MarkdownIt
+
+ROOT = Path(__file__).parents[2]
+
+
+@cache
+def pages(site):
+    """Read every page that was built, by its place."""
+    return {
+        str(path.relative_to(site)): Page(path.read_text())
+        for path in sorted(site.rglob("*.html"))
+        if path.name != "404.html"
+    }
+
+
+def follow(place, link):
+    """Say where a link of a page leads on the site, and to which fragment; None for elsewhere."""
+    parts = urlsplit(link)
+    if parts.scheme or parts.netloc:
+        return None
+    path = os.path.normpath(Path(place).parent / unquote(parts.path)) if parts.path else place
+    return ("index.html" if path == "." else path), unquote(parts.fragment)
+
+
+def test_every_link_leads_somewhere(site):
+    broken = []
+    for place, page in pages(site).items():
+        for link in [*page.links, *page.loaded]:
+            found = follow(place, link)
+            if found is None:
+                continue
+            path, fragment = found
+            if not (site / path).is_file():
+                broken.append(f"{place}: {link}")
+            elif fragment and path in pages(site) and fragment not in pages(site)[path].anchors:
+                broken.append(f"{place}: {link} (no such fragment)")
+    assert broken == []
+
+
+def test_nothing_comes_from_elsewhere(site):
+    for place, page in pages(site).items():
+        assert [each for each in page.loaded if follow(place, each) is None] == [], place
+    for style in site.rglob("*.css"):
+        assert not re.search(r"(@import|url\()\s*[\"']?(https?:)?//", style.read_text()), style
+
+
+def test_every_page_is_reached_from_the_front_page(site):
+    reached, waiting = {"index.html"}, ["index.html"]
+    while waiting:
+        place = waiting.pop()
+        there = {found[0] for link in pages(site)[place].links if (found := follow(place, link))}
+        new = {each for each in there if each in pages(site)} - reached
+        reached |= new
+        waiting += new
+    assert reached == set(pages(site))
+    written = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")}
+    assert {str(path.with_suffix(".html")) for path in written} <= reached
+
+
+def test_the_navigation_is_what_the_index_lists(site):
+    _, *shelves = re.split(r"^## (.+)$", (ROOT / "docs/index.md").read_text(), flags=re.MULTILINE)
+    assert shelves[::2] == ["Tutorials", "How-to", "Reference", "Explanation", "The project"]
+    listed = re.findall(r"\]\((\S+)\.md\)", "".join(shelves[1::2]))
+    words = (site / "index.html").read_text()
+    beside = re.findall(r'<a href="([^"#]*)\.html" class="md-nav__link"', words)
+    places = [each.replace("../", "project/") for each in listed]
+    assert [os.path.normpath(each) for each in beside] == places
+
+
+def test_pages_are_built_as_their_markdown_is_meant(site, tmp_path):
+    """Lists, tables and code are what they are wherever else the same file is read."""
+    builder.gather(tmp_path)
+    common = MarkdownIt("commonmark").enable("table")
+    sources = sorted(tmp_path.rglob("*.md"))
+    assert len(sources) > 80
+    for source in sources:
+        place = source.relative_to(tmp_path).with_suffix(".html")
+        text = re.sub(r"\A---\n.*?\n---\n", "", source.read_text(), flags=re.DOTALL)
+        assert pages(site)[str(place)].counts == Page(common.render(text)).counts, place
+
+
+def test_every_page_has_a_title_of_its_own(site):
+    titles = [
+        re.search(r"<title>(.*?)</title>", (site / each).read_text())[1] for each in pages(site)
+    ]
+    assert len(set(titles)) == len(titles)
+    assert all(each.endswith(" - Ladderboard") for each in titles)
+
+
+def test_a_link_that_leads_nowhere_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/index.md").write_text("# Home\n\n[There](nowhere.md)\n")
+    monkeypatch.setattr(builder, "ROOT", tmp_path)
+    with pytest.raises(SystemExit, match=r"docs/index\.md: the link nowhere\.md leads nowhere"):
+        builder.build(tmp_path / "site")
+    assert not (tmp_path / "site").exists()
+
+
+def test_a_heading_that_is_not_there_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "script").mkdir()
+    for file in ("zensical.toml", "script/site.css"):
+        (tmp_path / file).write_text((ROOT / file).read_text())
+    (tmp_path / "docs/index.md").write_text("# Home\n\n[Here](#nothing-here)\n")
+    monkeypatch.setattr(builder, "ROOT", tmp_path)
+    with pytest.raises(SystemExit, match="nothing-here"):
+        builder.build(tmp_path / "site")
+    assert not (tmp_path / "site").exists()
+
+
+@pytest.mark.parametrize(
+    ("written", "set_as"),
+    [
+        ("R_D(f_{t,v})", "R<sub>D</sub>(f<sub>t,v</sub>)"),
+        ("e^{-x} and n^2", "e<sup>-x</sup> and n<sup>2</sup>"),
+        ("`R_D` stays", "`R_D` stays"),
+        ("zero_one stays", "zero_one stays"),
+        ("[a](b_c.md) stays", "[a](b_c.md) stays"),
+    ],
+)
+def test_indices_are_set_as_indices(written, set_as):
+    assert builder.between(builder.CODE, written, builder.indices) == set_as
