@@ -62,6 +62,8 @@ def serve(
         proxies=proxy,
         settings=_settings(server, url),
     )
+    if server.serve_as_worker(how):
+        return
     contents = _read(folders or [])
     with open_database(database, key_file, create=True) as boards:
         for each in contents:
@@ -74,7 +76,7 @@ def serve(
             else:
                 _welcome(boards, contents, url or address, token, how)
 
-        server.serve(how, boards=boards, told=told)
+        server.serve(how, boards=boards, told=told, command=server.own_command())
     if not as_json:
         from ladderboard.cli._serve_words import farewell  # noqa: PLC0415 - the help first
 

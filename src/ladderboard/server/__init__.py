@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from ladderboard.server._limits import Rate
     from ladderboard.server._options import Settings
     from ladderboard.server._parse import Parsers
-    from ladderboard.server._run import BoardProtocol, Serving, serve
+    from ladderboard.server._post import own_command
+    from ladderboard.server._run import BoardProtocol, Serving, serve, serve_as_worker
 
 __all__ = [
     "BoardProtocol",
@@ -39,7 +40,9 @@ __all__ = [
     "listen_on_path",
     "listen_on_port",
     "make_app",
+    "own_command",
     "serve",
+    "serve_as_worker",
     "serve_guard",
     "take_token",
 ]
@@ -52,7 +55,9 @@ _BOARDS = {
     "Serving": "_run",
     "Settings": "_options",
     "make_app": "_app",
+    "own_command": "_post",
     "serve": "_run",
+    "serve_as_worker": "_run",
 }
 
 
