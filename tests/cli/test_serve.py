@@ -12,7 +12,7 @@ import pytest
 def serve(program, monkeypatch):
     """Run the verb, but instead of a server only what is told when one listens."""
 
-    def stand_in(how, *, boards, told):
+    def stand_in(how, *, boards, told, command):
         told(f"http://{how.host}:{how.port}", boards.first_token())
 
     monkeypatch.setattr("ladderboard.server.serve", stand_in)

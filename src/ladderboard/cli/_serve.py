@@ -80,6 +80,8 @@ def serve(
     found = server.find_settings(config, given)
     url = found["serve.url"]
     how = _serving(found, _settings(server, url))
+    if server.serve_as_worker(how):
+        return
     contents = _read(folders or [])
     with open_database(database, key_file, create=True) as boards:
         for each in contents:
@@ -94,7 +96,7 @@ def serve(
             else:
                 _welcome(boards, contents, public, token, found)
 
-        server.serve(how, boards=boards, told=told)
+        server.serve(how, boards=boards, told=told, command=server.own_command())
     if not as_json:
         from ladderboard.cli._serve_words import farewell  # noqa: PLC0415 - the help first
 

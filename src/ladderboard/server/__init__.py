@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from ladderboard.server._limits import Rate
     from ladderboard.server._options import Settings
     from ladderboard.server._parse import Parsers
-    from ladderboard.server._run import BoardProtocol, Serving, serve
+    from ladderboard.server._post import own_command
+    from ladderboard.server._run import BoardProtocol, Serving, serve, serve_as_worker
     from ladderboard.server._site import Site, check_site, write_site
 
 __all__ = [
@@ -50,7 +51,9 @@ __all__ = [
     "listen_on_path",
     "listen_on_port",
     "make_app",
+    "own_command",
     "serve",
+    "serve_as_worker",
     "serve_guard",
     "take_token",
     "write_site",
@@ -74,7 +77,9 @@ _HOMES = {
     "listen_on_path": "_guard_listener",
     "listen_on_port": "_guard_listener",
     "make_app": "_app",
+    "own_command": "_post",
     "serve": "_run",
+    "serve_as_worker": "_run",
     "serve_guard": "_guard_run",
     "take_token": "_guard_token",
     "write_site": "_site",

@@ -43,6 +43,11 @@ _GONE = 499  # in the log: nobody is left to be answered
 _BODY = 2**16  # bytes, of anything but a submission
 _PATIENCE = 15.0  # seconds for all of it
 _LINGER = 3.0  # seconds in which somebody who still sends can hear that it is refused
+_ENDING = (
+    "The server was stopped before this was done. Sending the same again is safe: it is answered "
+    "once, and never counted twice."
+)
+_LATER = {"Retry-After": "5", "Connection": "close"}
 _ENCODED = [(name.encode(), value.encode()) for name, value in SECURITY.items()]
 _VARY = (b"vary", b"Authorization, Cookie")
 
@@ -94,6 +99,11 @@ class Front:
             await self._app(reply.scope, reply.receive, reply.send)
         except ClientDisconnect:
             reply.status = reply.status or _GONE
+        except asyncio.CancelledError:  # the server ends, and this took longer than it waits
+            if not reply.status:
+                said, _ = problem_of(Refused(503, "busy", _ENDING, _LATER))
+                await said(reply.scope, reply.receive, reply.send)
+            raise
         except Exception as error:  # noqa: BLE001 - nobody outside may see what it was
             said, ours = problem_of(error)
             if ours:

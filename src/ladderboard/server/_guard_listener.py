@@ -23,9 +23,10 @@ except ImportError:  # Windows, which has no such sockets either
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Listener", "listen_anywhere", "listen_on_path", "listen_on_port"]
+__all__ = ["Listener", "listen_anywhere", "listen_given", "listen_on_path", "listen_on_port"]
 
 _LAST = 65535  # of all ports
+_GIVEN = 3  # the first socket that systemd gives
 _LONGEST = 107  # bytes in the name of a Unix socket, on Linux
 
 
@@ -94,10 +95,34 @@ def listen_anywhere(host: str = "127.0.0.1", port: int = 8000) -> Listener:
             f"them; got {_settings.shown(host)}."
         ) from None
     bound, port = _bind(address, port)
+    return Listener(bound, _url(address, port))
+
+
+def _url(address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int) -> str:
+    """Return how a listener is reached from this machine."""
     shown = str(address)
     if address.is_unspecified:
         shown = "::1" if address.version == 6 else "127.0.0.1"
-    return Listener(bound, f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}")
+    return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
+
+
+def listen_given() -> Listener | None:
+    """Return the listener that whoever started this process gave it, as systemd does."""
+    count, whose = (os.environ.pop(f"LISTEN_{each}", "") for each in ("FDS", "PID"))
+    os.environ.pop("LISTEN_FDNAMES", None)
+    if whose != str(os.getpid()):
+        return None
+    if count != "1":
+        raise InvalidSetting(f"One socket can be given to a server, not {count!r:.20}.")
+    os.set_inheritable(_GIVEN, False)
+    bound = socket.socket(fileno=_GIVEN)
+    inet = bound.family in {socket.AF_INET, socket.AF_INET6} and bound.type == socket.SOCK_STREAM
+    if not inet or not bound.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+        raise InvalidSetting(
+            "The socket that was given must listen on a port, as in ListenStream=127.0.0.1:8000."
+        )
+    host, port = bound.getsockname()[:2]
+    return Listener(bound, _url(ipaddress.ip_address(host), port))
 
 
 def _bind(

@@ -9,6 +9,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Callable
 
     # What every protocol of uvicorn's has that parses HTTP.
     _Protocol = H11Protocol
@@ -85,12 +86,12 @@ class Limited(_Protocol):
             self._busy = True
             self._wait(self.whole)
 
-    def _wait(self, seconds: float | None) -> None:
+    def _wait(self, seconds: float | None, then: Callable[[], None] | None = None) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if seconds is not None:
-            self._timer = self.loop.call_later(seconds, self._end)
+            self._timer = self.loop.call_later(seconds, then or self._end)
 
     def _end(self) -> None:
         self.connections.discard(self)

@@ -6,48 +6,43 @@ import ctypes
 import logging
 import os
 import signal
+import socket
 import sys
 import tempfile
+import time
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-from uvicorn.supervisors import Multiprocess
 
 from ladderboard import _settings
 from ladderboard.board import is_shared, open_boards
 from ladderboard.errors import InvalidSetting, LadderboardError
 from ladderboard.ledger import SqliteStorage
 from ladderboard.server._app import make_app
-from ladderboard.server._guard_listener import listen_anywhere
-from ladderboard.server._guard_protocol import Limited
+from ladderboard.server._guard_listener import listen_anywhere, listen_given
+from ladderboard.server._leaving import BoardProtocol, BoardServer
+from ladderboard.server._log import Log
 from ladderboard.server._options import Settings
 from ladderboard.server._parse import Parsers
+from ladderboard.server._post import appointed, own_command, start_again, start_worker
 from ladderboard.server._proxies import check_proxies
-from ladderboard.server._signals import stopped_by_signals
+from ladderboard.server._signals import die_of, handled, has_terminal, hung_up
+from ladderboard.server._workers import LEAVE, Workers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from fastapi import FastAPI
+    from collections.abc import Callable, Sequence
 
     from ladderboard.board import Boards
     from ladderboard.server._guard_listener import Listener
+    from ladderboard.server._post import Post
 
-__all__ = ["BoardProtocol", "Serving", "serve"]
+__all__ = ["BoardProtocol", "Serving", "serve", "serve_as_worker"]
 
 _BACKLOG = 512
-_GRACE = 30  # seconds for what is being answered when it ends
 _DEATH_SIGNAL = 1  # for prctl
-
-
-class BoardProtocol(Limited, HttpToolsProtocol):  # type: ignore[misc]  # it is typed for the other
-    """The connections of a server of boards."""
-
-    most = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +86,8 @@ class Serving:
             )
         if self.proxies is not None:
             check_proxies(self.proxies)
+        if workers > 1 and os.name != "posix":
+            raise InvalidSetting("workers must be 1 here: only on Unix can processes share a port.")
         _settings.settle(
             self,
             workers=workers,
@@ -104,32 +101,54 @@ def serve(
     boards: Boards | None = None,
     told: Callable[[str, str | None], None] | None = None,
     started: Callable[[uvicorn.Server], None] | None = None,
+    command: Sequence[str] | None = None,
 ) -> None:
-    """Serve boards until Ctrl-C or SIGTERM; then end what was begun.
+    """Serve boards until Ctrl-C or SIGTERM; then end what was begun. A second one ends it at once.
 
     ``told`` gets the URL and, once in a database's life, the organiser's token; they are printed
     if it is left out. ``boards`` may be open already; they are closed at the end. ``started`` gets
     the server before it runs, where there is one process: ``server.should_exit = True`` ends it
     from another thread.
+
+    ``command`` starts this program anew, and leads here again: for each of several processes (then
+    it is the own command line if left out), and after SIGHUP (where there is one process and no
+    command, that ends it, too).
     """
+    if serve_as_worker(how, boards):
+        return
     if boards is None:
         boards = open_boards(how.database, create=True, key_file=how.key_file)
     try:
-        listener = listen_anywhere(how.host, how.port)
+        given = listen_given()
+        listener = given or listen_anywhere(how.host, how.port)
     except LadderboardError:
         boards.close()
         raise
+    wishes = _Wishes(listener, may_follow=command is not None)
     try:
         boards.sweep()
         (told or _tell)(listener.url, boards.first_token())
         if how.workers > 1:
             boards.close()
-            _serve_many(how, listener)
+            _serve_many(how, listener, command or own_command(), handed=given is not None)
         else:
-            _serve_one(how, listener, boards, started)
+            _serve_one(how, listener, boards, started, wishes, handed=given is not None)
     finally:
         boards.close()
         listener.close()
+    if command is not None and wishes.kept is not None:
+        start_again(command, wishes.kept)
+
+
+def serve_as_worker(how: Serving, boards: Boards | None = None) -> bool:
+    """Serve as one of several processes if this one was started to; tell whether."""
+    post = appointed()
+    if post is None:
+        return False
+    if boards is not None:
+        boards.close()
+    _serve_as(post, how)
+    return True
 
 
 def _tell(url: str, token: str | None) -> None:
@@ -138,7 +157,7 @@ def _tell(url: str, token: str | None) -> None:
         print(f"The organiser's token, told this once: {token}", flush=True)  # noqa: T201
 
 
-def _config(how: Serving, app: Any, **more: Any) -> uvicorn.Config:
+def _config(how: Serving, app: Any) -> uvicorn.Config:
     # The access log would hold query strings; ours is written by the application.
     return uvicorn.Config(
         app,
@@ -155,9 +174,37 @@ def _config(how: Serving, app: Any, **more: Any) -> uvicorn.Config:
         date_header=False,
         backlog=_BACKLOG,
         timeout_keep_alive=int(2 * BoardProtocol.idle),  # which ends it before
-        timeout_graceful_shutdown=_GRACE,
-        **more,
     )
+
+
+class _Wishes:
+    """What signals ask of a server that is one process."""
+
+    server: BoardServer
+
+    kept: socket.socket | None = None
+    """The socket, where another one shall take its place: this one closes its own."""
+
+    def __init__(self, listener: Listener, *, may_follow: bool) -> None:
+        self._listener, self._may_follow = listener, may_follow
+        self._stopped, self._terminal = False, has_terminal()
+
+    def stop(self, number: int) -> None:
+        """End it; the second time at once."""
+        if self._stopped:
+            die_of(number)
+        self._stopped = self.server.should_exit = True
+        if self.kept is not None:
+            self.kept.close()
+            self.kept = None
+
+    def hang_up(self, number: int) -> None:
+        """Let another one follow, unless it was a terminal that went."""
+        if not self._may_follow or hung_up(self._terminal):
+            self.stop(number)
+        elif not self.server.should_exit:
+            self.kept = self._listener.socket.dup()
+            self.server.handed = self.server.should_exit = True
 
 
 def _serve_one(
@@ -165,14 +212,17 @@ def _serve_one(
     listener: Listener,
     boards: Boards,
     started: Callable[[uvicorn.Server], None] | None,
+    wishes: _Wishes,
+    *,
+    handed: bool,
 ) -> None:
     settings = how.settings
     if settings.spool is None and isinstance(boards.storage, SqliteStorage):
         path = boards.storage.path  # on a disk that has room, where a crash's leftovers are swept
         settings = replace(settings, spool=path.with_name(f"{path.name}.spool"))
     app = make_app(boards, Parsers(how.parsers), settings=settings)
-    server = uvicorn.Server(_config(how, app))
-    with stopped_by_signals(server):
+    wishes.server = server = BoardServer(_config(how, app), handed=handed)
+    with handled({"SIGINT": wishes.stop, "SIGTERM": wishes.stop, "SIGHUP": wishes.hang_up}):
         if started is not None:
             started(server)
         server.run(sockets=[listener.socket])
@@ -180,23 +230,37 @@ def _serve_one(
         raise LadderboardError("The server could not start; its log says why.")
 
 
-def _serve_many(how: Serving, listener: Listener) -> None:
+def _serve_many(how: Serving, listener: Listener, command: Sequence[str], *, handed: bool) -> None:
     """Serve with several processes; this one only looks after them."""
     with tempfile.TemporaryDirectory(prefix="ladderboard-") as shared:
-        trials = how.settings.trials or Path(shared)
-        quiet = replace(how, settings=replace(how.settings, log=None, trials=trials))
-        make = partial(_in_worker, quiet, os.getpid())
-        config = _config(how, make, factory=True, workers=how.workers)
-        listener.socket.set_inheritable(True)
-        Multiprocess(config, sockets=[listener.socket]).run()
+        start = partial(start_worker, command, listener.socket, handed=handed, trials=Path(shared))
+        log = Log(how.settings.log, lambda: int(time.time()))
+        Workers(how.workers, start, stopping=listener.close, log=log).run()
 
 
-def _in_worker(how: Serving, parent: int) -> FastAPI:
-    """Make the application in a process of its own."""
-    _end_with(parent)
+def _serve_as(post: Post, how: Serving) -> None:
+    """Serve as one of several processes."""
+    _end_with(post.parent)
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
     boards = open_boards(how.database, key_file=how.key_file)
-    return make_app(boards, Parsers(how.parsers), settings=how.settings, closing=boards.close)
+    trials = how.settings.trials or Path(post.trials)
+    settings = replace(how.settings, trials=trials)
+    app = make_app(boards, Parsers(how.parsers), settings=settings, closing=boards.close)
+    with socket.socket(fileno=post.line) as line, socket.socket(fileno=post.socket) as listening:
+        server = BoardServer(
+            _config(how, app), handed=post.handed, ready=lambda: line.sendall(b"1")
+        )
+
+        def stop(_: int) -> None:
+            server.should_exit = True
+
+        def leave(_: int) -> None:
+            server.replaced = True
+
+        # The parent hears the others.
+        quiet = dict.fromkeys(("SIGINT", "SIGHUP"), lambda _: None)
+        with handled({"SIGTERM": stop, LEAVE: leave, **quiet}):
+            server.run(sockets=[listening])
 
 
 def _end_with(parent: int) -> None:
