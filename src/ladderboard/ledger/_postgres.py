@@ -107,6 +107,14 @@ class PostgresStorage(SqlStorage):
             link.run("UPDATE main.format SET version = ?", (latest(),))
         link.commit()
 
+    def remove(self) -> None:
+        """Remove the schema with everything in it, for good: one in which something was tried."""
+        link = self._pool.take()
+        try:
+            link.run(f'DROP SCHEMA IF EXISTS "{self._schema}" CASCADE')
+        finally:
+            self._pool.give(link)
+
     def _alone(self, link: Link) -> None:
         link.begin(write=True)
         key = hashlib.sha256(f"ladderboard {self._schema}".encode()).digest()[:8]
