@@ -17,10 +17,12 @@ ROOT = Path(__file__).parents[2]
 BOARD = ["new", "check", "create", "list", "show", "pause", "resume", "amend", "close", "token"]
 BOARD += ["tokens", "dump", "restore", "keygen"]
 TEAM = ["add", "list", "invite", "rotate-token", "revoke", "disqualify", "reinstate"]
-OPERATE = ["board", "team", "settings", "doctor"]
 CLIENT = ["login", "submit", "submissions", "leaderboard", "ledger", "mcp", "verify"]
+FIRST = ["plan", "calibrate", "guard", "serve", "board", "team", "backup", "settings", "doctor"]
 VERBS = {
-    "": ["plan", "calibrate", "guard", "serve", *OPERATE, *CLIENT, "attack", "experiment"],
+    "": [*FIRST, *CLIENT, "attack", "experiment"],
+    "backup": ["create", "check", "restore"],
+    **{f"backup {verb}": [] for verb in ("create", "check", "restore")},
     "settings": [],
     "doctor": [],
     "guard": ["create", "ask", "status", "export", "restore", "backup", "serve"],
@@ -101,7 +103,7 @@ def test_the_listed_verbs_are_all_there_are():
         assert re.findall(r"^  ([\w-]+)", listed, re.MULTILINE) == below
 
 
-@pytest.mark.parametrize("group", ["", "guard", "board", "team", "experiment"])
+@pytest.mark.parametrize("group", ["", "guard", "board", "team", "backup", "experiment"])
 def test_what_a_verb_does_fits_into_the_list(group):
     done = ladderboard(*group.split(), "--help")
     listed = done.stdout.partition("Commands:\n")[2].splitlines()

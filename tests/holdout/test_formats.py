@@ -2,11 +2,14 @@
 
 import json
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import ladderboard as lb
+from ladderboard.errors import InvalidSetting, InvalidState
+from ladderboard.ledger import _migrate
 
 FORMATS = Path(__file__).parent / "formats"
 LABELS = ["cat", "dog", "cat", "bird", "dog", "cat"] * 5
@@ -42,6 +45,24 @@ def test_an_old_file_goes_on(guard):
     assert opened.ask(model(0)).question == 4
     assert opened.ladder("second").ask(model(0)).question == 2
     assert opened.check() == 6
+
+
+def test_the_way_back_from_a_newer_format(tmp_path, monkeypatch):
+    for suffix in (".db", ".db.mark"):
+        shutil.copy(FORMATS / f"1{suffix}", tmp_path / f"guard{suffix}")
+    file = tmp_path / "guard.db"
+    step = _migrate.Step(1, ("ALTER TABLE main.book ADD COLUMN colour TEXT",))
+    with monkeypatch.context() as newer:
+        newer.setattr(_migrate, "STEPS", (step,))
+        with closing(lb.Holdout.open(file)) as opened:
+            opened.ask(model(1))  # which will be lost
+    with pytest.raises(InvalidState, match=r"Or put guard\.db\.before-1 back"):
+        lb.Holdout.open(file)
+    with pytest.raises(InvalidSetting, match="at least 1"):
+        lb.Holdout.restore(file, 0, copy=tmp_path / "guard.db.before-1")
+    with closing(lb.Holdout.restore(file, 1, copy=tmp_path / "guard.db.before-1")) as opened:
+        assert opened.remaining == 13
+        assert not opened.ask(model(2)).again
 
 
 def test_every_format_that_was_released_is_kept():

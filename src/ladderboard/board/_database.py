@@ -13,9 +13,9 @@ from ladderboard.ledger import SqliteStorage
 
 if TYPE_CHECKING:
     from ladderboard.board._store import Store
-    from ladderboard.ledger import SqlStorage, World
+    from ladderboard.ledger import PostgresStorage, SqlStorage, World
 
-__all__ = ["is_shared", "open_boards"]
+__all__ = ["is_shared", "open_boards", "open_schema", "open_storage"]
 
 _SQLITE = "sqlite:///"
 _POSTGRES = ("postgresql://", "postgresql+psycopg://", "postgres://")
@@ -54,24 +54,34 @@ def open_boards(
     world
         Clock and salts, for tests.
     """
-    address = str(url)
-    storage: SqlStorage
-    if is_shared(address):
-        from ladderboard.ledger import PostgresStorage  # noqa: PLC0415 - not needed for a file
-
-        address = address.replace("postgres://", "postgresql://", 1)
-        storage = PostgresStorage(address, create=create)
-        store = DatabaseStore(storage) if store is None else store
-    else:
-        path = _path(address)
-        storage = SqliteStorage(path, create=create and not path.exists())
-        if store is None:
+    storage = open_storage(url, create=create)
+    if store is None:
+        store = DatabaseStore(storage)
+        if isinstance(storage, SqliteStorage):
+            path = storage.path
             store = MixedStore(storage, path.with_name(f"{path.name}.submissions"))
     try:
         return Boards(storage, store, key_file=key_file, world=world)
     except BaseException:
         storage.close()
         raise
+
+
+def open_storage(url: Path | str, *, create: bool = False) -> SqlStorage:
+    """Open the database alone."""
+    address = str(url)
+    if is_shared(address):
+        return open_schema(address, create=create)
+    path = _path(address)
+    return SqliteStorage(path, create=create and not path.exists())
+
+
+def open_schema(url: str, schema: str = "ladderboard", *, create: bool = True) -> PostgresStorage:
+    """Open a schema of a PostgreSQL database."""
+    from ladderboard.ledger import PostgresStorage  # noqa: PLC0415 - not needed for a file
+
+    address = url.replace("postgres://", "postgresql://", 1)
+    return PostgresStorage(address, create=create, schema=schema)
 
 
 def _path(address: str) -> Path:

@@ -72,12 +72,14 @@ def restore_board(
     *,
     passphrase: str | None = None,
     secret_key: str | SecretKey | None = None,
+    of_backup: bool = False,
 ) -> str:
     """Put the board of a dump into the database, and return its slug.
 
     Every release is recomputed before anything is committed. A board that was moved goes on at
     once. Any other is a copy: questions may have been answered since, so it stays paused until the
-    organiser says how many.
+    organiser says how many. In a backup one that was moved goes on elsewhere already, so
+    ``of_backup`` leaves it moved.
     """
     key = _key(passphrase, secret_key)
     path = Path(os.path.abspath(source))  # noqa: PTH100 - links are not followed
@@ -85,11 +87,20 @@ def restore_board(
         records = RecordReader(vault)
         header = _read_header(records.one("dump"))
         _refuse_taken(boards, header)
-        _arrive(boards, header, records)
+        status = _status(header, of_backup=of_backup)
+        _arrive(boards, header, records, status)
     return header.slug
 
 
-def _arrive(boards: Boards, header: _Header, records: RecordReader) -> None:
+def _status(header: _Header, *, of_backup: bool) -> str:
+    """Return how the board goes on."""
+    if header.moved:
+        return "moved" if of_backup else header.status
+    over = header.status in {"closing", "closed"}  # nothing can have been asked since
+    return header.status if over else "restored"
+
+
+def _arrive(boards: Boards, header: _Header, records: RecordReader, status: str) -> None:
     """Put the board there in one transaction; where it fails, nothing is left."""
     water, at = boards.water(header.book), START
     with Arriving(boards.store) as files:
@@ -97,7 +108,7 @@ def _arrive(boards: Boards, header: _Header, records: RecordReader) -> None:
             if water is not None:  # before there is anything, as for a new book
                 water.replace(Level.of(header.book, START))
             with boards.storage.add_book(header.book) as view:
-                at = _put(boards, view, header, records, files)
+                at = _put(boards, view, header, records, files, status=status)
         except BaseException as error:
             uncertain = isinstance(error, StorageFailed) and error.uncertain
             if not uncertain or header.book not in boards.storage.books():
@@ -160,14 +171,14 @@ def _put(
     header: _Header,
     records: RecordReader,
     files: Arriving,
+    *,
+    status: str,
 ) -> At:
     """Put everything there, check it, and say how the board goes on."""
     seal = boards.seal(header.book) or NoSeal()
     at = put_book(view, header.book, seal, records)
     if (at.entries, at.head) != (header.entries, header.head):
         raise BrokenDump("The ledger in the dump does not end where the dump says.")
-    over = header.status in {"closing", "closed"}  # nothing can have been asked since
-    status = header.status if header.moved or over else "restored"
     board = records.one(BOARD.name)
     rules = Rules.of(json.loads(board["rules"]))  # a loss of one's own must be known here
     if {board["slug"], rules.slug} != {header.slug}:

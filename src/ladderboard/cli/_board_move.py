@@ -14,20 +14,11 @@ from ladderboard.cli._board_options import (
     open_board,
     open_database,
 )
-from ladderboard.cli._passphrase import find_passphrase
+from ladderboard.cli._passphrase import PassphraseFile, find_passphrase
 from ladderboard.cli._said import note, printable, say, say_json
 from ladderboard.errors import InvalidSetting
 
 __all__ = ["dump", "keygen", "restore"]
-
-_PassphraseFile = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="PATH",
-        help="A file with the passphrase on its first line; LADDERBOARD_PASSPHRASE, or a question, "
-        "if left out.",
-    ),
-]
 
 
 def dump(
@@ -42,7 +33,7 @@ def dump(
             metavar="KEY", help="Encrypt to a public key, or one in a file; see board keygen."
         ),
     ] = None,
-    passphrase_file: _PassphraseFile = None,
+    passphrase_file: PassphraseFile = None,
     move: Annotated[
         bool,
         typer.Option("--move", help="Seal the board here: it goes on where the dump is restored."),
@@ -83,7 +74,7 @@ def restore(
         Path | None,
         typer.Option(metavar="PATH", help="The secret key whose public key it was dumped to."),
     ] = None,
-    passphrase_file: _PassphraseFile = None,
+    passphrase_file: PassphraseFile = None,
     database: Database = DEFAULT,
     key_file: KeyFile = None,
     as_json: AsJson = False,

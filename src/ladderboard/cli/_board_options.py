@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ladderboard.board import Board, Boards, Caller
+    from ladderboard.ledger import SqlStorage
 
 __all__ = [
     "DATABASE",
@@ -30,6 +31,7 @@ __all__ = [
     "find_team",
     "open_board",
     "open_database",
+    "open_live",
     "organiser",
     "refuse_strange_key",
 ]
@@ -97,6 +99,16 @@ def open_database(
     refuse_strange_key(database, key_file, create=create)
     with closing(open_boards(database, create=create, key_file=key_file)) as boards:
         yield boards
+
+
+def open_live(database: str) -> "SqlStorage":
+    """Open a database to look at what is public in it; no key file is needed for that."""
+    from ladderboard.board._database import open_storage  # noqa: PLC0415 - the help first
+
+    file = _file(database)
+    if file is not None:
+        _check_file(file, create=False)
+    return open_storage(database)
 
 
 def _file(database: str) -> Path | None:

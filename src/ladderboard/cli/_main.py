@@ -11,7 +11,7 @@ __all__ = ["main"]
 
 _DOORS = {
     "guard": "guard",
-    **dict.fromkeys(("serve", "board", "team"), "server"),
+    **dict.fromkeys(("serve", "board", "team", "backup"), "server"),
     **dict.fromkeys(("settings", "doctor"), "client"),  # the least: they look at what there is
     **dict.fromkeys(
         ("login", "submit", "submissions", "leaderboard", "ledger", "verify"), "client"

@@ -6,15 +6,25 @@ What stands on a command line is seen by everybody on the machine, and kept in a
 import os
 import sys
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from ladderboard.errors import InvalidSetting
 
-__all__ = ["PASSPHRASE", "find_passphrase"]
+__all__ = ["PASSPHRASE", "PassphraseFile", "find_passphrase"]
 
 PASSPHRASE = "LADDERBOARD_PASSPHRASE"  # noqa: S105 - where it is found
 _LONGEST = 4096
+
+PassphraseFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="PATH",
+        help="A file with the passphrase on its first line; LADDERBOARD_PASSPHRASE, or a question, "
+        "if left out.",
+    ),
+]
 
 
 def find_passphrase(file: Path | None = None, *, new: bool = False) -> str:

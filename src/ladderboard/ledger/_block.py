@@ -12,7 +12,7 @@ from ladderboard.ledger._storage import Storage
 from ladderboard.ledger._values import text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from ladderboard.ledger._link import Link
     from ladderboard.ledger._parts import Part
@@ -119,15 +119,28 @@ class SqlStorage(Storage):
         """Let the database have a room's own tables, in the room's latest format."""
         link = self._pool.take()
         try:
-            if part_format(link, part, self._tables(link)) == len(part.steps):
+            if self._part_format(link, part) == len(part.steps):
                 return
             self._alone(link)
-            version = part_format(link, part, self._tables(link))  # others may have been here
+            version = self._part_format(link, part)  # others may have been here
+            if 0 < version < len(part.steps):
+                self._keep_copy(link, version, part.name)
             lift_part(link, part, version, self._words)
             link.commit()
         finally:
             link.undo()
             self._pool.give(link)
+
+    def _part_format(self, link: Link, part: Part) -> int:
+        return part_format(link, part, self._tables(link), lambda name: self._copies(link, name))
+
+    def _keep_copy(self, link: Link, version: int, part: str = "") -> None:
+        """Copy everything before a step is taken, in a transaction in which nobody else writes."""
+        raise NotImplementedError
+
+    def _copies(self, link: Link, part: str = "") -> Iterable[str]:
+        """Return the names of the copies that were made before steps."""
+        raise NotImplementedError
 
     def books(self) -> list[str]:
         """Return the ids of all books."""

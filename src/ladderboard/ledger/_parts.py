@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ladderboard.errors import InvalidState
+from ladderboard.ledger._migrate import newer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from ladderboard.ledger._link import Link
 
@@ -17,15 +18,22 @@ __all__ = ["Part", "lift_part", "part_format"]
 class Part(NamedTuple):
     """A room's tables: the statements that lead from each format to the next, the first from none.
 
-    A step is never changed once it was released.
+    A step is never changed once it was released. A process of an older version that still runs is
+    kept from writing by the ledger's own format only: a step that it must not write beside comes
+    with one of the ledger's.
     """
 
     name: str
     steps: tuple[tuple[str, ...], ...]
 
 
-def part_format(link: Link, part: Part, tables: set[str]) -> int:
-    """Return the format of a part's tables, 0 where there are none."""
+def part_format(
+    link: Link, part: Part, tables: set[str], copies: Callable[[str], Iterable[str]]
+) -> int:
+    """Return the format of a part's tables, 0 where there are none.
+
+    ``copies`` returns the names of the copies that were made before the part's steps.
+    """
     if f"{part.name}_format" not in tables:
         return 0
     rows = link.run(f"SELECT version FROM main.{part.name}_format")  # noqa: S608 - our own name
@@ -33,10 +41,8 @@ def part_format(link: Link, part: Part, tables: set[str]) -> int:
     if not isinstance(version, int) or version < 1:
         raise InvalidState(f"The database is damaged: the tables of {part.name} are not whole.")
     if version > len(part.steps):
-        raise InvalidState(
-            f"The tables of {part.name} were written by a newer Ladderboard, in format {version}; "
-            f"this one knows formats up to {len(part.steps)}. Install a newer one to open them."
-        )
+        what, known = f"The tables of {part.name} were written", len(part.steps)
+        raise InvalidState(newer(what, version, known, copies(part.name)))
     return version
 
 

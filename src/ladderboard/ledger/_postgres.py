@@ -102,10 +102,18 @@ class PostgresStorage(SqlStorage):
                 raise InvalidState(f"{self._address!r} holds no ledger in {self._schema!r}.")
             self._create(link)
         elif version < latest():
-            self._copy(link, f"{self._schema}_before_{version}")
+            self._keep_copy(link, version)
             lift(version, link.run, _WORDS)
             link.run("UPDATE main.format SET version = ?", (latest(),))
         link.commit()
+
+    def remove(self) -> None:
+        """Remove the schema with everything in it, for good: one in which something was tried."""
+        link = self._pool.take()
+        try:
+            link.run(f'DROP SCHEMA IF EXISTS "{self._schema}" CASCADE')
+        finally:
+            self._pool.give(link)
 
     def _alone(self, link: Link) -> None:
         link.begin(write=True)
@@ -128,7 +136,7 @@ class PostgresStorage(SqlStorage):
         rows = link.run("SELECT version FROM main.format")
         if len(rows) != 1:
             raise InvalidState(f"{self._address!r} is damaged: it does not say its format.")
-        refuse_unknown(rows[0][0], repr(self._address))
+        refuse_unknown(rows[0][0], repr(self._address), self._copies(link))
         return int(rows[0][0])
 
     def _create(self, link: Link) -> None:
@@ -137,6 +145,28 @@ class PostgresStorage(SqlStorage):
         build(link.run, _WORDS)
         link.run("CREATE TABLE main.format (version BIGINT NOT NULL)")
         link.run("INSERT INTO main.format (version) VALUES (?)", (latest(),))
+
+    def _copies(self, link: Link, part: str = "") -> list[str]:
+        begin = self._before(part)
+        rows = link.run("SELECT nspname::text FROM pg_catalog.pg_namespace")
+        found = (row[0] for row in rows if row[0].startswith(begin))
+        return [each for each in found if each[len(begin) :].replace("_", "").isdigit()]
+
+    def _before(self, part: str) -> str:
+        """Return how the names of copies begin that were made before a part's steps, or our own."""
+        return f"{self._schema}_before_{part}_" if part else f"{self._schema}_before_"
+
+    def _keep_copy(self, link: Link, version: int, part: str = "") -> None:
+        name = (
+            f"{self._schema}_before_{part}_{version}"
+            if part
+            else f"{self._schema}_before_{version}"
+        )
+        to, count = name, 1
+        while link.run(_SCHEMA, (to,)):  # who went back and comes again has one already
+            count += 1
+            to = f"{name}_{count}"
+        self._copy(link, to)
 
     def _copy(self, link: Link, to: str) -> None:
         """Copy all tables as they are; the books in the copy know that they are copies."""

@@ -103,7 +103,7 @@ class SqliteStorage(SqlStorage):
         link = self._pool.take()
         try:
             version = link.run("PRAGMA user_version")[0][0]
-            refuse_unknown(version, self.path)
+            refuse_unknown(version, self.path, self._copies(link))
             if self.path.stat().st_size % _PAGE and not _has_log(self.path):
                 raise InvalidState(f"{self.path} is damaged: its end is missing.")
             if version < latest():
@@ -122,13 +122,28 @@ class SqliteStorage(SqlStorage):
         try:
             version = link.run("PRAGMA user_version")[0][0]
             if version < latest():
-                self.backup(_unused(self.path, version))
+                self._keep_copy(link, version)
                 lift(version, link.run, _WORDS)
                 link.run(f"PRAGMA user_version = {latest()}")
             link.commit()
         except BaseException:
             link.undo()
             raise
+
+    def _keep_copy(self, link: Link, version: int, part: str = "") -> None:
+        copy = _unused(self.path, f"{part}-{version}" if part else f"{version}")
+        try:
+            self.backup(copy)
+        except StorageFailed as error:
+            raise StorageFailed(
+                f"{self.path} is of an older format and is copied before it is brought up to date, "
+                f"which failed: {error} Nothing was changed."
+            ) from None
+
+    def _copies(self, link: Link, part: str = "") -> list[str]:
+        begin = f"{self.path.name}.before-{part}-" if part else f"{self.path.name}.before-"
+        found = (each.name for each in self.path.parent.iterdir() if each.name.startswith(begin))
+        return [each for each in found if each[len(begin) :].replace("-", "").isdigit()]
 
     def _tables(self, link: Link) -> set[str]:
         return {row[0] for row in link.run("SELECT name FROM sqlite_schema WHERE type = 'table'")}
@@ -175,10 +190,10 @@ def _has_log(path: Path) -> bool:
         return False
 
 
-def _unused(path: Path, version: int) -> Path:
+def _unused(path: Path, what: str) -> Path:
     """Return a name for the copy made before a migration; an earlier try may have left one."""
-    name, count = path.with_name(f"{path.name}.before-{version}"), 1
+    name, count = path.with_name(f"{path.name}.before-{what}"), 1
     while os.path.lexists(name):
         count += 1
-        name = path.with_name(f"{path.name}.before-{version}-{count}")
+        name = path.with_name(f"{path.name}.before-{what}-{count}")
     return name

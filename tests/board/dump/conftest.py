@@ -18,6 +18,7 @@ from ladderboard.board import (
     dump_board,
     read_rules,
 )
+from ladderboard.board._backup_make import back_up
 from ladderboard.files import read_holdout
 from ladderboard.ledger import PostgresStorage, SecretKey, SqliteStorage, World
 
@@ -174,6 +175,20 @@ def a_dump(tmp_path_factory):
     dump_board(boards, "digits", folder / "dump", public_key=key.public, move=True)
     boards.close()
     return folder / "dump", key
+
+
+@pytest.fixture(scope="session")
+def a_backup(tmp_path_factory):
+    """Give a folder with a backup of the boards digits and birds, and the key that opens it."""
+    folder, key = tmp_path_factory.mktemp("backup"), SecretKey.make()
+    storage = SqliteStorage(folder / "boards.db", create=True)
+    boards = _boards(storage, FolderStore(folder / "files"))
+    for slug in ("digits", "birds"):
+        make_board(boards, slug)
+    (folder / "shelf").mkdir()
+    back_up(boards, folder / "shelf", public_key=key.public)
+    boards.close()
+    return folder / "shelf", key
 
 
 @pytest.fixture(params=WAYS.values(), ids=WAYS)

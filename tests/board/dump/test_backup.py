@@ -1,0 +1,178 @@
+"""Backups: all boards while they are in use, whole or not there at all, and restored elsewhere."""
+
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ladderboard.board import Caller, Role, dump_board
+from ladderboard.board._backup import backups_in, find_backup
+from ladderboard.board._backup_check import check_backup, restore_backup
+from ladderboard.board._backup_make import back_up, forget_old
+from ladderboard.errors import InvalidSetting, NotOpen, StorageFailed, Taken
+from ladderboard.ledger import SecretKey, World
+
+KEY = SecretKey.make()
+
+
+@pytest.fixture
+def shelf(tmp_path):
+    """A folder for backups."""
+    path = tmp_path / "shelf"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def two(place, make_board):
+    """Two boards in a file."""
+    boards = place()
+    for slug in ("digits", "birds"):
+        make_board(boards, slug)
+    return boards
+
+
+def save(boards, shelf, **more):
+    return back_up(boards, shelf, public_key=KEY.public, **more)
+
+
+def wrong(backup):
+    """Return what the drill finds wrong."""
+    return [each.wrong for each in check_backup(backup, secret_key=KEY) if each.wrong]
+
+
+def test_a_backup_is_private_whole_and_read_back(two, shelf):
+    told = []
+    made = save(two, shelf, tell=told.append)
+    assert [each.board for each in made.boards] == ["digits", "birds"]
+    assert told == list(made.boards)
+    assert find_backup(shelf) == find_backup(made.path) == made
+    assert [stat.S_IMODE(each.stat().st_mode) for each in (made.path, *made.path.iterdir())] == [
+        0o700, *[0o600] * 3
+    ]  # fmt: skip
+    assert list(shelf.iterdir()) == [made.path]
+    for kept in made.boards:
+        head = two.open(kept.board).book.head()
+        assert (kept.entries, kept.head) == (head.entries, head.hash.hex())
+    assert wrong(made) == []
+
+
+def test_two_in_the_same_second_have_names_of_their_own(two, shelf, monkeypatch):
+    monkeypatch.setattr(two, "world", World(clock=lambda: 1_800_000_000))
+    made = [save(two, shelf, without=("birds",)).path.name for _ in range(3)]
+    assert made == ["20270115T080000Z", "20270115T080000Z-2", "20270115T080000Z-3"]
+    assert [each.name for each in backups_in(shelf)] == made
+    assert len(forget_old(find_backup(shelf), 1)) == 2
+    last = save(two, shelf, without=("birds",))
+    assert find_backup(shelf) == last
+    monkeypatch.setattr(two, "world", World(clock=lambda: 1_700_000_000))
+    behind = save(two, shelf, without=("birds",))  # the clock was wrong, then or now
+    assert forget_old(behind, 1)[-1] == last.path
+    assert find_backup(shelf) == behind
+
+
+@pytest.mark.parametrize("kind", ["file", "server"])
+def test_all_boards_go_into_another_database_and_wait(two, shelf, place, open_board, kind):
+    made = save(two, shelf)
+    old = open_board(two)
+    bodies = old.bodies()
+    open_board(two).submit(20)
+    other = place(kind, key=True)
+    restore_backup(other, made, secret_key=KEY)
+    assert [open_board(other, slug).status for slug in other.list()] == ["restored"] * 2
+    new = open_board(other)
+    assert new.bodies() == bodies
+    new.board.amending.resume(Caller(Role.ORGANISER), charge=1)
+    assert new.submit(20).release == old.submit(20).release
+    again = []
+    restore_backup(other, made, secret_key=KEY, tell=lambda *said: again.append(said))
+    assert again == [("digits", False), ("birds", False)]
+
+
+def test_a_database_with_other_boards_is_refused(two, shelf, place, make_board, open_board):
+    made = save(two, shelf)
+    other = place()
+    make_board(other, "fish")
+    with pytest.raises(Taken, match=r"other boards than the backup \(fish\)"):
+        restore_backup(other, made, secret_key=KEY)
+    assert other.list() == ["fish"]
+
+
+def test_a_board_that_has_moved_away_stays_so(two, shelf, place, open_board, tmp_path):
+    dump_board(two, "digits", tmp_path / "digits.dump", public_key=KEY.public, move=True)
+    made = save(two, shelf)
+    assert wrong(made) == []
+    other = place()
+    restore_backup(other, made, secret_key=KEY)
+    digits = open_board(other)
+    assert digits.status == "moved"  # or two would answer, with the same noise
+    with pytest.raises(NotOpen):
+        digits.submit(20)
+
+
+def test_old_ones_go_and_what_is_not_ours_stays(two, shelf):
+    made = [save(two, shelf, without=("birds",)) for _ in range(4)]
+    (made[0].path / "notes.txt").write_text("mine")  # somebody put something there
+    (made[1].path / "manifest.json").write_text("")  # nobody can tell what it was
+    other = shelf / "20200101T000000Z"
+    other.mkdir()
+    (shelf / "2019").mkdir()
+    link = shelf / "20180101T000000Z"
+    link.symlink_to(made[2].path)
+    assert forget_old(made[3], 1) == [made[2].path]
+    left = {made[0].path, made[1].path, made[3].path, other, shelf / "2019", link}
+    assert set(shelf.iterdir()) == left
+    with pytest.raises(InvalidSetting, match="At least one"):
+        forget_old(made[3], 0)
+
+
+def test_a_board_that_cannot_be_dumped_is_named_and_may_be_left_out(two, shelf, open_board):
+    first = save(two, shelf)
+    with two.storage.writing(open_board(two).book.name) as view:
+        view.change("UPDATE main.submission SET place = 'abcdef0123456789' WHERE number = 1", ())
+    with pytest.raises(StorageFailed, match=r"digits cannot be backed up: .* --without digits"):
+        save(two, shelf)
+    assert list(shelf.iterdir()) == [first.path]
+    with pytest.raises(InvalidSetting, match="no board 'fish' to leave out"):
+        save(two, shelf, without=("fish",))
+    assert save(two, shelf, without=("digits", "birds")).without == ("digits", "birds")
+
+
+def test_what_a_killed_backup_left_goes_and_one_that_is_made_stays(two, shelf):
+    code = (
+        "import sys, pathlib; from ladderboard.board._backup_make import _draft\n"
+        "with _draft(pathlib.Path(sys.argv[1])) as each: print(each, flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, shelf], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        draft = Path(other.stdout.readline().decode().strip())
+        save(two, shelf)
+        assert draft.is_dir()
+        other.kill()
+    assert draft.is_dir()
+    save(two, shelf)
+    assert not draft.is_dir()
+
+
+def test_a_disk_that_is_full_leaves_the_old_ones(two, shelf, monkeypatch):
+    first = save(two, shelf)
+    before = {each: each.read_bytes() for each in first.path.iterdir()}
+    # A limit on what a process may write stands for a disk: the kernel refuses in the same place.
+    code = (
+        "import resource, signal, sys; from ladderboard.board import open_boards\n"
+        "from ladderboard.board._backup_make import back_up\n"
+        "from ladderboard.ledger import PublicKey\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "boards = open_boards(sys.argv[1])\n"
+        "boards.list()\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
+        "back_up(boards, sys.argv[2], public_key=PublicKey(bytes.fromhex(sys.argv[3])))"
+    )
+    words = [sys.executable, "-c", code, two.storage.path, shelf, KEY.public.key.hex()]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert "digits cannot be backed up" in done.stderr
+    assert list(shelf.iterdir()) == [first.path]
+    assert {each: each.read_bytes() for each in first.path.iterdir()} == before

@@ -1,0 +1,168 @@
+"""The drill: a backup is restored where nobody asks, and what is wrong with it is named."""
+
+import json
+import shutil
+
+import pytest
+
+from ladderboard.board import Caller, Role
+from ladderboard.board._backup import find_backup
+from ladderboard.board._backup_check import check_backup, restore_backup, since
+from ladderboard.errors import BrokenDump, InvalidSetting, InvalidState, WrongKey
+from ladderboard.ledger import SecretKey
+
+
+@pytest.fixture
+def saved(a_backup, tmp_path):
+    """A backup of the boards digits and birds, to be changed."""
+    return find_backup(shutil.copytree(a_backup[0], tmp_path / "saved"))
+
+
+@pytest.fixture
+def wrong(a_backup):
+    """Give a function that tells what the drill finds wrong, by board."""
+
+    def look(backup, **more):
+        found = check_backup(backup, secret_key=a_backup[1], **more)
+        return {each.board: each.wrong for each in found if each.wrong}
+
+    return look
+
+
+@pytest.fixture
+def key(a_backup):
+    """What opens it."""
+    return a_backup[1]
+
+
+def test_the_drill_tells_what_would_be_lost(saved, key, place, make_board, open_board):
+    other = place()
+    restore_backup(other, saved, secret_key=key)
+    checked = check_backup(saved, secret_key=key)
+    found = since(saved, other.storage, checked)
+    assert found.entries == {"digits": 1, "birds": 1}  # that they were restored
+    assert found.questions == {"digits": 0, "birds": 0}
+    digits = open_board(other)
+    digits.board.amending.resume(Caller(Role.ORGANISER), charge=3)
+    for at in (20, 21):
+        digits.submit(at)
+    make_board(other, "fish")
+    found = since(saved, other.storage, checked)
+    assert found.questions == {"digits": 5, "birds": 0}
+    assert (found.lacking, found.strange) == (("fish",), ())
+
+
+def test_the_drill_knows_another_board_of_the_same_name(saved, key, place, make_board):
+    other = place()
+    make_board(other, "digits")
+    found = since(saved, other.storage, check_backup(saved, secret_key=key))
+    assert found.strange == ("digits", "birds")
+
+
+def _cut(folder):
+    (folder / "digits.dump").write_bytes((folder / "digits.dump").read_bytes()[:-1])
+
+
+def _change(folder):
+    held = bytearray((folder / "digits.dump").read_bytes())
+    held[len(held) // 2] ^= 1
+    (folder / "digits.dump").write_bytes(held)
+
+
+def _swap(folder):
+    (folder / "digits.dump").rename(folder / "x")
+    (folder / "birds.dump").rename(folder / "digits.dump")
+    (folder / "x").rename(folder / "birds.dump")
+
+
+def _swap_and_say_so(folder):
+    """Exchange two dumps, with their sizes and hashes in the manifest."""
+    _swap(folder)
+    said = json.loads((folder / "manifest.json").read_text())
+    first, second = said["boards"]
+    for name in ("bytes", "sha256"):
+        first[name], second[name] = second[name], first[name]
+    (folder / "manifest.json").write_text(json.dumps(said))
+
+
+def _other_head(folder):
+    said = json.loads((folder / "manifest.json").read_text())
+    said["boards"][0]["head"] = "00" * 32
+    (folder / "manifest.json").write_text(json.dumps(said))
+
+
+DAMAGE = {
+    "cut": (_cut, {"digits": "is cut off"}),
+    "changed": (_change, {"digits": "was changed since"}),
+    "missing": (lambda each: (each / "digits.dump").unlink(), {"digits": "is missing"}),
+    "swapped": (_swap, {"digits": "was changed since", "birds": "was changed since"}),
+    "swapped well": (_swap_and_say_so, {"digits": "another board", "birds": "another board"}),
+    "another time": (_other_head, {"digits": "of another time"}),
+    "strange": (lambda each: (each / "fish.dump").touch(), {"fish.dump": "does not name it"}),
+}
+
+
+@pytest.mark.parametrize(("damage", "told"), DAMAGE.values(), ids=DAMAGE)
+def test_the_drill_names_what_is_damaged(saved, wrong, damage, told):
+    damage(saved.path)
+    backup = find_backup(saved.path)
+    found = wrong(backup)
+    assert found.keys() == told.keys()
+    assert all(words in found[board] for board, words in told.items())
+
+
+@pytest.mark.parametrize("damage", [_cut, _change, _swap])
+def test_nothing_is_restored_from_a_damaged_backup(saved, key, place, damage):
+    damage(saved.path)
+    other = place()
+    with pytest.raises(BrokenDump, match=r"nothing was restored\. digits\.dump"):
+        restore_backup(other, saved, secret_key=key)
+    assert other.list() == []
+
+
+@pytest.mark.parametrize(
+    "written", ["", "[]", '{"format": 1}', '{"format": "x"}', "\x00", '{"format": 1, "boards": 3}']
+)
+def test_a_damaged_manifest_is_refused(saved, written):
+    (saved.path / "manifest.json").write_text(written)
+    with pytest.raises(InvalidState, match="is damaged; take another backup"):
+        find_backup(saved.path)
+
+
+def test_a_manifest_leads_nowhere_else(saved):
+    said = json.loads((saved.path / "manifest.json").read_text())
+    said["boards"][0]["file"] = "../digits.dump"
+    (saved.path / "manifest.json").write_text(json.dumps(said))
+    with pytest.raises(InvalidState, match="damaged"):
+        find_backup(saved.path)
+
+
+def test_a_newer_backup_is_refused_and_both_formats_are_named(saved):
+    (saved.path / "manifest.json").write_text('{"format": 2, "ladderboard": "9.0"}')
+    with pytest.raises(InvalidState, match=r"\('9\.0'\), in format 2 of backups; this one reads 1"):
+        find_backup(saved.path)
+
+
+def test_a_wrong_key_is_the_word_of_who_gave_it(saved):
+    with pytest.raises(WrongKey):
+        check_backup(saved, secret_key=SecretKey.make())
+    with pytest.raises(WrongKey):
+        check_backup(saved, passphrase="four words nobody guesses")  # noqa: S106
+
+
+def test_the_drill_leaves_nothing_here_and_on_a_server(
+    saved, wrong, key, postgres, tmp_path, monkeypatch
+):
+    scratch = tmp_path / "tmp"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    before = postgres.run("SELECT count(*) FROM pg_namespace")
+    assert wrong(saved) == wrong(saved, scratch=postgres.url()) == {}
+    _cut(saved.path)
+    assert wrong(saved, scratch=postgres.url())
+    with pytest.raises(WrongKey):
+        check_backup(saved, secret_key=SecretKey.make(), scratch=postgres.url())
+    assert postgres.run("SELECT count(*) FROM pg_namespace") == before
+    assert list(scratch.iterdir()) == []
+    with pytest.raises(InvalidSetting, match="scratch must be postgresql"):
+        check_backup(saved, secret_key=key, scratch="boards.db")

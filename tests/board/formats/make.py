@@ -1,0 +1,144 @@
+"""Make a database of boards in the present format, to be kept: later versions must open it.
+
+Run once for each released format: python tests/board/formats/make.py FOLDER [POSTGRES_URL]
+
+Writes 1.db with its marks and its folder of large submissions, 1.json with what must come out of
+it, a backup of it in 1.backup and the secret key that opens that; and with the address of an empty
+PostgreSQL database 1.sql, the same boards as rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+
+from ladderboard.board import Boards, Caller, DatabaseStore, MixedStore, Role, Sent, read_rules
+from ladderboard.board import _store_mixed as mixed
+from ladderboard.board._backup_make import back_up
+from ladderboard.files import read_holdout
+from ladderboard.ledger import PostgresStorage, SqliteStorage, World, make_secret_key
+
+ORGANISER = Caller(Role.ORGANISER)
+N = 60
+_TEAMS = "SELECT name, used, released FROM main.team WHERE book = ? ORDER BY number"
+RULES = """
+slug: {slug}
+title: Kept from format 1
+loss: accuracy
+questions: 40
+teams: 3
+registration: organiser
+finals: {{selections: 1}}
+mechanism: {{name: shaky_ladder, step: 0.02, compare_noise: 0.01, release_noise: 0.005}}
+"""
+
+
+def predictions(at):
+    """Return a file; the third is long enough to lie in the folder."""
+    wrong = np.random.default_rng(at).random(N) < 0.6 / (1 + at / 3)
+    pad = " " * 100 if at == 3 else ""
+    lines = (f"{each},{(each + wrong[each]) % 2}{pad}\n" for each in range(N))
+    return ("id,prediction\n" + "".join(lines)).encode()
+
+
+def table(flip=0):
+    """Return the labels; some may be corrected."""
+    splits = ["public" if each < 40 else "private" for each in range(N)]
+    labels = [(each + (each < flip)) % 2 for each in range(N)]
+    return read_holdout({"id": list(range(N)), "label": labels, "split": splits})
+
+
+def submit(board, at):
+    """Submit for one of two teams."""
+    body = predictions(at)
+    sent = Sent(board.scorer().read(body), body, len(body), board.book.world.clock(), retry=str(at))
+    return board.submit(Caller(Role.TEAM, 1 + at % 2), sent)
+
+
+def fill(boards):
+    """Make a board in use, with an amendment and corrected labels, and one that is closed."""
+    for slug in ("open", "closed"):
+        rules = read_rules(RULES.format(slug=slug))
+        board = boards.create(SimpleNamespace(rules=rules, table=table(), baselines={}))
+        for name in ("R\u00e9d", "Blue"):
+            board.seats.add(ORGANISER, name)
+        board.seats.invite(ORGANISER)
+        for at in range(5):
+            submit(board, at)
+        board.amending.amend(ORGANISER, {"questions": 50})
+        board.amending.correct(ORGANISER, table(flip=2))
+        submit(board, 5)
+        if slug == "closed":
+            board.finishing.close(ORGANISER)
+
+
+def told(boards):
+    """Return what a database tells."""
+    found = {}
+    for slug in boards.list():
+        board = boards.open(slug)
+        row, head = board.row(), board.book.head()
+        with board.reading() as view:
+            teams = view.run(_TEAMS, (view.number,))
+        found[slug] = {
+            "status": row.status,
+            "epoch": row.epoch,
+            "entries": head.entries,
+            "head": head.hash.hex(),
+            "best": row.best,
+            "teams": teams,
+        }
+    return json.loads(json.dumps(found))
+
+
+def world():
+    """Return a clock and salts that are the same every time."""
+    ticks, salts = itertools.count(1_700_000_000), itertools.count(1)
+    return World(
+        clock=lambda: next(ticks), salt=lambda: hashlib.sha256(b"%d" % next(salts)).digest()
+    )
+
+
+def make(folder, url=None):
+    """Make everything."""
+    mixed._SMALL = 4000  # so that a small file lies where a large one would
+    storage = SqliteStorage(folder / "1.db", create=True)
+    boards = Boards(storage, MixedStore(storage, folder / "1.db.submissions"), world=world())
+    fill(boards)
+    (folder / "1.json").write_text(json.dumps(told(boards), indent=1) + "\n")
+    key = make_secret_key(folder / "1.key")
+    made = back_up(boards, folder, public_key=key.public)
+    made.path.rename(folder / "1.backup")
+    boards.close()
+    (folder / "1.db.submissions/incoming").rmdir()  # Git keeps no empty folders
+    with closing(sqlite3.connect(folder / "1.db")) as database:
+        database.execute("VACUUM")
+    if url is not None:
+        boards = Boards(
+            rows := PostgresStorage(url, create=True), DatabaseStore(rows), world=world()
+        )
+        fill(boards)
+        boards.close()
+        (folder / "1.sql").write_text(_sql(url))
+
+
+def _sql(url):
+    """Return the schema as statements, without what depends on the server."""
+    words = ["pg_dump", "--inserts", "--no-owner", "--schema=ladderboard", url]
+    dumped = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    lines = (each for each in dumped.splitlines() if each and not each.startswith(("--", "\\")))
+    dull = ("SET ", "SELECT pg_catalog.set_config")
+    return "\n".join(each for each in lines if not each.startswith(dull)) + "\n"
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]), *sys.argv[2:])

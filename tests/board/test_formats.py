@@ -1,0 +1,154 @@
+"""Boards of every released format open, tell what they told, go on, are checked and dumped."""
+
+import json
+import runpy
+import secrets
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ladderboard.board import _boards, dump_board, open_boards, restore_board
+from ladderboard.board._backup import find_backup
+from ladderboard.board._backup_check import check_backup, restore_backup
+from ladderboard.board._bundle import write_board_bundle
+from ladderboard.board._tables import PART
+from ladderboard.errors import InvalidState, OldCopy
+from ladderboard.ledger import SecretKey, read_secret_key
+from ladderboard.verify import check
+
+FORMATS = Path(__file__).parent / "formats"
+MAKE = runpy.run_path(str(FORMATS / "make.py"))
+NUMBERS = [str(1 + each) for each in range(len(PART.steps))]
+NEWER = PART._replace(steps=(*PART.steps, ("ALTER TABLE main.board ADD COLUMN colour TEXT",)))
+
+
+def test_every_format_that_was_released_is_kept():
+    for end in ("db", "sql", "backup"):
+        assert sorted(each.stem for each in FORMATS.glob(f"*.{end}")) == NUMBERS
+
+
+@pytest.fixture(params=NUMBERS)
+def number(request):
+    return request.param
+
+
+@pytest.fixture(params=["file", "server"])
+def address(request, number, tmp_path):
+    """Give the address of a copy of the fixture."""
+    if request.param == "file":
+        for each in FORMATS.glob(f"{number}.db*"):
+            to = tmp_path / each.name.replace(f"{number}.db", "boards.db")
+            shutil.copytree(each, to) if each.is_dir() else shutil.copy(each, to)
+        yield str(tmp_path / "boards.db")
+        return
+    server, name = request.getfixturevalue("postgres"), f"f_{secrets.token_hex(6)}"
+    server.run(f"CREATE DATABASE {name}")
+    url = server.url().replace("/postgres", f"/{name}")
+    run_sql(url, (FORMATS / f"{number}.sql").read_text())
+    yield url
+    server.run(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def run_sql(url, text):
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(text)
+
+
+@pytest.fixture
+def boards(address):
+    opened = open_boards(address)
+    yield opened
+    opened.close()
+
+
+def test_they_tell_what_they_told(boards, number):
+    assert MAKE["told"](boards) == json.loads((FORMATS / f"{number}.json").read_text())
+    assert [boards.open(slug).book.check() for slug in boards.list()] == [8, 8]
+
+
+def test_they_go_on_and_are_verified_at_the_end(boards, tmp_path):
+    board = boards.open("open")
+    assert MAKE["submit"](board, 5).again
+    assert not MAKE["submit"](board, 6).again
+    board.finishing.close(MAKE["ORGANISER"])
+    for slug in ("open", "closed"):
+        path = tmp_path / f"{slug}.bundle"
+        write_board_bundle(boards.open(slug), path, labels=True, submissions=True)
+        check(path, heads=[boards.open(slug).book.head().hash.hex()])
+
+
+def test_they_are_dumped(boards, tmp_path):
+    key = SecretKey.make()
+    other = open_boards(tmp_path / "other.db", create=True)
+    for slug in boards.list():
+        head = dump_board(boards, slug, tmp_path / slug, public_key=key.public)
+        restore_board(other, tmp_path / slug, secret_key=key)
+        assert other.open(slug).book.head().entries == head.entries + 1
+    other.close()
+
+
+def test_a_dump_and_a_backup_of_every_format_are_restored(number, tmp_path):
+    key = read_secret_key(FORMATS / f"{number}.key")
+    backup = find_backup(FORMATS / f"{number}.backup")
+    found = check_backup(backup, secret_key=key)
+    assert [(each.board, each.wrong) for each in found] == [("open", None), ("closed", None)]
+    heads = json.loads((FORMATS / f"{number}.json").read_text())
+    assert {each.board: each.head for each in backup.boards} == {
+        slug: each["head"] for slug, each in heads.items()
+    }
+    with_others = open_boards(tmp_path / "boards.db", create=True)
+    restore_backup(with_others, backup, secret_key=key)
+    assert [with_others.open(slug).row().status for slug in with_others.list()] == [
+        "restored", "closed"
+    ]  # fmt: skip
+    with_others.close()
+
+
+def copies(address, tmp_path):
+    """Return the names of the copies that upgrades made."""
+    if "://" not in address:
+        return [each.name for each in tmp_path.iterdir() if ".before-" in each.name]
+    import psycopg
+
+    with psycopg.connect(address) as connection:
+        rows = connection.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE '%before%'")
+        return [row[0] for row in rows]
+
+
+def put_back(address, copy, tmp_path):
+    """Do what docs/how-to/upgrade.md says."""
+    if "://" in address:
+        run_sql(
+            address,
+            "ALTER SCHEMA ladderboard RENAME TO ladderboard_newer;"
+            f"ALTER SCHEMA {copy} RENAME TO ladderboard",
+        )
+        return
+    (tmp_path / "newer").mkdir()
+    for end in ("", "-wal", "-shm"):
+        if (tmp_path / f"boards.db{end}").exists():
+            (tmp_path / f"boards.db{end}").rename(tmp_path / "newer" / f"boards.db{end}")
+    (tmp_path / copy).rename(tmp_path / "boards.db")
+
+
+def test_a_newer_database_is_refused_and_the_way_back_works(address, tmp_path, monkeypatch):
+    monkeypatch.setattr(_boards, "PART", NEWER)
+    opened = open_boards(address)
+    MAKE["submit"](opened.open("open"), 7)  # which will be lost
+    opened.close()
+    monkeypatch.undo()
+    (copy,) = copies(address, tmp_path)
+    with pytest.raises(InvalidState, match=rf"board were written .* Or put {copy} back"):
+        open_boards(address)
+    put_back(address, copy, tmp_path)
+    opened = open_boards(address)
+    with pytest.raises(OldCopy):
+        opened.open("open")
+    for slug in opened.list():
+        opened.adopt(slug, 1 if slug == "open" else 0)
+    assert opened.open("closed").row().status == "closed"
+    assert not MAKE["submit"](opened.open("open"), 8).again
+    opened.close()

@@ -1,0 +1,170 @@
+"""Upgrades copy first, whatever tables they change; a downgrade is refused with the way back."""
+
+import os
+import secrets
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ladderboard as lb
+from ladderboard.errors import InvalidState, StorageFailed
+from ladderboard.ledger import Part, PostgresStorage, SqliteStorage, _migrate
+from ladderboard.ledger._migrate import Step, newer
+
+FORMATS = Path(__file__).parent / "formats"
+STEP = Step(1, ("ALTER TABLE main.book ADD COLUMN colour TEXT",))
+FIRST = ("CREATE TABLE main.hat (book {whole} NOT NULL, size {real} NOT NULL)",)
+SECOND = ("ALTER TABLE main.hat ADD COLUMN colour TEXT",)
+OLD, NEW = Part("hats", (FIRST,)), Part("hats", (FIRST, SECOND))
+BROKEN = Part("hats", (FIRST, (*SECOND, "INSERT INTO main.nowhere VALUES (1)")))
+
+
+class Place:
+    """A database of either kind with a book and a hat."""
+
+    def __init__(self, open_, copies):
+        self.open, self.copies = open_, copies
+        with self.open(create=True) as storage, storage.add_book("first"):
+            pass
+        with self.open() as storage:
+            storage.furnish(OLD)
+            with storage.writing("first") as view:
+                view.change("INSERT INTO main.hat VALUES (?, ?)", (view.number, 0.5))
+
+    def hats(self, **where):
+        with self.open(**where) as storage, storage.reading("first") as view:
+            return view.run("SELECT * FROM main.hat", ())
+
+
+@pytest.fixture(params=["file", "server"])
+def place(request, tmp_path):
+    if request.param == "file":
+
+        def open_file(name="a.db", **more):
+            return SqliteStorage(tmp_path / name, **more)
+
+        return Place(
+            open_file,
+            lambda: sorted(each.name for each in tmp_path.iterdir() if "before" in each.name),
+        )
+    server, schema = request.getfixturevalue("postgres"), f"u_{secrets.token_hex(4)}"
+
+    def open_schema(name=schema, **more):
+        return PostgresStorage(server.url(), schema=name, **more)
+
+    like = f"{schema}_before%"
+    names = "SELECT nspname FROM pg_namespace WHERE nspname LIKE %s ORDER BY 1"
+    return Place(open_schema, lambda: [row[0] for row in server.run(names, like)])
+
+
+def test_a_parts_step_copies_first(place):
+    with place.open() as storage:
+        storage.furnish(OLD)
+        assert place.copies() == []
+        storage.furnish(NEW)
+        storage.furnish(NEW)
+        assert not storage.is_copy("first")
+    (copy,) = place.copies()
+    assert copy.replace("_", "-").endswith("before-hats-1")
+    assert (place.hats(), place.hats(name=copy)) == ([(1, 0.5, None)], [(1, 0.5)])
+    with place.open(name=copy) as storage:
+        assert storage.is_copy("first")
+
+
+def test_a_parts_step_that_fails_changes_nothing(place):
+    with place.open() as storage, pytest.raises(StorageFailed, match="nowhere"):
+        storage.furnish(BROKEN)
+    assert place.hats() == [(1, 0.5)]
+    before = place.copies()
+    with place.open() as storage:
+        storage.furnish(NEW)
+    assert place.hats() == [(1, 0.5, None)]
+    assert set(before) < set(place.copies())
+
+
+def test_an_older_program_names_the_copy_of_a_part(place):
+    with place.open() as storage:
+        storage.furnish(NEW)
+        (copy,) = place.copies()
+        said = rf"format 2; this one knows formats up to 1\. .* Or put {copy} back"
+        with pytest.raises(InvalidState, match=said):
+            storage.furnish(OLD)
+
+
+def test_an_older_program_names_the_copy(place, monkeypatch):
+    with monkeypatch.context() as newer_program:
+        newer_program.setattr(_migrate, "STEPS", (STEP,))
+        place.open().close()
+    (copy,) = place.copies()
+    said = rf"up to 1\. Install the newer one again; this is {lb.__version__}\. Or put {copy} back"
+    with pytest.raises(InvalidState, match=said):
+        place.open()
+    assert place.hats(name=copy) == [(1, 0.5)]
+
+
+def test_who_went_back_can_upgrade_again(postgres, monkeypatch):
+    schema = f"u_{secrets.token_hex(4)}"
+    PostgresStorage(postgres.url(), create=True, schema=schema).close()
+    for round_ in (1, 2):
+        with monkeypatch.context() as newer_program:
+            newer_program.setattr(_migrate, "STEPS", (STEP,))
+            PostgresStorage(postgres.url(), schema=schema).close()
+        postgres.run(f"ALTER SCHEMA {schema} RENAME TO {schema}_newer_{round_}")
+        if round_ == 1:
+            # Only looked at: the first copy stays where it is.
+            PostgresStorage(postgres.url(), create=True, schema=schema).close()
+    names = "SELECT nspname FROM pg_namespace WHERE nspname LIKE %s ORDER BY 1"
+    found = [row[0] for row in postgres.run(names, f"{schema}_before%")]
+    assert found == [f"{schema}_before_1", f"{schema}_before_1_2"]
+
+
+def test_the_newest_copy_that_can_be_read_here_is_named():
+    copies = ["a.before-1", "a.before-2", "a.before-2-2", "a.before-3", "a.before-10"]
+    assert "put a.before-2-2 back" in newer("a was written", 4, 2, copies)
+    assert "put a.before-10 back" in newer("a was written", 12, 11, copies)
+    assert "back" not in newer("a was written", 4, 2, ["a.before-3"])
+
+
+NO_ROOM = """
+import resource, signal, sys
+from ladderboard.ledger import SqliteStorage, _migrate
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (36_000, 36_000))
+_migrate.STEPS = (_migrate.Step(1, ("ALTER TABLE main.book ADD COLUMN colour TEXT",)),)
+try:
+    SqliteStorage(sys.argv[1])
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+def test_no_room_for_the_copy_changes_nothing(tmp_path):
+    file = Path(shutil.copy(FORMATS / "1.db", tmp_path / "guard.db"))
+    before = file.read_bytes()
+    done = subprocess.run(
+        [sys.executable, "-c", NO_ROOM, file], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.startswith("StorageFailed")
+    assert "copied before it is brought up to date, which failed: " in done.stdout
+    assert done.stdout.endswith("Nothing was changed.\n")
+    assert [each.name for each in tmp_path.iterdir()] == ["guard.db"]
+    assert file.read_bytes() == before
+    with sqlite3.connect(file) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (1,)
+    database.close()
+
+
+def test_a_copy_is_its_owners_whatever_the_umask(tmp_path, monkeypatch):
+    file = Path(shutil.copy(FORMATS / "1.db", tmp_path / "guard.db"))
+    old = os.umask(0)
+    try:
+        monkeypatch.setattr(_migrate, "STEPS", (STEP,))
+        SqliteStorage(file).close()
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE((tmp_path / "guard.db.before-1").stat().st_mode) == 0o600

@@ -1,0 +1,115 @@
+"""Every format that was released is read; the page of formats has what the program has."""
+
+import json
+import re
+import runpy
+import shutil
+from pathlib import Path
+
+import pytest
+
+import ladderboard as lb
+from ladderboard.arena._store import Store
+from ladderboard.board import _backup, _dump
+from ladderboard.board._tables import PART
+from ladderboard.client import read_config
+from ladderboard.client._address import read_address
+from ladderboard.client._receipts import Receipts
+from ladderboard.errors import InvalidState
+from ladderboard.ledger import _canonical, _migrate, _receipt, _seal, _vault, _water
+from ladderboard.mechanisms import _session
+from ladderboard.verify import _records, read_receipts
+
+ROOT = Path(__file__).parents[1]
+FORMATS = Path(__file__).parent / "formats"
+MAKE = runpy.run_path(str(FORMATS / "make.py"))
+
+
+def number_in(words):
+    """Return the number that a file begins with."""
+    text = words if isinstance(words, str) else words.decode()
+    return int(re.search(r"\d+", text)[0])
+
+
+NUMBERS = {
+    "ledger database": _migrate.latest(),
+    "tables of boards": len(PART.steps),
+    "ledger entry": number_in(_canonical.PREFIX),
+    "encrypted secret side": _seal._CLOSED[0],
+    "key file": None,
+    "mark": number_in(_water._WORDS),
+    "large submissions": None,
+    "vault": number_in(_vault._START),
+    "dump": _dump.FORMAT,
+    "backup": _backup.FORMAT,
+    "secret key of dumps": None,
+    "bundle": number_in(_records.START),
+    "receipt": _receipt._FORMAT,
+    "file of receipts": None,
+    "tokens": None,
+    "saved session": _session._FORMAT,
+    "results of experiments": None,
+}
+
+
+def rows():
+    page = (ROOT / "docs/reference/formats.md").read_text()
+    lines = [each for each in page.splitlines() if each.startswith("| ")][1:]
+    return [[cell.strip() for cell in each.strip("|").split("|")] for each in lines]
+
+
+def test_the_page_has_the_numbers_of_the_program():
+    told = {name: None if number == "none" else int(number) for name, number, *_ in rows()}
+    assert told == NUMBERS
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row[0])
+def test_a_file_of_every_format_is_kept(row):
+    kept = re.findall(r"`([^`]+)`", row[-1])
+    assert kept
+    assert all((ROOT / each).exists() for each in kept)
+
+
+def test_a_session_goes_on():
+    kept = json.loads((FORMATS / "session-1.json").read_text())
+    going = MAKE["MECHANISM"].resume(kept["state"], lb.Tape(key=MAKE["KEY"]))
+    assert [going.ask(risk=risk).value for risk in MAKE["RISKS"]] == kept["next"]
+    with pytest.raises(InvalidState, match="format 2; this version reads format 1"):
+        MAKE["MECHANISM"].resume({**kept["state"], "format": 2}, lb.Tape(key=MAKE["KEY"]))
+
+
+def test_receipts_are_read_by_the_client_and_by_verify(tmp_path):
+    receipts = Receipts(tmp_path, read_address("http://127.0.0.1:8000"))
+    file = receipts.file("digits")
+    file.parent.mkdir(parents=True)
+    shutil.copy(FORMATS / "receipts-1.jsonl", file)
+    first, second = receipts.read("digits")
+    assert (first.state, first.key, first.answer) == ("answered", "first", MAKE["ANSWER"])
+    assert (second.state, second.key, second.team) == ("pending", "second", "0" * 16)
+    (opened,) = read_receipts(file)
+    assert (opened.entry, opened.hash) == (3, b"h".hex() * 32)
+
+
+def test_tokens_are_read(own_home, tmp_path):
+    folder = tmp_path / "config" / "ladderboard"
+    folder.mkdir(parents=True)
+    shutil.copy(FORMATS / "config-1.toml", folder / "config.toml").chmod(0o600)
+    found = read_config()
+    assert found.default == "http://127.0.0.1:8000"
+    assert found.tokens == {found.default: {"digits": "lb_team_not-a-token"}}
+
+
+def test_an_encrypted_guard_opens_with_its_key_file(tmp_path):
+    for each in FORMATS.glob("guard-1.*"):
+        shutil.copy(each, tmp_path / each.name)
+    guard = lb.Holdout.open(tmp_path / "guard-1.db", key_file=tmp_path / "guard-1.key")
+    assert guard.ask(MAKE["guesses"](8)).again
+    assert guard.ask(MAKE["guesses"](2)).question == 2
+    assert guard.check() == 2
+    guard.close()
+
+
+def test_results_are_found_by_their_keys(tmp_path):
+    shutil.copy(FORMATS / "results-1.jsonl", tmp_path / "results.jsonl")
+    with Store(tmp_path / "results.jsonl") as store:
+        assert list(store.results.values()) == [{"error": 0.1}]
