@@ -39,6 +39,15 @@ def test_a_new_folder_needs_labels_only(program, tmp_path):
     assert "there already" in again.err
 
 
+def test_an_example_is_made_once_and_can_be_put_into_the_database(program, tmp_path):
+    done = program("board", "new", "demo", "--example", "--json")
+    assert str(tmp_path / "demo/board.yaml").endswith(done.json["files"][0])
+    again = program("board", "new", "demo", "--example")
+    assert (again.code, again.out) == (2, "")
+    assert "there already" in again.err
+    assert program("board", "create", "demo").out.startswith("demo is made: 3,000 public rows")
+
+
 def test_what_the_new_folder_suggests_can_be_read():
     from ladderboard.board import read_rules
 

@@ -32,7 +32,7 @@ def test_without_polars():
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=False)
     assert done.stderr == ""
     assert done.stdout == (
-        "Reading files needs polars; install ladderboard[files]. "
+        "Reading files needs polars: pip install 'ladderboard[files]'. "
         "Arrays, lists and .npy files are read without it.\n"
     )
 

@@ -70,7 +70,7 @@ def _load() -> Any:
         import yaml  # noqa: PLC0415 - optional, and needed for boards only
     except ImportError:
         raise MissingDependency(
-            "Reading board.yaml needs PyYAML; install ladderboard[server]."
+            "Reading board.yaml needs PyYAML: pip install 'ladderboard[server]'."
         ) from None
     return yaml
 

@@ -34,7 +34,7 @@ UNPROMISED: dict[type[Mechanism], str] = {
 PAPER = (
     "This is the paper's bound with the constants of its proof, taken as printed: its failure "
     "probability is beta only up to a constant, and the privacy lemma it rests on does not follow "
-    "with the stated noise (docs/explanation/errata.md, 5)."
+    "with the stated noise (the documentation's errata, 5)."
 )
 _WHEN = (
     "With probability at least {} over the holdout and the tape, this holds at every time at "

@@ -1,5 +1,6 @@
 """``ladderboard board new``, ``check`` and ``create``: from an empty folder to a board."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["check", "create", "described", "new"]
 
 _TEMPLATE = """\
-# The rules of a board. What stands after # is a suggestion. Every key: docs/reference/board-yaml.md
+# The rules of a board. What stands after # is a suggestion. The documentation has every key, in
+# its reference under board.yaml; ladderboard board new DIR --example makes a whole example.
 title: {title}
 description: |
   What is to be predicted, from what, and where the data are. Markdown.
@@ -61,29 +63,56 @@ visibility: public
 def new(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to make.")],
     *,
+    example: Annotated[
+        bool,
+        typer.Option("--example", help="Fill it with an example that is ready to be served."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make a folder with a board.yaml to fill in."""
+    """Make a folder with a board.yaml to fill in, or with a whole example.
+
+    The example has rules, made-up labels that nobody has seen, data to learn from and a script that
+    takes part.
+    """
+    from ladderboard.board._example import write_example  # noqa: PLC0415 - the help must not wait
+    from ladderboard.cli._serve_words import program  # noqa: PLC0415 - same
+
     try:
         folder.mkdir()
+        files = write_example(folder) if example else [_suggest(folder)]
     except FileExistsError:
         raise InvalidSetting(f"{folder} is there already; nothing was changed.") from None
     except OSError as error:
         raise InvalidSetting(f"{folder} cannot be made: {error.strerror}.") from None
-    rules = folder / "board.yaml"
-    title = folder.name.replace("-", " ").replace("_", " ").capitalize()
-    rules.write_text(_TEMPLATE.format(title=_quoted(title)), encoding="utf-8")
     if as_json:
-        say_json({"folder": str(folder), "files": [str(rules)]})
+        say_json({"folder": str(folder), "files": [str(each) for each in files]})
+        return
+    named = printable(shlex.quote(str(folder)))
+    if example:
+        say(
+            f"{printable(folder)} is an example board, with made-up labels that nobody has seen:",
+            "  board.yaml   the rules, and holdout.csv the labels, for the organiser",
+            "  public       what people get to learn from, and a script that takes part",
+            "Serve it, and do what that says:",
+            f"  {program()} serve {named}",
+        )
         return
     say(
-        f"{rules} is made. Fill it in, and put beside it",
+        f"{printable(files[0])} is made. Fill it in, and put beside it",
         "  holdout.csv            the labels, with the columns id and label, and as wanted split",
         "                         (public, private or ignored), group and weight",
         "  sample_submission.csv  what a submission looks like, if you like",
         "Then:",
-        f"  ladderboard board check {printable(folder)}",
+        f"  {program()} board check {named}",
     )
+
+
+def _suggest(folder: Path) -> Path:
+    """Write rules to fill in."""
+    rules = folder / "board.yaml"
+    title = folder.name.replace("-", " ").replace("_", " ").capitalize()
+    rules.write_text(_TEMPLATE.format(title=_quoted(title)), encoding="utf-8")
+    return rules
 
 
 def _quoted(title: str) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ladderboard.cli._completion import boards_here
 from ladderboard.cli._options import AsJson
 from ladderboard.errors import InvalidSetting, MissingDependency, NotFound
 
@@ -76,7 +77,14 @@ KeyFile = Annotated[
         help="The key file, where the secret side is encrypted.",
     ),
 ]
-Slug = Annotated[str, typer.Argument(metavar="BOARD", help="The board's slug, as in its address.")]
+Slug = Annotated[
+    str,
+    typer.Argument(
+        metavar="BOARD",
+        help="The board's slug, as in its address.",
+        autocompletion=boards_here,
+    ),
+]
 Folder = Annotated[
     Path, typer.Argument(metavar="DIR", help="The board's folder, with board.yaml and holdout.csv.")
 ]

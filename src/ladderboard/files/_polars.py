@@ -26,7 +26,7 @@ def load_polars() -> Any:
         import polars  # noqa: ICN001, PLC0415 - optional, and slow to load
     except ImportError:
         raise MissingDependency(
-            "Reading files needs polars; install ladderboard[files]. "
+            "Reading files needs polars: pip install 'ladderboard[files]'. "
             "Arrays, lists and .npy files are read without it."
         ) from None
     return polars

@@ -40,7 +40,9 @@ def load_psycopg() -> ModuleType:
     try:
         import psycopg  # noqa: PLC0415 - optional
     except ImportError:
-        raise MissingDependency("PostgreSQL needs psycopg; install ladderboard[server].") from None
+        raise MissingDependency(
+            "PostgreSQL needs psycopg: pip install 'ladderboard[server]'."
+        ) from None
     return psycopg
 
 

@@ -12,6 +12,7 @@ import pytest
 from ladderboard.adapters._stopping import Stopping
 from ladderboard.adapters.lightgbm import GuardStopping
 from ladderboard.errors import InvalidSetting
+from ladderboard.testing import check_stopping
 
 PARAMS = {
     "objective": "binary",
@@ -184,3 +185,19 @@ def test_it_can_be_pickled(guarded):
     copy = pickle.loads(pickle.dumps(callback))
     assert isinstance(copy, GuardStopping)
     assert (copy.order, copy.judge.guard.remaining) == (30, 100)
+
+
+def test_it_keeps_the_promises_of_all_callbacks(sample):
+    def play(callback, scores):
+        data = lgb.Dataset(*sample(100, 1), free_raw_data=False)
+        lgb.train(
+            PARAMS | {"metric": "None"},
+            data,
+            len(scores),
+            valid_sets=[data],
+            valid_names=["valid"],
+            feval=lambda *_: ("own", next(scores), callback.judge.mode == "max"),
+            callbacks=[callback],
+        )
+
+    check_stopping(GuardStopping, play, monitor="valid-own")

@@ -15,6 +15,7 @@ import xgboost as xgb
 from ladderboard.adapters._stopping import Stopping
 from ladderboard.adapters.xgboost import GuardStopping
 from ladderboard.errors import InvalidSetting
+from ladderboard.testing import check_stopping
 
 PARAMS = {"objective": "binary:logistic", "max_depth": 3, "eta": 0.5, "nthread": 1, "seed": 0}
 WORDS = {"run": "a", "monitor": "valid-logloss", "patience": 8, "min_delta": 0.002}
@@ -206,3 +207,20 @@ def test_it_can_be_pickled(guarded):
     assert isinstance(copy, GuardStopping)
     assert isinstance(copy, xgb.callback.TrainingCallback)
     assert copy.judge.guard.remaining == 100
+
+
+def test_it_keeps_the_promises_of_all_callbacks(sample):
+    data = xgb.DMatrix(*sample(50, 1))
+
+    def play(callback, scores):
+        xgb.train(
+            {"max_depth": 1, "nthread": 1, "disable_default_eval_metric": 1},
+            data,
+            len(scores),
+            evals=[(data, "valid")],
+            custom_metric=lambda *_: ("own", next(scores)),
+            callbacks=[callback],
+            verbose_eval=False,
+        )
+
+    check_stopping(GuardStopping, play, monitor="valid-own")

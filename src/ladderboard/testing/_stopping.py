@@ -1,0 +1,184 @@
+"""What every callback that stops trainings promises."""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ladderboard.adapters._stopping import Stopping
+from ladderboard.holdout import Holdout
+from ladderboard.mechanisms import Ladder
+from ladderboard.testing._promise import promise
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["check_stopping"]
+
+_LABELS = np.arange(200) % 2
+_QUESTIONS = 5
+_PATIENCE = 3
+
+
+def check_stopping(
+    kind: Callable[..., Any], play: Callable[[Any, Any], None], *, monitor: str = "loss"
+) -> None:
+    """Check that a training library's callback keeps the promises of early stopping.
+
+    Parameters
+    ----------
+    kind
+        The callback's class; it takes the words of all others.
+    play
+        ``play(callback, scores)`` trains with the library and the callback for ``len(scores)``
+        steps, or until the library is told to stop. ``next(scores)``, once a step, is what the
+        library takes for the monitored score. What is trained does not matter.
+    monitor
+        The name of that score.
+
+    Examples
+    --------
+    Without any library, on what all callbacks are made of:
+
+    >>> from ladderboard.adapters._stopping import Stopping
+    >>> def play(callback, scores):
+    ...     for step in range(len(scores)):
+    ...         callback.check(next(scores), "a model", step=step)
+    ...         if callback.reason is not None:
+    ...             break
+    >>> check_stopping(Stopping, play)
+    """
+    _check_words(kind)
+    bench = _Bench(kind, play, monitor)
+    _check_asking(bench)
+    _check_patience(bench)
+    _check_budget(bench)
+    _check_ladders(bench)
+
+
+class _Scores:
+    """Scores, one a step; knows which step it is."""
+
+    def __init__(self, scores: list[float]) -> None:
+        self._scores = scores
+        self.steps = 0
+
+    def __len__(self) -> int:
+        return len(self._scores)
+
+    def __iter__(self) -> Iterator[float]:
+        return self
+
+    def __next__(self) -> float:
+        promise(self.steps < len(self._scores), "play must take one score a step, and no more.")
+        self.steps += 1
+        return self._scores[self.steps - 1]
+
+
+class _Bench:
+    """Plays trainings: models are (the library's own score, how many of 200 are wrong)."""
+
+    def __init__(self, kind: Callable[..., Any], play: Callable[..., None], monitor: str) -> None:
+        self._kind, self._play, self._monitor = kind, play, monitor
+
+    @contextmanager
+    def guard(self) -> Iterator[Holdout]:
+        with TemporaryDirectory() as folder:
+            path = Path(folder, "guard.db")
+            guard = Holdout.create(path, _LABELS, questions=_QUESTIONS, mechanism=Ladder(step=0.02))
+            try:
+                yield guard
+            finally:
+                guard.close()
+
+    def train(
+        self, guard: Holdout, models: list[tuple[float, int]], **words: Any
+    ) -> tuple[Any, list[int], int]:
+        """Return the callback, at which steps it wanted predictions, and how many steps came."""
+        asked: list[int] = []
+        scores = _Scores([score for score, _ in models])
+
+        def predict(_: Any) -> Any:
+            asked.append(scores.steps - 1)
+            wrong = models[scores.steps - 1][1]
+            return np.where(np.arange(len(_LABELS)) < wrong, 1 - _LABELS, _LABELS)
+
+        given = {"run": "a", "monitor": self._monitor, "patience": _PATIENCE} | words
+        callback = self._kind(guard, predict, **given)
+        self._play(callback, scores)
+        return callback, asked, scores.steps
+
+
+def _check_words(kind: Callable[..., Any]) -> None:
+    mine = inspect.signature(kind).parameters
+    for name, wanted in inspect.signature(Stopping).parameters.items():
+        promise(name in mine, f"A callback must take {name}, as all others do.")
+        promise(
+            (mine[name].kind, mine[name].default) == (wanted.kind, wanted.default),
+            f"{name} must be given as in all other callbacks: {wanted}.",
+        )
+
+
+def _check_asking(bench: _Bench) -> None:
+    models = [(0.5, 90), (0.6, 10), (0.4, 60), (0.45, 0)]
+    with bench.guard() as guard:
+        callback, asked, steps = bench.train(guard, models)
+        promise(asked == [0, 2], "Predictions must be made at records of the score, and only then.")
+        promise(guard.remaining == _QUESTIONS - 2, "A record must cost one question.")
+        promise(steps == len(models), "Training must go on while there is patience.")
+        promise(callback.reason is None, "There is no reason where nothing was stopped.")
+        _won(callback, 2)
+    with bench.guard() as guard:
+        _, asked, _ = bench.train(guard, models, mode="max")
+        promise(asked == [0, 1], 'With mode="max" more must be better.')
+    with bench.guard() as guard:
+        _, asked, _ = bench.train(guard, models, min_delta=0.2)
+        promise(asked == [0], "A gain that is not above min_delta must not be asked about.")
+
+
+def _check_patience(bench: _Bench) -> None:
+    models = [(0.5, 90), (0.4, 60), (0.3, 61), (0.35, 20), (0.36, 0), (0.1, 0), (0.05, 0)]
+    with bench.guard() as guard:
+        callback, _, steps = bench.train(guard, models)
+        promise(
+            steps == 2 + _PATIENCE,
+            "After patience checks without an improvement that the guard saw, training must stop.",
+        )
+        promise(callback.reason is not None, "A training that was stopped has a reason.")
+        _won(callback, 2)
+        left = guard.remaining
+        bench.train(guard, models)
+        promise(guard.remaining == left, "A run that is started anew must pay nothing.")
+
+
+def _check_budget(bench: _Bench) -> None:
+    models = [(-float(step), 90 - 10 * step) for step in range(9)]
+    with bench.guard() as guard:
+        callback, _, steps = bench.train(guard, models)
+        promise(steps < len(models), "A spent budget must stop the training, not break it.")
+        promise("budget" in str(callback.reason), "The reason must say that the budget is spent.")
+        _won(callback, _QUESTIONS)
+
+
+def _check_ladders(bench: _Bench) -> None:
+    with bench.guard() as guard:
+        first, _, _ = bench.train(guard, [(0.1, 10)], run="a")
+        second, _, _ = bench.train(guard, [(0.4, 80)], run="b")
+        promise(
+            first.winner is not None and second.winner is not None,
+            "A run has a ladder of its own, and need not beat the runs before it.",
+        )
+        promise(second.winner.reply.ladder == "b", "A run must ask on the ladder of its name.")
+
+
+def _won(callback: Any, question: int) -> None:
+    won = callback.winner
+    promise(
+        won is not None and won.reply.question == question,
+        "The winner must be the last question that improved.",
+    )

@@ -1,0 +1,70 @@
+"""The example that ``ladderboard board new --example`` makes: ready, new each time, beatable."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from ladderboard.board import check_board, read_folder
+from ladderboard.board._check_grade import Grader
+from ladderboard.board._example import write_example
+
+
+@pytest.fixture
+def made(tmp_path):
+    folder = tmp_path / "demo"
+    folder.mkdir()
+    assert set(write_example(folder, np.random.default_rng(1))) == {
+        path for path in folder.rglob("*") if path.is_file()
+    }
+    return folder
+
+
+def accuracy(folder):
+    """Run the script that takes part, with nothing but NumPy, and grade what it wrote."""
+    script = folder / "public/example_submission.py"
+    hidden = "for name in ('ladderboard', 'sklearn', 'polars'): sys.modules[name] = None"
+    code = f"import runpy, sys\n{hidden}\nrunpy.run_path({str(script)!r})"
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "predictions.csv holds 4000 predictions.\n"
+    table = read_folder(folder)
+    aligned = Grader(table).scorer.read(folder / "public/predictions.csv").aligned
+    return np.mean(aligned == table.table.labels)
+
+
+def test_it_is_ready_without_a_warning(made):
+    report = check_board(made)
+    assert (report.ok, report.warnings) == (True, ())
+    assert not report.promise.hollow
+    assert sum("can be graded" in each for each in report.facts) == 2
+
+
+def test_the_script_takes_part_and_what_it_suggests_is_better_by_more_than_may_go_unseen(made):
+    straight = accuracy(made)
+    script = made / "public/example_submission.py"
+    text = script.read_text()
+    assert "Add (cups - 62) ** 2" in text
+    script.write_text(text.replace("cups])", "cups, (cups - 62) ** 2])"))
+    assert 0.7 < straight < 0.78  # 0.74
+    assert accuracy(made) > straight + 0.08  # 0.85, and the step is 0.055
+
+
+def test_participants_get_no_label_of_the_holdout(made):
+    head, *rows = (made / "public/test.csv").read_text().splitlines()
+    table = read_folder(made)
+    assert head == "id,temperature,strength,waited"
+    assert [row.split(",")[0] for row in rows] == list(table.table.ids)
+    assert (int(table.public.sum()), int(table.private.sum())) == (3_000, 1_000)
+    assert table.public[:200].sum() not in {0, 200}  # nothing about an id tells its split
+
+
+def test_nobody_has_seen_the_labels_before(tmp_path):
+    labels = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        write_example(tmp_path / name)
+        labels.append((tmp_path / name / "holdout.csv").read_text())
+    assert labels[0] != labels[1]

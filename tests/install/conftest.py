@@ -1,0 +1,75 @@
+"""A wheel built from here and installed elsewhere: nothing of the clone is in sight."""
+
+import re
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory):
+    """Build the wheel of this clone, without a network."""
+    return build(ROOT, "wheel", tmp_path_factory.mktemp("dist"))
+
+
+def build(source, target, place):
+    """Build one thing from a source tree, and return it."""
+    words = ["-m", "hatchling", "build", "-t", target, "-d", str(place)]
+    done = subprocess.run(
+        [sys.executable, *words], cwd=source, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    (made,) = place.iterdir()
+    return made
+
+
+@pytest.fixture(scope="session")
+def installed(wheel, helper, tmp_path_factory):
+    """Install the wheel into an environment of its own, which sees our dependencies and not us."""
+    place = tmp_path_factory.mktemp("installed")
+    env = place / "env"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(env)], check=True)
+    pip = [sys.executable, "-m", "pip", "--python", str(env / "bin/python"), "install", "-q"]
+    subprocess.run([*pip, "--no-deps", "--no-index", "--no-compile", str(wheel)], check=True)
+    (packages,) = env.glob("lib/python*/site-packages")
+    # What a .pth names is looked into for packages, not for more .pth: our own, by which the clone
+    # is found, does not count.
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    path = f"{env / 'bin'}:/usr/bin:/bin"
+    clean = helper("_typed").clean(path, place / "home")
+
+    def run(*words, cwd, code=0, **options):
+        """Run the program, and return what it said; nothing in it may be about the clone."""
+        done = subprocess.run(
+            [env / "bin/ladderboard", *map(str, words)],
+            cwd=cwd,
+            env=clean,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+            **options,
+        )
+        said = done.stdout + done.stderr
+        assert done.returncode == code, said
+        not_of_the_clone(said)
+        return said
+
+    return SimpleNamespace(env=env, packages=packages, path=path, clean=clean, run=run)
+
+
+def not_of_the_clone(said):
+    """See that nothing is named that only a clone has."""
+    assert str(ROOT) not in said
+    assert not re.search(r"script/|examples/|\.venv|docs/|'\.\[", said), said
+
+
+@pytest.fixture
+def make():
+    return SimpleNamespace(build=build, not_of_the_clone=not_of_the_clone)
