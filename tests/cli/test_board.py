@@ -337,3 +337,15 @@ def test_json_has_no_control_characters(program, folder):
     done = program("board", "show", "first", "--json")
     assert done.out.isascii()
     assert json.loads(done.out)["board"]["title"] == "Tür"
+
+
+def test_a_board_from_a_competition_elsewhere(program, tmp_path):
+    old, made = tmp_path / "old", tmp_path / "made"
+    assert program("board", "new", made, "--huggingface", old).code == 2
+    assert not made.exists()
+    old.mkdir()
+    (old / "conf.json").write_text('{"EVAL_METRIC": "accuracy_score"}')
+    (old / "solution.csv").write_text("id,pred,split\n1,0,public\n2,1,private\n")
+    assert "board check" in program("board", "new", made, "--huggingface", old).out
+    assert program("board", "new", tmp_path / "x", "--huggingface", old, "--example").code == 2
+    assert not (tmp_path / "x").exists()

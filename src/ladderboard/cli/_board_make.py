@@ -15,7 +15,7 @@ from ladderboard.cli._board_options import (
     open_database,
 )
 from ladderboard.cli._said import printable, say, say_json
-from ladderboard.errors import InvalidSetting, Taken
+from ladderboard.errors import InvalidInput, InvalidSetting, Taken
 
 if TYPE_CHECKING:
     from ladderboard.board import Board, BoardFolder
@@ -67,19 +67,35 @@ def new(
         bool,
         typer.Option("--example", help="Fill it with an example that is ready to be served."),
     ] = False,
+    huggingface: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Fill it from the private repository of a Hugging Face competition.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a folder with a board.yaml to fill in, or with a whole example.
+    """Make a folder with a board.yaml to fill in, or filled in.
 
     The example has rules, made-up labels that nobody has seen, data to learn from and a script that
-    takes part.
+    takes part. From a competition's folder come labels, metric, limits and text.
     """
     from ladderboard.board._example import write_example  # noqa: PLC0415 - the help must not wait
+    from ladderboard.board._huggingface import write_huggingface  # noqa: PLC0415 - same
     from ladderboard.cli._serve_words import program  # noqa: PLC0415 - same
 
+    if example and huggingface is not None:
+        raise InvalidSetting("Give --example or --huggingface FOLDER, not both.")
     try:
         folder.mkdir()
-        files = write_example(folder) if example else [_suggest(folder)]
+        if huggingface is not None:
+            files = write_huggingface(huggingface, folder)
+        else:
+            files = write_example(folder) if example else [_suggest(folder)]
+    except InvalidInput:
+        folder.rmdir()
+        raise
     except FileExistsError:
         raise InvalidSetting(f"{folder} is there already; nothing was changed.") from None
     except OSError as error:
@@ -95,6 +111,13 @@ def new(
             "  public       what people get to learn from, and a script that takes part",
             "Serve it, and do what that says:",
             f"  {program()} serve {named}",
+        )
+        return
+    if huggingface is not None:
+        say(
+            f"{printable(folder)} has the rules and labels of {printable(huggingface)}. See to "
+            "questions and teams in board.yaml, then:",
+            f"  {program()} board check {named}",
         )
         return
     say(

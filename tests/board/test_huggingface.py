@@ -1,0 +1,93 @@
+"""A Hugging Face competition's folder becomes a board's."""
+
+import json
+
+import pytest
+
+from ladderboard.board import check_board, read_folder
+from ladderboard.board._huggingface import write_huggingface
+from ladderboard.errors import InvalidInput, InvalidRules
+
+CONF = {
+    "COMPETITION_ID": "org/my_digits",
+    "EVAL_METRIC": "accuracy_score",
+    "EVAL_HIGHER_IS_BETTER": 1,
+    "SUBMISSION_LIMIT": 5,
+    "SELECTION_LIMIT": 2,
+    "END_DATE": "2099-05-25",
+    "SUBMISSION_ID_COLUMN": "id",
+    "SUBMISSION_COLUMNS": "id,pred",
+}
+
+
+@pytest.fixture
+def source(tmp_path):
+    """The private repository of a competition, as it makes one."""
+    path = tmp_path / "old"
+    path.mkdir()
+    (path / "conf.json").write_text(json.dumps(CONF))
+    rows = [f"{at},{at % 3 % 2},{'private' if at % 4 else 'public'}" for at in range(800)]
+    (path / "solution.csv").write_text("\ufeff" + "\r\n".join(["id,pred,split", *rows]) + "\r\n")
+    (path / "COMPETITION_DESC.md").write_text("# Digits: *which*?\n\n- {not: yaml}\n")
+    return path
+
+
+@pytest.fixture
+def target(tmp_path):
+    made = tmp_path / "board"
+    made.mkdir()
+    return made
+
+
+def test_labels_metric_limits_and_text_come_along(source, target):
+    write_huggingface(source, target)
+    folder = read_folder(target)
+    rules = folder.rules
+    assert (rules.title, rules.loss.name) == ("My digits", "zero_one")
+    assert rules.description == "# Digits: *which*?\n\n- {not: yaml}\n"
+    assert (rules.window.questions, rules.window.seconds) == (5, 86400)
+    assert rules.finals.selections == 2
+    assert rules.describe()["end"] is not None
+    assert folder.public.sum() == 200
+    assert folder.table.labels.tolist() == [at % 3 % 2 for at in range(800)]
+    assert check_board(target).ok
+
+
+def test_another_column_of_ids_and_several_of_answers(source, target):
+    told = {**CONF, "SUBMISSION_ID_COLUMN": "name", "SUBMISSION_COLUMNS": "name, a,b"}
+    told |= {"EVAL_METRIC": "hamming_loss", "COMPETITION_ID": ""}
+    (source / "conf.json").write_text(json.dumps(told))
+    rows = [f"n{at},0,1,public" for at in range(20)]
+    (source / "solution.csv").write_text("\n".join(["name,a,b,split", *rows]))
+    write_huggingface(source, target)
+    assert (target / "holdout.csv").read_text().startswith("id,a,b,split\nn0,0,1,public\n")
+
+
+def test_a_metric_that_is_no_mean_is_refused_with_the_nearest(source, target):
+    (source / "conf.json").write_text(json.dumps({**CONF, "EVAL_METRIC": "roc_auc_score"}))
+    write_huggingface(source, target)
+    with pytest.raises(InvalidRules, match="brier"):
+        read_folder(target)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("conf.json", None, "conf.json cannot be read"),
+        ("conf.json", "{", "is no JSON"),
+        ("conf.json", "[]", "must be a JSON object"),
+        ("conf.json", '{"SUBMISSION_COLUMNS": 3}', "must name the columns"),
+        ("conf.json", '{"SUBMISSION_COLUMNS": "id"}', "no column of answers"),
+        ("solution.csv", None, "cannot be read"),
+        ("solution.csv", "id,pred\n1,1\n", "no column 'split'"),
+        ("solution.csv", b"id,pred,split\n\xff,1,public\n", "no table of text"),
+    ],
+)
+def test_what_is_no_competition_is_refused(source, target, name, content, said):
+    if content is None:
+        (source / name).unlink()
+    else:
+        (source / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(InvalidInput, match=said):
+        write_huggingface(source, target)
+    assert not list(target.iterdir())
