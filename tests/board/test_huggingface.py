@@ -47,7 +47,7 @@ def test_labels_metric_limits_and_text_come_along(source, target):
     assert rules.description == "# Digits: *which*?\n\n- {not: yaml}\n"
     assert (rules.window.questions, rules.window.seconds) == (5, 86400)
     assert rules.finals.selections == 2
-    assert rules.describe()["end"] is not None
+    assert rules.deadline is not None
     assert folder.public.sum() == 200
     assert folder.table.labels.tolist() == [at % 3 % 2 for at in range(800)]
     assert check_board(target).ok
