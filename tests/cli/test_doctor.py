@@ -203,6 +203,37 @@ def test_settings_that_cannot_be_understood(doctor, program, place, tmp_path):
     assert [each[0] for each in doctor("--config", config)["settings"]] == ["ok", "note"]
 
 
+def test_settings_that_do_not_go_together_or_are_open(doctor, place, tmp_path, monkeypatch):
+    monkeypatch.setenv("LADDERBOARD_SERVE_WORKERS", "2")
+    assert "one process alone" in doctor(*place)["settings"][1][1]
+    monkeypatch.setenv("LADDERBOARD_SERVE_WORKERS", "1")
+    token = tmp_path / "token"
+    token.write_text("hunter2-hunter2")
+    token.chmod(0o644)
+    monkeypatch.setenv("LADDERBOARD_SERVE_METRICS_TOKEN_FILE", str(token))
+    state, said, do = doctor(*place)["settings"][1]
+    assert (state, do) == ("note", f"If that is not meant: chmod o-r {token}")
+    assert "hunter2" not in said
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_somebody_who_may_not_look_is_told_so(place):
+    """Not as a traceback: whoever operates a server is not the user who serves it."""
+    code = (
+        "import os, sys, ladderboard.server._doctor, ladderboard.board, ladderboard.holdout\n"
+        "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+        f"from ladderboard.server import examine\nfrom pathlib import Path\n"
+        f"for each in examine(database={str(place[1])!r}, key_file=Path({str(place[3])!r})):\n"
+        "    print(each.state, each.about, each.said, each.do)\n"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert "problem database" in done.stdout
+    assert "problem key file" in done.stdout
+    assert "Permission denied. Run this as the user who serves." in done.stdout
+
+
 def test_a_variable_that_means_nothing_is_noted(doctor, monkeypatch):
     monkeypatch.setenv("LADDERBOARD_DATABSE", "secret")
     found = doctor()["settings"]

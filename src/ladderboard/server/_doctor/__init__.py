@@ -16,7 +16,7 @@ from ladderboard.server._doctor._extras import EXTRAS, Extra, check_extras
 from ladderboard.server._doctor._finding import Finding, problem
 from ladderboard.server._doctor._key import check_key
 from ladderboard.server._doctor._machine import check_descriptors, check_port
-from ladderboard.server._doctor._postgres import check_postgres
+from ladderboard.server._doctor._postgres import Told, check_postgres
 from ladderboard.server._doctor._program import check_program, check_server
 from ladderboard.server._doctor._settings import check_settings
 from ladderboard.server._doctor._sqlite import check_file
@@ -52,41 +52,48 @@ def _places(found: Found) -> Iterator[Finding]:
     """Look at database, key file, disks and clock."""
     address: str = found["database"]
     file = file_of(address)
-    path, ahead = None if file is None else Path(file).absolute(), None
-    if path is not None:
-        said, seen = check_file(path)
-        yield from said
-    elif address.startswith("postgres"):
-        wanted = found["serve.workers"] * found["serve.threads"]
-        said, seen, ahead = check_postgres(address, wanted)
-        yield from said
-    else:
-        scheme = address.partition("://")[0]
-        yield problem(
-            "database",
-            f"It is at {scheme}://..., which nobody here can open.",
-            "Give a file, or postgresql+psycopg://user@host/name",
-        )
-        return
-    yield from check_key(found["key_file"], None if seen is None else seen.sealed, path)
-    yield from _disks(found, path)
+    path = None if file is None else Path(file).absolute()
+    try:
+        said, seen, ahead = _database(address, path, found)
+    except OSError as error:
+        said, seen, ahead = [_unseen("database", error)], None, None
+    yield from said
+    try:
+        yield from check_key(found["key_file"], None if seen is None else seen.sealed, path)
+    except OSError as error:
+        yield _unseen("key file", error)
+    try:
+        yield from _disks(found, path)
+    except OSError as error:
+        yield _unseen("disk", error)
     yield from check_clock(None if seen is None else seen.newest, ahead)
 
 
+def _unseen(about: str, error: OSError) -> Finding:
+    said = f"{error.filename or 'It'} cannot be looked at: {error.strerror}."
+    return problem(about, said, "Run this as the user who serves.")
+
+
+def _database(address: str, path: Path | None, found: Found) -> Told:
+    if path is not None:
+        return Told(*check_file(path))
+    if address.startswith("postgres"):
+        return check_postgres(address, found["serve.workers"] * found["serve.threads"])
+    scheme = address.partition("://")[0]
+    said = f"It is at {scheme}://..., which nobody here can open."
+    return Told([problem("database", said, "Give a file, or postgresql+psycopg://user@host/name")])
+
+
 def _disks(found: Found, path: Path | None) -> Iterator[Finding]:
-    folders: dict[str, Path] = {}
     if path is not None:
         yield check_disk("disk of the database", path.parent, size_of(path))
-    if found["serve.spool"] is not None:
-        folders["disk of the spool"] = found["serve.spool"]
-    if found["serve.trials"] is not None:
-        folders["disk of trials"] = found["serve.trials"]
+    for name in ("spool", "trials"):
+        if found[f"serve.{name}"] is not None:
+            yield check_disk(f"disk of the {name}", found[f"serve.{name}"].absolute())
     try:
-        folders["temporary files"] = Path(tempfile.gettempdir())
+        folder = Path(tempfile.gettempdir())
     except OSError:
         said = "There is no folder for them that can be written."
-        yield problem(
-            "temporary files", said, "Make room in /tmp, or set TMPDIR to another folder."
-        )
-    for about, folder in folders.items():
-        yield check_disk(about, folder.absolute())
+        yield problem("temporary files", said, "Make room in /tmp, or set TMPDIR to another one.")
+        return
+    yield check_disk("temporary files", folder)
