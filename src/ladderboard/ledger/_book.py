@@ -238,14 +238,17 @@ class Book:
 
     def _look_up(self, mark: bytes, sent: Outcome | None, failed: StorageFailed) -> Outcome:
         # As a writer: a commit that is still under way has to end first.
-        with self.storage.writing(self.name) as book:
-            found = found_by(book, mark, None)
-            if found is None:
-                raise StorageFailed(f"{failed} The question was not asked.") from failed
-            if sent is not None and sent.number == found.number:
-                form = next(iter(book.entries(found.number, found.number + 1)))
-                if Entry(form).hash == sent.at.head:  # salted, so it is the very one that was sent
-                    return sent
+        try:
+            with self.storage.writing(self.name) as book:
+                found = found_by(book, mark, None)
+                if found is not None and sent is not None and sent.number == found.number:
+                    form = next(iter(book.entries(found.number, found.number + 1)))
+                    if Entry(form).hash == sent.at.head:  # salted: it is the very one that was sent
+                        found = sent
+        except StorageFailed:
+            raise failed from None  # it may stand, and nobody can tell now
+        if found is None:
+            raise StorageFailed(f"{failed} The question was not asked.") from failed
         return found
 
     def mark_of(self, asked: Asked) -> bytes:
