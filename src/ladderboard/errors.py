@@ -79,7 +79,6 @@ __all__ = [
     "TooSoon",
     "WorkersLost",
     "WrongKey",
-    "disk_failed",
 ]
 
 

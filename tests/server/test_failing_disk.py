@@ -16,6 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+import ladderboard as lb
 from ladderboard.errors import DiskFull, ReadOnly
 from ladderboard.ledger import SqliteStorage, _sqlite_link, _turns
 from ladderboard.server._intake_spool import Spool
@@ -160,7 +161,8 @@ def test_a_file_that_is_taken_away_is_missed_until_it_is_back(place, disk, predi
     time.sleep(2 * _sqlite_link._GLANCE)
     is_told(hall.submit(token, predict(20)), 503, "storage", NOTHING)
     assert hall.call("GET", "/healthz").status_code == 503
-    file.write_bytes(away.read_bytes())  # a copy is another file: what others wrote is not in it
+    # A copy is another file: what others wrote is not in it.
+    subprocess.run(["cp", away, file], check=True)
     assert hall.call("GET", "/healthz").status_code == 503
     assert "was moved, removed or replaced" in errors_in(hall)[0]
     away.rename(file)
@@ -238,3 +240,29 @@ def test_a_log_on_a_full_disk_ends_no_server(disk, tmp_path, predict):
         server.terminate()
         server.wait(timeout=60)
     assert server.returncode == 0
+
+
+def test_a_served_guard_says_the_same(disk, labels, serve):
+    guard = lb.Holdout.create(
+        disk.path / "guard.db", labels, questions=10, mechanism=lb.Ladder(step=0.02)
+    )
+    served = serve(guard)
+    remote = lb.Holdout.connect(served.url)
+    assert remote.ask(labels).question == 1
+    disk.fill()
+    for _ in range(2):
+        with pytest.raises(DiskFull, match=NOTHING):
+            remote.ask(1 - labels)
+    assert remote.remaining == 9
+    assert served.call("GET", "/healthz")[0] == 200
+    disk.free()
+    assert remote.ask(1 - labels).question == 2
+    guard.close()
+    disk.read_only()
+    with pytest.raises(ReadOnly, match="can only be read now"):
+        remote.ask(labels * 0)
+    assert remote.status().meter.remaining == 8
+    disk.writable()
+    assert remote.ask(labels * 0).question == 3
+    assert guard.check() == 3
+    guard.close()
