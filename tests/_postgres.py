@@ -65,7 +65,7 @@ class Server:
             initdb, check=True, capture_output=True, timeout=120, cwd=self.folder, **self.user
         )
         self.port = _free_port()
-        self.log = (self.folder / "log").open("wb")
+        self.log = (self.folder / "log").open("ab")
         options = {
             "listen_addresses": "127.0.0.1",
             "port": str(self.port),
@@ -73,13 +73,36 @@ class Server:
             "max_connections": "60",
             **settings,
         }
-        command = [programs() / "postgres", "-D", self.folder / "data"]
+        self.command = [programs() / "postgres", "-D", self.folder / "data"]
         for name, value in options.items():
-            command += ["-c", f"{name}={value}"]
+            self.command += ["-c", f"{name}={value}"]
+        self.start()
+
+    def start(self) -> None:
+        """Start it, at first or after it was ended."""
         self.process = subprocess.Popen(
-            command, stdout=self.log, stderr=self.log, cwd=self.folder, **self.user
+            self.command, stdout=self.log, stderr=self.log, cwd=self.folder, **self.user
         )
         self._wait()
+
+    def end(self, how: signal.Signals = signal.SIGINT) -> None:
+        """End it as pg_ctl does: SIGINT is fast, SIGQUIT immediate; what it holds is kept."""
+        self.process.send_signal(how)
+        self.process.wait(timeout=30)
+
+    def hang(self) -> None:
+        """Let all of its processes say nothing more, and end nothing either."""
+        self._tell_all(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let them go on as if nothing had been."""
+        self._tell_all(signal.SIGCONT)
+
+    def _tell_all(self, what: signal.Signals) -> None:
+        mine = self.process.pid
+        children = Path(f"/proc/{mine}/task/{mine}/children").read_text().split()
+        for each in (mine, *map(int, children)):
+            os.kill(each, what)
 
     def _wait(self) -> None:
         for _ in range(600):

@@ -63,6 +63,14 @@ def postgres(postgres_server):
     server.stop()
 
 
+@pytest.fixture
+def disk(helper, tmp_path):
+    """Give a disk of eight megabytes."""
+    made = helper("_disk").Disk(tmp_path / "disk", 2**23)
+    yield made
+    made.unmount()
+
+
 @pytest.fixture(scope="session")
 def halls(helper):
     """Give the module that serves boards."""

@@ -19,6 +19,8 @@
     ├── BrokenLedger                   a ledger is not as it was written
     ├── BrokenDump                     a dump is not as it was written
     ├── StorageFailed                  a database could not do what it must
+    │   ├── DiskFull                   there is no room on the disk
+    │   └── ReadOnly                   the disk, or the database, may only be read
     ├── OldCopy                        a ledger is behind its mark: an old copy was put back
     ├── GuardUnreachable               a served guard that does not answer
     ├── ServerUnreachable              a server that does not answer, or is none of ours
@@ -40,6 +42,7 @@ No message ever holds a key, and none that a participant may see depends on the 
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 
 __all__ = [
@@ -48,6 +51,7 @@ __all__ = [
     "BrokenLoss",
     "BrokenMechanism",
     "BudgetSpent",
+    "DiskFull",
     "GameFailed",
     "GuardUnreachable",
     "InvalidInput",
@@ -67,6 +71,7 @@ __all__ = [
     "NotOpen",
     "OldCopy",
     "OutsideTheorem",
+    "ReadOnly",
     "ServerUnreachable",
     "SessionClosed",
     "StorageFailed",
@@ -203,6 +208,27 @@ class StorageFailed(LadderboardError):
     def __init__(self, message: str, *, uncertain: bool = False) -> None:
         super().__init__(message)
         self.uncertain = uncertain
+
+
+class DiskFull(StorageFailed):
+    """There is no room on the disk: nothing was recorded, and what was there is still there."""
+
+
+class ReadOnly(StorageFailed):
+    """The disk, or the database, may only be read; what was recorded can still be looked at."""
+
+
+_DISK = {errno.ENOSPC: DiskFull, errno.EDQUOT: DiskFull, errno.EROFS: ReadOnly}
+
+
+def disk_failed(error: OSError, message: str) -> StorageFailed:
+    """Return what to raise where a file could not be read or written; ``message`` says which.
+
+    >>> disk_failed(OSError(errno.ENOSPC, "No space left on device"), "guard.db cannot be made")
+    DiskFull('guard.db cannot be made: No space left on device.')
+    """
+    kind = _DISK.get(error.errno or 0, StorageFailed)
+    return kind(f"{message}: {error.strerror or type(error).__name__}.")
 
 
 class OldCopy(LadderboardError):

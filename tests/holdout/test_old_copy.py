@@ -1,6 +1,7 @@
 """Old copies put back: refused until the owner says how many questions to charge."""
 
 import contextlib
+import fcntl
 import math
 import os
 import shutil
@@ -323,7 +324,8 @@ def test_who_reads_a_mark_waits_for_who_writes_it(tmp_path):
     water = lb.ledger.HighWater(tmp_path / "guard.db")
     water.replace(lb.ledger.Level("b", 1, 0, "0"))
     read = []
-    file = water._lock()
+    file = os.open(water.path, os.O_RDWR)  # as another process has it
+    fcntl.flock(file, fcntl.LOCK_EX)
     reader = Thread(target=lambda: read.append(water.read()))
     reader.start()
     reader.join(0.1)

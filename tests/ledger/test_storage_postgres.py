@@ -252,7 +252,7 @@ def test_books_are_written_to_side_by_side(storage, grow):
 
 
 def test_waiting_for_others_has_an_end(storage, monkeypatch, grow):
-    monkeypatch.setattr(_postgres_link, "_WRITE", _postgres_link._WRITE.replace("'60s'", "'50ms'"))
+    monkeypatch.setattr(_postgres_link, "_WRITE", _postgres_link._WRITE.replace("'30s'", "'50ms'"))
     said = []
 
     def other():

@@ -45,7 +45,7 @@ def test_what_may_not_be_written_is_a_failure(in_a_child, touch, grow):
         (folder / "guard.db").chmod(0o000)
         unread = as_nobody(lambda: SqliteStorage(folder / "guard.db"))
         folder.chmod(0o755)
-    assert said.startswith("StorageFailed: "), said
+    assert said.startswith("ReadOnly: "), said
     assert unread.startswith("StorageFailed: "), unread
     assert made.startswith("StorageFailed: "), made
     assert "cannot be made: Permission denied" in made

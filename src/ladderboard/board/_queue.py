@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from copy import copy
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from ladderboard.errors import LadderboardError, StorageFailed
 
@@ -31,6 +32,22 @@ class _Job(Generic[Result]):
         self.error: BaseException | None = None
 
 
+class _Failure(NamedTuple):
+    """Why nothing of a turn stands, or nobody knows, and whether there was a turn at all."""
+
+    error: Exception
+    begun: bool
+
+    @property
+    def uncertain(self) -> bool:
+        return isinstance(self.error, StorageFailed) and self.error.uncertain
+
+    def for_one(self) -> Exception:
+        """Return the error for one thread to raise: where all hear of it, each gets its own."""
+        error = self.error
+        return error if self.begun else copy(error).with_traceback(error.__traceback__)
+
+
 class Queue:
     """Jobs on one book. Each is done in a turn of the book; several may share one.
 
@@ -38,6 +55,7 @@ class Queue:
     has changed nothing, and the others go on. Anything else undoes the whole turn, and each job is
     done again in a turn of its own, from what the database says; so jobs must bear to be done
     again, as questions do, which are looked up first. Nobody hears of a result before the commit.
+    Where no turn can be begun, nobody's is tried after that: all of them hear so at once.
 
     One thread works at a time, for all who wait. It wakes the next one first, then those whose jobs
     are done, all at once: nobody waits for another to wake up.
@@ -106,35 +124,47 @@ class Queue:
 
     def _work(self, jobs: list[_Job[Any]]) -> None:
         try:
-            self._together(jobs)
+            failed = self._together(jobs)
+            if failed is not None:
+                self._apart(jobs, failed)
         except BaseException as error:
-            if not isinstance(error, Exception):
-                for job in jobs:
-                    job.error = job.error or error
-                raise
             for job in jobs:
-                self._alone(job)
+                job.error = job.error or error
+            raise
         finally:
             for job in jobs:
                 job.done = True
 
-    def _together(self, jobs: list[_Job[Any]]) -> None:
-        with self._book.turn() as turn:
-            for job in jobs:
-                before = turn.at
-                try:
-                    job.result = job.work(turn)
-                except StorageFailed:
-                    raise
-                except LadderboardError as refused:
-                    if turn.at is not before:  # it had begun to write: nothing of it may stand
-                        raise
-                    job.error = refused
-
-    def _alone(self, job: _Job[Any]) -> None:
-        job.error = job.result = None
+    def _together(self, jobs: list[_Job[Any]]) -> _Failure | None:
+        """Do some jobs in one turn; return why nothing of it stands, if so."""
+        begun = False
         try:
             with self._book.turn() as turn:
-                job.result = job.work(turn)
+                begun = True
+                for job in jobs:
+                    job.result = job.error = None
+                    before = turn.at
+                    try:
+                        job.result = job.work(turn)
+                    except StorageFailed:
+                        raise
+                    except LadderboardError as refused:
+                        if turn.at is not before:  # it had begun to write: nothing may stand
+                            raise
+                        job.error = refused
         except Exception as error:  # noqa: BLE001 - whoever waits for it gets it
-            job.error = error
+            return _Failure(error, begun)
+        return None
+
+    def _apart(self, jobs: list[_Job[Any]], first: _Failure) -> None:
+        """Do each job in a turn of its own, after one for all of them failed."""
+        failed: _Failure | None = first
+        for job in jobs:
+            if failed is None or failed.begun:
+                failed = self._together([job])
+            if failed is None:
+                continue
+            job.result, job.error = None, failed.for_one()
+            if isinstance(job.error, StorageFailed) and first.uncertain:
+                # What was sent at first may stand, and nobody could look.
+                job.error = StorageFailed(str(job.error), uncertain=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from ladderboard.board._store import HOUR, Prepared, Store, Tables, checked
 from ladderboard.board._store_sync import Together
-from ladderboard.errors import InvalidState, StorageFailed
+from ladderboard.errors import InvalidState, StorageFailed, disk_failed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -173,4 +173,4 @@ def _told() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StorageFailed(f"The store cannot be used: {error.strerror}.") from None
+        raise disk_failed(error, f"{error.filename or 'The store'} cannot be used") from None

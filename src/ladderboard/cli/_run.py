@@ -1,6 +1,7 @@
 """Running a verb of a guard or a board: the exit codes, and refusals for machines."""
 
 import gc
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -25,10 +26,12 @@ from ladderboard.errors import (
     StorageFailed,
     TooSoon,
     WrongKey,
+    disk_failed,
 )
 
 __all__ = ["run_verb"]
 
+_REFUSED, _STORAGE, _FAULT, _STOPPED = 2, 4, 70, 130  # 70: as sysexits.h has it
 # The first that fits counts. A wrong key file is the word of who typed it; what else is found in a
 # file that is there is the file's.
 _EXITS: tuple[tuple[tuple[type[LadderboardError], ...], int], ...] = (
@@ -44,14 +47,13 @@ _EXITS: tuple[tuple[tuple[type[LadderboardError], ...], int], ...] = (
             GuardUnreachable,
             ServerUnreachable,
         ),
-        4,
+        _STORAGE,
     ),
 )
 # What Typer raises for a line that it cannot read; it has had several homes.
 _Unread: Any = next(
     each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException"
 )
-_REFUSED, _FAULT, _STOPPED = 2, 70, 130  # 70: as sysexits.h has it
 
 
 def run_verb(app: Callable[..., Any], words: list[str]) -> NoReturn:
@@ -71,6 +73,9 @@ def run_verb(app: Callable[..., Any], words: list[str]) -> NoReturn:
         if isinstance(error, _Unread):
             code = error.exit_code
             say_error("usage", error.format_message())
+        elif isinstance(error, OSError) and (full := _full(error)) is not None:
+            code = _STORAGE
+            refuse(full, code, as_json=as_json and error.filename is not None)
         else:
             # Not 1, which is Python's own: it would say that a model is no better.
             code = _FAULT
@@ -81,6 +86,20 @@ def run_verb(app: Callable[..., Any], words: list[str]) -> NoReturn:
     if words[:2] == ["guard", "ask"] and code in {0, 1}:
         gc.freeze()  # nothing is garbage but everything; looking for it takes a fifth of the time
     sys.exit(code)
+
+
+def _full(error: OSError) -> LadderboardError | None:
+    """Return what to say of a disk that is full or may only be read; None if it is neither.
+
+    It may be that of standard output, which has no name, and where nothing more can be said.
+    """
+    failed = disk_failed(error, f"{error.filename or 'Standard output'} cannot be written")
+    if type(failed) is StorageFailed:
+        return None
+    if error.filename is not None:
+        return failed
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return type(failed)(f"{failed} What was done stays done; the same again costs nothing.")
 
 
 def _run(app: Callable[..., Any], words: list[str], *, as_json: bool) -> int:

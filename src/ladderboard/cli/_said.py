@@ -6,6 +6,7 @@ import re
 import sys
 from typing import Any, NoReturn
 
+from ladderboard import errors
 from ladderboard.errors import BrokenLedger, InvalidInput, LadderboardError, Problem
 
 __all__ = ["note", "printable", "refuse", "say", "say_error", "say_json", "say_secret"]
@@ -66,7 +67,9 @@ def refuse(error: LadderboardError, code: int = 2, *, as_json: bool = False) -> 
     """Say what was refused and why, and exit: to a person on stderr, one line for each problem."""
     problems = error.problems if isinstance(error, InvalidInput) else ()
     if as_json:
-        name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(error).__name__).lower()
+        # What a room has more than that is its own affair.
+        known = next(each for each in type(error).__mro__ if each.__module__ == errors.__name__)
+        name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", known.__name__).lower()
         more = {"entry": error.entry} if isinstance(error, BrokenLedger) else {}
         say_error(name, str(error), problems, **more)
     else:

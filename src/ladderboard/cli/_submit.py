@@ -1,6 +1,7 @@
 """``ladderboard submit``: ask a board about a model by its predictions."""
 
 import sys
+import warnings
 from typing import Annotated, Any
 
 import typer
@@ -72,21 +73,24 @@ def submit(
     ):
         if scores is not None:
             scores.check(client.guard(slug, team))
-        reply = client.submit(
-            slug,
-            _source(file, board) if scores is None else scores.table,
-            message=message,
-            team=team,
-            key=key,
-            format=format,
-            progress=progress,
-        )
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", RuntimeWarning)
+            reply = client.submit(
+                slug,
+                _source(file, board) if scores is None else scores.table,
+                message=message,
+                team=team,
+                key=key,
+                format=format,
+                progress=progress,
+            )
         kept = client.receipts_file(slug)
     if as_json:
         say_json(reply.describe())
-        return
-    say(str(reply))
-    if kept is not None and not quiet and sys.stderr.isatty():
+    else:
+        say(str(reply))
+    note(*(str(each.message) for each in told))  # a receipt that could not be kept
+    if kept is not None and not told and not (quiet or as_json) and sys.stderr.isatty():
         note(f"The receipt is kept in {kept}.")
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ladderboard import _settings
 from ladderboard.errors import (
     BudgetSpent,
+    DiskFull,
     InvalidInput,
     InvalidPredictions,
     InvalidRules,
@@ -18,6 +19,7 @@ from ladderboard.errors import (
     NotFound,
     NotOpen,
     Problem,
+    ReadOnly,
     ServerUnreachable,
     StorageFailed,
     Taken,
@@ -54,10 +56,11 @@ CODES: dict[str, type[LadderboardError]] = {
     "rate": TooSoon,
     "broken": ServerUnreachable,
     "storage": StorageFailed,
+    "read_only": ReadOnly,
     "busy": ServerUnreachable,
     "unavailable": ServerUnreachable,
     "no_room": NoRoom,
-    "disk_full": StorageFailed,
+    "disk_full": DiskFull,
 }
 """What is raised for every code of a server's problems."""
 _STATUSES: dict[int, type[LadderboardError]] = {401: NotAllowed, 403: NotAllowed, 404: NotFound}

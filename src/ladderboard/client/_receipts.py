@@ -156,7 +156,9 @@ class Note:
         handle = os.open(self.file, flags, 0o600)
         try:
             # A line feed goes before: the line above may have been cut off by a crash.
-            os.write(handle, b"\n" + json.dumps(line).encode())
+            rest = memoryview(b"\n" + json.dumps(line).encode())
+            while rest:  # a disk that is nearly full takes a part, and refuses the next
+                rest = rest[os.write(handle, rest) :]
             os.fsync(handle)
         finally:
             os.close(handle)

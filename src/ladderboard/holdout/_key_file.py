@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import secrets
+from contextlib import suppress
 from pathlib import Path
 
-from ladderboard.errors import InvalidSetting, StorageFailed
+from ladderboard.errors import InvalidSetting, disk_failed
 from ladderboard.ledger import KEY_BYTES
 
 __all__ = ["make_key_file", "read_key_file"]
@@ -21,11 +22,16 @@ def make_key_file(path: Path | str) -> bytes:
     except FileExistsError:
         return read_key_file(path)
     except OSError as error:
-        raise StorageFailed(f"The key file {path} cannot be made: {error.strerror}.") from None
-    with os.fdopen(file, "w", encoding="ascii") as opened:
-        opened.write(key.hex() + "\n")
-        opened.flush()
-        os.fsync(opened.fileno())
+        raise disk_failed(error, f"The key file {path} cannot be made") from None
+    try:
+        with os.fdopen(file, "w", encoding="ascii") as opened:
+            opened.write(key.hex() + "\n")
+            opened.flush()
+            os.fsync(opened.fileno())
+    except OSError as error:
+        with suppress(OSError):
+            path.unlink()  # half a key opens nothing, and would be refused next time
+        raise disk_failed(error, f"The key file {path} cannot be made") from None
     return key
 
 

@@ -18,12 +18,14 @@ from urllib.parse import urlsplit
 from ladderboard import _settings
 from ladderboard.errors import (
     BudgetSpent,
+    DiskFull,
     GuardUnreachable,
     InvalidPredictions,
     InvalidSetting,
     LadderboardError,
     NotAllowed,
     Problem,
+    ReadOnly,
     SessionClosed,
     StorageFailed,
 )
@@ -41,6 +43,8 @@ _SAID: dict[str, type[LadderboardError]] = {
     "budget_spent": BudgetSpent,
     "closed": SessionClosed,
     "storage": StorageFailed,
+    "disk_full": DiskFull,
+    "read_only": ReadOnly,
 }
 _LARGEST_ANSWER = 2**30
 

@@ -7,7 +7,14 @@ import secrets
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.errors import InvalidSetting, InvalidState, OldCopy, StorageFailed
+from ladderboard.errors import (
+    DiskFull,
+    InvalidSetting,
+    InvalidState,
+    OldCopy,
+    ReadOnly,
+    StorageFailed,
+)
 from ladderboard.ledger._asked import Asked, Outcome
 from ladderboard.ledger._canonical import encode
 from ladderboard.ledger._chain import Head, append, follow
@@ -212,7 +219,7 @@ class Book:
         """
         outcome = None
         try:
-            with self.turn() as turn:
+            with _unasked(), self.turn() as turn:
                 outcome = turn.ask(asked)
         except StorageFailed as failed:
             if not failed.uncertain:
@@ -228,24 +235,28 @@ class Book:
 
         So that nothing need be scored for it. ``ask`` looks again: others may come between.
         """
-        level = self._level()
-        with self.storage.reading(self.name) as view:
-            at = self._checked(view, level)
-            found = self.earlier(view, Asked(submission, 0, ladder=ladder, asker=asker))
-            if found is None:
-                refuse_if_spent(at, self.budget)
-            return found
+        with _unasked():
+            level = self._level()
+            with self.storage.reading(self.name) as view:
+                at = self._checked(view, level)
+                found = self.earlier(view, Asked(submission, 0, ladder=ladder, asker=asker))
+                if found is None:
+                    refuse_if_spent(at, self.budget)
+                return found
 
     def _look_up(self, mark: bytes, sent: Outcome | None, failed: StorageFailed) -> Outcome:
         # As a writer: a commit that is still under way has to end first.
-        with self.storage.writing(self.name) as book:
-            found = found_by(book, mark, None)
-            if found is None:
-                raise StorageFailed(f"{failed} The question was not asked.") from failed
-            if sent is not None and sent.number == found.number:
-                form = next(iter(book.entries(found.number, found.number + 1)))
-                if Entry(form).hash == sent.at.head:  # salted, so it is the very one that was sent
-                    return sent
+        try:
+            with self.storage.writing(self.name) as book:
+                found = found_by(book, mark, None)
+                if found is not None and sent is not None and sent.number == found.number:
+                    form = next(iter(book.entries(found.number, found.number + 1)))
+                    if Entry(form).hash == sent.at.head:  # salted: it is the very one that was sent
+                        found = sent
+        except StorageFailed:
+            raise failed from None  # it may stand, and nobody can tell now
+        if found is None:
+            raise StorageFailed(f"{failed} The question was not asked.") from failed
         return found
 
     def mark_of(self, asked: Asked) -> bytes:
@@ -332,3 +343,12 @@ class Book:
                 level = level._replace(questions=self.budget)
             with suppress(StorageFailed):  # it was answered; a mark that lags tells no lie
                 self._water.rise(level)
+
+
+@contextmanager
+def _unasked() -> Iterator[None]:
+    """Say of a disk that is full, or may only be read, that it cost no question."""
+    try:
+        yield
+    except (DiskFull, ReadOnly) as error:
+        raise type(error)(f"{error} No question was used.") from error

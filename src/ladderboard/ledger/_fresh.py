@@ -7,7 +7,7 @@ import secrets
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from ladderboard.errors import InvalidState, StorageFailed
+from ladderboard.errors import InvalidState, disk_failed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ def fresh_file(path: Path) -> Iterator[Path]:
         except FileExistsError:
             raise InvalidState(f"{path} is there already; choose another name.") from None
         except OSError as error:
-            raise StorageFailed(f"{path} cannot be made: {error.strerror}.") from None
+            raise disk_failed(error, f"{path} cannot be made") from None
     finally:
         for end in ("", *BESIDE):
             with suppress(OSError):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ladderboard.errors import InvalidSetting, InvalidState
 from ladderboard.ledger._block import SqlStorage
 from ladderboard.ledger._migrate import build, latest, lift, refuse_unknown
 from ladderboard.ledger._pool import Pool
-from ladderboard.ledger._postgres_link import Address, PostgresLink
+from ladderboard.ledger._postgres_address import Address
+from ladderboard.ledger._postgres_link import PostgresLink
 from ladderboard.ledger._sql import NAMES
 from ladderboard.ledger._storage import COPY
 from ladderboard.ledger._turns import OneByBook
@@ -118,6 +119,7 @@ class PostgresStorage(SqlStorage):
     def _alone(self, link: Link) -> None:
         link.begin(write=True)
         key = hashlib.sha256(f"ladderboard {self._schema}".encode()).digest()[:8]
+        cast("PostgresLink", link).take_long()
         link.run("SET LOCAL lock_timeout = '600s'")  # others may have much to copy
         link.run("SELECT pg_advisory_xact_lock(?)", (int.from_bytes(key, signed=True),))
 

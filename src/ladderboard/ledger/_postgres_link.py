@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ladderboard.errors import InvalidSetting, InvalidState, MissingDependency, StorageFailed
-from ladderboard.ledger._link import Link, NoWay
+from ladderboard.errors import DiskFull, InvalidState, ReadOnly, StorageFailed
+from ladderboard.ledger._link import Link
 from ladderboard.ledger._migrate import latest, refuse_unknown
-from ladderboard.ledger._turns import PATIENCE
+from ladderboard.ledger._postgres_address import Address, load_psycopg
 
-if TYPE_CHECKING:
-    from types import ModuleType
+__all__ = ["PostgresLink"]
 
-__all__ = ["Address", "PostgresLink", "load_psycopg"]
-
+# Seconds. A server that says nothing for so long is taken for one that never will: it was stopped,
+# or what lies between has forgotten the connection.
+_LOCKED = 30  # for a lock, as the server counts them
+_ANSWER = 45.0  # for any statement, so for more than a lock
+_BEGIN = 5.0  # for the first one, which waits for nobody
+_LONG = 86400.0  # for what copies whole tables
+_KINDS = {"53100": DiskFull, "25006": ReadOnly}
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 # One message: a lock that is not had in time, or is kept by a client that fell silent, is let go.
 _WRITE = (
     "BEGIN ISOLATION LEVEL READ COMMITTED; "
-    f"SET LOCAL lock_timeout = '{PATIENCE:.0f}s'; "
+    f"SET LOCAL lock_timeout = '{_LOCKED}s'; "
     "SET LOCAL idle_in_transaction_session_timeout = '300s'"
 )
 # Asked with every lock, because a running server may be told otherwise.
@@ -33,71 +37,6 @@ _LOCK = (
 )
 _NOW = "SELECT floor(extract(epoch FROM clock_timestamp()))::bigint"
 _NUMBER = "SELECT id FROM main.book WHERE name = ?"
-
-
-def load_psycopg() -> ModuleType:
-    """Return the driver, or say what to install."""
-    try:
-        import psycopg  # noqa: PLC0415 - optional
-    except ImportError:
-        raise MissingDependency(
-            "PostgreSQL needs psycopg: pip install 'ladderboard[server]'."
-        ) from None
-    return psycopg
-
-
-class Address:
-    """Where a database is, and what of that may be said."""
-
-    def __init__(self, url: str) -> None:
-        scheme, _, rest = url.partition("://")
-        if scheme not in {"postgresql", "postgresql+psycopg"}:
-            raise InvalidSetting(
-                "The address of a PostgreSQL database must look like "
-                "postgresql+psycopg://user@host/name."
-            )
-        self.url = f"postgresql://{rest}"
-        psycopg = load_psycopg()
-        try:
-            self._parts = psycopg.conninfo.conninfo_to_dict(self.url)
-        except psycopg.Error:  # whose words may quote the password
-            self._parts = {"port": "unreadable"}
-        if _torn(rest) or not str(self._parts.get("port", "1")).replace(",", "").isdigit():
-            raise InvalidSetting(
-                "The address of the PostgreSQL database cannot be read; special characters in "
-                "names and passwords are written as %XX."
-            )
-
-    def __repr__(self) -> str:
-        """Say it without the password."""
-        name, host = self._parts.get("dbname", ""), self._parts.get("host", "")
-        return f"the PostgreSQL database {name!r} at {host!r}"
-
-    def connect(self) -> Any:
-        """Open a connection."""
-        psycopg = load_psycopg()
-        patient = {} if "connect_timeout" in self._parts else {"connect_timeout": 15}
-        try:
-            return psycopg.connect(self.url, autocommit=True, client_encoding="UTF8", **patient)
-        except psycopg.Error as error:
-            raise NoWay(f"There is no way to {self!r}: {self.clean(error)}.") from None
-
-    def clean(self, error: Exception) -> str:
-        """Return the first line that a driver or a server said, without any password."""
-        diag = getattr(error, "diag", None)
-        said = (diag.message_primary if diag is not None else None) or str(error)
-        said = said.strip().partition("\n")[0].rstrip(".:")
-        for key in ("password", "sslpassword"):
-            if self._parts.get(key):
-                said = said.replace(str(self._parts[key]), "***")
-        return said
-
-
-def _torn(rest: str) -> bool:
-    """Tell whether a password with @, / or ? in it was taken apart, and half of it for a host."""
-    place, _, path = rest.partition("/")
-    user, _, query = place.partition("?")
-    return user.count("@") > 1 or "@" in query or "@" in path.partition("?")[0]
 
 
 class PostgresLink(Link):
@@ -158,10 +97,16 @@ class PostgresLink(Link):
     def begin(self, *, write: bool) -> None:
         """Begin a transaction; on a connection that died since, a new one is opened."""
         try:
+            self.connection.patience = _BEGIN
             self._execute(_WRITE if write else _READ, ())
         except StorageFailed:
             self.connection, self.broken = self._address.connect(), False
             self._execute(_WRITE if write else _READ, ())
+        self.connection.patience = _ANSWER
+
+    def take_long(self) -> None:
+        """Let the statements of this transaction take as long as they need."""
+        self.connection.patience = _LONG
 
     def book(self, name: str, *, write: bool, fresh: bool = False) -> int | None:
         """Return a book's number, and where it is to be changed, lock it."""
@@ -219,4 +164,6 @@ class PostgresLink(Link):
         said = self._address.clean(error)
         if uncertain:
             said += "; whether the last change stands is not known"
-        return StorageFailed(f"{self._address!r} cannot be used: {said}.", uncertain=uncertain)
+        state = "" if uncertain else getattr(error, "sqlstate", None) or ""
+        kind = _KINDS.get(state, StorageFailed)
+        return kind(f"{self._address!r} cannot be used: {said}.", uncertain=uncertain)

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from ladderboard.errors import InvalidState, LadderboardError, StorageFailed
+from ladderboard.errors import DiskFull, InvalidState, LadderboardError, ReadOnly, StorageFailed
 from ladderboard.ledger._link import Link, keep_for_good
 from ladderboard.ledger._migrate import latest, refuse_unknown
 from ladderboard.ledger._turns import PATIENCE
@@ -32,22 +32,31 @@ _NUMBER = "SELECT id FROM main.book WHERE name = ?"
 _GLANCE = 0.02  # seconds between two looks whether the file is still there; a look costs 10 us
 _LONG = 64 * 2**20  # bytes of a write-ahead log that readers have kept from being reused
 _COMMITS = 256  # between two looks at its length
+_READABLE = "it may only be read"
 _SENTENCES = {
     sqlite3.SQLITE_BUSY: "others have been writing for too long",
     sqlite3.SQLITE_LOCKED: "others have been writing for too long",
-    sqlite3.SQLITE_READONLY: "it may only be read",
+    sqlite3.SQLITE_READONLY: _READABLE,
     sqlite3.SQLITE_PERM: "it may not be opened by this user",
     sqlite3.SQLITE_CANTOPEN: "it, or a file beside it, may not be opened or made",
     sqlite3.SQLITE_FULL: "the disk is full",
     sqlite3.SQLITE_IOERR: "the disk could not be read or written",
     sqlite3.SQLITE_TOOBIG: "a value is too large",
 }
+_KINDS = {sqlite3.SQLITE_FULL: DiskFull, sqlite3.SQLITE_READONLY: ReadOnly}
+# After these a commit has not happened: there was no lock, or no room for all of it in the log.
+_REFUSED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL}
 _SPOILT: set[tuple[int, int]] = set()  # files whose locks this process is wrong about
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open a file that is there, whatever thread will use it."""
-    uri = f"file:{quote(os.fsencode(path))}?mode=rw"
+    """Open a file that is there, whatever thread will use it.
+
+    SQLite makes files beside it even to read it, which it cannot on a disk that may only be read;
+    but there nobody changes it either. What is in a log that was left there it must read, though.
+    """
+    still = _is_on_read_only_disk(path) and not _size(path, "-wal")
+    uri = f"file:{quote(os.fsencode(path))}?{'immutable=1' if still else 'mode=rw'}"
     return sqlite3.connect(
         uri, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False
     )
@@ -61,12 +70,35 @@ def failed(error: sqlite3.Error, path: Path, *, uncertain: bool = False) -> Ladd
         return InvalidState(f"{path} is not a file of Ladderboard.")
     if not uncertain and (primary == sqlite3.SQLITE_CORRUPT or "decode" in str(error)):
         return InvalidState(f"{path} is damaged: SQLite cannot make sense of it.")
+    if code == sqlite3.SQLITE_IOERR_SHMSIZE:  # no room for a file beside it
+        primary = sqlite3.SQLITE_FULL
     said = _SENTENCES.get(primary, str(error)) if primary is not None else str(error)
-    if primary in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}:
-        said = _in_the_way(path) or said
+    kind = _KINDS.get(primary, StorageFailed) if primary is not None else StorageFailed
+    if primary in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR}:
+        if _is_on_read_only_disk(path):
+            said, kind = "its disk may only be read", ReadOnly
+        elif primary != sqlite3.SQLITE_IOERR:
+            said = _in_the_way(path) or said
     if uncertain:
-        said += "; whether the last change stands is not known"
-    return StorageFailed(f"{path} cannot be used: {said}.", uncertain=uncertain)
+        said, kind = f"{said}; whether the last change stands is not known", StorageFailed
+    return kind(f"{path} cannot be used: {said}.", uncertain=uncertain)
+
+
+def _is_on_read_only_disk(path: Path) -> bool:
+    if not hasattr(os, "statvfs"):  # Windows
+        return False
+    try:
+        return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
+
+
+def _size(path: Path, end: str) -> int:
+    """Return how large a file beside this one is; 0 where there is none."""
+    try:
+        return path.with_name(path.name + end).stat().st_size
+    except OSError:
+        return 0
 
 
 def _in_the_way(path: Path) -> str | None:
@@ -117,8 +149,15 @@ class SqliteLink(Link):
             )
         self._numbers = numbers  # of books; a number is never used again
         self._commits = 0
+        super().__init__(None)
+        self._open()
+        self._tidy()
+
+    def _open(self) -> None:
+        path = self._path
+        self._fixed = not _writable(path)
         try:
-            super().__init__(connect(path))
+            self.connection = connect(path)
             self._cursor = self.connection.cursor()  # one for all: to make one takes time
         except sqlite3.Error as error:
             raise failed(error, path) from None
@@ -130,12 +169,13 @@ class SqliteLink(Link):
         except BaseException:
             self.close()
             raise
-        self._tidy()
 
     def _set_up(self) -> None:
         """Refuse a file that is not ours, before anything is written to it."""
         if self.connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
             raise InvalidState(f"{self._path} is not a file of Ladderboard.")
+        if self._fixed:
+            return
         mode = self.connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
         if mode != "wal":
             raise StorageFailed(
@@ -166,6 +206,8 @@ class SqliteLink(Link):
         if now - self._looked > _GLANCE:
             self._refuse_replaced()
             self._looked = now
+        if self._fixed:
+            self._refuse_fixed(write=write)
         try:
             if not write:
                 self._cursor.execute("BEGIN")
@@ -179,6 +221,16 @@ class SqliteLink(Link):
             self._break()
             refuse_unknown(version, self._path)
             raise InvalidState(f"{self._path} is in format {version} now; open it again.")
+
+    def _refuse_fixed(self, *, write: bool) -> None:
+        """Open a file again that may be written by now; as long as it may not, refuse to."""
+        if _writable(self._path):
+            self._break()
+            self._open()
+            self.broken = False
+        elif write:
+            disk = "its disk" if _is_on_read_only_disk(self._path) else "it"
+            raise ReadOnly(f"{self._path} cannot be used: {disk} may only be read.")
 
     def _refuse_replaced(self) -> None:
         """Refuse to go on where others no longer look: what is committed there would be lost."""
@@ -208,9 +260,10 @@ class SqliteLink(Link):
         try:
             self._cursor.execute("COMMIT")
         except sqlite3.Error as error:
-            busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
-            self._break()
-            raise failed(error, self._path, uncertain=not busy) from None
+            primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if primary != sqlite3.SQLITE_FULL:  # which is undone; to open it anew may need room
+                self._break()
+            raise failed(error, self._path, uncertain=primary not in _REFUSED) from None
         self._commits += 1
         if not self._commits % _COMMITS:
             self._tidy()
@@ -251,10 +304,7 @@ class SqliteLink(Link):
         SQLite moves its pages into the file by itself, but starts over only when no reader looks
         at it. New readers look at the file once all is there, so this waits for old ones only.
         """
-        try:
-            if self._path.with_name(f"{self._path.name}-wal").stat().st_size <= _LONG:
-                return
-        except OSError:
+        if _size(self._path, "-wal") <= _LONG:
             return
         with suppress(sqlite3.Error):
             self.connection.execute("PRAGMA busy_timeout = 100")

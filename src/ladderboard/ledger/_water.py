@@ -6,12 +6,14 @@ mark that lags says less, and nothing that is false.
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ladderboard.errors import OldCopy, StorageFailed
+from ladderboard.errors import OldCopy, disk_failed
 from ladderboard.ledger._entry import Entry
 
 try:
@@ -20,6 +22,8 @@ except ImportError:  # Windows: marks of two processes may then lag behind each 
     fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ladderboard.ledger._storage import At, Reading
 
 __all__ = ["HighWater", "Level", "lacking"]
@@ -76,11 +80,13 @@ class HighWater:
                 return None
             except OSError as error:
                 what = "written" if write else "read"
-                raise StorageFailed(f"{self.path} cannot be {what}: {error.strerror}.") from None
+                raise disk_failed(error, f"{self.path} cannot be {what}") from None
             try:
                 if fcntl is not None:  # or half of a level may be read while another is written
                     fcntl.flock(file, fcntl.LOCK_SH)
                 written = os.pread(file, _SIZE + 1, 0)
+            except OSError as error:
+                raise disk_failed(error, f"{self.path} cannot be read") from None
             finally:
                 os.close(file)
         return self._level(written)
@@ -111,17 +117,13 @@ class HighWater:
 
     def rise(self, level: Level) -> None:
         """Write a level, unless a higher one of the same book is written."""
-        with _MINE:
-            file = self._lock()
+        with self._alone() as file:
             try:
                 held = self._level(os.pread(file, _SIZE + 1, 0))
             except OldCopy:  # what is not there yet, or damaged, is replaced
                 held = None
-            try:
-                if held is None or held.book != level.book or held.entries < level.entries:
-                    self._put(file, level)
-            finally:
-                os.close(file)  # and with it the lock
+            if held is None or held.book != level.book or held.entries < level.entries:
+                self._put(file, level)
 
     def replace(self, level: Level) -> None:
         """Write a level, whatever was written before: the file is new, or the owner says so.
@@ -129,30 +131,32 @@ class HighWater:
         Here the disk is waited for: later levels are written over this one, and the file keeps its
         size, so that a power cut leaves one or the other.
         """
-        with _MINE:
-            file = self._lock()
-            try:
-                self._put(file, level)
-                os.ftruncate(file, _SIZE)  # a damaged one may have been longer
-                os.fsync(file)
-            finally:
-                os.close(file)
+        with self._alone() as file:
+            self._put(file, level)
+            os.ftruncate(file, _SIZE)  # a damaged one may have been longer
+            os.fsync(file)
 
     def _put(self, file: int, level: Level) -> None:
         text = f"{_WORDS} {level.book} {level.entries} {level.questions} {level.head}"
         written = text.ljust(_SIZE - 1).encode("ascii") + b"\n"
-        os.pwrite(file, written, 0)
+        if os.pwrite(file, written, 0) != _SIZE:  # half a mark is as good as a damaged one
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._last = (written, level)
 
-    def _lock(self) -> int:
-        """Return the file, open and to ourselves until it is closed."""
-        try:
-            file = os.open(self._name, os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise StorageFailed(f"{self.path} cannot be written: {error.strerror}.") from None
-        if fcntl is not None:
-            fcntl.flock(file, fcntl.LOCK_EX)
-        return file
+    @contextmanager
+    def _alone(self) -> Iterator[int]:
+        """Give the file, open and to ourselves until the block ends."""
+        with _MINE:
+            try:
+                file = os.open(self._name, os.O_RDWR | os.O_CREAT, 0o600)
+                try:
+                    if fcntl is not None:
+                        fcntl.flock(file, fcntl.LOCK_EX)
+                    yield file
+                finally:
+                    os.close(file)  # and with it the lock
+            except OSError as error:
+                raise disk_failed(error, f"{self.path} cannot be written") from None
 
     def check(self, level: Level | None, book: str, at: At, entries: Reading) -> None:
         """Refuse a book that is behind its mark.

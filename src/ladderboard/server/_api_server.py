@@ -1,7 +1,10 @@
 """The server's own affairs: whether it works, and its numbers."""
 
+import asyncio
+
 from fastapi import APIRouter, Request, Response
 
+from ladderboard.errors import StorageFailed
 from ladderboard.server._routes import Route, problems
 from ladderboard.server._shapes import Health
 from ladderboard.server._who import Shown, is_organiser, is_token, unauthorised
@@ -11,6 +14,7 @@ __all__ = ["router"]
 
 router = APIRouter(route_class=Route)
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
+_PATIENCE = 5.0  # seconds
 _OPEN = {400: 0, 403: 0, 406: 0, 422: 0, 500: 0, 503: 0}
 
 
@@ -23,7 +27,11 @@ _OPEN = {400: 0, 403: 0, 406: 0, 422: 0, 500: 0, 503: 0}
 async def health(request: Request) -> Response:
     """Tell whether the server and its database work."""
     work = work_of(request)
-    await work.in_thread(work.boards.list)
+    try:
+        async with asyncio.timeout(_PATIENCE):  # whoever asks has little of it
+            await work.in_thread(work.boards.list)
+    except TimeoutError:
+        raise StorageFailed(f"The database did not answer within {_PATIENCE:g} seconds.") from None
     return Response(
         b'{"status":"ok"}', headers={"Cache-Control": "no-store"}, media_type="application/json"
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ladderboard.errors import (
     BrokenLedger,
     BudgetSpent,
+    DiskFull,
     InvalidInput,
     InvalidPredictions,
     InvalidRisk,
@@ -15,6 +16,7 @@ from ladderboard.errors import (
     LadderboardError,
     MissingDependency,
     OldCopy,
+    ReadOnly,
     SessionClosed,
     StorageFailed,
 )
@@ -30,7 +32,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Refused", "problem", "problem_of"]
 
-_STORAGE = "The guard's file cannot be used now; its owner's log says why. Nothing was released."
+_NOTHING = "Nothing was recorded, and no question was used"
+_STORAGE = f"The guard's file cannot be used now; its owner's log says why. {_NOTHING}."
+_FULL = f"The disk of the guard's file is full. {_NOTHING}; ask again when its owner made room."
+_READABLE = f"The disk of the guard's file can only be read now. {_NOTHING}."
+_UNCERTAIN = (
+    "The guard's file did not say whether this was kept. Asking the same again is safe: it is "
+    "answered once, and never counted twice."
+)
 _LACKS = "The guard lacks what reads such predictions; its owner's log says what. Try .npy."
 _TRAINING = "This guard's mechanism needs training=, the mean loss on the training data."
 _BROKEN = "The guard broke down, and nothing was released. Its owner's log says where."
@@ -41,6 +50,8 @@ _KINDS: tuple[tuple[type[Exception], Kind], ...] = (
     (InvalidRisk, Kind(400, "invalid_setting", _TRAINING)),
     (BudgetSpent, Kind(409, "budget_spent")),
     (SessionClosed, Kind(409, "closed")),
+    (DiskFull, Kind(507, "disk_full", _FULL)),
+    (ReadOnly, Kind(503, "read_only", _READABLE)),
     (StorageFailed, Kind(503, "storage", _STORAGE)),
     (OldCopy, Kind(503, "storage", _STORAGE)),
     (BrokenLedger, Kind(503, "storage", _STORAGE)),
@@ -71,6 +82,8 @@ def problem_of(error: Exception) -> tuple[Response, str, bool]:
         return said, error.code, False
     kind = find_kind(_KINDS, error)
     detail = str(error) if kind.detail is None else kind.detail
+    if isinstance(error, StorageFailed) and error.uncertain:
+        detail = _UNCERTAIN
     errors = error.problems if isinstance(error, InvalidInput) and kind.detail is None else ()
     owners = kind.status >= 500 or not isinstance(error, LadderboardError)
     return problem(kind.status, kind.code, detail, errors=errors), kind.code, owners

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import secrets
 import stat
+from contextlib import suppress
 from pathlib import Path
 
-from ladderboard.errors import InvalidSetting, StorageFailed
+from ladderboard.errors import InvalidSetting, disk_failed
 
 __all__ = ["take_token"]
 
@@ -23,9 +24,14 @@ def take_token(path: Path | str) -> str:
     except FileExistsError:
         return _read(path)
     except OSError as error:
-        raise StorageFailed(f"The token file {path} cannot be made: {error.strerror}.") from None
-    with os.fdopen(file, "w", encoding="ascii") as opened:
-        opened.write(token + "\n")
+        raise disk_failed(error, f"The token file {path} cannot be made") from None
+    try:
+        with os.fdopen(file, "w", encoding="ascii") as opened:
+            opened.write(token + "\n")
+    except OSError as error:
+        with suppress(OSError):
+            path.unlink()  # half a token is nobody's
+        raise disk_failed(error, f"The token file {path} cannot be made") from None
     return token
 
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ladderboard import _settings
-from ladderboard.errors import StorageFailed
+from ladderboard.errors import DiskFull, disk_failed
 from ladderboard.server._guard_problem import Refused
 
 __all__ = ["Draft", "Spool"]
@@ -45,7 +45,7 @@ class Spool:
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise StorageFailed(f"The folder {path} cannot be made: {error.strerror}.") from None
+            raise disk_failed(error, f"The folder {path} cannot be made") from None
 
     def sweep(self, *, older: float = _HOUR) -> int:
         """Remove what a crash has left, if it is that many seconds old; return how much."""
@@ -82,8 +82,12 @@ class Spool:
 
     def check_disk(self, count: int) -> None:
         """Refuse what would fill the disk."""
-        if shutil.disk_usage(self.path).free < self._free + count:
-            raise _no_room()
+        try:
+            left = shutil.disk_usage(self.path).free
+        except OSError as error:
+            raise disk_failed(error, f"The folder {self.path} cannot be used") from None
+        if left < self._free + count:
+            raise DiskFull(f"The disk of {self.path} has {left} bytes left, which is too few.")
 
 
 class Draft:
@@ -145,15 +149,15 @@ class Draft:
         self._writing = self._spool.threads.submit(_write_all, self._file, held)
         try:
             await asyncio.wrap_future(self._writing)
-        except OSError:
-            raise _no_room() from None
+        except OSError as error:
+            raise disk_failed(error, f"{self._path} cannot be written") from None
 
     def _open(self) -> None:
         path = self._spool.path / f"{_PREFIX}{secrets.token_hex(16)}"
         try:
             self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-        except OSError:
-            raise _no_room() from None
+        except OSError as error:
+            raise disk_failed(error, f"{path} cannot be made") from None
         self._path = path
 
 
@@ -161,8 +165,3 @@ def _write_all(file: int, data: bytearray) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(file, view) :]
-
-
-def _no_room() -> Refused:
-    close = {"Connection": "close"}
-    return Refused(507, "disk_full", "The server has no room on its disk.", close)

@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from ladderboard.errors import (
     BudgetSpent,
+    DiskFull,
     InvalidInput,
     InvalidPredictions,
     InvalidRules,
@@ -26,6 +27,7 @@ from ladderboard.errors import (
     NotAllowed,
     NotFound,
     NotOpen,
+    ReadOnly,
     SessionClosed,
     StorageFailed,
     Taken,
@@ -60,7 +62,13 @@ class Kind(NamedTuple):
     headers: Mapping[str, str] | None = None
 
 
-_AGAIN = "The server's database cannot be used now. Nothing was released; try again."
+_NOTHING = "Nothing was recorded, and no question was used"
+_AGAIN = f"The server's database cannot be used now. {_NOTHING}; try again in a moment."
+_FULL = f"The server's disk is full. {_NOTHING}; try again later, or tell the organiser."
+_READABLE = (
+    f"The server's disk can only be read now. {_NOTHING}; what was answered before can be seen. "
+    "Try again later, or tell the organiser."
+)
 _UNCERTAIN = (
     "The server's database did not say whether this was kept. Sending the same again is safe: it "
     "is answered once, and never counted twice."
@@ -69,6 +77,7 @@ _LACKS = "The server lacks what reads such predictions; its log says what."
 _LOST = "The server cannot read predictions now; try again."
 _BROKEN = "The server broke down, and nothing was released. Its log says where."
 _SOON = {"Retry-After": "5"}
+_CLOSE = {"Connection": "close"}  # or what is still being sent would be read to its end
 # The first that fits counts.
 _KINDS: tuple[tuple[type[Exception], Kind], ...] = (
     (InvalidPredictions, Kind(422, "invalid_predictions")),
@@ -85,6 +94,8 @@ _KINDS: tuple[tuple[type[Exception], Kind], ...] = (
     (NoRoom, Kind(507, "no_room")),
     (WorkersLost, Kind(503, "unavailable", _LOST, _SOON)),
     (MissingDependency, Kind(503, "unavailable", _LACKS, _SOON)),
+    (DiskFull, Kind(507, "disk_full", _FULL, _CLOSE)),
+    (ReadOnly, Kind(503, "read_only", _READABLE, {**_SOON, **_CLOSE})),
     (LadderboardError, Kind(503, "storage", _AGAIN, _SOON)),
     (Exception, Kind(500, "broken", _BROKEN)),
 )
@@ -113,6 +124,7 @@ PROBLEMS = {
     "rate": "429: too many failures from here; `Retry-After` says how long",
     "broken": "500: a mistake of the server's",
     "storage": "503: the database cannot be used now; sending again is safe",
+    "read_only": "503: the server's disk, or its database, can only be read now",
     "busy": "503: too much at once; send again",
     "unavailable": "503: predictions cannot be read now",
     "disk_full": "507: no room on the server's disk",
@@ -175,4 +187,4 @@ def problem_of(error: Exception) -> tuple[Response, bool]:
     if detail is None:
         detail = str(error)
     said = problem(kind.status, kind.code, detail, errors=errors, headers=headers)
-    return said, kind.status in {500, 503}
+    return said, kind.status in {500, 503} or isinstance(error, DiskFull)

@@ -102,4 +102,4 @@ async def _ask(work: Work, desk: _Desk, body: Received, told: _Told) -> Answer:
         message=message,
         retry=told.retry,
     )
-    return await work.in_thread(lambda: desk.board.submit(desk.caller, sent, told.team))
+    return await work.in_thread(lambda: desk.board.submit(desk.caller, sent, told.team), write=True)

@@ -16,7 +16,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ladderboard.errors import WorkersLost
+from ladderboard.errors import StorageFailed, WorkersLost, disk_failed
 from ladderboard.server import _trial_worker as worker
 from ladderboard.server._surroundings import environment, program
 
@@ -111,8 +111,12 @@ class Trials:
             self._write(_NOW, {"board": board, "id": own, "time": when, **asked})
             process = self._begin(own, {**asked, "parent": os.getpid()}, lock)
         except OSError as error:
-            self._remove(_NOW)
-            raise WorkersLost(f"No trial could be started: {error.strerror}.") from None
+            with suppress(OSError):
+                self._remove(_NOW)
+            failed = disk_failed(error, "No trial could be started")
+            if type(failed) is StorageFailed:  # no disk is to blame
+                raise WorkersLost(str(failed)) from None
+            raise failed from None
         finally:
             os.close(lock)  # which the process holds now
         self._watch = threading.Thread(target=self._look_after, args=(process, own), name="trial")
@@ -139,9 +143,11 @@ class Trials:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_LOOK)
                 return
-            if time.monotonic() > until:
-                self._end(own, "late")
-            if self._closing.is_set() or self._why(own):
+            late = time.monotonic() > until
+            if late:
+                with suppress(OSError):  # on a full disk nobody can say why, but it ends
+                    self._end(own, "late")
+            if late or self._closing.is_set() or self._why(own):
                 process.kill()
 
     def cancel(self, board: str) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.responses import Response
 
-from ladderboard.errors import NotAllowed
+from ladderboard.errors import NotAllowed, disk_failed
 from ladderboard.server._kept import Kept
 from ladderboard.server._limits import Bucket
 from ladderboard.server._sessions import SESSION, Sessions
@@ -69,14 +69,24 @@ class Work:
         """What parsers are told of each board, with what that depends on."""
         self.pages = Kept()
         self._threads = ThreadPoolExecutor(settings.threads, "board")
+        self._writers = ThreadPoolExecutor(settings.threads, "desk")
 
     def close(self) -> None:
         """Wait for what is being done, and end."""
         self._threads.shutdown()
+        self._writers.shutdown()
 
-    async def in_thread(self, work: Callable[[], Result]) -> Result:
-        """Do something that may wait for a database or a disk."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+    async def in_thread(self, work: Callable[[], Result], *, write: bool = False) -> Result:
+        """Do something that may wait for a database or a disk.
+
+        With ``write`` it may wait for others who write, and keeps nobody from looking meanwhile.
+        """
+        threads = self._writers if write else self._threads
+        try:
+            return await asyncio.get_running_loop().run_in_executor(threads, work)
+        except OSError as error:
+            what = error.filename or "The disk"
+            raise disk_failed(error, f"{what} cannot be used") from error
 
     async def on_board(
         self,
