@@ -11,7 +11,7 @@ from urllib.parse import quote
 from ladderboard.board._tables import PART, SERVER
 from ladderboard.errors import InvalidState, StorageFailed
 from ladderboard.ledger._migrate import latest
-from ladderboard.ledger._postgres_link import Address, load_psycopg
+from ladderboard.ledger._postgres_address import Address, load_psycopg
 from ladderboard.ledger._sql import NAMES
 from ladderboard.ledger._sqlite_link import APPLICATION, failed
 
