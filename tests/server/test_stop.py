@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import pty
 import shutil
 import signal
 import socket
@@ -16,6 +17,11 @@ LAUNCH = (
     "import os, sys; os.dup2(int(sys.argv[1]), 3); "
     "os.environ.update(LISTEN_FDS='1', LISTEN_PID=str(os.getpid()), LISTEN_FDNAMES='web'); "
     "os.execv(sys.argv[2], sys.argv[2:])"
+)
+
+
+SLOWER = pytest.mark.parametrize(
+    "database", ["sqlite", pytest.param("postgres", marks=pytest.mark.slow)], indirect=True
 )
 
 
@@ -104,6 +110,7 @@ def test_an_upload_under_way_is_answered(shops, shop, sent):
     assert recorded(shop) == 1
 
 
+@SLOWER
 def test_a_second_signal_ends_it_at_once(shops, shop):
     shop.start()
     shop.ready()
@@ -138,7 +145,8 @@ def test_an_upload_that_takes_too_long_is_told_so(shops, shop):
     assert recorded(shop) == 0
 
 
-def test_a_socket_that_is_given_outlives_the_server(shops, shop, database):
+@SLOWER
+def test_a_socket_that_is_given_outlives_the_server(shops, shop):
     with socket.socket() as given:
         given.bind(("127.0.0.1", 0))
         given.listen(64)
@@ -152,7 +160,7 @@ def test_a_socket_that_is_given_outlives_the_server(shops, shop, database):
 
         start()
         crowd = shops.Crowd(shop, 4)
-        for _ in range(2 if database == "sqlite" else 1):
+        for _ in range(2):
             asked = crowd.asked
             shops.until(lambda asked=asked: crowd.asked > asked + 20 or crowd.errors)
             assert shop.stop() == 0
@@ -171,9 +179,9 @@ def check(shops, shop, told):
     assert len(told) == len(asked) == len(fresh)
 
 
-def test_one_process_becomes_the_next_version(shops, shop, database, tmp_path):
-    if database == "postgres":
-        return  # several are replaced, in test_restart.py
+@SLOWER
+def test_one_process_becomes_the_next_version(shops, shop, tmp_path):
+    shop.options = ()  # on PostgreSQL, too
     shop.code = tmp_path / "code"
     shutil.copytree(shops.SOURCE, shop.code, ignore=shutil.ignore_patterns("__pycache__"))
     shop.start()
@@ -195,3 +203,14 @@ def test_one_process_becomes_the_next_version(shops, shop, database, tmp_path):
     told = crowd.end()
     assert shop.stop() == 0
     check(shops, shop, told)
+
+
+@SLOWER
+def test_a_terminal_that_is_closed_ends_it(shop):
+    master, slave = pty.openpty()
+    shop.start(stdin=slave)
+    os.close(slave)
+    shop.ready()
+    os.close(master)
+    shop.signal(signal.SIGHUP)
+    assert shop.wait() == 0

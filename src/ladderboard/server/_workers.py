@@ -114,7 +114,7 @@ class Workers:
             if number == signal.SIGCHLD:
                 continue
             if number == signal.SIGHUP and not hung_up(self._terminal):
-                self._again = True
+                self._again, self._not_before = True, 0.0
             elif self._ends is None:
                 self._end()
             else:
