@@ -15,8 +15,9 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from ladderboard.errors import InvalidPredictions
+from ladderboard.errors import InvalidPredictions, StorageFailed
 from ladderboard.server._intake import BodyLimits, Refused, Spool, receive
+from ladderboard.server._problems import problem_of
 
 
 class Taker:
@@ -52,6 +53,8 @@ class Taker:
         except InvalidPredictions as error:
             said = {"code": error.problems[0].code, "detail": str(error)}
             return JSONResponse(said, 422)
+        except StorageFailed as failed:
+            return problem_of(failed)[0]
         except ClientDisconnect:
             self.gone += 1
             return Response(status_code=400)

@@ -184,7 +184,8 @@ def test_there_must_be_room(taker, monkeypatch):
     assert spool._left == 2**21
     spool._left = held
     monkeypatch.setattr(spool, "_free", 2**60)
-    assert send(taker, LARGE)[:1] == (507,)
+    status, said = send(taker, LARGE)
+    assert (status, said["code"]) == (507, "disk_full")
     assert send(taker, CSV) == taken(CSV)  # needs no disk
 
 
