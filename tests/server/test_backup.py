@@ -61,7 +61,7 @@ def other_database(kind, request, folder):
 
 
 @pytest.mark.parametrize(
-    ("callers", "pause", "backups"), [(3, 0.1, 1), pytest.param(16, 0, 4, marks=pytest.mark.slow)]
+    ("callers", "pause", "backups"), [(3, 0.1, 1), pytest.param(8, 0, 3, marks=pytest.mark.slow)]
 )
 def test_backups_under_load_the_drill_and_the_other_database(
     siege, halls, database, request, tmp_path, callers, pause, backups
