@@ -33,6 +33,7 @@ class _Board(Verbs):
         "keygen": "_board_move:keygen",
     }
     short: ClassVar[dict[str, str]] = {
+        "new": "Make a board's folder, or a whole example.",
         "create": "Put a board into the database.",
         "close": "Close a board for good, and rank.",
         "tokens": "List a board's good tokens, or end one.",

@@ -18,6 +18,7 @@ import torch
 from ladderboard.adapters._stopping import Stopping
 from ladderboard.adapters.lightning import GuardStopping
 from ladderboard.errors import InvalidPredictions, InvalidSetting
+from ladderboard.testing import check_stopping
 
 HERE = Path(__file__).parent
 WORDS = {"run": "lr 0.02 / a", "monitor": "val_loss", "patience": 3, "min_delta": 0.01}
@@ -152,3 +153,25 @@ def test_of_two_processes_one_asks_and_both_know(guarded, tmp_path, how):
         assert first["asked"] == 100 - guard.remaining
         assert [str(each) for each in tmp_path.glob("*.ckpt")] == [first["path"]]
         assert first["path"].endswith(f"step={first['winner']}.ckpt")
+
+
+def test_it_keeps_the_promises_of_all_callbacks(nets, sample, tmp_path):
+    class Told(nets.Net):
+        def __init__(self, scores):
+            super().__init__()
+            self.scores = scores
+
+        def validation_step(self, _, at):
+            if at == 0:
+                self.log("own", next(self.scores), batch_size=1)
+
+    def play(callback, scores):
+        trainer = lightning.Trainer(
+            accelerator="cpu",
+            callbacks=[callback],
+            default_root_dir=tmp_path,
+            **nets.QUIET | {"max_epochs": len(scores), "num_sanity_val_steps": 0},
+        )
+        trainer.fit(Told(scores), *nets.loaders(sample))
+
+    check_stopping(GuardStopping, play, monitor="own")
