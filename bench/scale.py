@@ -121,26 +121,21 @@ def weigh_boards(side: Side, callers: Callers, readers: Callers) -> None:
         say(f"list: {name} / one board", taken / one, "(a reading)", detail=detail)
 
 
-def long_history(side: Side, folder: Path, callers: Callers, history: int, rounds: int) -> None:
-    """Ask one board for long; print whether it became slower, and what it weighs then."""
+def long_history(
+    side: Side, twin: Side, folder: Path, callers: Callers, *, history: int, rounds: int
+) -> None:
+    """Ask one board for long; print whether it is slower than its twin then, and what it weighs."""
 
     def size() -> int:
         return sum(each.stat().st_size for each in folder.glob("one.db*") if each.is_file())
 
-    first = size()
-    fresh = press(callers, {"fresh": side}, rounds)["fresh"]
-    begun = perf_counter()
+    before, begun = size(), perf_counter()
     for _ in range(history // 1000):
         callers.press(side.server.port, side.targets, 1000)
-    held = history / (perf_counter() - begun)
-    later = press(callers, {"later": side}, rounds)["later"]
-    say(
-        f"submissions: after {history:,} / before",
-        later / fresh,
-        "about 1",
-        detail=f"{later:,.0f} a second / {fresh:,.0f}; {held:,.0f} all the while",
-    )
-    weight = (size() - first) / (history + 2 * (rounds + 1) * COUNT)
+    held, weight = history / (perf_counter() - begun), (size() - before) / history
+    found = press(callers, {"a new one": twin, f"after {history:,} submissions": side}, rounds)
+    compare("submissions", found)
+    print(f"{'':<52} {held:,.0f} a second all the while")
     body = len("prediction\n") + 2 * N
     detail = f"{weight / 1000:.1f} KB / {body / 1000:.1f} KB"
     say("disk: a submission / its file", weight / body, "(a reading)", detail=detail)
@@ -175,7 +170,8 @@ def main(boards: int, history: int, rounds: int) -> None:
         compare("submissions", press(callers, sides, rounds))
         read = {name: reads(each) for name, each in sides.items()}
         compare("standings", press(readers, read, rounds))
-        long_history(sqlite, place, callers, history, rounds)
+        twin = side("twin", str(place / "twin.db"), 1, TEAMS)
+        long_history(sqlite, twin, place, callers, history=history, rounds=rounds)
     callers.close()
     readers.close()
 
