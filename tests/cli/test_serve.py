@@ -31,6 +31,12 @@ def test_the_organiser_s_token_is_told_once(serve, folder):
     assert "First: http://127.0.0.1:8000/boards/first (open, 39 of 40 questions left)" in again.out
 
 
+def test_a_closed_board_has_no_questions_left(serve, program, folder):
+    serve(folder)
+    assert program("board", "close", "first", "--no-bundle", "--yes").code == 0
+    assert "First: http://127.0.0.1:8000/boards/first (closed)\n" in serve().out
+
+
 def test_for_machines(serve, folder):
     found = serve(folder, "--port", "8001", "--json").json
     assert (found["url"], found["boards"]) == ("http://127.0.0.1:8001", ["first"])

@@ -7,6 +7,8 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from ladderboard.bounds._digits import outwards
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -82,7 +84,7 @@ class Reply:
         if not self.bound.differences:
             said.append(
                 f"<p>The true risk of the best model so far lies in "
-                f"[{self.bound.low:.3f}, {self.bound.high:.3f}] "
+                f"[{', '.join(outwards(self.bound.low, self.bound.high, 3))}] "
                 f"with probability at least {1 - self.bound.beta:.0%}.</p>"
             )
         return "".join(said)
