@@ -114,9 +114,7 @@ def test_labels_are_not_opened_later_without_a_word(program, board, monkeypatch)
     words = ["board", "close", "first", "--labels", "--submissions"]
     done = program(*words)
     assert (done.code, Path("first.bundle").exists()) == (2, False)
-    assert (
-        "Opening the labels and the submissions of first cannot be undone" in done.err
-    )
+    assert "Opening the labels and the submissions of first cannot be undone" in done.err
     assert program(*words, "--site", "site").code == 2
     assert not Path("site").exists()
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)

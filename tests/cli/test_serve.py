@@ -16,6 +16,7 @@ def serve(program, monkeypatch):
         told(f"http://{how.host}:{how.port}", boards.first_token())
 
     monkeypatch.setattr("ladderboard.server.serve", stand_in)
+    monkeypatch.setattr("ladderboard.server._guard_listener.try_port", lambda *_: None)
     return lambda *words: program("serve", *words)
 
 
@@ -163,7 +164,11 @@ def test_a_port_that_is_taken(program, folder):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         done = program("serve", folder, "--port", taken.getsockname()[1], "--json")
+        before = sorted(Path().iterdir())
+        said = program("serve", folder, "--port", taken.getsockname()[1], "--database", "new.db")
     assert (done.code, done.json["error"]["code"]) == (4, "storage_failed")
+    assert "is taken. Choose another: --port" in said.err
+    assert (said.out, sorted(Path().iterdir())) == ("", before)  # no board was made
 
 
 @pytest.mark.parametrize("missing", ["fastapi", "yaml"])
