@@ -7,8 +7,6 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.bounds._digits import outwards
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -79,6 +77,8 @@ class Reply:
 
     def _repr_html_(self) -> str:
         """Show the sentence and the interval in a notebook."""
+        from ladderboard.bounds._digits import outwards  # noqa: PLC0415 - a question need not wait
+
         said = [f"<p><b>{'Improved' if self.improved else 'Not improved'}.</b> "]
         said.append(f"{escape(str(self))}</p>")
         if not self.bound.differences:
