@@ -1,6 +1,7 @@
 """board check: what it grades, promises, tries and warns of."""
 
 import json
+import re
 import sys
 
 import numpy as np
@@ -209,6 +210,21 @@ def test_warnings_about_files_that_are_not_there(folder, monkeypatch):
     assert len(found) == 2
     assert "There is no sample_submission.csv" in found[0]
     assert "No row is private" in found[1]
+
+
+def test_what_would_be_enough_is_named_and_is_enough(folder, monkeypatch):
+    quick(monkeypatch)
+    rules = RULES.replace("questions: 100", "questions: 1000").replace("teams: 5", "teams: 20")
+    path = folder(**{"board.yaml": rules, "holdout.csv": numbers(np.arange(3_000) % 2)})
+    (found,) = (each for each in check_board(path).warnings if "are too few" in each)
+    way = r"([\d,]+) independent examples, or ([\d,]+) questions, or ([\d,]+) questions for (\d+) t"
+    told = re.search(f"It would say more with {way}", found)
+    more, fewer, half, teams = (int(each.replace(",", "")) for each in told.groups())
+    for rows, questions, of in ((more, 1000, 20), (3_000, fewer, 20), (3_000, half, teams)):
+        text = rules.replace("1000", str(questions)).replace("teams: 20", f"teams: {of}")
+        (path / "board.yaml").write_text(text)
+        (path / "holdout.csv").write_text(numbers(np.arange(rows) % 2))
+        assert not any("are too few" in each for each in check_board(path).warnings)
 
 
 def test_too_few_examples_for_the_promise(folder, monkeypatch):

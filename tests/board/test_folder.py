@@ -101,6 +101,11 @@ def test_folders_that_are_refused(folder, files, expected):
     assert codes(folder(**files)) == expected
 
 
+def test_a_file_keeps_its_name_in_a_sentence(folder):
+    again = str(refused(folder(**{"holdout.csv": "id,label\n1,1\n1,0\n"})))
+    assert again.startswith("holdout.csv: Ids of the holdout must differ")
+
+
 def test_what_is_no_folder(tmp_path):
     assert codes(tmp_path / "nowhere") == ["not_a_folder"]
 

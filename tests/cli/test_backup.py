@@ -39,6 +39,25 @@ def test_a_sentence_a_board_and_old_ones_go(program, boards):
     )
 
 
+def test_the_folder_is_made_and_everything_looked_at_before_a_passphrase(
+    program, boards, monkeypatch
+):
+    asked = []
+
+    def prompt(*given, **how):
+        asked.append(how)
+        return "correct horse battery staple"
+
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("typer.prompt", prompt)
+    assert "There is no folder" in program("backup", "create", "nowhere/there").err
+    assert "no board 'fish'" in program("backup", "create", "new", "--without", "fish").err
+    assert (asked, Path("new").exists()) == ([], False)
+    assert program("backup", "create", "new").code == 0
+    assert (len(asked), Path("new").stat().st_mode & 0o777) == (1, 0o700)
+    assert len(list(Path("new").iterdir())) == 1
+
+
 def test_the_drill_fails_for_cron_and_says_why(program, boards, folder, monkeypatch):
     to, key = boards
     program("backup", "create", "backups", *to)
@@ -101,7 +120,8 @@ def test_the_day_it_is_needed(program, boards, predictions, postgres, monkeypatc
 def test_what_cannot_be_used_is_said(program, boards, tmp_path):
     to, key = boards
     for words, told in (
-        (("create", "nowhere", *to), "There is no folder"),
+        (("create", "nowhere/there", *to), "There is no folder"),
+        (("create", "restore.key", *to), "restore.key is no folder"),
         (("create", "backups"), "A passphrase is needed"),
         (("create", "backups", *to, "--keep", 0), "--keep must be at least 1; got 0."),
         (("create", "backups", *to, "--without", "fish"), "no board 'fish' to leave out"),

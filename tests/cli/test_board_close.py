@@ -4,6 +4,7 @@ import os
 import resource
 import subprocess
 import sys
+from math import ceil, floor
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,7 @@ def test_a_closed_board_is_opened_again(program, board, read_bundle):
     later = program("board", "close", "first", "--json").json
     assert (later["before"], later["finals"]) == (True, first["finals"])
     assert Path("first.bundle").exists()
-    done = program("board", "close", "first", "--labels", "--out", "labels.bundle")
+    done = program("board", "close", "first", "--labels", "--out", "labels.bundle", "--yes")
     assert "first was closed before.\nFinal ranking" in done.out
     assert "every draw, the labels; no submissions." in " ".join(done.out.split())
     assert kinds(read_bundle(Path("labels.bundle")))[2] == "holdout"
@@ -108,6 +109,32 @@ def test_who_is_asked_is_told_what_is_opened(program, board, monkeypatch, words)
     assert board() == "closed"
 
 
+def test_labels_are_not_opened_later_without_a_word(program, board, monkeypatch):
+    program("board", "close", "first", "--yes", "--no-bundle")
+    words = ["board", "close", "first", "--labels", "--submissions"]
+    done = program(*words)
+    assert (done.code, Path("first.bundle").exists()) == (2, False)
+    assert "Opening the labels and the submissions of first cannot be undone" in done.err
+    assert program(*words, "--site", "site").code == 2
+    assert not Path("site").exists()
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", lambda: "second")
+    assert "That is another name; nothing was changed." in program(*words).err
+    assert not Path("first.bundle").exists()
+    monkeypatch.setattr("builtins.input", lambda: "first")
+    done = program(*words)
+    assert (done.code, Path("first.bundle").exists()) == (0, True)
+    assert "Type first to open it: " in done.err
+
+
+def test_an_interval_is_rounded_outwards(program, board):
+    final = program("board", "close", "first", "--yes", "--no-bundle", "--json").json["finals"]
+    said = program("board", "close", "first").out
+    for each in final["rows"]:
+        low, high = floor(1e4 * (1 - each["high"])), ceil(1e4 * (1 - each["low"]))
+        assert f"[{low / 1e4:.4f}, {high / 1e4:.4f}]" in said
+
+
 def test_a_full_disk_leaves_a_closed_board_and_a_way(program, board, tmp_path):
     """The limit on the size of files stands for a disk that is full."""
     script = (
@@ -135,5 +162,5 @@ def test_a_full_disk_leaves_a_closed_board_and_a_way(program, board, tmp_path):
     assert "File too large" in done.stderr
     assert [each.name for each in tmp_path.glob("*bundle*")] == []
     assert board() == "closed"
-    assert program(*again.split()[1:]).code == 0
+    assert program(*again.split()[1:], "--yes").code == 0
     assert Path("first.bundle").exists()

@@ -41,7 +41,8 @@ def test_a_board_is_closed_and_left(program, board):
 
 def test_a_closed_board_is_left_again(program, board, helper):
     program("board", "close", "first", "--yes")
-    done = program("board", "close", "first", "--site", SITE, "--labels", "--submissions", "--json")
+    inside = ("--labels", "--submissions", "--yes")
+    done = program("board", "close", "first", "--site", SITE, *inside, "--json")
     told = done.json
     assert (told["before"], told["bundle"]) == (True, None)
     assert told["site"] == {
@@ -155,5 +156,5 @@ def test_a_full_disk_leaves_a_closed_board_and_a_way(program, board, tmp_path):
     assert done.stderr.rstrip().endswith(f"and write it with: {again}")
     assert (board(), SITE.exists()) == ("closed", False)
     assert [each.name for each in tmp_path.iterdir() if each.name.startswith(".lad")] == []
-    assert program(*again.split()[1:]).code == 0
+    assert program(*again.split()[1:], "--yes").code == 0
     assert (SITE / "first.bundle").exists()

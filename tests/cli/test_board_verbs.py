@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from ladderboard.board import Caller, Role
 from ladderboard.client import Client, read_config
 
 
@@ -165,6 +166,25 @@ def test_the_standings_are_shown_and_downloaded(submit, program, hall, tmp_path)
     away = program("leaderboard", hall.slug, "-d", "-p", "nowhere")
     assert (away.code, away.out) == (2, "")
     assert not [each for each in tmp_path.iterdir() if each.name.startswith(".ladder")]
+
+
+def test_a_closed_board_shows_its_final_ranking(submit, program, hall):
+    submit(60)
+    before = program("leaderboard", hall.slug)
+    assert program("leaderboard", hall.slug, "--json").json["finals"] is None
+    hall.boards.open(hall.slug).finishing.close(Caller(Role.ORGANISER))
+    done = program("leaderboard", hall.slug)
+    told = program("leaderboard", hall.slug, "--json").json
+    (row,) = told["finals"]["rows"]
+    assert (done.code, told["status"]) == (0, "closed")
+    assert done.out.startswith(before.out)
+    after = done.out.removeprefix(before.out).splitlines()
+    n = told["finals"]["n"]
+    assert after[1] == f"{hall.slug} is closed. The final ranking, on {n:,} private examples:"
+    assert after[2].split() == ["rank", "team", "zero_one", "public", "rank", "move"]
+    assert after[3].split() == ["1", "Ada", f"{row['display']:.4f}", "1", "0"]
+    assert after[4].endswith(f"{hall.url}/boards/{hall.slug}")
+    assert program("leaderboard", hall.slug, "--csv").out.splitlines()[0].startswith("rank,team,")
 
 
 def test_baselines_from_elsewhere_are_where_they_belong(program, shared_hall, hall, predictions):

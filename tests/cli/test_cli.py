@@ -139,7 +139,7 @@ def test_the_majority_attack_for_people():
     assert done.returncode == 0
     mean, std = lb.majority_attack_moments(1000, 100, 0.1)
     assert re.search(rf"exact +{mean:.5f} +{std:.5f}", done.stdout)
-    assert "sigma = 0.1 (risk: 0.05)" in done.stdout
+    assert "sigma = 0.1, which is 0.05 on the risk" in done.stdout
 
 
 def test_the_majority_attack_for_machines():
@@ -186,7 +186,7 @@ def test_a_plan_is_drawn_beside_what_is_printed(tmp_path):
     [
         (["attack", "majority", "--n", "0", "--k", "1"], "n must be a whole number"),
         (["attack", "majority", "--n", "9", "--k", "1", "--sigma", "-1"], "sigma must be"),
-        (["plan", "--n", "1e4"], "A plan needs two of n, questions and error"),
+        (["plan", "--n", "1e4"], "got --n. Try --n 10000 --questions 1000."),
         (["plan", "--n", "1e4", "--error", "0.7"], "error must be a number above 0 and below 0.5"),
         (["plan", "--n", "9", "--questions", "9", "--plot", "plan.txt"], "ending in .png, .svg"),
         (["experiment", "arena", "--mechanism", "=exact"], "A label goes before the ="),

@@ -76,7 +76,7 @@ def test_all_is_well_and_nothing_moves(doctor, program, place, tmp_path):
     done = program("doctor", *place)
     assert done.code == 0
     assert done.out.splitlines()[-1].startswith("No problems, ")
-    assert f"ok       key file: {place[3]} is there" in done.out
+    assert f"ok key file: {place[3]} is there" in " ".join(done.out.split())
     assert listing(tmp_path) == before
 
 
@@ -271,6 +271,9 @@ def test_it_runs_with_the_least_that_is_installed(place, tmp_path):
     assert found["extra server"]["state"] == "note"
     assert found["extra server"]["do"].endswith("pip install 'ladderboard[server]'")
     assert "psycopg" in found["extra server"]["said"]
+    assert "extra sklearn" not in found
+    assert "cluster, mcp, sklearn, optuna" in found["other extras"]["said"]
+    assert found["other extras"]["do"].endswith("pip install 'ladderboard[cluster]'")
     assert found["database"]["state"] == "ok"
     assert "pip install 'ladderboard[guard]'" in found["key file"]["do"]
     assert "server" not in found

@@ -27,6 +27,17 @@ def test_what_is_made_is_what_was_said(run, made):
     assert stat.S_IMODE((made / "new.db").stat().st_mode) == 0o600
 
 
+def test_splits_are_of_boards(run, made):
+    rows = "".join(f"{at},{at % 2},{'private' if at < 100 else 'public'}\n" for at in range(400))
+    (made / "split.csv").write_text(f"id,label,split\n{rows}")
+    words = ("--labels", "split.csv", "--questions", "5")
+    said = " ".join(run("create", "new.db", *words).out.split())
+    assert said.startswith("The column split is not used by a guard: all 400 rows are asked about.")
+    assert run("create", "other.db", *words, "--json").json["unused"] == ["split"]
+    words = ("create", "plain.db", "--labels", "labels.csv", "--questions", "5")
+    assert run(*words, "--json").json["unused"] == []
+
+
 def test_a_person_is_told_what_is_promised(run, made):
     ladder = '{"mechanism": "ladder", "step": 0.02}'
     words = ("--labels", "labels.csv", "--questions", "5", "--beta", "0.1", "--mechanism", ladder)

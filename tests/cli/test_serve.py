@@ -16,6 +16,7 @@ def serve(program, monkeypatch):
         told(f"http://{how.host}:{how.port}", boards.first_token())
 
     monkeypatch.setattr("ladderboard.server.serve", stand_in)
+    monkeypatch.setattr("ladderboard.server._guard_listener.try_port", lambda *_: None)
     return lambda *words: program("serve", *words)
 
 
@@ -29,6 +30,12 @@ def test_the_organiser_s_token_is_told_once(serve, folder):
     assert token[:20] not in again.out
     assert again.out.startswith("Ladderboard is at http://127.0.0.1:8000; Ctrl-C stops it.\n")
     assert "First: http://127.0.0.1:8000/boards/first (open, 39 of 40 questions left)" in again.out
+
+
+def test_a_closed_board_has_no_questions_left(serve, program, folder):
+    serve(folder)
+    assert program("board", "close", "first", "--no-bundle", "--yes").code == 0
+    assert "First: http://127.0.0.1:8000/boards/first (closed)\n" in serve().out
 
 
 def test_for_machines(serve, folder):
@@ -157,7 +164,11 @@ def test_a_port_that_is_taken(program, folder):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         done = program("serve", folder, "--port", taken.getsockname()[1], "--json")
+        before = sorted(Path().iterdir())
+        said = program("serve", folder, "--port", taken.getsockname()[1], "--database", "new.db")
     assert (done.code, done.json["error"]["code"]) == (4, "storage_failed")
+    assert "is taken. Choose another: --port" in said.err
+    assert (said.out, sorted(Path().iterdir())) == ("", before)  # no board was made
 
 
 @pytest.mark.parametrize("missing", ["fastapi", "yaml"])
@@ -177,6 +188,7 @@ def test_a_missing_extra_is_named(program, folder, monkeypatch, missing):
 def test_names_and_addresses_of_a_public_server(serve, program, monkeypatch, folder):
     seen = []
     monkeypatch.setattr("ladderboard.server.serve", lambda how, **_: seen.append(how))
+    monkeypatch.setattr("ladderboard.server._guard_listener.try_port", lambda *_: None)
     words = ["--url", "https://boards.example.org/", "--proxy", "10.0.0.1", "--host", "0.0.0.0"]  # noqa: S104
     assert program("serve", folder, *words).code == 0
     (how,) = seen

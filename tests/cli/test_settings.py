@@ -33,11 +33,12 @@ def served(program, monkeypatch):
     """Run serve, but instead of a server only what is told when one listens; return how."""
     seen = []
 
-    def stand_in(how, *, boards, told):
+    def stand_in(how, *, boards, told, command):
         seen.append(how)
         told(f"http://{how.host}:{how.port}", boards.first_token())
 
     monkeypatch.setattr("ladderboard.server.serve", stand_in)
+    monkeypatch.setattr("ladderboard.server._guard_listener.try_port", lambda *_: None)
 
     def run(*words):
         seen.clear()

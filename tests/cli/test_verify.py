@@ -50,7 +50,11 @@ def test_it_says_what_holds_and_what_nobody_could_check(program, closed):
 
 
 def test_a_closed_guard_is_opened_again_with_its_labels(run, program, closed):
-    done = run("export", "guard.db", "--close", "--out", "b.bundle", "--labels")
+    words = ("export", "guard.db", "--close", "--out", "b.bundle", "--labels")
+    asked = run(*words)
+    assert (asked.code, Path("b.bundle").exists()) == (2, False)
+    assert "Opening the labels of guard.db cannot be undone, and nobody is here" in asked.err
+    done = run(*words, "--yes")
     assert "guard.db was closed before.\n" in done.out
     assert "the labels: as committed to" in program("verify", "b.bundle").out
 
@@ -207,6 +211,8 @@ def test_a_receipt_opens_its_entry_before_and_after_the_close(program, hall, pag
     done = program("verify", *kept, "--ledger", "ledger.jsonl")
     assert done.err == ""
     assert done.out.count("The receipt opens entry ") == 2
+    again = program("verify", *kept, *kept, "--ledger", "ledger.jsonl")
+    assert again.out == done.out
     board = hall.boards.open(hall.slug)
     board.finishing.close(Caller(Role.ORGANISER))
     write_board_bundle(board, "b.bundle", labels=True, submissions=True)

@@ -144,6 +144,9 @@ def test_what_it_says_of_itself(rich, tmp_path):
     finals = json.loads((made.folder / "finals.json").read_bytes())
     assert finals["closed"] == "2027-01-16T17:00:00Z"  # not when the last question was
     assert " ago" not in said
+    assert "When the board was closed, the final ranking was made on " in said
+    assert "There were at most " in said
+    assert not re.search("organiser closes the board|needs an invitation|can register", said)
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page)[1]
     assert "default-src &#39;none&#39;" in policy
     assert "script-src" not in policy

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ladderboard.board._boards import Boards
     from ladderboard.ledger import PublicKey
 
-__all__ = ["back_up", "forget_old"]
+__all__ = ["back_up", "check_place", "forget_old"]
 
 _DRAFT = ".ladderboard-backup-"
 
@@ -54,13 +54,8 @@ def back_up(
     The boards may be in use meanwhile. Each dump is of one moment, and boards that are made while
     others are written are not in it. ``tell`` is called with each board that is written.
     """
-    folder = Path(os.path.abspath(folder))  # noqa: PTH100 - links are not followed
-    if not folder.is_dir():
-        raise InvalidSetting(f"There is no folder {folder}; make it first.")
+    folder = check_place(boards, folder, without)
     slugs = boards.list()
-    for each in without:
-        if each not in slugs:
-            raise InvalidSetting(f"There is no board {each!r:.80} to leave out.")
     now = boards.world.clock()
     with _draft(folder) as draft:
         kept = []
@@ -72,6 +67,27 @@ def back_up(
         write_manifest(backup)
         name = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
         return backup._replace(path=_publish(draft, folder, name))
+
+
+def check_place(boards: Boards, folder: Path | str, without: tuple[str, ...]) -> Path:
+    """Return the whole path of a folder for backups; refuse what cannot be one, or be left out.
+
+    It may be new where the folder around it is there.
+    """
+    folder = Path(os.path.abspath(folder))  # noqa: PTH100 - links are not followed
+    if not folder.is_dir():
+        if folder.exists() or folder.is_symlink():
+            raise InvalidSetting(f"{folder} is no folder; name one for backups.")
+        if not folder.parent.is_dir():
+            raise InvalidSetting(f"There is no folder {folder.parent}; make it first.")
+    near = folder if folder.is_dir() else folder.parent
+    if not os.access(near, os.W_OK | os.X_OK):
+        raise StorageFailed(f"The backup cannot be written to {folder}: {near} may not be written.")
+    slugs = boards.list()
+    for each in without:
+        if each not in slugs:
+            raise InvalidSetting(f"There is no board {each!r:.80} to leave out.")
+    return folder
 
 
 def _keep(
@@ -95,9 +111,11 @@ def _keep(
 @contextmanager
 def _draft(folder: Path) -> Iterator[Path]:
     """Give a folder to fill, which is gone at the end unless it got another name."""
-    _sweep(folder)
+    if folder.is_dir():
+        _sweep(folder)
     draft = folder / f"{_DRAFT}{secrets.token_hex(8)}"
     try:
+        folder.mkdir(mode=0o700, exist_ok=True)
         draft.mkdir(mode=0o700)
         lock = _lock(draft)
         try:

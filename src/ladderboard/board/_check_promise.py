@@ -10,13 +10,15 @@ from ladderboard.bounds._certificate import NONE
 from ladderboard.bounds._digits import confidence, up
 from ladderboard.errors import InvalidSetting
 from ladderboard.holdout._meter import unseen
+from ladderboard.mechanisms import ShakyLadder
 
 if TYPE_CHECKING:
     from ladderboard.board._folder import BoardFolder
+    from ladderboard.board._rules import Rules
     from ladderboard.bounds import Certificate
     from ladderboard.mechanisms import Mechanism
 
-__all__ = ["Promise", "promise_of"]
+__all__ = ["Promise", "promise_of", "says_something"]
 
 # How often a board is likely to be seen to move: one ladder of everybody, or each of many.
 _CHANGES_ONE, _CHANGES_EACH = 8, 3
@@ -94,20 +96,7 @@ def promise_of(folder: BoardFolder) -> Promise:
     """Return what a board can promise before its first question."""
     rules, worth = folder.rules, folder.worth
     mechanism = rules.mechanism_for(worth)
-    each = _CHANGES_ONE if rules.ladders == 1 else _CHANGES_EACH * rules.ladders
-    changes: int | None = min(each, rules.questions)
-    opened = min(rules.ladders, rules.questions)
-
-    def at_end(changes: int | None) -> Certificate:
-        return certificate(
-            worth, rules.questions, changes, mechanism, rules.beta, ladders=None, opened=opened
-        )
-
-    worst = at_end(None)
-    try:
-        likely = at_end(changes)
-    except InvalidSetting:  # a coarse ladder cannot change so often: suppose the worst
-        likely, changes = worst, None
+    worst, likely, changes = _at_end(mechanism, worth, rules.questions, rules.ladders, rules.beta)
     n = folder.part("public").grouping.n
     return Promise(
         n=n,
@@ -120,6 +109,33 @@ def promise_of(folder: BoardFolder) -> Promise:
         worst=worst,
         unseen=unseen(mechanism),
     )
+
+
+def says_something(rules: Rules, n: int, questions: int, teams: int) -> bool:
+    """Tell whether so many examples, questions and teams would promise more than is known."""
+    ladders = 1 if rules.ladder == "board" else teams + rules.asked_baselines
+    mechanism = rules.mechanism
+    if mechanism is None:
+        mechanism = ShakyLadder.calibrated(n=n, questions=questions, teams=ladders)
+    _, likely, _ = _at_end(mechanism, n, questions, ladders, rules.beta)
+    return likely.theorem != NONE and _error(likely) < _KNOWN
+
+
+def _at_end(
+    mechanism: Mechanism, n: int, questions: int, ladders: int, beta: float
+) -> tuple[Certificate, Certificate, int | None]:
+    """Return what holds at the end at worst, what likely, and for how many changes."""
+    each = _CHANGES_ONE if ladders == 1 else _CHANGES_EACH * ladders
+    changes, opened = min(each, questions), min(ladders, questions)
+
+    def at_end(changes: int | None) -> Certificate:
+        return certificate(n, questions, changes, mechanism, beta, ladders=None, opened=opened)
+
+    worst = at_end(None)
+    try:
+        return worst, at_end(changes), changes
+    except InvalidSetting:  # a coarse ladder cannot change so often: suppose the worst
+        return worst, worst, None
 
 
 def _reach(bound: Certificate) -> str:

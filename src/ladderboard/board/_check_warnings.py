@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ladderboard.board._check_enough import would_do
 from ladderboard.board._times import write_time
 from ladderboard.mechanisms import OneBit
 from ladderboard.mechanisms._calibrated import Calibrated
@@ -34,11 +35,16 @@ def warnings_about(folder: BoardFolder, promise: Promise, now: float) -> Iterato
     if promise.none:
         yield f"Nothing can be promised for {promise.mechanism.name}; leave mechanism out."
     elif promise.hollow:
+        ways = would_do(folder)
+        on = f"{promise.ladders:,} ladder{'s' * (promise.ladders > 1)}"
         yield (
             f"{promise.worth:,} independent examples are too few for {rules.questions:,} questions "
-            f"on {promise.ladders:,} ladders: the promise says no more than is known without "
-            "data. Use more examples, fewer questions or fewer teams; ladderboard plan tells how "
-            "many."
+            f"on {on}: the promise says no more than is known without data. "
+            + (
+                f"It would say more with {', or '.join(ways)}."
+                if ways
+                else "Use more examples, fewer questions or fewer teams, or leave mechanism out."
+            )
         )
     origin = getattr(promise.mechanism, "origin", None)
     if isinstance(origin, Calibrated) and origin.beyond:

@@ -163,9 +163,5 @@ def _ends(found: Certificate, released: float) -> tuple[float, float, bool]:
 
 def _outwards(display: Display, low: float, high: float) -> dict[str, float]:
     """Return an interval as it is displayed, with ends that are still true when rounded."""
-    ends = sorted((display.shown(low), display.shown(high)))
-    least, most = (round(end, display.digits) for end in ends)
-    unit = 10.0**-display.digits
-    least = least if least <= ends[0] else round(least - unit, display.digits)
-    most = most if most >= ends[1] else round(most + unit, display.digits)
+    least, most = map(float, display.ends(low, high))
     return {"low": least, "high": most}

@@ -19,6 +19,18 @@ __all__ = ["Keys", "Noted"]
 T = TypeVar("T")
 
 
+def _sentence(message: str) -> str:
+    """Begin with a capital, unless with a file, whose name is written as it is.
+
+    >>> _sentence("phases[0].end is missing."), _sentence("holdout.csv: no row is public.")
+    ('Phases[0].end is missing.', 'holdout.csv: no row is public.')
+    """
+    first = message.partition(" ")[0]
+    if "." in first and "[" not in first:
+        return message
+    return f"{message[0].upper()}{message[1:]}"
+
+
 class Noted:
     """Everything that is wrong with a board's rules, with the line of each."""
 
@@ -30,7 +42,7 @@ class Noted:
     def add(self, code: str, message: str, *, key: str | None = None, line: int = 0) -> None:
         """Note one problem."""
         at = ", ".join(each for each in (self.where, f"line {line}" if line else "") if each)
-        said = f"{at}: {message}" if at else f"{message[0].upper()}{message[1:]}"
+        said = f"{at}: {message}" if at else _sentence(message)
         ids = (str(line),) if line else ()
         self.found.append((line, Problem(code, key, 1, ids, said)))
 

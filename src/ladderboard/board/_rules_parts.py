@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ladderboard.board._times import write_time
+from ladderboard.bounds._digits import outwards
 from ladderboard.files import Limits
 
 __all__ = ["Baseline", "Display", "FileLimits", "Finals", "Phase", "Window"]
@@ -85,6 +86,17 @@ class Display:
         '0.750'
         """
         return "-" if loss is None else f"{self.shown(loss):.{self.digits}f}"
+
+    def ends(self, low: float, high: float) -> tuple[str, str]:
+        """Return an interval of losses as it is printed, the lower number first.
+
+        It is rounded outwards, so that it is still true.
+
+        >>> Display("accuracy", digits=2, shown_as="complement").ends(0.111, 0.25)
+        ('0.75', '0.89')
+        """
+        least, most = sorted((self.shown(low), self.shown(high)))
+        return outwards(least, most, self.digits)
 
     def describe(self) -> dict[str, Any]:
         """Return it JSON-able."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["confidence", "down", "up", "up_to"]
+__all__ = ["confidence", "down", "outwards", "up", "up_to"]
 
 _RARE = 1e-4
+_DUST = 1e-9  # of a last digit: what adding and multiplying leave behind
 
 
 def up(value: float, digits: int = 4) -> str:
@@ -43,6 +44,18 @@ def up_to(value: float, decimals: int) -> str:
     if float(text) >= value:
         return text
     return f"{(math.floor(value * 10**decimals) + 1) / 10**decimals:.{decimals}f}"
+
+
+def outwards(low: float, high: float, decimals: int) -> tuple[str, str]:
+    """Write an interval with so many decimals, never narrower than itself.
+
+    >>> outwards(0.12309, 0.45001, 3), outwards(-math.inf, 0.1 + 0.2, 1)
+    (('0.123', '0.451'), ('-inf', '0.3'))
+    """
+    scale = 10**decimals
+    least = math.floor(low * scale + _DUST) if math.isfinite(low) else low * scale
+    most = math.ceil(high * scale - _DUST) if math.isfinite(high) else high * scale
+    return f"{least / scale:.{decimals}f}", f"{most / scale:.{decimals}f}"
 
 
 def confidence(beta: float) -> str:

@@ -74,7 +74,8 @@ def majority(
         return
     times = "repetition" if repetitions == 1 else "repetitions"
     spread = "-" if std is None else f"{std:.5f}"
-    typer.echo(f"Majority attack: n = {n:,}, k = {k:,}, sigma = {sigma:g} (risk: {sigma / 2:g})")
+    noise = f"sigma = {sigma:g}, which is {sigma / 2:g} on the risk" if sigma else "no noise"
+    typer.echo(f"Majority attack: n = {n:,}, k = {k:,}, {noise}")
     typer.echo(f"{'':<12}{'mean error':>12}{'std':>12}")
     typer.echo(f"{'simulated':<12}{mean:>12.5f}{spread:>12}   {repetitions} {times}")
     typer.echo(f"{'exact':<12}{exact_mean:>12.5f}{exact_std:>12.5f}")

@@ -39,7 +39,11 @@ _SecretKey = Annotated[
 
 def create(
     folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Where backups are; a folder is made in it.")
+        Path,
+        typer.Argument(
+            metavar="FOLDER",
+            help="Where backups are, made if it is not there; a folder is made in it.",
+        ),
     ],
     *,
     to: Annotated[
@@ -67,7 +71,7 @@ def create(
 
     The server may run meanwhile. The folder appears when all of it is on the disk.
     """
-    from ladderboard.board._backup_make import back_up, forget_old  # noqa: PLC0415 - the help first
+    from ladderboard.board import _backup_make as making  # noqa: PLC0415 - the help first
 
     if to is not None and passphrase_file is not None:
         raise InvalidSetting("Give --to or --passphrase-file, not both.")
@@ -80,10 +84,13 @@ def create(
             say(f"{kept.board}: {kept.entries:,} entries, {size}, head {kept.head}.")
 
     with open_database(database, key_file) as boards:
-        words = find_passphrase(passphrase_file, new=True) if to is None else None
         left_out = tuple(without or ())
-        made = back_up(boards, folder, passphrase=words, public_key=to, without=left_out, tell=tell)
-    gone = [] if keep is None else forget_old(made, keep)
+        making.check_place(boards, folder, left_out)  # before somebody types a passphrase
+        words = find_passphrase(passphrase_file, new=True) if to is None else None
+        made = making.back_up(
+            boards, folder, passphrase=words, public_key=to, without=left_out, tell=tell
+        )
+    gone = [] if keep is None else making.forget_old(made, keep)
     if as_json:
         boards_said = [each._asdict() for each in made.boards]
         removed = [str(each) for each in gone]

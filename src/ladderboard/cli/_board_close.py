@@ -110,10 +110,14 @@ def close(
 def _end(
     found: "Board", path: Path | None, inside: dict[str, bool], *, yes: bool
 ) -> dict[str, Any] | None:
-    """Close a board, unless it is; return the final ranking, if there is one."""
-    if found.row().status != "closed":
-        if not yes:
-            ask_whether(found.slug, _END, path, **inside)
+    """Close a board, unless it is; return the final ranking, if there is one.
+
+    Who has not said yes is asked before the end, and before labels or submissions are opened.
+    """
+    before = found.row().status == "closed"
+    if not yes and (not before or any(inside.values())):
+        ask_whether(found.slug, None if before else _END, path, **inside)
+    if not before:
         found.finishing.close(organiser())
     # As everybody sees it: who is disqualified takes no rank.
     return None if found.row().final is None else found.as_seen_by(organiser()).finals()
@@ -157,7 +161,7 @@ def say_finals(final: dict[str, Any], display: "Display") -> None:
                 "baseline" if each["baseline"] else each["rank"],
                 each["team"]["name"],
                 display.text(each["score"]),
-                _interval(display, each["low"], each["high"]),
+                "[{}, {}]".format(*display.ends(each["low"], each["high"])),
                 each["public_rank"],
                 None if each["move"] is None else f"{each['move']:+d}" if each["move"] else "0",
             )
@@ -165,8 +169,3 @@ def say_finals(final: dict[str, Any], display: "Display") -> None:
         ],
         right=("rank", display.name, "public rank", "move"),
     )
-
-
-def _interval(display: "Display", *ends: float) -> str:
-    low, high = sorted(ends, key=display.shown)
-    return f"[{display.text(low)}, {display.text(high)}]"

@@ -37,24 +37,30 @@ def check_place(path: Path) -> None:
         )
 
 
-def ask_whether(name: str, end: str, path: Path | None, **inside: bool) -> None:
-    """Ask somebody at a terminal whether an end is meant; refuse where nobody is."""
+def ask_whether(name: str, end: str | None, path: Path | None, **inside: bool) -> None:
+    """Ask somebody at a terminal whether an end is meant; refuse where nobody is.
+
+    ``end`` is None where that was before: what is opened now was not opened then.
+    """
     from ladderboard.cli._guard_words import wrapped  # noqa: PLC0415 - the help must not wait
 
+    opened = " and ".join(f"the {what}" for what, there in inside.items() if there)
+    doing = f"Opening {opened} of {name}" if end is None else f"Closing {name}"
     if sys.stdin is None or not sys.stdin.isatty():
         raise InvalidSetting(
-            f"Closing {name} cannot be undone, and nobody is here to ask; give --yes if it is "
-            "meant. Nothing was changed."
+            f"{doing} cannot be undone, and nobody is here to ask; give --yes if it is meant. "
+            "Nothing was changed."
         )
-    told = f"Closing {name} cannot be undone: {end}."
+    told = f"{doing} cannot be undone{'' if end is None else f': {end}'}."
     if path is not None:
         more = " ".join(_INSIDE[what][there] for what, there in inside.items())
         told += (
-            f" {path} will hold {OPENED}, for whom you give it to. Whoever has these knows much "
+            f" {path} will hold {OPENED}, for whoever gets it from you. Who has these knows much "
             f"about the labels, so the holdout is spent. {more}"
         )
     typer.echo("\n".join(wrapped(told)), err=True)
-    typer.echo(f"Type {printable(name)} to close it: ", nl=False, err=True)
+    what = "close" if end is not None else "open"
+    typer.echo(f"Type {printable(name)} to {what} it: ", nl=False, err=True)
     try:
         typed = input()
     except EOFError:

@@ -30,14 +30,16 @@ def doctor(
     ok, note or problem. It changes nothing, makes no database and brings none up to date, and may
     run beside a server. The exit code is 1 if there is a problem.
     """
-    from ladderboard.server import examine  # noqa: PLC0415 - the help must not wait
+    from ladderboard.cli._guard_words import wrapped  # noqa: PLC0415 - the help must not wait
+    from ladderboard.server import examine  # noqa: PLC0415 - same
 
     found = []
     for each in examine(config, database=database, key_file=key_file):
         found.append(each)
         if not as_json:  # one after another: a database that does not answer takes its time
-            say(f"{each.state:<8} {each.about}: {each.said}")
-            say(*([] if each.do is None else [f"         {each.do}"]))
+            first, indent = f"{each.state:<8} ", " " * 9
+            say(*wrapped(f"{each.about}: {each.said}", indent=indent, first=first))
+            say(*([] if each.do is None else wrapped(each.do, indent=indent)))
     problems, notes = (sum(each.state == state for each in found) for state in ("problem", "note"))
     if as_json:
         say_json({"ok": not problems, "checks": [each._asdict() for each in found]})

@@ -134,12 +134,13 @@ def create(
     with closing(made) as guard:
         bound = _beforehand(guard)
         if as_json:
-            say_json(_described(file, guard, bound, encrypted=key_file is not None))
+            told = _described(file, guard, bound, encrypted=key_file is not None)
+            say_json({**told, "unused": [] if table.split is None else ["split"]})
         else:
             grouped = table.group is not None
             option = None if scores is None else "--lm-eval FILE" if lm_eval else "--inspect LOG"
             lines = _shown(file, guard, bound, key_file, grouped=grouped, option=option)
-            say(*_limited(scores), *lines)
+            say(*_limited(scores), *_unused(table), *lines)
 
 
 def _check_new(file: str) -> None:
@@ -198,6 +199,19 @@ def _limited(scores: "Scores | None") -> list[str]:
             f"The log has {len(scores):,} of the {scores.of:,} examples of its dataset. The guard "
             "is made of these, and will refuse a log with more."
         )
+    return wrapped(said, indent="  ", first="")
+
+
+def _unused(table: "HoldoutTable") -> list[str]:
+    """Say that splits, which boards have, mean nothing here."""
+    from ladderboard.cli._guard_words import wrapped  # noqa: PLC0415 - the help must not wait
+
+    if table.split is None:
+        return []
+    said = (
+        f"The column split is not used by a guard: all {len(table):,} rows are asked about. If "
+        "some shall stay private, leave them out of the labels."
+    )
     return wrapped(said, indent="  ", first="")
 
 

@@ -86,8 +86,9 @@ def _reveal(
     check_place(out)
     with open_guard(file, key_file) as guard:
         before = guard.meter.at.closed
-        if not (before or yes):
-            ask_whether(Path(file).name, "it answers no more questions", out, labels=labels)
+        if not yes and (labels or not before):
+            end = None if before else "it answers no more questions"
+            ask_whether(Path(file).name, end, out, labels=labels)
         if not before:
             guard.close_for_good()
         if not as_json:

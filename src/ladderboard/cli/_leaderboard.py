@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+from collections import Counter
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,10 +20,10 @@ from ladderboard.cli._client_options import (
 )
 from ladderboard.cli._said import say, say_json
 from ladderboard.cli._table import brief, say_table
-from ladderboard.errors import InvalidSetting
+from ladderboard.errors import InvalidSetting, NotFound
 
 if TYPE_CHECKING:
-    from ladderboard.client import Board, Standing
+    from ladderboard.client import Board, Client, Finals, Standing
 
 __all__ = ["leaderboard"]
 
@@ -55,13 +56,16 @@ def leaderboard(
 ) -> None:
     """Show the standings of a board, or download them.
 
-    The table shows the top; CSV, JSON and a download have all rows.
+    The table shows the top, and the final ranking below it where the board is closed; CSV, JSON
+    and a download have all rows.
     """
     with open_client(board, url, insecure=insecure, quiet=quiet or as_json) as (client, slug):
         download = download or path is not None
         every = download or as_csv or as_json
         rows = list(islice(client.leaderboard(slug), None if every else _ROWS + 1))
         about = client.board(slug)
+        final = _finals(client, about)
+        page = f"{client.url}/boards/{slug}"
     if download:
         file = _write(path or Path(), slug, rows, as_json=as_json)
         if as_json:
@@ -69,11 +73,53 @@ def leaderboard(
         elif not quiet:
             say(f"The standings are in {file}; rows: {len(rows):,}.")
     elif as_json:
-        say_json({"board": slug, "rows": [each.describe() for each in rows]})
+        told = {"board": slug, "status": about.status, "rows": [each.describe() for each in rows]}
+        say_json({**told, "finals": None if final is None else final.describe()})
     elif as_csv:
         say(*_csv(rows).rstrip("\n").split("\n"))
     if (show or not download) and not (as_json or as_csv):
         _say_rows(about, rows, quiet=quiet)
+        _say_end(about, final, page, quiet=quiet)
+
+
+def _finals(client: "Client", board: "Board") -> "Finals | None":
+    """Return the final ranking of a board that is closed; None where there is none."""
+    if board.status != "closed":
+        return None
+    try:
+        return client.finals(board.slug)
+    except NotFound:  # no row was private
+        return None
+
+
+def _say_end(board: "Board", final: "Finals | None", page: str, *, quiet: bool) -> None:
+    """Say that a board is closed, and how it ended."""
+    if board.status != "closed":
+        return
+    if final is None:
+        if not quiet:
+            say(f"{board.slug} is closed; these standings are the final ranking.")
+        return
+    if not quiet:
+        say("", f"{board.slug} is closed. The final ranking, on {final.n:,} private examples:")
+    many = Counter(each.rank for each in final.rows)
+    say_table(
+        ("rank", "team", board.display.name, "public rank", "move"),
+        [
+            (
+                "baseline" if each.baseline else f"{'=' * (many[each.rank] > 1)}{each.rank}",
+                each.team.id if each.team.name is None else each.team.name,
+                f"{each.display:.{board.display.digits}f}",
+                each.public_rank,
+                None if each.move is None else f"{each.move:+d}" if each.move else "0",
+            )
+            for each in final.rows[:_ROWS]
+        ],
+        right=("rank", board.display.name, "public rank", "move"),
+    )
+    if not quiet:
+        more = f"These are the first {_ROWS}; all" if len(final.rows) > _ROWS else "All"
+        say(f"{more}, with their intervals: {page}")
 
 
 def _say_rows(board: "Board", rows: "list[Standing]", *, quiet: bool) -> None:

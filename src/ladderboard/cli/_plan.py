@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ladderboard.cli._numbers import whole
+from ladderboard.errors import InvalidSetting
 
 __all__ = ["plan"]
 
@@ -42,6 +43,13 @@ def plan(
     """
     from ladderboard.bounds import plan as find  # noqa: PLC0415 - the help must not wait for it
 
+    given = {"--n": n, "--questions": questions, "--error": error}
+    names = [name for name, value in given.items() if value is not None]
+    if len(names) != 2:  # in the words of the command line
+        raise InvalidSetting(
+            "A plan needs two of --n, --questions and --error, and finds the third; got "
+            f"{', '.join(names) or 'none'}. Try --n 10000 --questions 1000."
+        )
     found = find(n, questions, error, beta)
     if plot is not None:
         from ladderboard.arena import plan_figure  # noqa: PLC0415 - only where it is wanted

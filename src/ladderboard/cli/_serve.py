@@ -83,6 +83,7 @@ def serve(
     if server.serve_as_worker(how):
         return
     contents = _read(folders or [])
+    _try_port(how)
     with open_database(database, key_file, create=True) as boards:
         for each in contents:
             _settle(boards, each, quiet=as_json)
@@ -120,6 +121,13 @@ def _serving(found: "Found", by_url: Any) -> Any:
 
     note(*strangers(os.environ))
     return make_serving(found, by_url)
+
+
+def _try_port(how: Any) -> None:
+    """Refuse a port that is taken before anything is made, which could not be served."""
+    from ladderboard.server._guard_listener import try_port  # noqa: PLC0415 - the help first
+
+    try_port(how.host, how.port)
 
 
 def _load() -> Any:

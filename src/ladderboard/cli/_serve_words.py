@@ -86,11 +86,10 @@ def farewell(database: str) -> str:
 
 
 def _line(url: str, summary: dict[str, Any]) -> str:
-    left = summary["questions"] - summary["used"]
-    return (
-        f"  {summary['title']}: {url}/boards/{summary['slug']} "
-        f"({summary['status']}, {left:,} of {summary['questions']:,} questions left)"
-    )
+    left, said = summary["questions"] - summary["used"], summary["status"]
+    if said not in {"closed", "moved"}:  # which answer nothing more
+        said = f"{said}, {left:,} of {summary['questions']:,} questions left"
+    return f"  {summary['title']}: {url}/boards/{summary['slug']} ({said})"
 
 
 def next_steps(url: str, board: "Board", folder: "BoardFolder | None", way: Way) -> list[str]:

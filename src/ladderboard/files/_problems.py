@@ -114,10 +114,10 @@ def listed(names: Iterable[Any]) -> str:
 def many(count: int, noun: str) -> str:
     """Return a count with its noun.
 
-    >>> many(1, "row"), many(2, "id")
-    ('1 row', '2 ids')
+    >>> many(1, "row"), many(2_000, "id")
+    ('1 row', '2,000 ids')
     """
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return f"{count} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _cut(text: str) -> str:

@@ -77,12 +77,14 @@ class Reply:
 
     def _repr_html_(self) -> str:
         """Show the sentence and the interval in a notebook."""
+        from ladderboard.bounds._digits import outwards  # noqa: PLC0415 - a question need not wait
+
         said = [f"<p><b>{'Improved' if self.improved else 'Not improved'}.</b> "]
         said.append(f"{escape(str(self))}</p>")
         if not self.bound.differences:
             said.append(
                 f"<p>The true risk of the best model so far lies in "
-                f"[{self.bound.low:.3f}, {self.bound.high:.3f}] "
+                f"[{', '.join(outwards(self.bound.low, self.bound.high, 3))}] "
                 f"with probability at least {1 - self.bound.beta:.0%}.</p>"
             )
         return "".join(said)

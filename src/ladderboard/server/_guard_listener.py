@@ -23,7 +23,14 @@ except ImportError:  # Windows, which has no such sockets either
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Listener", "listen_anywhere", "listen_given", "listen_on_path", "listen_on_port"]
+__all__ = [
+    "Listener",
+    "listen_anywhere",
+    "listen_given",
+    "listen_on_path",
+    "listen_on_port",
+    "try_port",
+]
 
 _LAST = 65535  # of all ports
 _GIVEN = 3  # the first socket that systemd gives
@@ -86,16 +93,30 @@ def listen_anywhere(host: str = "127.0.0.1", port: int = 8000) -> Listener:
     ladderboard.errors.InvalidSetting: host must be an address of this machine, such as 127.0.0.1,
     or 0.0.0.0 for all of them; got 'example.org'.
     """
+    address, port = _anywhere(host, port)
+    bound, port = _bind(address, port)
+    return Listener(bound, _url(address, port))
+
+
+def try_port(host: str, port: int) -> None:
+    """Refuse what :func:`listen_anywhere` would, and listen to nobody.
+
+    Where a listener is given no other is needed, so nothing is tried.
+    """
+    if os.environ.get("LISTEN_PID") != str(os.getpid()):
+        bound, _ = _bind(*_anywhere(host, port), listen=False)
+        bound.close()
+
+
+def _anywhere(host: str, port: int) -> tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, int]:
     port = _settings.whole("port", port, at_least=0, at_most=65535)
     try:
-        address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
+        return ipaddress.ip_address("127.0.0.1" if host == "localhost" else host), port
     except ValueError:
         raise InvalidSetting(
             "host must be an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all of "
             f"them; got {_settings.shown(host)}."
         ) from None
-    bound, port = _bind(address, port)
-    return Listener(bound, _url(address, port))
 
 
 def _url(address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int) -> str:
@@ -126,9 +147,9 @@ def listen_given() -> Listener | None:
 
 
 def _bind(
-    address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int
+    address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int, *, listen: bool = True
 ) -> tuple[socket.socket, int]:
-    """Return a socket that listens at an address, and its port."""
+    """Return a socket that listens at an address, and its port; or one that only has it."""
     family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
     # With its protocol said, or asyncio leaves Nagle's algorithm on and every answer waits 40 ms.
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -136,7 +157,8 @@ def _bind(
         if os.name == "posix":  # elsewhere this would let others in on the same port
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind((str(address), port))
-        bound.listen()
+        if listen:
+            bound.listen()
     except OSError as error:
         bound.close()
         raise StorageFailed(_why(error, port)) from None

@@ -182,6 +182,7 @@ class Kept:
             self.found[hash_] = number
             for each in self._by_hash.get(hash_, ()):
                 each.match(number, fields)
+            if hash_ in self._by_hash:  # once, however often the same receipt was given
                 self.told.append({"entry": number, **{name: fields[name] for name in _TOLD}})
 
     def open(self, commitment: str) -> None:

@@ -96,7 +96,7 @@ def test_ids_are_different_as_text(changed):
 @pytest.mark.parametrize("suffix", [".json", ".eval"])
 def test_a_log_that_claims_more_than_there_can_be(changed, suffix):
     log = changed(lambda told: told["eval"]["config"].update(epochs=10**12), suffix=suffix)
-    with pytest.raises(InvalidPredictions, match="claims 6 samples in 1000000000000 epochs"):
+    with pytest.raises(InvalidPredictions, match="claims 6 samples in 1,000,000,000,000 epochs"):
         read_log(log)
 
 

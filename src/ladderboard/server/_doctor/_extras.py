@@ -72,6 +72,8 @@ EXTRAS: dict[str, Extra] = {
     "inspect": Extra("logs of Inspect AI", ("inspect_ai",)),
 }
 
+_OTHERS = ("cluster", "mcp", "sklearn", "optuna", "lightning", "xgboost", "lightgbm", "inspect")
+
 
 def missing(extra: Extra) -> list[str]:
     """Return the modules of an extra that are not there; nothing is imported."""
@@ -88,13 +90,18 @@ def _is_there(name: str) -> bool:
 
 
 def check_extras() -> list[Finding]:
-    """Look which optional parts are installed. What is not is no problem: it may not be wanted."""
-    found = []
+    """Look which optional parts are installed. What is not is no problem: it may not be wanted.
+
+    Of those for other libraries, which few want all of, one finding names what is not there.
+    """
+    found, others = [], []
     for name, extra in EXTRAS.items():
         lacking = missing(extra)
         about = f"extra {name}"
         if not lacking:
             found.append(ok(about, f"Installed: {extra.adds}."))
+        elif name in _OTHERS:
+            others.append(name)
         else:
             found.append(
                 note(
@@ -103,4 +110,7 @@ def check_extras() -> list[Finding]:
                     f"If it is wanted: pip install 'ladderboard[{name}]'",
                 )
             )
+    if others:
+        way = f"Those that are wanted, as in: pip install 'ladderboard[{others[0]}]'"
+        found.append(note("other extras", f"Not installed: {', '.join(others)}.", way))
     return found

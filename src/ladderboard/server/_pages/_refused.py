@@ -77,7 +77,7 @@ def _item(error: Mapping[str, Any]) -> Item:
     message, count, ids = error["message"], error["count"], tuple(error["ids"])
     tip = _TIPS.get(error["code"])
     # Ids stand in brackets at the end of a message; a page shows them one by one.
-    found = re.match(rf"(.*?: {count} \w+) \(", message, re.DOTALL) if ids else None
+    found = re.match(rf"(.*?: (?:{count}|{count:,}) \w+) \(", message, re.DOTALL) if ids else None
     if found is None:
         return Item(message, (), 0, tip)
     return Item(found[1], ids, max(count - len(ids), 0), tip)

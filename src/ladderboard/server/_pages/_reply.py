@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from markupsafe import Markup
 
 from ladderboard.server._pages._page import when
-from ladderboard.server._pages._words import ends, stretch
+from ladderboard.server._pages._words import stretch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -237,7 +237,7 @@ def bound_words(
     whose = (
         "the best of your models so far" if ladder == "team" else "the board's best model so far"
     )
-    least, most = ends(display, low, high)
+    least, most = display.ends(low, high)
     sure = math.floor((1 - bound["beta"]) * 1e4 + 1e-9) / 100
     return (
         f"With confidence {sure:g}%, {whose} truly has {display.name} between {least} and {most}."

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from markupsafe import Markup, escape
 
 from ladderboard.server._pages._page import figure
-from ladderboard.server._pages._words import ends, percent
+from ladderboard.server._pages._words import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -131,7 +131,7 @@ def _final(each: dict[str, Any], display: Display, own: str | None, *, tied: boo
         figure(each["display"], display.digits),
         "" if each["public_rank"] is None else str(each["public_rank"]),
         moved(each["move"]),
-        *ends(display, each["low"], each["high"]),
+        *display.ends(each["low"], each["high"]),
     )
 
 

@@ -11,12 +11,10 @@ from markupsafe import Markup, escape
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ladderboard.board import Display
 
 __all__ = [
     "State",
     "count",
-    "ends",
     "is_over",
     "listed",
     "percent",
@@ -109,24 +107,6 @@ def listed(words: Sequence[str]) -> str:
     ('a', 'a, b and c')
     """
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
-
-
-_DUST = 1e-9  # of a last digit: what adding and multiplying leave behind
-
-
-def ends(display: Display, low: float, high: float) -> tuple[str, str]:
-    """Return an interval of losses as people are shown it, the lower number first.
-
-    It is rounded outwards, so that it is still true.
-
-    >>> from ladderboard.board import Display
-    >>> ends(Display("accuracy", digits=2, shown_as="complement"), 0.111, 0.25)
-    ('0.75', '0.89')
-    """
-    digits, scale = display.digits, 10**display.digits
-    least, most = sorted((display.shown(low), display.shown(high)))
-    lower, upper = math.floor(least * scale + _DUST), math.ceil(most * scale - _DUST)
-    return f"{lower / scale:.{digits}f}", f"{upper / scale:.{digits}f}"
 
 
 def percent(beta: float) -> str:

@@ -40,6 +40,11 @@ _REGISTRATION = {
     "invited": "A team needs an invitation, which the organiser gives; each is good for one team.",
     "organiser": "The organiser makes the teams, and gives each its token.",
 }
+_REGISTERED = {
+    "open": "Anyone could register a team.",
+    "invited": "A team needed an invitation, which the organiser gave.",
+    "organiser": "The organiser made the teams.",
+}
 _VISIBILITY = {
     "public": "Everybody sees the standings.",
     "anonymous": "Everybody sees the standings; teams go by an id in place of their names.",
@@ -197,6 +202,18 @@ def _when(board: Mapping[str, Any]) -> str:
 
 
 def _taking_part(board: Mapping[str, Any]) -> str:
+    """Say who takes part.
+
+    >>> board = {"status": "closed", "registration": "open", "teams": 9, "takes": "predictions"}
+    >>> _taking_part(board)
+    'Anyone could register a team. There were at most 9 teams.'
+    """
+    if board["status"] == "closed":
+        scores = " Evaluators handed in the scores of its models."
+        return (
+            f"{_REGISTERED[board['registration']]} There were at most "
+            f"{count(board['teams'], 'team')}.{scores if board['takes'] == 'scores' else ''}"
+        )
     scores = " Evaluators hand in the scores of its models; a team itself cannot submit."
     return (
         f"{_REGISTRATION[board['registration']]} There are at most {count(board['teams'], 'team')}."
@@ -224,10 +241,14 @@ def _baselines(board: Mapping[str, Any]) -> str:
 def _end(board: Mapping[str, Any]) -> str:
     """Say how the board ends.
 
-    >>> print(_end({"finals": {"selections": 2}}))
+    >>> print(_end({"status": "open", "finals": {"selections": 2}}))
     When the organiser closes the board, the final ranking is made on private examples that no
     question was about. Every team selects up to 2 submissions for it; where it selects none, its
     last 2 count, those that improved before the others. The best of them is ranked.
+    >>> print(_end({"status": "closed", "finals": {"selections": 1}}))
+    When the board was closed, the final ranking was made on private examples that no question was
+    about. Every team could select 1 submission for it; where it selected none, its last one
+    counted, one that improved before others.
     """
     finals = board["finals"]
     many = 1 if finals is None else finals["selections"]
@@ -236,6 +257,17 @@ def _end(board: Mapping[str, Any]) -> str:
         if finals is not None
         else "on the private examples, if the board has some, which no question was about"
     )
+    if board["status"] == "closed":
+        last = "last one counted, one that improved before others"
+        if many > 1:
+            last = f"last {many} counted, those that improved before the others"
+        up_to = "up to " if many > 1 else ""
+        best = "" if many == 1 else " The best of them was ranked."
+        return (
+            f"When the board was closed, the final ranking was made {private}. Every team could "
+            f"select {up_to}{count(many, 'submission')} for it; where it selected none, its {last}."
+            f"{best}"
+        )
     last = (
         " last one counts, one that improved before others"
         if many == 1
