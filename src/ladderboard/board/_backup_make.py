@@ -79,7 +79,7 @@ def _keep(
 ) -> Kept:
     path = draft / f"{slug}.dump"
     try:
-        head = dump_board(boards, slug, path, passphrase=words, public_key=key)
+        head = dump_board(boards, slug, path, passphrase=words, public_key=key, of_backup=True)
         book = boards.open(slug).book.name
     except InvalidSetting:  # a key or a passphrase that is none
         raise

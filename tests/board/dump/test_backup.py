@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ladderboard.board import Caller, Role, dump_board
+from ladderboard.board import Caller, Role, dump_board, restore_board
 from ladderboard.board._backup import backups_in, find_backup
 from ladderboard.board._backup_check import check_backup, restore_backup
 from ladderboard.board._backup_make import back_up, forget_old
@@ -110,6 +110,13 @@ def test_a_board_that_has_moved_away_stays_so(two, shelf, place, open_board, tmp
     assert digits.status == "moved"  # or two would answer, with the same noise
     with pytest.raises(NotOpen):
         digits.submit(20)
+    alone = place()
+    restore_board(alone, made.path / "digits.dump", secret_key=KEY)
+    assert open_board(alone).status == "moved"  # by itself, too
+    dump_board(alone, "digits", tmp_path / "again", public_key=KEY.public, move=True)
+    new = place()
+    restore_board(new, tmp_path / "again", secret_key=KEY)
+    assert open_board(new).status == "open"  # on the word of who knows that no other answers
 
 
 def test_old_ones_go_and_what_is_not_ours_stays(two, shelf):
