@@ -135,6 +135,17 @@ def test_old_ones_go_and_what_is_not_ours_stays(two, shelf):
         forget_old(made[3], 0)
 
 
+def test_the_last_backup_of_a_board_stays(two, shelf, place):
+    both = save(two, shelf)
+    last = save(two, shelf)
+    lacking = [save(two, shelf, without=("digits",)) for _ in range(2)]
+    assert forget_old(lacking[-1], 1) == [both.path, lacking[0].path]
+    assert backups_in(shelf) == [last.path, lacking[1].path]
+    empty = back_up(place(), shelf, public_key=KEY.public)  # of a database that was made anew
+    assert forget_old(empty, 1) == []
+    assert set(backups_in(shelf)) == {last.path, lacking[1].path, empty.path}
+
+
 def test_a_board_that_cannot_be_dumped_is_named_and_may_be_left_out(two, shelf, open_board):
     first = save(two, shelf)
     with two.storage.writing(open_board(two).book.name) as view:
