@@ -33,7 +33,7 @@ def served(program, monkeypatch):
     """Run serve, but instead of a server only what is told when one listens; return how."""
     seen = []
 
-    def stand_in(how, *, boards, told):
+    def stand_in(how, *, boards, told, command):
         seen.append(how)
         told(f"http://{how.host}:{how.port}", boards.first_token())
 

@@ -287,7 +287,7 @@ def test_the_process_s_own_environment_is_looked_at(monkeypatch):
 
 @pytest.mark.parametrize("given", ["host=db password=hunter2 dbname=b", "PASSWORD = 'hunter2'"])
 def test_words_for_a_database_are_no_file_with_a_password_in_its_name(given):
-    with pytest.raises(InvalidSetting, match=r"database must be a path.* not shown") as refused:
+    with pytest.raises(InvalidSetting, match=r"_DATABASE must be a path.* not shown") as refused:
         find_settings(environment={"LADDERBOARD_DATABASE": given})
     assert "hunter2" not in str(refused.value)
     with pytest.raises(InvalidSetting, match="database must be a path") as refused:
