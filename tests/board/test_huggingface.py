@@ -71,17 +71,40 @@ def test_a_metric_that_is_no_mean_is_refused_with_the_nearest(source, target):
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "    code\nquestions: 5\n",
+        "  \n      deep\n  less\n",
+        "\tcode\n...\n---\n%YAML 1.1\nteams: 2\n",
+        "\ufeffText\n",
+    ],
+)
+def test_whatever_the_text_is_the_rules_are_ours(source, target, text):
+    (source / "COMPETITION_DESC.md").write_text(text, encoding="utf-8")
+    told = {**CONF, "COMPETITION_ID": "org/rocket-\N{ROCKET}"}
+    (source / "conf.json").write_text(json.dumps(told))
+    write_huggingface(source, target)
+    rules = read_folder(target).rules
+    assert (rules.questions, rules.teams, rules.title) == (1000, 20, "Rocket \N{ROCKET}")
+    assert rules.description == text.removeprefix("\ufeff")
+
+
+@pytest.mark.parametrize(
     ("name", "content", "said"),
     [
         ("conf.json", None, "conf.json cannot be read"),
         ("conf.json", "{", "is no JSON"),
         ("conf.json", "[]", "must be a JSON object"),
+        ("conf.json", "[" * 100_000, "is no JSON"),
+        ("conf.json", '{"EVAL_METRIC": "os:abort"}', "EVAL_METRIC must be the name"),
+        ("conf.json", '{"EVAL_METRIC": ["accuracy"]}', "EVAL_METRIC must be the name"),
         ("conf.json", '{"SUBMISSION_COLUMNS": 3}', "must name the columns"),
         ("conf.json", '{"SUBMISSION_COLUMNS": "id"}', "no column of answers"),
         ("solution.csv", None, "cannot be read"),
         ("solution.csv", "id,pred\n1,1\n", "no column 'split'"),
         ("solution.csv", b"id,pred,split\n\xff,1,public\n", "no table of text"),
     ],
+    ids=range(11),
 )
 def test_what_is_no_competition_is_refused(source, target, name, content, said):
     if content is None:

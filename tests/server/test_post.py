@@ -5,7 +5,9 @@ import sys
 
 import pytest
 
+from ladderboard.errors import InvalidSetting
 from ladderboard.server import own_command
+from ladderboard.server._post import appointed
 
 TAKES = """
 import os, socket
@@ -38,11 +40,28 @@ assert given(port, pid=1) == "nothing"
 assert "One socket" in given(port, "2")
 assert "must listen on a port" in given(silent)
 assert "must listen on a port" in given(path)
+with open(os.devnull) as file:
+    assert "must listen on a port" in given(file)
 """
 
 
 def test_a_socket_is_taken_if_it_is_ours_and_listens():
     subprocess.run([sys.executable, "-c", TAKES], check=True, timeout=120)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        *("", "x", "[]", "{}"),
+        '{"parent": 1, "socket": 998, "line": 999, "handed": false, "trials": ""}',
+        '{"parent": 1, "socket": "3", "line": null, "handed": false, "trials": ""}',
+    ],
+)
+def test_a_post_that_nobody_gave_is_refused(monkeypatch, told):
+    monkeypatch.setenv("_LADDERBOARD_WORKER", told)
+    with pytest.raises(InvalidSetting, match="_LADDERBOARD_WORKER"):
+        appointed()
+    assert appointed() is None
 
 
 @pytest.mark.parametrize("there", [True, False])

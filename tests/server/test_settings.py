@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from ladderboard.board import open_boards
 from ladderboard.errors import InvalidSetting
 from ladderboard.server import Rate, Serving, Settings, find_settings
 from ladderboard.server._config import SETTINGS, strangers, without_password
@@ -282,3 +283,14 @@ def test_the_process_s_own_environment_is_looked_at(monkeypatch):
     assert find_settings()["serve.port"] == 8000
     monkeypatch.setenv("LADDERBOARD_SERVE_PORT", "8123")
     assert find_settings()["serve.port"] == 8123
+
+
+@pytest.mark.parametrize("given", ["host=db password=hunter2 dbname=b", "PASSWORD = 'hunter2'"])
+def test_words_for_a_database_are_no_file_with_a_password_in_its_name(given):
+    with pytest.raises(InvalidSetting, match=r"_DATABASE must be a path.* not shown") as refused:
+        find_settings(environment={"LADDERBOARD_DATABASE": given})
+    assert "hunter2" not in str(refused.value)
+    with pytest.raises(InvalidSetting, match="database must be a path") as refused:
+        open_boards(given, create=True)
+    assert "hunter2" not in str(refused.value)
+    assert "hunter2" not in without_password(given)

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -104,17 +105,28 @@ def _read(path: Path) -> Backup:
     try:
         said = json.loads((path / MANIFEST).read_bytes())
         number = said.pop("format")
-        if type(number) is int and number > FORMAT:
+        if type(number) is not int or number < 1:
+            raise ValueError
+        if number > FORMAT:
             raise InvalidState(
                 f"{path} was written by a newer Ladderboard ({said.get('ladderboard')!r:.40}), in "
                 f"format {number} of backups; this one reads {FORMAT}. Install a newer one."
             )
         boards = tuple(_kept(each) for each in said.pop("boards"))
         without = tuple(str(each) for each in said.pop("without"))
+        if len({each.board for each in boards}) < len(boards):
+            raise ValueError
         return Backup(path, int(said.pop("time")), str(said["ladderboard"]), boards, without)
     except OSError as error:
         raise InvalidState(f"{path / MANIFEST} cannot be read: {error.strerror}.") from None
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
         if isinstance(error, InvalidState):
             raise
         raise InvalidState(f"{path / MANIFEST} is damaged; take another backup.") from None
@@ -139,7 +151,10 @@ def wrong_with(backup: Backup, kept: Kept) -> str | None:
     """Return what is wrong with a dump that a manifest names; None if it is as it was written."""
     path = backup.path / kept.file
     try:
-        size = path.stat().st_size
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):  # which might never end
+            return f"{kept.file} is no file."
+        size = found.st_size
         if size < kept.bytes:
             return f"{kept.file} is cut off: {size:,} of {kept.bytes:,} bytes are left."
         if size > kept.bytes or digest_of(path) != kept.sha256:

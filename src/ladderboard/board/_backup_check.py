@@ -6,12 +6,12 @@ import secrets
 import tempfile
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard.board._backup import strange_in, wrong_with
 from ladderboard.board._boards import Boards
 from ladderboard.board._database import is_shared, open_schema
-from ladderboard.board._restore import restore_board
+from ladderboard.board._restore import read_header, restore_board
 from ladderboard.board._store_database import DatabaseStore
 from ladderboard.board._store_mixed import MixedStore
 from ladderboard.board._tables import SERVER
@@ -83,7 +83,7 @@ def _try(
         return Checked(kept.board, wrong=wrong)
     try:
         path = backup.path / kept.file
-        slug = restore_board(boards, path, passphrase=words, secret_key=key, of_backup=True)
+        slug = restore_board(boards, path, passphrase=words, secret_key=key)
     except WrongKey:  # the file is as it was written
         raise
     except LadderboardError as error:
@@ -166,7 +166,9 @@ def restore_backup(
     A board that is there already stays as it is, so that what was interrupted can be done again.
     ``tell`` is called with each board, and whether it is new.
     """
-    wrong = [said for kept in backup.boards if (said := wrong_with(backup, kept)) is not None]
+    keys = {"passphrase": passphrase, "secret_key": secret_key}
+    told = (wrong_with(backup, kept) or _exchanged(backup, kept, **keys) for kept in backup.boards)
+    wrong = [said for said in told if said is not None]
     if wrong:
         raise BrokenDump(f"The backup is not whole, and nothing was restored. {' '.join(wrong)}")
     with boards.storage.reading(SERVER) as view:
@@ -183,7 +185,15 @@ def restore_backup(
         new = kept.board not in there
         if new:
             path = backup.path / kept.file
-            restore_board(
-                boards, path, passphrase=passphrase, secret_key=secret_key, of_backup=True
-            )
+            restore_board(boards, path, passphrase=passphrase, secret_key=secret_key)
         tell(kept.board, new)
+
+
+def _exchanged(backup: Backup, kept: Kept, **keys: Any) -> str | None:
+    """Return what is wrong with a whole dump that is not the one the manifest was written for."""
+    held = read_header(backup.path / kept.file, **keys)
+    if (held.slug, held.book) != (kept.board, kept.book):
+        return f"{kept.file} holds another board, {held.slug!r:.80}."
+    if (held.entries, held.head.hex()) != (kept.entries, kept.head):
+        return f"{kept.file} is of another time: its ledger ends elsewhere than the manifest says."
+    return None

@@ -95,7 +95,7 @@ def _keep(
 ) -> Kept:
     path = draft / f"{slug}.dump"
     try:
-        head = dump_board(boards, slug, path, passphrase=words, public_key=key)
+        head = dump_board(boards, slug, path, passphrase=words, public_key=key, of_backup=True)
         book = boards.open(slug).book.name
     except InvalidSetting:  # a key or a passphrase that is none
         raise
@@ -183,16 +183,20 @@ def forget_old(made: Backup, keep: int) -> list[Path]:
     """Remove all backups beside one that was just made but the newest, so that ``keep`` are left.
 
     Return those that were removed. What is no backup of ours, or has something else in its folder,
-    stays.
+    stays; so does the newest that holds a board which later ones lack.
     """
     if keep < 1:
         raise InvalidSetting(f"At least one backup must be kept; got {keep}.")
     folder = made.path.parent
     others = [each for each in backups_in(folder) if each != made.path]
+    newer = max(len(others) - keep + 1, 0)
+    safe = {kept.book for kept in made.boards}.union(*map(_books, others[newer:]))
     gone = []
-    for each in others[: max(len(others) - keep + 1, 0)]:
+    for each in reversed(others[:newer]):
         try:
-            if strange_in(find_backup(each)):
+            books = _books(each)
+            if not books <= safe or strange_in(find_backup(each)):
+                safe |= books
                 continue
             # Under another name first: half of a backup is never taken for one.
             draft = folder / f"{_DRAFT}{secrets.token_hex(8)}"
@@ -203,4 +207,12 @@ def forget_old(made: Backup, keep: int) -> list[Path]:
         except OSError as error:
             raise StorageFailed(f"{each} cannot be removed: {error.strerror}.") from None
         gone.append(each)
-    return gone
+    return gone[::-1]
+
+
+def _books(path: Path) -> set[str]:
+    """Return which boards a backup holds; none where nobody can tell."""
+    try:
+        return {kept.book for kept in find_backup(path).boards}
+    except InvalidState:
+        return set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,10 +16,16 @@ if TYPE_CHECKING:
     from ladderboard.board._store import Store
     from ladderboard.ledger import PostgresStorage, SqlStorage, World
 
-__all__ = ["is_shared", "open_boards", "open_schema", "open_storage"]
+__all__ = ["has_words", "is_shared", "open_boards", "open_schema", "open_storage"]
 
 _SQLITE = "sqlite:///"
+_WORDS = re.compile(r"\bpassword\s*=", re.IGNORECASE)
 _POSTGRES = ("postgresql://", "postgresql+psycopg://", "postgres://")
+
+
+def has_words(address: str) -> bool:
+    """Tell whether an address has a password by libpq's words, as in ``host=db password=...``."""
+    return "://" not in address and _WORDS.search(address) is not None
 
 
 def is_shared(url: str) -> bool:
@@ -91,6 +98,10 @@ def _path(address: str) -> Path:
         scheme = address.partition("://")[0]
         raise InvalidSetting(
             f"database must be a path, sqlite:///path or postgresql+psycopg://...; got {scheme}://..."
+        )
+    if has_words(address):
+        raise InvalidSetting(
+            "database must be a path, sqlite:///path or postgresql+psycopg://user@host/name."
         )
     if not address or address == ":memory:":
         raise InvalidSetting("database must be a file: what is in memory is lost with the server.")

@@ -40,6 +40,7 @@ def dump_board(
     passphrase: str | None = None,
     public_key: str | PublicKey | None = None,
     move: bool = False,
+    of_backup: bool = False,
 ) -> Head:
     """Write a board into a file, encrypted to a passphrase or a public key; return its head.
 
@@ -53,6 +54,9 @@ def dump_board(
         restored. One that is sealed already is dumped again as it is. Without it the dump is a
         copy, which stays paused where it is restored until somebody says how many questions may
         have been answered since.
+    of_backup
+        A board that has moved goes on elsewhere already: it stays moved where this is restored,
+        however often. Without it the dump of such a board is the one that it goes on from.
     """
     key = _key(passphrase, public_key)
     board = boards.open(slug)
@@ -63,7 +67,7 @@ def dump_board(
             if move:
                 _seal(board)
                 sealed = True
-            return _write(boards, board, vault)
+            return _write(boards, board, vault, of_backup=of_backup)
     except LadderboardError as error:
         if not sealed:
             raise
@@ -91,11 +95,11 @@ def _seal(board: Board) -> None:
             view.change(_MOVED, (view.number,))
 
 
-def _write(boards: Boards, board: Board, vault: VaultWriter) -> Head:
+def _write(boards: Boards, board: Board, vault: VaultWriter, *, of_backup: bool) -> Head:
     book = board.book
     with board.reading() as view:
         row, at = read_board(view), view.at()
-        moved = row.status == "moved"
+        moved = row.status == "moved" and not of_backup
         records = RecordWriter(vault)
         header: dict[str, Any] = {
             "format": FORMAT,

@@ -106,7 +106,8 @@ class Finishing:
             row = read_board(view)
             if row.status in {"closed", "moved"}:
                 raise NotOpen(f"The board is {row.status}.")
-            view.change(_CLOSING, (view.number,))
+            if row.status != "restored":  # cut short, that one still waits for its charge
+                view.change(_CLOSING, (view.number,))
 
         board.queue.do(lock)
         with board.reading() as view:

@@ -19,7 +19,7 @@ _RULES = """\
 # From the competition's {settings}. Two numbers it has no words for: how many questions in all,
 # and for how many teams. How many the holdout can bear: ladderboard plan --n ROWS --error 0.05
 title: {title}
-description: |
+description: |2
 {description}
 loss: {loss}
 questions: 1000
@@ -36,8 +36,9 @@ def write_huggingface(source: Path, folder: Path) -> list[Path]:
     said = _settings_of(source)
     ids, answers = _columns(said)
     rows = _solution(source / _SOLUTION, [ids, *answers, "split"])
+    told = _rules(said, source)
     rules, holdout = folder / "board.yaml", folder / "holdout.csv"
-    rules.write_text(_rules(said, source), encoding="utf-8")
+    rules.write_text(told, encoding="utf-8")
     with holdout.open("w", encoding="utf-8", newline="") as file:
         written = csv.writer(file, lineterminator="\n")
         written.writerow(["id", *(["label"] if len(answers) == 1 else answers), "split"])
@@ -53,7 +54,7 @@ def _settings_of(source: Path) -> dict[str, Any]:
             f"A competition's folder has {_SETTINGS} and {_SOLUTION}; {source / _SETTINGS} cannot "
             f"be read: {error.strerror}."
         ) from None
-    except ValueError:
+    except (RecursionError, ValueError):
         raise InvalidInput(f"{source / _SETTINGS} is no JSON.") from None
     if not isinstance(said, dict):
         raise InvalidInput(f"{source / _SETTINGS} must be a JSON object.")
@@ -92,16 +93,20 @@ def _solution(path: Path, columns: list[str]) -> list[list[str]]:
 
 
 def _rules(said: dict[str, Any], source: Path) -> str:
-    metric = str(said.get("EVAL_METRIC", "")).removeprefix("neg_")
+    metric = said.get("EVAL_METRIC", "")
+    if not isinstance(metric, str) or ":" in metric:  # which would be imported, and run
+        raise InvalidInput(
+            f"EVAL_METRIC must be the name of a metric; got {_settings.shown(metric)}."
+        )
     text = source / _TEXT
-    told = text.read_text(encoding="utf-8", errors="replace") if text.is_file() else ""
+    told = text.read_text(encoding="utf-8-sig", errors="replace") if text.is_file() else ""
     lines = told.splitlines() or ["What is to be predicted, from what, and where the data are."]
     name = str(said.get("COMPETITION_ID") or source.resolve().name).rpartition("/")[2]
     rules = _RULES.format(
         settings=_SETTINGS,
-        title=json.dumps(name.replace("-", " ").replace("_", " ").capitalize()),
+        title=_quoted(name.replace("-", " ").replace("_", " ").capitalize()),
         description="\n".join(f"  {line}" for line in lines),
-        loss=json.dumps(metric),
+        loss=_quoted(metric.removeprefix("neg_")),
     )
     daily, selected, end = (
         said.get(each) for each in ("SUBMISSION_LIMIT", "SELECTION_LIMIT", "END_DATE")
@@ -111,5 +116,11 @@ def _rules(said: dict[str, Any], source: Path) -> str:
     if isinstance(selected, int):
         rules += f"finals: {{selections: {selected}}}\n"
     if isinstance(end, str) and end:
-        rules += f"end: {json.dumps(f'{end} AoE' if len(end) == 10 else end)}\n"
+        rules += f"end: {_quoted(f'{end} AoE' if len(end) == 10 else end)}\n"
     return rules
+
+
+def _quoted(text: str) -> str:
+    """Return text as YAML has it; JSON would write a letter like a rocket as two halves."""
+    whole = text.encode("utf-8", "replace").decode("utf-8")
+    return json.dumps(whole, ensure_ascii=False)

@@ -45,14 +45,14 @@ if TYPE_CHECKING:
     from ladderboard.board._boards import Boards
     from ladderboard.ledger import At, Seal, SqlWriting
 
-__all__ = ["restore_board"]
+__all__ = ["Header", "read_header", "restore_board"]
 
-_STATUSES = {"open", "paused", "restored", "closing", "closed"}
+_STATUSES = {"open", "paused", "restored", "closing", "closed", "moved"}
 _SLUG = "SELECT 1 FROM main.board WHERE slug = ?"
 _NO_PLACE = "SELECT count(*) FROM main.submission WHERE book = ? AND place = ''"
 
 
-class _Header(NamedTuple):
+class Header(NamedTuple):
     """What the first record says."""
 
     format: int
@@ -72,35 +72,48 @@ def restore_board(
     *,
     passphrase: str | None = None,
     secret_key: str | SecretKey | None = None,
-    of_backup: bool = False,
 ) -> str:
     """Put the board of a dump into the database, and return its slug.
 
     Every release is recomputed before anything is committed. A board that was moved goes on at
     once. Any other is a copy: questions may have been answered since, so it stays paused until the
-    organiser says how many. In a backup one that was moved goes on elsewhere already, so
-    ``of_backup`` leaves it moved.
+    organiser says how many. In a backup one that was moved goes on elsewhere already, and stays
+    moved.
     """
+    with _opened(source, passphrase, secret_key) as (header, records):
+        _refuse_taken(boards, header)
+        _arrive(boards, header, records, _status(header))
+    return header.slug
+
+
+def read_header(
+    source: Path | str, *, passphrase: str | None = None, secret_key: str | SecretKey | None = None
+) -> Header:
+    """Return what a dump says that it holds."""
+    with _opened(source, passphrase, secret_key) as (header, _):
+        return header
+
+
+@contextmanager
+def _opened(
+    source: Path | str, passphrase: str | None, secret_key: str | SecretKey | None
+) -> Iterator[tuple[Header, RecordReader]]:
     key = _key(passphrase, secret_key)
     path = Path(os.path.abspath(source))  # noqa: PTH100 - links are not followed
     with read_vault(path, key) as vault, _as_we_write_it():
         records = RecordReader(vault)
-        header = _read_header(records.one("dump"))
-        _refuse_taken(boards, header)
-        status = _status(header, of_backup=of_backup)
-        _arrive(boards, header, records, status)
-    return header.slug
+        yield _read_header(records.one("dump")), records
 
 
-def _status(header: _Header, *, of_backup: bool) -> str:
+def _status(header: Header) -> str:
     """Return how the board goes on."""
-    if header.moved:
-        return "moved" if of_backup else header.status
-    over = header.status in {"closing", "closed"}  # nothing can have been asked since
+    # Nothing can have been asked since of one that was closed or is elsewhere; from a close that
+    # was cut short a board can go on.
+    over = header.moved or header.status in {"closed", "moved"}
     return header.status if over else "restored"
 
 
-def _arrive(boards: Boards, header: _Header, records: RecordReader, status: str) -> None:
+def _arrive(boards: Boards, header: Header, records: RecordReader, status: str) -> None:
     """Put the board there in one transaction; where it fails, nothing is left."""
     water, at = boards.water(header.book), START
     with Arriving(boards.store) as files:
@@ -140,23 +153,23 @@ def _as_we_write_it() -> Iterator[None]:
         raise BrokenDump("The dump holds something that we do not write.") from None
 
 
-def _read_header(written: dict[str, Any]) -> _Header:
+def _read_header(written: dict[str, Any]) -> Header:
     for name, known, what in (("format", FORMAT, "dumps"), ("tables", len(PART.steps), "boards")):
         if written[name] > known:
             raise InvalidState(
                 f"The dump was written by a newer Ladderboard, in format {written[name]} of "
                 f"{what}; this one knows {known}. Install a newer one to restore it."
             )
-    header = _Header(**written)
+    header = Header(**written)
     kinds = tuple(type(each) for each in header)
     if kinds != (int, int, str, str, int, bytes, bool, str, int) or header.book == SERVER:
         raise BrokenDump("The dump holds something that we do not write.")
-    if header.status not in _STATUSES:
+    if header.status not in _STATUSES or (header.moved and header.status == "moved"):
         raise BrokenDump("The dump says of its board what no board can be.")
     return header
 
 
-def _refuse_taken(boards: Boards, header: _Header) -> None:
+def _refuse_taken(boards: Boards, header: Header) -> None:
     if header.book in boards.storage.books():
         raise Taken(f"This very board is here already, or was: {header.slug!r:.80}.")
     if header.slug in boards.list():
@@ -168,7 +181,7 @@ def _refuse_taken(boards: Boards, header: _Header) -> None:
 def _put(
     boards: Boards,
     view: SqlWriting,
-    header: _Header,
+    header: Header,
     records: RecordReader,
     files: Arriving,
     *,
@@ -200,15 +213,16 @@ def _put(
         raise BrokenDump("The dump lacks files that were submitted.")
     records.end()
     _check(view, header, seal)
-    if header.moved:
+    if header.moved or header.status == "moved":
         return at
     return note_restored(view, header.book, at, boards.world)
 
 
-def _check(view: SqlWriting, header: _Header, seal: Seal) -> None:
+def _check(view: SqlWriting, header: Header, seal: Seal) -> None:
     """Recompute every release, and see that all labels are those that were committed to."""
     check_book(view, header.book, seal)
-    if header.moved and sealed_with(view) != header.status:
+    sealed = sealed_with(view) if header.moved or header.status == "moved" else header.status
+    if sealed is None or (header.moved and sealed != header.status):
         raise BrokenDump("The dump says that its board has moved, and the ledger does not.")
     epoch = 0
     for form in view.entries():

@@ -135,15 +135,21 @@ def listen_given() -> Listener | None:
         return None
     if count != "1":
         raise InvalidSetting(f"One socket can be given to a server, not {count!r:.20}.")
-    os.set_inheritable(_GIVEN, False)
-    bound = socket.socket(fileno=_GIVEN)
-    inet = bound.family in {socket.AF_INET, socket.AF_INET6} and bound.type == socket.SOCK_STREAM
-    if not inet or not bound.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+    bound = None
+    with suppress(OSError):  # where it is no socket at all
+        os.set_inheritable(_GIVEN, False)
+        bound = socket.socket(fileno=_GIVEN)
+    if bound is None or not _listens(bound):
         raise InvalidSetting(
             "The socket that was given must listen on a port, as in ListenStream=127.0.0.1:8000."
         )
     host, port = bound.getsockname()[:2]
     return Listener(bound, _url(ipaddress.ip_address(host), port))
+
+
+def _listens(bound: socket.socket) -> bool:
+    inet = bound.family in {socket.AF_INET, socket.AF_INET6} and bound.type == socket.SOCK_STREAM
+    return inet and bound.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) != 0
 
 
 def _bind(

@@ -10,6 +10,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
+from ladderboard.errors import InvalidSetting
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -75,9 +77,15 @@ def appointed() -> Post | None:
     told = os.environ.pop(_NAME, None)
     if told is None:
         return None
-    post = Post(**json.loads(told))
-    for each in (post.socket, post.line):
-        os.set_inheritable(each, False)
+    try:
+        post = Post(**json.loads(told))
+        for each in (post.socket, post.line):
+            os.set_inheritable(each, False)
+    except (OSError, TypeError, ValueError):
+        raise InvalidSetting(
+            f"{_NAME} is what a server tells the processes that it starts, and nobody else may; "
+            f"type: unset {_NAME}"
+        ) from None
     return post
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ladderboard.board import Caller, Role, dump_board
+from ladderboard.board import Caller, Role, dump_board, restore_board
 from ladderboard.board._backup import backups_in, find_backup
 from ladderboard.board._backup_check import check_backup, restore_backup
 from ladderboard.board._backup_make import back_up, forget_old
@@ -110,6 +110,13 @@ def test_a_board_that_has_moved_away_stays_so(two, shelf, place, open_board, tmp
     assert digits.status == "moved"  # or two would answer, with the same noise
     with pytest.raises(NotOpen):
         digits.submit(20)
+    alone = place()
+    restore_board(alone, made.path / "digits.dump", secret_key=KEY)
+    assert open_board(alone).status == "moved"  # by itself, too
+    dump_board(alone, "digits", tmp_path / "again", public_key=KEY.public, move=True)
+    new = place()
+    restore_board(new, tmp_path / "again", secret_key=KEY)
+    assert open_board(new).status == "open"  # on the word of who knows that no other answers
 
 
 def test_old_ones_go_and_what_is_not_ours_stays(two, shelf):
@@ -126,6 +133,17 @@ def test_old_ones_go_and_what_is_not_ours_stays(two, shelf):
     assert set(shelf.iterdir()) == left
     with pytest.raises(InvalidSetting, match="At least one"):
         forget_old(made[3], 0)
+
+
+def test_the_last_backup_of_a_board_stays(two, shelf, place):
+    both = save(two, shelf)
+    last = save(two, shelf)
+    lacking = [save(two, shelf, without=("digits",)) for _ in range(2)]
+    assert forget_old(lacking[-1], 1) == [both.path, lacking[0].path]
+    assert backups_in(shelf) == [last.path, lacking[1].path]
+    empty = back_up(place(), shelf, public_key=KEY.public)  # of a database that was made anew
+    assert forget_old(empty, 1) == []
+    assert set(backups_in(shelf)) == {last.path, lacking[1].path, empty.path}
 
 
 def test_a_board_that_cannot_be_dumped_is_named_and_may_be_left_out(two, shelf, open_board):

@@ -1,6 +1,7 @@
 """The drill: a backup is restored where nobody asks, and what is wrong with it is named."""
 
 import json
+import os
 import shutil
 
 import pytest
@@ -91,10 +92,19 @@ def _other_head(folder):
     (folder / "manifest.json").write_text(json.dumps(said))
 
 
+def _pipe(path):
+    (path / "digits.dump").unlink()
+    os.mkfifo(path / "digits.dump")
+    said = json.loads((path / "manifest.json").read_text())
+    said["boards"][[each["board"] for each in said["boards"]].index("digits")]["bytes"] = 0
+    (path / "manifest.json").write_text(json.dumps(said))
+
+
 DAMAGE = {
     "cut": (_cut, {"digits": "is cut off"}),
     "changed": (_change, {"digits": "was changed since"}),
     "missing": (lambda each: (each / "digits.dump").unlink(), {"digits": "is missing"}),
+    "a pipe": (_pipe, {"digits": "is no file"}),
     "swapped": (_swap, {"digits": "was changed since", "birds": "was changed since"}),
     "swapped well": (_swap_and_say_so, {"digits": "another board", "birds": "another board"}),
     "another time": (_other_head, {"digits": "of another time"}),
@@ -111,17 +121,24 @@ def test_the_drill_names_what_is_damaged(saved, wrong, damage, told):
     assert all(words in found[board] for board, words in told.items())
 
 
-@pytest.mark.parametrize("damage", [_cut, _change, _swap])
+@pytest.mark.parametrize("damage", [_cut, _change, _swap, _swap_and_say_so, _other_head, _pipe])
 def test_nothing_is_restored_from_a_damaged_backup(saved, key, place, damage):
     damage(saved.path)
     other = place()
     with pytest.raises(BrokenDump, match=r"nothing was restored\. digits\.dump"):
-        restore_backup(other, saved, secret_key=key)
+        restore_backup(other, find_backup(saved.path), secret_key=key)
     assert other.list() == []
 
 
 @pytest.mark.parametrize(
-    "written", ["", "[]", '{"format": 1}', '{"format": "x"}', "\x00", '{"format": 1, "boards": 3}']
+    "written",
+    [
+        *("", "[]", '{"format": 1}', '{"format": "x"}', "\x00", '{"format": 1, "boards": 3}'),
+        '{"format": 0, "time": 1, "ladderboard": "", "boards": [], "without": []}',
+        '{"format": 1, "time": Infinity, "ladderboard": "", "boards": [], "without": []}',
+        "[" * 100_000,
+    ],
+    ids=range(9),
 )
 def test_a_damaged_manifest_is_refused(saved, written):
     (saved.path / "manifest.json").write_text(written)
@@ -132,6 +149,14 @@ def test_a_damaged_manifest_is_refused(saved, written):
 def test_a_manifest_leads_nowhere_else(saved):
     said = json.loads((saved.path / "manifest.json").read_text())
     said["boards"][0]["file"] = "../digits.dump"
+    (saved.path / "manifest.json").write_text(json.dumps(said))
+    with pytest.raises(InvalidState, match="damaged"):
+        find_backup(saved.path)
+
+
+def test_a_manifest_names_a_board_once(saved):
+    said = json.loads((saved.path / "manifest.json").read_text())
+    said["boards"] *= 2
     (saved.path / "manifest.json").write_text(json.dumps(said))
     with pytest.raises(InvalidState, match="damaged"):
         find_backup(saved.path)

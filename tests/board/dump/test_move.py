@@ -148,14 +148,51 @@ def test_a_copy_stays_paused_until_a_charge_is_named(places, make_board, open_bo
     assert there.book.check() == asked + 1
 
 
-@pytest.mark.parametrize("status", ["closing", "closed"])
-@pytest.mark.parametrize("move", [True, False])
+@pytest.mark.parametrize(
+    ("status", "move"), [("closing", True), ("closed", True), ("closed", False)]
+)
 def test_a_board_that_is_over_stays_so(place, make_board, open_board, tmp_path, status, move):
     source, target = place(), place()
     make_board(source, status=status)
     dump(source, tmp_path / "dump", move=move)
     restore(target, tmp_path / "dump")
     assert open_board(target).status == status
+
+
+def test_a_copy_of_a_close_that_was_cut_short_waits(place, make_board, open_board, tmp_path):
+    source, target = place(), place()
+    made = make_board(source, status="closing")
+    dump(source, tmp_path / "dump")
+    made.board.amending.resume(ORGANISER)  # from there it can go on,
+    made.submit(40)  # and answer
+    restore(target, tmp_path / "dump")
+    there = open_board(target)
+    with pytest.raises(InvalidSetting, match="how many questions"):
+        there.board.amending.resume(ORGANISER)
+    there.board.finishing.close(ORGANISER)
+    assert there.status == "closed"
+
+
+def test_a_close_that_is_cut_short_spares_nobody_the_charge(
+    place, make_board, open_board, tmp_path, monkeypatch
+):
+    source, target = place(), place()
+    make_board(source)
+    dump(source, tmp_path / "dump")
+    restore(target, tmp_path / "dump")
+    there = open_board(target)
+    with monkeypatch.context() as patched:
+
+        def fail(*_):
+            raise KeyboardInterrupt
+
+        patched.setattr(type(there.board.finishing), "_score", fail)
+        with pytest.raises(KeyboardInterrupt):
+            there.board.finishing.close(ORGANISER)
+    with pytest.raises(InvalidSetting, match="how many questions"):
+        there.board.amending.resume(ORGANISER)
+    there.board.amending.resume(ORGANISER, charge=3)
+    there.submit(20)
 
 
 @pytest.mark.parametrize("status", ["paused", "restored"])

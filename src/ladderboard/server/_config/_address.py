@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["file_of", "has_password", "without_password"]
+from ladderboard.board._database import has_words
+from ladderboard.errors import InvalidSetting
+
+__all__ = ["check_database", "file_of", "has_password", "without_password"]
 
 _SQLITE = "sqlite:///"
 # Strict: a password with @ or / in it must not be taken for a host.
@@ -12,6 +15,15 @@ _ADDRESS = re.compile(
     r"(?P<scheme>[a-z+]+)://(?:(?P<user>[^:@/?#]*)(?P<password>:[^@/?#]*)?@)?"
     r"(?P<place>[^@?#]*)(?:\?(?P<query>[^@#]*))?"
 )
+
+
+def check_database(place: str, address: str) -> None:
+    """Refuse words of libpq's, which would be a file with a password in its name."""
+    if has_words(address):
+        raise InvalidSetting(
+            f"{place} must be a path, sqlite:///path or postgresql+psycopg://user@host/name; what "
+            "it is now is not shown."
+        )
 
 
 def file_of(address: str) -> str | None:
@@ -40,6 +52,8 @@ def without_password(address: str) -> str:
     >>> without_password("postgresql://me:se/cr@et@there/boards")
     'postgresql://***'
     """
+    if has_words(address):
+        return "***"
     if file_of(address) is not None:
         return address
     found = _ADDRESS.fullmatch(address)

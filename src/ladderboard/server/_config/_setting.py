@@ -8,7 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ladderboard.errors import InvalidSetting
-from ladderboard.server._config._address import file_of, has_password, without_password
+from ladderboard.server._config._address import (
+    check_database,
+    file_of,
+    has_password,
+    without_password,
+)
 from ladderboard.server._config._kinds import PATH
 
 if TYPE_CHECKING:
@@ -62,6 +67,8 @@ class Setting:
             raise InvalidSetting(
                 f"{place} must be {self.kind.word} on one line; what it is now is not shown."
             ) from None
+        if self.name == "database":
+            check_database(place, value)
         if base is not None and self.kind is PATH:
             return base / value
         if base is not None and self.name == "database" and file_of(value) is not None:

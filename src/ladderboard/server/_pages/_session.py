@@ -51,7 +51,7 @@ def _home(work: Work, shown: Shown) -> str | None:
 
 def _place(wanted: str, home: str) -> str:
     """Return where to go on: to a page of ours only."""
-    plain = wanted.isascii() and wanted.isprintable() and "\\" not in wanted
+    plain = wanted.isascii() and wanted.isprintable() and not {"\\", "%"} & set(wanted)
     inside = wanted.startswith("/boards/") and "//" not in wanted and ".." not in wanted
     return wanted if plain and inside and len(wanted) < 200 else home
 
