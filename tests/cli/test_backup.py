@@ -78,6 +78,10 @@ def test_the_drill_fails_for_cron_and_says_why(program, boards, folder, monkeypa
     assert done.code == 1
     assert "older than 2 hours" in done.out
     assert program("backup", "check", made, *key, "--within", 2, "--json").json["late"]
+    (made / "manifest.json").write_text(json.dumps({**said, "time": said["time"] + 3 * 3600}))
+    done = program("backup", "check", made, *key)
+    assert done.code == 1
+    assert "in the future" in done.out
     (made / "first.dump").unlink()
     done = program("backup", "check", made, *key)
     assert done.code == 1

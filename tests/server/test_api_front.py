@@ -70,7 +70,16 @@ def test_bodies_that_are_no_json_or_too_much_of_it(hall):
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:8000", "localhost.evil.example", ""]
+    "host",
+    [
+        "evil.example",
+        "evil.example:8000",
+        "localhost.evil.example",
+        "",
+        "[::1]evil",
+        "127.0.0.1:x",
+        '127.0.0.1:"><x',
+    ],
 )
 def test_a_name_that_is_not_ours_is_refused(hall, host):
     said = hall.call("GET", "/boards", headers={"Host": host})

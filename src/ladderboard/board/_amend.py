@@ -169,6 +169,8 @@ class Amending:
             raise InvalidSetting('Which submissions are asked again is "best" or "none".')
         board = self._board
         row = board.row()
+        if row.status == "restored":
+            raise NotOpen("The board waits for its charge; board resume says how many first.")
         refuse_unlabelled(board.rules_of(row))
         before = board.epoch_of(row).table
         _check_correction(before, table)

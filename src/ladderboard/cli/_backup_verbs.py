@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "create", "restore"]
 
+_AHEAD = 3600.0  # seconds by which clocks may differ
+
 _Folder = Annotated[
     Path,
     typer.Argument(metavar="FOLDER", help="A backup, or a folder of them: the newest is taken."),
@@ -141,7 +143,8 @@ def check(
 
     backup, words, key = _opened(folder, secret_key, passphrase_file, find_backup)
     hours = max(time.time() - backup.time, 0) / 3600
-    late = within is not None and hours > within
+    ahead = backup.time > time.time() + _AHEAD  # it would be the newest for ever
+    late = ahead or (within is not None and hours > within)
     if not as_json:
         said = f"made {_ago(hours)} by ladderboard {backup.ladderboard}"
         say(f"{printable(backup.path)}, {said}:")
@@ -167,7 +170,9 @@ def check(
         say_json({**head, "boards": told, "since": lacking})
     else:
         _say_lacking(backup, lacks)
-        if late:
+        if ahead:
+            say("It was made in the future: a clock was wrong, here or there. Make another one.")
+        elif late:
             say(f"It is older than {within:,} hours: were backups made since?")
         say("This backup can be restored." if good else "Something is wrong with this backup.")
     if not good:

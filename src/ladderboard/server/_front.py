@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
+import re
 from typing import TYPE_CHECKING, Any
 
 from starlette.datastructures import Headers
@@ -48,6 +49,7 @@ _ENDING = (
     "once, and never counted twice."
 )
 _LATER = {"Retry-After": "5", "Connection": "close"}
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:/\s]+)(?::[0-9]{1,5})?")  # what is said may be shown
 _ENCODED = [(name.encode(), value.encode()) for name, value in SECURITY.items()]
 _VARY = (b"vary", b"Authorization, Cookie")
 
@@ -122,8 +124,10 @@ class Front:
             )
 
     def _is_ours(self, host: str) -> bool:
-        name = host.lower()
-        name = name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0]
+        found = _HOST.fullmatch(host.lower())
+        if found is None:
+            return False
+        name = found[1].strip("[]")
         if name == "localhost" or name in self._settings.hosts:
             return True
         try:

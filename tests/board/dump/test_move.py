@@ -142,6 +142,8 @@ def test_a_copy_stays_paused_until_a_charge_is_named(places, make_board, open_bo
         there.submit(20)
     with pytest.raises(InvalidSetting, match="how many questions"):
         there.board.amending.resume(ORGANISER)
+    with pytest.raises(NotOpen, match="waits for its charge"):  # it would ask before the charge
+        there.board.amending.correct(ORGANISER, there.board.epoch_of(there.board.row()).table)
     there.board.amending.resume(ORGANISER, charge=3)
     assert there.book.at().charged == 3
     there.submit(20)
