@@ -44,6 +44,7 @@ def test_neighbours_differ_in_one_setting():
     assert found == [(1, 0.2, 0, 0.01), (0, 0.1, 0, 0.01), (0, 0.2, 0.5, 0.01), (0, 0.2, 0, 0.02)]
 
 
+@pytest.mark.slow
 def test_the_search_finds_what_an_exhaustive_one_would():
     # One candidate of the net, looked at with as many games, must not beat what was found by more
     # than luck: 3 standard errors, for 30 candidates a false alarm of 4%; the seed is fixed.
@@ -93,6 +94,7 @@ def test_effort_falls_with_the_length_of_games():
     assert efforts == sorted(efforts, reverse=True)
 
 
+@pytest.mark.slow
 def test_a_table_is_resumed_and_read(tmp_path, monkeypatch):
     sizes = {"n": (100, 400), "questions": (20,)}
     written = calibration_table(tmp_path, **sizes, quick=True, workers=1)

@@ -268,6 +268,7 @@ def patient(game):
 """
 
 
+@pytest.mark.slow
 def test_calibrate_prints_the_settings_and_the_runners_up():
     words = ["calibrate", "--n", "400", "--questions", "50", "--quick", "--seed", "4"]
     done = ladderboard(*words)

@@ -154,7 +154,7 @@ def test_a_boards_name_is_nothing_for_a_terminal(hall, client, slug):
     good = client.board(hall.slug).said
     content = json.dumps({"boards": [{**good, "slug": slug}]}).encode()
     with pytest.raises(errors.ServerUnreachable, match="not a Ladderboard server of ours"):
-        client._concluded(boards(), Patience(0), Answer(200, httpx.Headers(), content))
+        client._concluded(boards(None), Patience(0), Answer(200, httpx.Headers(), content))
 
 
 @pytest.mark.parametrize("number", [b"1" + b"0" * 400, b"1e999", b"NaN", b"Infinity"])

@@ -16,7 +16,12 @@ PAGE = (ROOT / "docs/reference/settings.md").read_text()
 # Set for processes that help, and looked at by nobody here.
 GIVEN = {"POLARS_MAX_THREADS", "RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"}
 GIVEN |= {"MKL_NUM_THREADS", "NUMBA_NUM_THREADS"}
-NONE = {"COMMANDLINE", "GET", "POST"}  # other words, in files that look at the environment
+NONE = {
+    "AF_UNIX",
+    "COMMANDLINE",
+    "GET",
+    "POST",
+}  # other words, in files that look at the environment
 
 
 def rows(head):

@@ -129,8 +129,8 @@ def _url(address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int) -> s
 
 def listen_given() -> Listener | None:
     """Return the listener that whoever started this process gave it, as systemd does."""
-    count, whose = (os.environ.pop(f"LISTEN_{each}", "") for each in ("FDS", "PID"))
-    os.environ.pop("LISTEN_FDNAMES", None)
+    names = ("LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES")  # for this process and no other
+    count, whose, _ = (os.environ.pop(each, "") for each in names)
     if whose != str(os.getpid()):
         return None
     if count != "1":
