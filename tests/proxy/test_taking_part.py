@@ -127,13 +127,14 @@ def test_who_is_refused_while_sending_hears_why(site, good, sized):
     token = site.team(f"Sends on {good} {sized}", "small") if good else "lb_team_wrong"
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "text/csv"}
     wanted = (413, "too_large") if good else (401, "no_token")
-    with site.browser(address="127.0.0.5") as browser:
-        for _ in range(20):
-            pieces = (b"x" * 2**16 for _ in range(32))
-            body = b"".join(pieces) if sized else pieces
+    for _ in range(20):
+        pieces = (b"x" * 2**16 for _ in range(32))
+        body = b"".join(pieces) if sized else pieces
+        # A connection of its own: nginx may close one on which it was not heard to the end.
+        with site.browser(address="127.0.0.5") as browser:
             said = browser.post("/api/v1/boards/small/submissions", content=body, headers=headers)
-            assert said.status_code != 502
-            assert (said.status_code, said.json()["code"]) in {wanted, (429, "rate")}
+        assert said.status_code != 502
+        assert (said.status_code, said.json()["code"]) in {wanted, (429, "rate")}
 
 
 def test_a_limit_of_the_proxy_is_told_as_such(trusting, beside, predict, monkeypatch):
