@@ -17,7 +17,7 @@ from ladderboard.cli._board_options import (
     open_live,
 )
 from ladderboard.cli._numbers import whole
-from ladderboard.cli._passphrase import PassphraseFile, find_passphrase
+from ladderboard.cli._passphrase import PassphraseFile, PublicKey, find_passphrase
 from ladderboard.cli._said import printable, say, say_json
 from ladderboard.errors import InvalidSetting
 
@@ -48,12 +48,7 @@ def create(
         ),
     ],
     *,
-    to: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KEY", help="Encrypt to a public key, or one in a file; see board keygen."
-        ),
-    ] = None,
+    to: PublicKey = None,
     passphrase_file: PassphraseFile = None,
     keep: Annotated[
         int | None,

@@ -14,7 +14,7 @@ from ladderboard.cli._board_options import (
     open_board,
     open_database,
 )
-from ladderboard.cli._passphrase import PassphraseFile, find_passphrase
+from ladderboard.cli._passphrase import PassphraseFile, PublicKey, find_passphrase
 from ladderboard.cli._said import note, printable, say, say_json
 from ladderboard.errors import InvalidSetting
 
@@ -27,12 +27,7 @@ def dump(
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="The file to make; one that is there stays.")
     ],
-    to: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KEY", help="Encrypt to a public key, or one in a file; see board keygen."
-        ),
-    ] = None,
+    to: PublicKey = None,
     passphrase_file: PassphraseFile = None,
     move: Annotated[
         bool,

@@ -12,7 +12,7 @@ import typer
 
 from ladderboard.errors import InvalidSetting
 
-__all__ = ["PASSPHRASE", "PassphraseFile", "find_passphrase"]
+__all__ = ["PASSPHRASE", "PassphraseFile", "PublicKey", "find_passphrase"]
 
 PASSPHRASE = "LADDERBOARD_PASSPHRASE"  # noqa: S105 - where it is found
 _LONGEST = 4096
@@ -23,6 +23,13 @@ PassphraseFile = Annotated[
         metavar="PATH",
         help="A file with the passphrase on its first line; LADDERBOARD_PASSPHRASE, or a question, "
         "if left out.",
+    ),
+]
+
+PublicKey = Annotated[  # in place of one
+    str | None,
+    typer.Option(
+        metavar="KEY", help="Encrypt to a public key, or one in a file; see board keygen."
     ),
 ]
 
