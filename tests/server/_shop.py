@@ -70,8 +70,10 @@ class Shop(siege.Keep):
         """Wait until so many processes answer; return them."""
         seen = set()
         while len(seen) < count:
-            reply, _ = siege.Client(self).call("GET", "/healthz", Connection="close")
-            seen.add(reply.headers["x-request-id"][:8])
+            line = siege.Client(self)
+            assert line.call("GET", "/healthz")[0].status == 200
+            seen.add(siege.server_process(line.local_port, self.workers()))
+            line.close()
         assert len(self.workers()) == count
         return self.workers()
 

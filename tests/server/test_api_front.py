@@ -3,6 +3,7 @@
 import asyncio
 import http.client
 import io
+import itertools
 import json
 import socket
 import threading
@@ -144,6 +145,15 @@ def test_metrics_have_a_token_of_their_own(make_hall):
     problem(hall.call("GET", "/boards/first/teams", "scrape-me-please"), 401, "no_token")
     other = hall.call("GET", "/metrics", "scrape-me-please", headers={"Accept": "text/plain"})
     assert other.status_code == 200
+
+
+def test_request_ids_tell_nothing_about_other_requests(hall):
+    """Neither half of an id counts or repeats. False alarms: below 1 in a million."""
+    ids = [hall.call("GET", "/healthz").headers["x-request-id"] for _ in range(20)]
+    for half in (slice(8), slice(8, None)):
+        numbers = sorted(int(each[half], 16) for each in ids)
+        gaps = [after - before for before, after in itertools.pairwise(numbers)]
+        assert min(gaps) > 1
 
 
 def test_the_log_names_addresses_if_it_shall(make_hall):

@@ -142,7 +142,11 @@ def test_several_processes_serve_one_postgres(start, database, predict):
 class Organiser:
     """Somebody who plays games against the board, through whichever process answers."""
 
-    def __init__(self, url, token):
+    answered = None
+    """The process that answered last, where ``process_of`` can tell."""
+
+    def __init__(self, url, token, process_of=None):
+        self.process_of = process_of
         self.url, self.place = url, f"{url}/boards/first/attack"
         self.cookies = httpx.Cookies()
         self.post("/session", self.see(f"{url}/login"), token=token)
@@ -152,6 +156,8 @@ class Organiser:
         with httpx.Client(cookies=self.cookies, timeout=60) as client:
             said = client.request(method, place, **more)
             self.cookies = client.cookies
+            if self.process_of is not None:
+                self.answered = self.process_of(_port_of(said))
             return said
 
     def see(self, place):
@@ -165,9 +171,15 @@ class Organiser:
         return self.post("/boards/first/attack", self.see(self.place))
 
     def state(self):
-        """Return who answered, and how the games stand."""
+        """Return which process answered, and how the games stand."""
         said = self.see(f"{self.place}/progress")
-        return said.headers["x-request-id"][:8], said.json()["state"]
+        return self.answered, said.json()["state"]
+
+
+def _port_of(said):
+    """Return the port at this end of the connection that an answer came on."""
+    line = said.extensions["network_stream"].get_extra_info("socket")
+    return line.getsockname()[1]
 
 
 def players_of(pids):
@@ -208,12 +220,13 @@ def amend(url, token):
     assert httpx.patch(place, json=LARGE, headers=own, timeout=60).status_code == 200
 
 
-def test_several_processes_know_of_one_game(start, database):
+def test_several_processes_know_of_one_game(start, database, load):
     if database == "sqlite":
         return
     server, url, token = start(workers=2)
     wait_for(url)
-    organiser = Organiser(url, token)
+    find = load("_siege").server_process
+    organiser = Organiser(url, token, lambda port: find(port, children_of(server.pid)))
     amend(url, token)
     assert organiser.begin().status_code == 303
     said = set()

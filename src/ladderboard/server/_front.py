@@ -67,7 +67,7 @@ class Front:
         salt: Callable[[], bytes],
     ) -> None:
         self._app, self._settings, self._log, self._metrics = app, settings, log, metrics
-        self._mine, self._count = salt()[-4:].hex(), 0
+        self._salt = salt
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -75,8 +75,8 @@ class Front:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        self._count += 1
-        reply = _Reply(self._inside(scope), receive, send, f"{self._mine}{self._count:08x}")
+        # Random: a counter would tell everybody how many requests all the others made.
+        reply = _Reply(self._inside(scope), receive, send, self._salt()[-8:].hex())
         timer = self._settings.timer
         begun = timer()
         self._metrics.under_way += 1
