@@ -259,3 +259,27 @@ def test_a_folder_that_cannot_be_read_is_a_report_too(folder):
     assert [each.code for each in report.problems] == ["missing_key", "bad_value", "missing_file"]
     assert report.lines[-1] == "digits is not ready: 3 problems."
     assert json.loads(json.dumps(report.describe()))["attacks"] == []
+
+
+@pytest.mark.parametrize("mechanism", ["exact", "parameter_free_ladder"])
+@pytest.mark.parametrize(
+    ("rules", "holdout", "refused"),
+    [
+        (RULES, None, False),
+        ("loss: {name: mae, range: [0, 1]}\n" + BASE, None, True),
+        (RULES, "group", True),
+    ],
+)
+def test_mechanisms_that_can_be_counted_under_zero_one_loss_only(
+    folder, monkeypatch, mechanism, rules, holdout, refused
+):
+    quick(monkeypatch)
+    files = {"board.yaml": rules + f"mechanism: {mechanism}\n"}
+    if holdout is not None:
+        rows = [f"{at},{at % 2},{at // 2}" for at in range(300)]
+        files["holdout.csv"] = "\n".join(["id,label,group", *rows, ""])
+    report = check_board(folder(**files))
+    assert [each.code for each in report.problems] == ["mechanism"] * refused
+    if refused:
+        assert "can be counted under zero-one loss only" in report.problems[0].message
+        assert report.promise.none

@@ -61,6 +61,7 @@ def test_the_status_is_public_and_holds_no_labels(served, labels):
     # Whatever is in it, it is from this list; the labels and ids of the holdout are not.
     assert set(said) == {
         *("n", "loss", "mechanism", "questions", "beta", "rows", "kind", "worth", "weighted"),
+        "zero_one",
         *("asked", "charged", "remaining", "closed", "released", "bound", "ladders", "history"),
         *("commitment", "head", "opening", "entries", "changes", "lost", "time"),
     }

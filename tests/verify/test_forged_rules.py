@@ -51,6 +51,7 @@ OPENED = {
     "kind": (rules(kind="text"), LABELS),
     "worth": (rules(worth=1e9), LABELS),
     "weighted": (rules(weighted=True), LABELS),
+    "zero_one": (rules(zero_one=False), LABELS),
     "the budget people saw": (board(questions=2), TWICE),
     "beta": (rules(beta=0.5), TWICE),
     "the mechanism people saw": (board(mechanism={"name": "exact"}), TWICE),

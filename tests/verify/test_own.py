@@ -47,6 +47,7 @@ def test_draws_that_nobody_can_make_again_are_in_canonical_form(guarded, make, h
 def own_loss(forge, write):
     """Give the bundle of a board with a loss of its owner's."""
     forge.entries[0].fields["loss"]["loss"] = forge.rules["board"]["loss"]["name"] = "own"
+    forge.rules["zero_one"] = False
     return write(forge)
 
 

@@ -229,6 +229,7 @@ class Boards:
                 "kind": table.kind,
                 "worth": worth,
                 "weighted": scorer.grouping.weight is not None,
+                "zero_one": scorer.zero_one,
                 "board": described,
             },
             holdout=sample_digest(write_sample(table)),

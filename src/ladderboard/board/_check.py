@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ladderboard.board._check_grade import Grader
 from ladderboard.board._check_promise import promise_of
+from ladderboard.board._check_refused import refusals
 from ladderboard.board._check_warnings import warnings_about
 from ladderboard.board._folder import BoardFolder, read_folder
 from ladderboard.errors import InvalidRules
@@ -134,7 +135,11 @@ def check_board(
     ]
     return Report(
         name=folder.rules.slug,
-        problems=(*gold, *(each for wrong in graded.values() for each in wrong)),
+        problems=(
+            *gold,
+            *(each for wrong in graded.values() for each in wrong),
+            *refusals(folder, promise),
+        ),
         warnings=tuple(warnings_about(folder, promise, time.time() if now is None else now)),
         facts=tuple(facts),
         promise=promise,

@@ -26,7 +26,7 @@ def would_do(folder: BoardFolder) -> list[str]:
 
     def enough(n: int, questions: int, teams: int) -> bool:
         try:
-            return says_something(rules, n, questions, teams)
+            return says_something(rules, n, questions, teams, zero_one=folder.zero_one)
         except InvalidSetting:  # a mechanism that cannot work with so many
             return False
 

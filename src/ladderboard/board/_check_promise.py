@@ -96,7 +96,8 @@ def promise_of(folder: BoardFolder) -> Promise:
     """Return what a board can promise before its first question."""
     rules, worth = folder.rules, folder.worth
     mechanism = rules.mechanism_for(worth)
-    worst, likely, changes = _at_end(mechanism, worth, rules.questions, rules.ladders, rules.beta)
+    asked = rules.questions, rules.ladders, rules.beta
+    worst, likely, changes = _at_end(mechanism, worth, *asked, zero_one=folder.zero_one)
     n = folder.part("public").grouping.n
     return Promise(
         n=n,
@@ -111,25 +112,34 @@ def promise_of(folder: BoardFolder) -> Promise:
     )
 
 
-def says_something(rules: Rules, n: int, questions: int, teams: int) -> bool:
+def says_something(rules: Rules, n: int, questions: int, teams: int, *, zero_one: bool) -> bool:
     """Tell whether so many examples, questions and teams would promise more than is known."""
     ladders = 1 if rules.ladder == "board" else teams + rules.asked_baselines
     mechanism = rules.mechanism
     if mechanism is None:
         mechanism = ShakyLadder.calibrated(n=n, questions=questions, teams=ladders)
-    _, likely, _ = _at_end(mechanism, n, questions, ladders, rules.beta)
+    _, likely, _ = _at_end(mechanism, n, questions, ladders, rules.beta, zero_one=zero_one)
     return likely.theorem != NONE and _error(likely) < _KNOWN
 
 
 def _at_end(
-    mechanism: Mechanism, n: int, questions: int, ladders: int, beta: float
+    mechanism: Mechanism, n: int, questions: int, ladders: int, beta: float, *, zero_one: bool
 ) -> tuple[Certificate, Certificate, int | None]:
     """Return what holds at the end at worst, what likely, and for how many changes."""
     each = _CHANGES_ONE if ladders == 1 else _CHANGES_EACH * ladders
     changes, opened = min(each, questions), min(ladders, questions)
 
     def at_end(changes: int | None) -> Certificate:
-        return certificate(n, questions, changes, mechanism, beta, ladders=None, opened=opened)
+        return certificate(
+            n,
+            questions,
+            changes,
+            mechanism,
+            beta,
+            ladders=None,
+            opened=opened,
+            zero_one=zero_one,
+        )
 
     worst = at_end(None)
     try:

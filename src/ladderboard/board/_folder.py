@@ -13,6 +13,7 @@ from ladderboard.board._folder_table import read_table
 from ladderboard.board._rules import Rules, read_rules
 from ladderboard.board._rules_keys import Noted
 from ladderboard.errors import InvalidRules
+from ladderboard.holdout import is_zero_one
 from ladderboard.holdout._sample import sample_digest, write_sample
 from ladderboard.ledger import digest
 from ladderboard.mechanisms import Setup
@@ -66,6 +67,11 @@ class BoardFolder:
     def worth(self) -> int:
         """How many independent examples the public part is worth: groups, fewer with weights."""
         return int(self.part("public").grouping.effective_n)
+
+    @property
+    def zero_one(self) -> bool:
+        """Whether every public risk is a multiple of 1/n."""
+        return is_zero_one(self.rules.loss, self.part("public").grouping)
 
     def digest(self) -> bytes:
         """Return a hash of everything that decides what this board will do.

@@ -102,7 +102,7 @@ def tell_own(
     }
 
 
-_RULES = ("questions", "beta", "worth", "weighted", "amended")
+_RULES = ("questions", "beta", "worth", "weighted", "amended", "zero_one")
 Values = tuple[tuple[str, Any], ...]
 
 
@@ -138,7 +138,7 @@ def certify(meter: Meter, released: float | None) -> Certificate:
 
 
 def _values(meter: Meter) -> Values:
-    return tuple((each, meter.rules[each]) for each in _RULES)
+    return tuple((each, meter.rules[each]) for each in _RULES if each in meter.rules)
 
 
 def _plain(at: At) -> At:

@@ -45,6 +45,7 @@ def certificate(  # noqa: PLR0917 - the public contract
     private: bool = False,
     risk: float | None = None,
     risk_range: tuple[float, float] = (0, 1),
+    zero_one: bool = True,
 ) -> Certificate:
     """Return an interval for the best true risk so far, from what is public.
 
@@ -78,6 +79,9 @@ def certificate(  # noqa: PLR0917 - the public contract
         The exact least risk on the holdout. It depends on the labels: only at close.
     risk_range
         The interval in which losses and risks lie.
+    zero_one
+        Whether every loss is 0 or 1 and every example counts the same, without weights and groups.
+        ``Exact`` and ``ParameterFreeLadder`` promise nothing otherwise; no other mechanism asks.
 
     Examples
     --------
@@ -106,7 +110,7 @@ def certificate(  # noqa: PLR0917 - the public contract
         )
     mechanism.check(setup)
     history = History.read(changes, asked)
-    transcript = transcript_of(mechanism, setup)
+    transcript = transcript_of(mechanism, setup, zero_one=zero_one)
     # A release may lie outside the range of risks: half a cell on a grid, further with noise.
     if released is not None:
         released = _settings.number("released", released)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Transcript", "transcript_of"]
 
-ZERO_ONE = "The loss is zero-one: every risk is a multiple of 1/n."
+ZERO_ONE = "The loss is zero-one, without weights and groups: every risk is a multiple of 1/n."
 _NEAR = 1e-6  # how far, in cells, a value may be from a multiple of 1/n and still be meant
 
 
@@ -193,7 +193,11 @@ _KNOWN: dict[type[Mechanism], Callable[[Any, Setup], Transcript | None]] = {
 }
 
 
-def transcript_of(mechanism: Mechanism, setup: Setup) -> Transcript | None:
+def transcript_of(
+    mechanism: Mechanism, setup: Setup, *, zero_one: bool = True
+) -> Transcript | None:
     """Return what a mechanism can be seen to say; None where that is not a finite list."""
+    if mechanism.zero_one_only and not zero_one:
+        return None
     known = _KNOWN.get(type(mechanism))
     return None if known is None else known(mechanism, setup)

@@ -15,6 +15,10 @@ from ladderboard.mechanisms import (
 
 __all__ = ["PAPER", "UNPROMISED", "sentences"]
 
+_ZERO_ONE = (
+    "has a finite transcript under zero-one loss only, without weights and groups and with risks "
+    "in [0, 1]."
+)
 UNPROMISED: dict[type[Mechanism], str] = {
     Noisy: "Noisy says an unrounded number about every model; its transcripts cannot be counted.",
     Thresholdout: "Thresholdout says unrounded numbers; its transcripts cannot be counted.",
@@ -25,10 +29,8 @@ UNPROMISED: dict[type[Mechanism], str] = {
         "A ShakyLadder without a grid says unrounded numbers; give it a grid, or take "
         "ShakyLadder.from_paper where the paper's theorem speaks."
     ),
-    Exact: "Exact has a finite transcript under zero-one loss only, with risks in [0, 1].",
-    ParameterFreeLadder: (
-        "ParameterFreeLadder has a finite transcript under zero-one loss only, risks in [0, 1]."
-    ),
+    Exact: f"Exact {_ZERO_ONE}",
+    ParameterFreeLadder: f"ParameterFreeLadder {_ZERO_ONE}",
 }
 
 PAPER = (

@@ -292,7 +292,14 @@ def _beforehand(guard: "Holdout") -> "Certificate":
 
     rules, meter = guard.meter.rules, guard.meter
     return certificate(
-        rules["worth"], meter.budget, None, meter.mechanism, rules["beta"], ladders=None, opened=1
+        rules["worth"],
+        meter.budget,
+        None,
+        meter.mechanism,
+        rules["beta"],
+        ladders=None,
+        opened=1,
+        zero_one=rules["zero_one"],
     )
 
 

@@ -23,7 +23,7 @@ from ladderboard.holdout._sample import (
     table_of,
     write_sample,
 )
-from ladderboard.holdout._scorer import Scored, Scorer, Submission
+from ladderboard.holdout._scorer import Scored, Scorer, Submission, is_zero_one
 from ladderboard.holdout._status import LadderStatus, Status, Told
 from ladderboard.holdout._words import left, sentence
 
@@ -46,6 +46,7 @@ __all__ = [
     "Told",
     "Verdict",
     "export_entries",
+    "is_zero_one",
     "keep_sample",
     "last_improved",
     "left",

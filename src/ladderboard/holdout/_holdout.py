@@ -143,6 +143,7 @@ class Holdout:
             "kind": table.kind,
             "worth": worth,
             "weighted": grouping.weight is not None,
+            "zero_one": scorer.zero_one,
         }
         file = GuardFile.at(path, key_file, loss=found, mechanism=answers, world=world)
         return cls(file.make(table, scorer, answers, rules, key), scorer, file)

@@ -26,8 +26,9 @@ class Meter:
     mechanism
         What answers.
     rules
-        Of the first entry: ``questions``, ``beta``, ``worth`` and ``weighted``; and ``amended``
-        where the budget is not what it was at first, so that it cannot be reckoned with.
+        Of the first entry: ``questions``, ``beta``, ``worth``, ``weighted`` and ``zero_one``, which
+        guards made before there was one lack; and ``amended`` where the budget is not what it was
+        at first, so that it cannot be reckoned with.
     at
         Where the book stands.
     """
@@ -72,6 +73,7 @@ class Meter:
             asked=max(self.used, 1),
             ladders=None,
             opened=at.ladders + at.lost,
+            zero_one=self.rules.get("zero_one", False),
         )
 
 

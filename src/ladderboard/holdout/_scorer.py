@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
     from ladderboard.files import HoldoutTable
     from ladderboard.losses import Loss
+    from ladderboard.mechanisms._grouping import Grouping
 
-__all__ = ["Scored", "Scorer", "Submission"]
+__all__ = ["Scored", "Scorer", "Submission", "is_zero_one"]
 
 _DEFAULT = Limits()
 _BINARY = (ZeroOne, TopK)
@@ -49,6 +50,15 @@ class Scored:
     risk: float
     losses: NDArray[np.float64]
     broken: bool
+
+
+def is_zero_one(loss: Loss, grouping: Grouping) -> bool:
+    """Return whether every risk is a multiple of 1/n: losses 0 or 1, without weights and groups.
+
+    It depends on the loss and on public columns only, never on labels.
+    """
+    alike = grouping.weight is None and grouping.n == grouping.examples
+    return type(loss) in _BINARY and alike
 
 
 class Scorer:
@@ -83,6 +93,11 @@ class Scorer:
         self._limits = limits
         self._own = type(loss) not in LOSSES.values()
         self._binary = type(loss) in _BINARY
+
+    @property
+    def zero_one(self) -> bool:
+        """Whether every risk is a multiple of 1/n."""
+        return is_zero_one(self.loss, self.grouping)
 
     def within(self, limits: Limits) -> Scorer:
         """Return the same scorer with other limits."""

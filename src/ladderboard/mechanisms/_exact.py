@@ -30,6 +30,7 @@ class Exact(Teller):
     """
 
     name: ClassVar[str] = "exact"
+    zero_one_only: ClassVar[bool] = True
 
     def score(self, risk: float, draws: Draws) -> float:
         """The risk."""

@@ -35,6 +35,7 @@ class Mechanism(ABC):
     name: ClassVar[str]
     needs: ClassVar[Literal["risk", "losses"]] = "risk"
     needs_training: ClassVar[bool] = False
+    zero_one_only: ClassVar[bool] = False  # what it can say is a finite list for that loss only
     state_type: ClassVar[Any]
 
     @property

@@ -83,7 +83,9 @@ class Risks:
             return
         table, grouping = self.tables[0], scorer.grouping
         told = [rules[each] for each in ("n", "rows", "kind", "weighted")]
-        found = [grouping.n, len(table), table.kind, grouping.weight is not None]
+        told.append(rules.get("zero_one", scorer.zero_one))
+        weighted = grouping.weight is not None
+        found = [grouping.n, len(table), table.kind, weighted, scorer.zero_one]
         if not same(told, found) or rules["worth"] != int(grouping.effective_n):
             raise differs(0, "what it says of the labels is not true of those in the bundle")
 

@@ -11,6 +11,7 @@ __all__ = ["Rules"]
 
 _DECIDED = ("n", "loss", "mechanism", "rules", "holdout", "key")
 _GUARD = {"questions", "beta", "rows", "kind", "worth", "weighted"}
+_LATER = {"zero_one"}  # not in what was made before there was such a rule
 _FIXED = {"slug", "loss", "mechanism", "beta", "ladder", "baselines"}  # from the first question on
 _FIXED_DISPLAY = ("direction", "as")
 
@@ -24,7 +25,12 @@ class Rules:
             raise differs(0, "its commitment is not that of what it says")
         rules = opening["rules"]
         self.is_board = "board" in rules
-        if not has(rules, _GUARD | {"board"} if self.is_board else _GUARD):
+        wanted = (
+            _GUARD
+            | ({"board"} if self.is_board else set())
+            | {each for each in _LATER if each in rules}
+        )
+        if not has(rules, wanted):
             raise differs(0, "its rules are not those of a board or a guard")
         if not is_whole(rules["questions"], at_least=1):
             raise differs(0, "its budget is no number of questions")
