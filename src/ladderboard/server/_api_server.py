@@ -1,14 +1,16 @@
 """The server's own affairs: whether it works, and its numbers."""
 
 import asyncio
+import shutil
 
 from fastapi import APIRouter, Request, Response
 
 from ladderboard.errors import StorageFailed
+from ladderboard.ledger import SqliteStorage
 from ladderboard.server._routes import Route, problems
 from ladderboard.server._shapes import Health
 from ladderboard.server._who import Shown, is_organiser, is_token, unauthorised
-from ladderboard.server._work import PRIVATE, reply, work_of
+from ladderboard.server._work import PRIVATE, Work, reply, work_of
 
 __all__ = ["router"]
 
@@ -50,7 +52,7 @@ async def health(request: Request) -> Response:
     openapi_extra={"security": PRIVATE, "x-types": ["text/plain"]},
 )
 async def metrics(request: Request) -> Response:
-    """Return how many requests there were, how long they took, and how many wait.
+    """Return request counts and durations, restarts and free disk, summed over all processes.
 
     For the organiser of all boards, or with the token that the server was started with.
     """
@@ -62,21 +64,18 @@ async def metrics(request: Request) -> Response:
 
         if not await work.asked(request, look):
             raise unauthorised()
-    parsers = work.parsers
-    text = work.metrics.write(
-        {
-            "ladderboard_requests_under_way": (
-                "Requests being answered, this one included.",
-                lambda: work.metrics.under_way,
-            ),
-            "ladderboard_parsers_busy": ("Parsers at work.", lambda: parsers.busy),
-            "ladderboard_parsers_waiting": (
-                "Submissions that wait for a parser.",
-                lambda: parsers.waiting,
-            ),
-        }
-    )
+    disks = await work.in_thread(lambda: _free_disk(work))
+    help_ = "Bytes that are free on the disk of the database and of large submissions (spool)."
+    text = work.metrics.write({"ladderboard_disk_free_bytes": (help_, disks)})
     return reply(request, text.encode(), media_type=_TEXT)
+
+
+def _free_disk(work: Work) -> dict[str, float]:
+    """Return how many bytes are free on the disks that may fill up, by label."""
+    storage, places = work.boards.storage, {"spool": work.spool.path}
+    if isinstance(storage, SqliteStorage):
+        places["database"] = storage.path.parent
+    return {f'of="{name}"': shutil.disk_usage(place).free for name, place in places.items()}
 
 
 @router.get("/openapi.json", include_in_schema=False)

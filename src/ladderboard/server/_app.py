@@ -25,7 +25,7 @@ from ladderboard.server import (
 from ladderboard.server._front import REFUSED, Front
 from ladderboard.server._intake import Spool
 from ladderboard.server._log import Log
-from ladderboard.server._metrics import Metrics
+from ladderboard.server._metrics import PARSERS_RESTARTED, Gauge, Metrics
 from ladderboard.server._openapi import describe_api
 from ladderboard.server._options import Settings
 from ladderboard.server._pages._dump import sweep_dumps
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 __all__ = ["make_app"]
 
+_EVERY = 1.0  # seconds
+
 
 def make_app(
     boards: Boards,
@@ -51,15 +53,29 @@ def make_app(
     *,
     settings: Settings | None = None,
     closing: Callable[[], None] | None = None,
+    metrics: Metrics | None = None,
 ) -> FastAPI:
     """Return the application that serves some boards.
 
     Its lifespan starts the parsers, and ends them with everything else that it began; then it calls
-    ``closing``. The boards are the caller's to close.
+    ``closing``. The boards are the caller's to close. ``metrics`` are given where several processes
+    count together.
     """
     settings = Settings() if settings is None else settings
-    log, metrics = Log(settings.log, boards.world.clock), Metrics()
+    log = Log(settings.log, boards.world.clock)
+    metrics = Metrics() if metrics is None else metrics
     work = Work(boards, parsers, settings=settings, log=log, metrics=metrics)
+    parsers.on_restart = lambda: metrics.add(PARSERS_RESTARTED)
+    metrics.gauges = {
+        "ladderboard_workers": Gauge("Processes that answer.", lambda: 1),
+        "ladderboard_requests_under_way": Gauge(
+            "Requests being answered, this one included.", lambda: metrics.under_way
+        ),
+        "ladderboard_parsers_busy": Gauge("Parsers at work.", lambda: parsers.busy),
+        "ladderboard_parsers_waiting": Gauge(
+            "Submissions that wait for a parser.", lambda: parsers.waiting
+        ),
+    }
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -72,7 +88,11 @@ def make_app(
             )
             try:
                 await parsers.start()
-                yield
+                watch = asyncio.create_task(_watch(metrics))
+                try:
+                    yield
+                finally:
+                    watch.cancel()
             finally:
                 await parsers.close()
                 await asyncio.to_thread(trials.close)
@@ -103,6 +123,13 @@ def make_app(
 
     app.add_middleware(Front, settings=settings, log=log, metrics=metrics, salt=boards.world.salt)
     return app
+
+
+async def _watch(metrics: Metrics) -> None:
+    """Look around once a second, as long as the server runs."""
+    while True:
+        metrics.publish()
+        await asyncio.sleep(_EVERY)
 
 
 def _told(request: Request, said: Response) -> Response:

@@ -1,72 +1,268 @@
-"""Numbers for whoever keeps the server: how many requests, how long, how many wait.
+"""Metrics for Prometheus, summed over all processes of one server.
 
-There is no label for a board, a team or an outcome but the status of a reply.
+Every process counts in a file of its own, which it maps into memory: a count outlives the process.
+The process that answers a scrape sums the files of the folder. A new process goes on in the file of
+one that ended, so counters never go down, and there are never more files than processes at a time.
+
+No label names a board, a team, or an outcome other than the status of a reply.
 """
 
 from __future__ import annotations
 
+import mmap
+import os
+import secrets
+import struct
 from bisect import bisect_left
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+try:
+    import fcntl
+except ImportError:  # Windows, where one process serves
+    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
-__all__ = ["Metrics"]
+__all__ = ["CLOCK_JUMPS", "PARSERS_RESTARTED", "WORKERS_RESTARTED", "Metrics"]
 
+PARSERS_RESTARTED = "ladderboard_parsers_restarted_total"
+WORKERS_RESTARTED = "ladderboard_workers_restarted_total"
+CLOCK_JUMPS = "ladderboard_clock_jumps_total"
+_REQUESTS, _SECONDS = "ladderboard_requests_total", "ladderboard_request_seconds"
+_COUNTERS = {
+    PARSERS_RESTARTED: "Parsers that died or were ended, and were replaced.",
+    WORKERS_RESTARTED: "Worker processes that ended by themselves and were replaced.",
+    CLOCK_JUMPS: "Times that the machine's clock was set forward or back.",
+}
 _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-_Key = tuple[str, str]  # method and route
+_ENDS = (*(f"{each:g}" for each in _BOUNDS), "+Inf")
 
 
-class _Times:
-    """A histogram of durations."""
+class Gauge(NamedTuple):
+    """A number that goes up and down: of one process, to be summed."""
 
-    __slots__ = ("counts", "total")
-
-    def __init__(self) -> None:
-        self.counts = [0] * (len(_BOUNDS) + 1)
-        self.total = 0.0
+    help: str
+    value: Callable[[], float]
 
 
 class Metrics:
-    """Counts requests, by the method, the template of the route, and the status."""
+    """Counts what happens in this process, and writes what happened in all of them.
 
-    def __init__(self) -> None:
-        self._requests: dict[tuple[str, str, int], int] = {}
-        self._times: dict[_Key, _Times] = {}
+    Parameters
+    ----------
+    folder
+        Shared by all processes of one server; None where there is one process.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+        self._counts = _Counts() if folder is None else _shared_counts(folder)
+        self.gauges: dict[str, Gauge] = {}
         self.under_way = 0
+        for name in _COUNTERS:
+            self.add(name, 0)
+
+    def close(self) -> None:
+        """Leave the counts to the next process."""
+        self._counts.close()
+
+    def add(self, name: str, amount: float = 1) -> None:
+        """Add to a counter without labels."""
+        self._counts.add(name, 0, amount)
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one request."""
-        key = (method, route, status)
-        self._requests[key] = self._requests.get(key, 0) + 1
-        times = self._times.get((method, route))
-        if times is None:
-            times = self._times[method, route] = _Times()
-        times.counts[bisect_left(_BOUNDS, seconds)] += 1
-        times.total += seconds
+        labels = f'method="{method}",route="{route}"'
+        self._counts.add(f'{_REQUESTS}{{{labels},status="{status}"}}', 0, 1)
+        name = f"{_SECONDS}{{{labels}}}"
+        self._counts.add(name, bisect_left(_BOUNDS, seconds), 1, size=_SIZE)
+        self._counts.add(name, _SIZE - 1, seconds, size=_SIZE)
 
-    def write(self, gauges: Mapping[str, tuple[str, Callable[[], float]]]) -> str:
-        """Return the text that Prometheus reads; ``gauges`` are others' numbers, by name."""
-        lines = ["# HELP ladderboard_requests_total Requests answered."]
-        lines.append("# TYPE ladderboard_requests_total counter")
-        for (method, route, status), many in sorted(self._requests.items()):
-            labels = f'method="{method}",route="{route}",status="{status}"'
-            lines.append(f"ladderboard_requests_total{{{labels}}} {many}")
-        lines.append("# HELP ladderboard_request_seconds How long requests took.")
-        lines.append("# TYPE ladderboard_request_seconds histogram")
-        for (method, route), times in sorted(self._times.items()):
-            lines += _histogram(f'method="{method}",route="{route}"', times)
-        for name, (help_, value) in gauges.items():
-            lines += [f"# HELP {name} {help_}", f"# TYPE {name} gauge", f"{name} {value():g}"]
+    def publish(self) -> None:
+        """Let the other processes see this one's gauges as they are now."""
+        for name, gauge in self.gauges.items():
+            self._counts.put(_GAUGE + name, gauge.value())
+
+    def write(self, local: Mapping[str, tuple[str, Mapping[str, float]]]) -> str:
+        """Return the text that Prometheus reads.
+
+        ``local`` are gauges that any process can measure: help text, and values by label.
+        """
+        self.publish()
+        series = self._sum()
+        lines = _head(_REQUESTS, "counter", "Requests answered.")
+        lines += _lines(series, _REQUESTS)
+        lines += _head(_SECONDS, "histogram", "How long requests took.")
+        for name, values in sorted(series.items()):
+            if name.startswith(f"{_SECONDS}{{"):
+                lines += _histogram(name[len(_SECONDS) + 1 : -1], values)
+        for name, help_ in _COUNTERS.items():
+            lines += _head(name, "counter", help_) + _lines(series, name)
+        for name, gauge in self.gauges.items():
+            (value,) = series[_GAUGE + name]
+            lines += [*_head(name, "gauge", gauge.help), f"{name} {value:g}"]
+        for name, (help_, by_label) in local.items():
+            lines += _head(name, "gauge", help_)
+            lines += [f"{name}{{{label}}} {value:.0f}" for label, value in by_label.items()]
         return "\n".join([*lines, ""])
 
+    def _sum(self) -> dict[str, list[float]]:
+        """Return all series, summed over processes; gauges only of those that still run."""
+        sums: dict[str, list[float]] = {}
+        for name, values in self._all():
+            before = sums.get(name, [0.0] * len(values))
+            sums[name] = [a + b for a, b in zip(before, values, strict=True)]
+        return sums
 
-def _histogram(labels: str, times: _Times) -> list[str]:
-    name, below, lines = "ladderboard_request_seconds", 0, []
-    for bound, many in zip([*_BOUNDS, None], times.counts, strict=True):
+    def _all(self) -> Iterator[tuple[str, list[float]]]:
+        if self._folder is None or not self._counts.shared:
+            yield from self._counts.read()
+        for path in [] if self._folder is None else sorted(self._folder.glob(f"{_PREFIX}*")):
+            with path.open("rb") as file:
+                runs = not _lock(file.fileno(), shared=True)
+                for name, values in _read(file.read()):
+                    if runs or not name.startswith(_GAUGE):
+                        yield name, values
+
+
+def _head(name: str, kind: str, help_: str) -> list[str]:
+    return [f"# HELP {name} {help_}", f"# TYPE {name} {kind}"]
+
+
+def _lines(series: Mapping[str, list[float]], family: str) -> list[str]:
+    found = sorted(each for each in series if each.partition("{")[0] == family)
+    return [f"{each} {series[each][0]:.0f}" for each in found]
+
+
+def _histogram(labels: str, values: list[float]) -> list[str]:
+    *counts, total = values
+    below, lines = 0.0, []
+    for end, many in zip(_ENDS, counts, strict=True):
         below += many
-        end = "+Inf" if bound is None else f"{bound:g}"
-        lines.append(f'{name}_bucket{{{labels},le="{end}"}} {below}')
-    lines.append(f"{name}_sum{{{labels}}} {times.total:.6f}")
-    lines.append(f"{name}_count{{{labels}}} {below}")
+        lines.append(f'{_SECONDS}_bucket{{{labels},le="{end}"}} {below:.0f}')
+    lines.append(f"{_SECONDS}_sum{{{labels}}} {total:.6f}")
+    lines.append(f"{_SECONDS}_count{{{labels}}} {below:.0f}")
     return lines
+
+
+# The file: a number of bytes in use, then records. A record is the length of a series' name, how
+# many values it has, the name padded to 8 bytes, and the values as 64-bit floats.
+_PREFIX = "metrics-1-"  # with the version of this format: workers of two versions share the folder
+_LENGTH = 2**20  # bytes; all routes with all replies that they give take a quarter
+_USED, _RECORD = struct.Struct("<Q"), struct.Struct("<II")
+_GAUGE = "gauge "  # before the name of a series that is worth nothing once its process has ended
+_SIZE = len(_ENDS) + 1
+
+
+class _Counts:
+    """The series of one process, in a mapped file or in memory."""
+
+    def __init__(self, file: int = -1) -> None:
+        self._file = file  # stays open: it holds the lock
+        self._map = mmap.mmap(file, _LENGTH)
+        self._values = memoryview(self._map).cast("d")  # a write of one value is whole
+        self._at: dict[str, int] = {}
+        self._end = _USED.size
+        for name, count, at in _records(self._map):
+            self._at[name] = at // 8
+            self._end = at + 8 * count
+            if name.startswith(_GAUGE):  # of the process that had this file before
+                self.put(name, 0)
+
+    @property
+    def shared(self) -> bool:
+        """Whether other processes can read them."""
+        return self._file >= 0
+
+    def close(self) -> None:
+        """Let another process go on with them."""
+        self._values.release()
+        self._map.close()
+        if self.shared:
+            os.close(self._file)
+
+    def add(self, name: str, index: int, amount: float, *, size: int = 1) -> None:
+        """Add to one value of a series."""
+        at = self._at.get(name) or self._new(name, size)
+        if at:
+            self._values[at + index] += amount
+
+    def put(self, name: str, value: float) -> None:
+        """Set the one value of a series."""
+        at = self._at.get(name) or self._new(name, 1)
+        if at:
+            self._values[at] = value
+
+    def read(self) -> Iterator[tuple[str, list[float]]]:
+        """Yield all series."""
+        return _read(self._map[: self._end])
+
+    def _new(self, name: str, size: int) -> int:
+        """Begin a series; return where its values are, 0 where there is no room."""
+        encoded = name.encode()
+        begin = self._end + _RECORD.size
+        at = begin + -(-len(encoded) // 8) * 8
+        end = at + 8 * size
+        if end > _LENGTH:
+            return 0
+        _RECORD.pack_into(self._map, self._end, len(encoded), size)
+        self._map[begin : begin + len(encoded)] = encoded
+        self._at[name] = at // 8
+        self._end = end
+        _USED.pack_into(self._map, 0, end)  # last: others read up to here
+        return at // 8
+
+
+def _records(data: bytes | mmap.mmap) -> Iterator[tuple[str, int, int]]:
+    """Yield name, number of values and where they begin, of each record."""
+    at = _USED.size
+    end = _USED.unpack_from(data)[0] if len(data) else 0  # nothing yet where it is just being made
+    while at < end:
+        length, count = _RECORD.unpack_from(data, at)
+        begin = at + _RECORD.size
+        name = data[begin : begin + length].decode()
+        at = begin + -(-length // 8) * 8
+        yield name, count, at
+        at += 8 * count
+
+
+def _read(data: bytes) -> Iterator[tuple[str, list[float]]]:
+    for name, count, at in _records(data):
+        yield name, list(struct.unpack_from(f"={count}d", data, at))
+
+
+def _shared_counts(folder: Path) -> _Counts:
+    """Return the counts of a process that ended, to go on with; or new ones."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for path in sorted(folder.glob(f"{_PREFIX}*")):
+        file = os.open(path, os.O_RDWR)
+        if _lock(file):
+            return _mapped(file)
+        os.close(file)
+    while True:
+        path = folder / f"{_PREFIX}{secrets.token_hex(8)}"
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        if _lock(file):
+            return _mapped(file)
+        os.close(file)  # another process found it first, and has it now
+
+
+def _mapped(file: int) -> _Counts:
+    """Return the counts in a file. A disk that is full must be noticed now: later it would kill."""
+    try:
+        os.posix_fallocate(file, 0, _LENGTH)
+    except OSError:
+        os.close(file)
+        return _Counts()
+    return _Counts(file)
+
+
+def _lock(file: int, *, shared: bool = False) -> bool:
+    """Lock an open file until it is closed; tell whether no other process holds it."""
+    with suppress(OSError):
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        return True
+    return False

@@ -15,7 +15,7 @@ from ladderboard.server._parse_process import Parser, Patience
 from ladderboard.server._parse_reply import NotBelieved, Spec, read_refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Hashable
+    from collections.abc import Callable, Coroutine, Hashable
     from pathlib import Path
     from types import TracebackType
 
@@ -148,6 +148,8 @@ class Parsers:
         self._starting = 0
         self._tasks: set[asyncio.Task[Any]] = set()
         self._closed = False
+        self.on_restart: Callable[[], object] = lambda: None
+        """Called when a parser died, or was ended because of what it read, and is replaced."""
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -251,6 +253,8 @@ class Parsers:
             self._idle.remove(parser)
         self.spawn(parser.end())
         if not self._closed:
+            if not parser.left:
+                self.on_restart()
             self._fill()
 
     def too_much(self, most: float | None = None) -> InvalidPredictions:

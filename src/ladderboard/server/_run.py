@@ -10,6 +10,7 @@ import socket
 import sys
 import tempfile
 import time
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,7 @@ from ladderboard.server._app import make_app
 from ladderboard.server._guard_listener import listen_anywhere, listen_given
 from ladderboard.server._leaving import BoardProtocol, BoardServer
 from ladderboard.server._log import Log
+from ladderboard.server._metrics import WORKERS_RESTARTED, Metrics
 from ladderboard.server._options import Settings
 from ladderboard.server._parse import Parsers
 from ladderboard.server._post import appointed, own_command, start_again, start_worker
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["BoardProtocol", "Serving", "serve", "serve_as_worker"]
 
 _BACKLOG = 512
+_METRICS = "metrics"  # a folder in the one that all workers share
 _DEATH_SIGNAL = 1  # for prctl
 
 
@@ -235,7 +238,14 @@ def _serve_many(how: Serving, listener: Listener, command: Sequence[str], *, han
     with tempfile.TemporaryDirectory(prefix="ladderboard-") as shared:
         start = partial(start_worker, command, listener.socket, handed=handed, trials=Path(shared))
         log = Log(how.settings.log, lambda: int(time.time()))
-        Workers(how.workers, start, stopping=listener.close, log=log).run()
+        with closing(Metrics(Path(shared, _METRICS))) as metrics:
+            Workers(
+                how.workers,
+                start,
+                stopping=listener.close,
+                log=log,
+                restarted=lambda: metrics.add(WORKERS_RESTARTED),
+            ).run()
 
 
 def _serve_as(post: Post, how: Serving) -> None:
@@ -245,7 +255,10 @@ def _serve_as(post: Post, how: Serving) -> None:
     boards = open_boards(how.database, key_file=how.key_file)
     trials = how.settings.trials or Path(post.trials)
     settings = replace(how.settings, trials=trials)
-    app = make_app(boards, Parsers(how.parsers), settings=settings, closing=boards.close)
+    metrics = Metrics(Path(post.trials, _METRICS))
+    app = make_app(
+        boards, Parsers(how.parsers), settings=settings, closing=boards.close, metrics=metrics
+    )
     with socket.socket(fileno=post.line) as line, socket.socket(fileno=post.socket) as listening:
         server = BoardServer(
             _config(how, app), handed=post.handed, ready=lambda: line.sendall(b"1")

@@ -64,6 +64,8 @@ class Workers:
         Is called when the end begins.
     log
         Where that is told which nobody asked for.
+    restarted
+        Is called when one ended by itself and is replaced.
     """
 
     def __init__(
@@ -73,8 +75,10 @@ class Workers:
         *,
         stopping: Callable[[], None],
         log: Log,
+        restarted: Callable[[], None] = lambda: None,
     ) -> None:
         self._count, self._start, self._stopping, self._log = count, start, stopping, log
+        self._restarted = restarted
         self._all: list[_Worker] = []
         self._old: list[_Worker] = []  # those that are still to be replaced
         self._terminal = has_terminal()
@@ -157,6 +161,7 @@ class Workers:
         good = worker.ready and monotonic() > worker.since + _SOON
         self._slow_down(0.0 if good else max(_LEAST, 2 * self._pause))
         self._tell(state, pid=worker.process.pid, code=worker.process.returncode)
+        self._restarted()
         if not worker.ready:
             self._failed()
 

@@ -1,0 +1,127 @@
+"""Metrics: summed over the processes that serve, and what an operator watches."""
+
+import os
+import re
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from ladderboard.server._parse import Parsers
+
+PROGRAM = Path(__file__).with_name("_serve.py")
+HEALTH = 'ladderboard_requests_total{method="GET",route="/healthz",status="200"}'
+TOOK = 'ladderboard_request_seconds_count{method="GET",route="/healthz"}'
+
+
+def values(text):
+    """Return all series of a scrape, by name and labels."""
+    lines = [each for each in text.splitlines() if not each.startswith("#")]
+    return {name: float(value) for name, _, value in (each.rpartition(" ") for each in lines)}
+
+
+class Served:
+    """A server of two worker processes, each asked on new connections."""
+
+    def __init__(self, process):
+        self.process = process
+        self.url, self.token = process.stdout.readline().split()
+
+    def get(self, path):
+        """Ask on a new connection, so that either worker may answer."""
+        return httpx.get(f"{self.url}{path}", headers=self.headers, timeout=30)
+
+    @property
+    def headers(self):
+        return {"Authorization": f"Bearer {self.token}"}
+
+    def scrape(self):
+        said = self.get("/metrics")
+        assert said.status_code == 200
+        return values(said.text)
+
+    def scrape_until(self, name, wanted, *, least=0.0):
+        """Scrape until a series has a value; it never goes down, and never beyond."""
+        for _ in range(200):
+            found = self.scrape().get(name, 0.0)
+            assert least <= found <= wanted
+            if found == wanted:
+                return
+            least = found
+            time.sleep(0.05)
+        raise AssertionError((name, found, wanted))
+
+    def workers(self):
+        """Return the worker processes."""
+        own = self.process.pid
+        text = Path(f"/proc/{own}/task/{own}/children").read_text()
+        return [int(each) for each in text.split()]
+
+
+@pytest.fixture(scope="module")
+def served(postgres):
+    name = f"run_{secrets.token_hex(6)}"
+    postgres.run(f"CREATE DATABASE {name}")
+    url = postgres.url().replace("/postgres", f"/{name}")
+    process = subprocess.Popen(
+        [sys.executable, PROGRAM, url, "2"],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True,
+    )  # fmt: skip
+    made = Served(process)
+    while True:
+        try:
+            if made.scrape().get("ladderboard_workers", 2) == 2:
+                break
+        except httpx.TransportError:
+            time.sleep(0.05)
+    yield made
+    os.killpg(process.pid, signal.SIGTERM)
+    process.communicate(timeout=60)
+
+
+def test_counters_are_summed_over_workers_and_outlive_them(served):
+    with ThreadPoolExecutor(8) as pool:  # so that both workers answer some
+        assert {each.status_code for each in pool.map(served.get, ["/healthz"] * 40)} == {200}
+    for _ in range(6):
+        served.scrape_until(HEALTH, 40)
+        served.scrape_until(TOOK, 40)
+    before = served.scrape()
+    for victim in served.workers():
+        os.kill(victim, signal.SIGKILL)
+    served.scrape_until("ladderboard_workers_restarted_total", 2)
+    served.scrape_until(HEALTH, 40, least=40)
+    for _ in range(10):
+        served.get("/healthz")
+    served.scrape_until(HEALTH, 50, least=40)
+    served.scrape_until("ladderboard_workers", 2)
+    after = served.scrape()
+    counters = [each for each in before if re.search("_total|_bucket|_sum|_count", each)]
+    assert len(counters) > 20
+    assert all(after[each] >= before[each] for each in counters)
+
+
+@pytest.mark.parametrize("database", ["sqlite"])
+def test_free_disk_is_told_and_a_parser_that_died_is_counted(make_hall):
+    parsers = Parsers(1)
+    hall = make_hall(parsers=parsers)
+
+    def scrape():
+        return values(hall.call("GET", "/metrics", hall.organiser).text)
+
+    found = scrape()
+    disk = os.statvfs(hall.boards.storage.path.parent)
+    free = found['ladderboard_disk_free_bytes{of="database"}']
+    assert free == pytest.approx(disk.f_bavail * disk.f_frsize, rel=0.2)
+    assert found['ladderboard_disk_free_bytes{of="spool"}'] > 0
+    assert found["ladderboard_parsers_restarted_total"] == 0
+    (parser,) = parsers._parsers
+    os.kill(parser.pid, signal.SIGKILL)
+    while scrape()["ladderboard_parsers_restarted_total"] == 0:
+        time.sleep(0.02)
+    assert scrape()["ladderboard_parsers_restarted_total"] == 1
