@@ -52,6 +52,23 @@ def test_a_submission_is_answered_and_stands(boards, board, join, submit, predic
     json.dumps(board.as_seen_by(PUBLIC).summary())
 
 
+def test_a_certificate_that_cannot_be_computed_does_not_lose_the_reply(
+    boards, board, join, submit, predict, monkeypatch
+):
+    def fail(*_, **__):
+        raise InvalidSetting("no")
+
+    ada, _ = join(boards, board, "Ada")
+    monkeypatch.setattr("ladderboard.bounds.certificate", fail)
+    told = submit(board, ada, predict(30)).describe()
+    assert (told["improved"], told["question"]) == (True, 1)
+    assert told["bound"]["assumptions"] == ["No certificate could be computed: no"]
+    page = board.as_seen_by(PUBLIC)
+    assert page.history()["points"][-1]["bound"]["vacuous"]
+    assert page.certificate().vacuous
+    assert page.leaderboard()["rows"]
+
+
 def test_the_same_again_costs_nothing_and_belongs_to_its_team(boards, board, join, submit, predict):
     ada, _ = join(boards, board, "Ada")
     bob, _ = join(boards, board, "Bob")

@@ -9,9 +9,10 @@ its constants.
 from ladderboard.bounds._asked import PlanRow
 from ladderboard.bounds._best_ladder import best_ladder, floor
 from ladderboard.bounds._certificate import Certificate
-from ladderboard.bounds._certify import certificate
+from ladderboard.bounds._certify import certificate, read_beta, read_count
 from ladderboard.bounds._paper import PaperBound, Privacy, paper
 from ladderboard.bounds._plan import Plan, plan
+from ladderboard.bounds._uncounted import nothing
 from ladderboard.bounds._untouched import untouched
 
 __all__ = [
@@ -23,7 +24,10 @@ __all__ = [
     "best_ladder",
     "certificate",
     "floor",
+    "nothing",
     "paper",
     "plan",
+    "read_beta",
+    "read_count",
     "untouched",
 ]

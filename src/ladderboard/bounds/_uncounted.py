@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ladderboard.bounds._paper import PaperBound
     from ladderboard.mechanisms import Mechanism, Setup
 
-__all__ = ["uncounted"]
+__all__ = ["nothing", "uncounted"]
 
 _UNKNOWN = "Nothing is known about what this mechanism can say; its transcripts are not counted."
 
@@ -35,21 +35,7 @@ def uncounted(
     width = setup.high - setup.low
     found, why = _papers(mechanism, setup, questions, beta, ladders)
     if found is None:
-        # A release may be any number, so nothing at all is known about its difference from a risk.
-        anything = (-math.inf, math.inf)
-        whole = anything if differences else span
-        return Certificate(
-            *whole,
-            generalisation=(width, width),
-            sample=anything,
-            beta=beta,
-            nats=None,
-            differences=differences,
-            span=span,
-            known=whole,
-            theorem=NONE,
-            assumptions=(why,),
-        )
+        return nothing(why, beta, span, differences=differences)
     reach = found.transfer
     apart = 0.0 if risk is not None else found.bound - reach
     centre = risk if risk is not None else released if released is not None else 0.0
@@ -79,6 +65,28 @@ def uncounted(
                 rounds=False,
             ),
         ),
+    )
+
+
+def nothing(
+    why: str, beta: float, span: tuple[float, float] = (0.0, 1.0), *, differences: bool = True
+) -> Certificate:
+    """Return the certificate that promises nothing, and says why."""
+    width = span[1] - span[0]
+    # A release may be any number, so nothing at all is known about its difference from a risk.
+    anything = (-math.inf, math.inf)
+    whole = anything if differences else span
+    return Certificate(
+        *whole,
+        generalisation=(width, width),
+        sample=anything,
+        beta=beta,
+        nats=None,
+        differences=differences,
+        span=span,
+        known=whole,
+        theorem=NONE,
+        assumptions=(why,),
     )
 
 

@@ -123,8 +123,9 @@ class Holdout:
         world
             Clock and salts, for tests.
         """
-        questions = _settings.whole("questions", questions, at_least=1)
-        beta = _settings.number("beta", beta, above=0, below=1)
+        from ladderboard.bounds import read_beta, read_count  # noqa: PLC0415 - asking needs none
+
+        questions, beta = read_count("questions", questions), read_beta(beta)
         found = loss_of(loss, **({} if classes is None else {"classes": classes}))
         parts = {"ids": ids, "group": group, "weight": weight, "kind": kind}
         table = take_sample(labels, **parts, labelled=found.labelled)

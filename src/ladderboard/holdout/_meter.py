@@ -57,8 +57,20 @@ class Meter:
 
         ``released`` is the value that stands on the ladder in question. For weighted examples
         there is the Hoeffding form only.
+
+        It never fails: the question is recorded by then, and its reply must not be lost. A
+        certificate that cannot be computed promises nothing and says why.
         """
-        from ladderboard.bounds import certificate  # noqa: PLC0415 - few questions want it
+        from ladderboard.bounds import nothing  # noqa: PLC0415 - few questions want it
+
+        try:
+            return self._certificate(released)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the reply comes first
+            # Everything that goes in is public, so the message is too.
+            return nothing(f"No certificate could be computed: {error}", self.rules["beta"])
+
+    def _certificate(self, released: float | None) -> Certificate:
+        from ladderboard.bounds import certificate  # noqa: PLC0415 - same
 
         at = self.at
         if self.rules["weighted"] or released is None or released >= 1:

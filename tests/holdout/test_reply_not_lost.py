@@ -1,0 +1,62 @@
+"""A question that is recorded gets its reply, whatever becomes of its certificate."""
+
+import numpy as np
+import pytest
+
+import ladderboard as lb
+from ladderboard.bounds._certificate import NONE
+from ladderboard.errors import InvalidSetting
+
+LABELS = np.arange(100) % 2
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"beta": 1e-101}, "beta must be"),
+        ({"beta": 5e-324}, "beta must be"),
+        ({"beta": 0}, "beta must be"),
+        ({"beta": 1}, "beta must be"),
+        ({"questions": 10**16}, "questions must be"),
+    ],
+)
+def test_settings_without_a_certificate_are_refused_at_creation(tmp_path, how, words):
+    path = tmp_path / "g.db"
+    with pytest.raises(InvalidSetting, match=words):
+        lb.Holdout.create(path, LABELS, **{"questions": 10, **how})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_least_beta_and_the_largest_budget_have_certificates(tmp_path):
+    guard = lb.Holdout.create(tmp_path / "g.db", LABELS, questions=10**15, beta=1e-100)
+    bound = guard.ask(LABELS).bound
+    assert (bound.theorem != NONE, bound.beta) == (True, 1e-100)
+
+
+def test_a_guard_that_was_made_with_less_still_replies(tmp_path, monkeypatch):
+    monkeypatch.setattr("ladderboard.bounds.read_beta", float)  # as guards were made before
+    guard = lb.Holdout.create(tmp_path / "g.db", LABELS, questions=10, beta=1e-200)
+    reply = guard.ask(LABELS)
+    assert (reply.question, reply.remaining) == (1, 9)
+    described = reply.describe()
+    assert (described["bound"]["theorem"], described["bound"]["low"]) == (NONE, None)
+    (why,) = described["bound"]["assumptions"]
+    assert why.startswith("No certificate could be computed: beta must be a number at least 1e-100")
+    assert guard.status().describe()["bound"]["theorem"] == NONE
+    assert guard.ask(LABELS).describe()["again"]
+
+
+@pytest.mark.parametrize(
+    "error", [InvalidSetting("no"), ZeroDivisionError("no"), MemoryError("no")]
+)
+def test_whatever_fails_the_reply_comes(tmp_path, monkeypatch, error):
+    guard = lb.Holdout.create(tmp_path / "g.db", LABELS, questions=10)
+
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr("ladderboard.bounds.certificate", fail)
+    reply = guard.ask(LABELS)
+    assert reply.bound.assumptions == ("No certificate could be computed: no",)
+    assert "question" in str(reply)
+    assert reply._repr_html_()
