@@ -12,6 +12,7 @@ from ladderboard.client._retries import Patience, wait_of
 from ladderboard.errors import (
     BudgetSpent,
     InvalidPredictions,
+    NoRoom,
     NotAllowed,
     ServerUnreachable,
     StorageFailed,
@@ -39,6 +40,7 @@ PASSING = {
     "503": [said(503, "busy", Retry_After=0)],
     "503 storage": [said(503, "storage", Retry_After=0)],
     "504": [said(504)],
+    "507 disk full": [said(507, "disk_full", Retry_After=0)],
     "all at once": ["reset", "swallow", said(503)],
 }
 
@@ -95,7 +97,7 @@ def test_a_whole_walk_over_pages_gets_through(
         (said(429, "rate", Retry_After=3600), TooSoon),
         (said(503, "busy", Retry_After=3600), ServerUnreachable),
         (said(500, "broken"), ServerUnreachable),
-        (said(507, "disk_full"), StorageFailed),
+        (said(507, "no_room"), NoRoom),
         (said(302, None, Location="https://elsewhere.example.org/"), ServerUnreachable),
     ],
 )

@@ -133,6 +133,21 @@ def test_limits_over_time_and_budgets(empty_hall, predict):
     problem(hall.submit(token, predict(0)), 409, "budget_spent")
 
 
+@pytest.mark.parametrize("back", [0, 1800])
+def test_retry_after_is_right_though_the_clock_went_back(empty_hall, predict, back):
+    hall = empty_hall
+    hall.board(window="{questions: 1, hours: 1}")
+    token = hall.join("Alpha")[1]
+    assert hall.submit(token, predict(3)).status_code == 201
+    hall.clock.now -= back
+    wait = int(hall.submit(token, predict(2)).headers["retry-after"])
+    assert wait == 3600 + back
+    hall.clock.now += wait - 1
+    assert hall.submit(token, predict(2)).headers["retry-after"] == "1"
+    hall.clock.now += 1
+    assert hall.submit(token, predict(2)).status_code == 201
+
+
 def test_the_time_of_receipt_decides(empty_hall, predict):
     hall = empty_hall
     hall.board(end="2027-01-15T08:00:10Z")  # ten seconds after the clock

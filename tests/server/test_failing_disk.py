@@ -76,7 +76,7 @@ def test_a_full_disk_costs_nothing_and_is_over_when_there_is_room(place, disk, p
     for _ in range(2):  # the second time on what the first has left
         sent = hall.submit(token, predict(20), Idempotency_Key="once")
         is_told(sent, 507, "disk_full", NOTHING, "disk is full")
-        assert "retry-after" not in sent.headers  # nobody knows when
+        assert sent.headers["retry-after"] == "10"
     is_told(hall.call("POST", "/boards/first/teams", json={"name": "B"}), 507, "disk_full")
     assert set(looks(hall)) == {200}
     assert hall.submit(token, predict(30)).json()["again"]  # what was answered is answered

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import httpx
@@ -44,6 +45,7 @@ class Served:
     def scrape(self):
         said = self.get("/metrics")
         assert said.status_code == 200
+        assert abs(parsedate_to_datetime(said.headers["date"]).timestamp() - time.time()) < 5
         return values(said.text)
 
     def scrape_until(self, name, wanted, *, least=0.0):

@@ -9,7 +9,7 @@ from ladderboard.board._access import allow
 from ladderboard.board._answer import Answer
 from ladderboard.board._limits import left, refuse_closed, refuse_spent, shares, veiled
 from ladderboard.board._people import Role
-from ladderboard.board._tables import find_team, read_board, read_team, time_of
+from ladderboard.board._tables import clock_of, find_team, read_board, read_team, time_of
 from ladderboard.board._words import moment
 from ladderboard.errors import InvalidSetting, LadderboardError, NoRoom, NotFound, StorageFailed
 from ladderboard.holdout import sentence
@@ -157,7 +157,8 @@ class Desk:
         rules = self._board.rules_of(row)
         ago = max(self._board.book.world.clock() - sent.received, 0)
         refuse_closed(rules, row, None if who.kind == "baseline" else now - ago)
-        refuse_spent(left(view, rules, row, who, at=view.at(), now=now), now)
+        rest = left(view, rules, row, who, at=view.at(), now=now)
+        refuse_spent(rest, lambda: clock_of(view, self._board.book.world))
         if row.stored + sent.size > rules.files.quota:
             raise NoRoom("The board's place for submissions is full; tell its organiser.")
 

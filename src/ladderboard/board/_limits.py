@@ -10,6 +10,8 @@ from ladderboard.board._words import moment
 from ladderboard.errors import BudgetSpent, NotOpen, TooSoon
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ladderboard.board._rules import Rules
     from ladderboard.board._tables import BoardRow, TeamRow
     from ladderboard.ledger import At, SqlReading, SqlWriting
@@ -150,13 +152,17 @@ _STATUS = {
 }
 
 
-def refuse_spent(found: Left, now: int) -> None:
-    """Refuse a question past a limit, and name the limit."""
+def refuse_spent(found: Left, clock: Callable[[], int]) -> None:
+    """Refuse a question past a limit, and name the limit.
+
+    ``clock`` returns the time as the clock shows it, even where that is before the last entry: the
+    wait lasts until this clock has come to the end of the window.
+    """
     for each in found.limits:
         if each.remaining:
             continue
         if each.next is not None:
-            wait = max(each.next - now, 1)
+            wait = max(each.next - clock(), 1)
             raise TooSoon(
                 f"This team has asked its {each.allowed} questions for now; the next is at "
                 f"{moment(each.next)}.",

@@ -17,6 +17,7 @@ __all__ = [
     "SERVER",
     "BoardRow",
     "TeamRow",
+    "clock_of",
     "find_team",
     "is_plain",
     "read_board",
@@ -154,8 +155,13 @@ def find_team(view: SqlReading, team: str) -> TeamRow:
 
 def time_of(view: SqlReading, world: World) -> int:
     """Return the time: the database's where it has one, and never before the last entry."""
+    return max(clock_of(view, world), view.at().time)
+
+
+def clock_of(view: SqlReading, world: World) -> int:
+    """Return what the clock shows: the database's where it has one."""
     shared = view.now() if world.real else None
-    return max(world.clock() if shared is None else shared, view.at().time)
+    return world.clock() if shared is None else shared
 
 
 def is_plain(text: str) -> bool:

@@ -13,11 +13,16 @@ _FIRST, _MOST = 0.25, 8.0
 _LONGEST = 30.0  # a server that wants more than this is answered with its refusal
 _FOREVER = 1e9
 _PASSING = {408, 502, 503, 504}
+_PASSING_CODES = {(429, "rate"), (507, "disk_full")}
 
 
 def is_passing(status: int, code: object) -> bool:
-    """Tell whether a refusal may be another one soon; a limit of the rules is none of those."""
-    return status in _PASSING or (status == 429 and code == "rate")
+    """Tell whether the same request may succeed soon; limits of the rules do not pass by waiting.
+
+    >>> is_passing(507, "disk_full"), is_passing(507, "no_room")
+    (True, False)
+    """
+    return status in _PASSING or (status, code) in _PASSING_CODES
 
 
 def wait_of(header: str | None) -> float | None:

@@ -77,6 +77,7 @@ _LACKS = "The server lacks what reads such predictions; its log says what."
 _LOST = "The server cannot read predictions now; try again."
 _BROKEN = "The server broke down, and nothing was released. Its log says where."
 _SOON = {"Retry-After": "5"}
+_LATER = {"Retry-After": "10"}  # nobody knows when there is room again, but asking costs nothing
 _CLOSE = {"Connection": "close"}  # or what is still being sent would be read to its end
 # The first that fits counts.
 _KINDS: tuple[tuple[type[Exception], Kind], ...] = (
@@ -94,7 +95,7 @@ _KINDS: tuple[tuple[type[Exception], Kind], ...] = (
     (NoRoom, Kind(507, "no_room")),
     (WorkersLost, Kind(503, "unavailable", _LOST, _SOON)),
     (MissingDependency, Kind(503, "unavailable", _LACKS, _SOON)),
-    (DiskFull, Kind(507, "disk_full", _FULL, _CLOSE)),
+    (DiskFull, Kind(507, "disk_full", _FULL, {**_LATER, **_CLOSE})),
     (ReadOnly, Kind(503, "read_only", _READABLE, {**_SOON, **_CLOSE})),
     (LadderboardError, Kind(503, "storage", _AGAIN, _SOON)),
     (Exception, Kind(500, "broken", _BROKEN)),

@@ -174,7 +174,7 @@ def _config(how: Serving, app: Any) -> uvicorn.Config:
         proxy_headers=how.proxies is not None,
         forwarded_allow_ips=how.proxies,
         server_header=False,
-        date_header=False,
+        date_header=True,
         backlog=_BACKLOG,
         timeout_keep_alive=int(2 * BoardProtocol.idle),  # which ends it before
     )
