@@ -130,7 +130,7 @@ def codes(data, roster=ROSTER, loss=LOSS, **options):
         (b"1,2\n2,3\n", ["header"]),
         (b"id,a,b\na,1,2\nb,1,2\nc,1,2\n", ["missing_column"]),
         (b"id,prediction,confidence\na,1,2\nb,1,2\nc,1,2\n", ["extra_column"]),
-        (b"image,prediction\na,1\nb,1\nc,1\n", ["extra_column"]),
+        (b"image,prediction\nx,1\ny,1\nz,1\n", ["extra_column"]),
         (b"id,label,y_pred\na,1,2\nb,1,2\nc,1,2\n", ["unclear_column"]),
         (b"id,prediction,Prediction\na,1,2\nb,1,2\nc,1,2\n", ["duplicate_column"]),
         (b"id,id,prediction\na,1,2\nb,1,2\nc,1,2\n", ["duplicate_column"]),

@@ -16,8 +16,10 @@ __all__ = [
     "PREDICTION_NAMES",
     "Choice",
     "choose",
+    "fits",
     "is_index",
     "known_name",
+    "named_id",
     "plain_name",
     "unnamed",
 ]
@@ -63,8 +65,11 @@ def known_name(name: str, want: Want | None = None) -> bool:
     return any(plain == prefix + each for prefix in _PREFIXES[:-1] for each in spelled)
 
 
-def choose(names: list[str], want: Want, refusal: Refusal) -> Choice:
-    """Find the id and the predictions among named columns, or refuse and name what was seen."""
+def choose(names: list[str], want: Want, refusal: Refusal, ids: int | None = None) -> Choice:
+    """Find the predictions among named columns, or refuse and name what was seen.
+
+    ``ids`` is the place of the column that holds the ids, None if there is none.
+    """
     problems = Problems(refusal)
     plain = [plain_name(each) for each in names]
     twice = sorted({each for each in plain if each and plain.count(each) > 1}) if (
@@ -74,24 +79,24 @@ def choose(names: list[str], want: Want, refusal: Refusal) -> Choice:
         said = f"A column's name must come once; these come again: {listed(twice)}."
         problems.add("duplicate_column", said, column=twice[0], count=len(twice))
         problems.refuse_if_any()
-    found = plain.index("id") if "id" in plain else None
-    others = [at for at in range(len(names)) if at != found]
+    others = [at for at in range(len(names)) if at != ids]
     pick = {"one": _one, "classes": _classes, "several": _several}[want.form]
     values = pick(names, others, want, problems)
     problems.refuse_if_any()
     extra = [at for at in others if at not in set(values) and not is_index(names[at])]
     if extra:
         which = listed(names[at] for at in extra)
-        said = f"{many(len(extra), 'column')} should not be there: {which}; "
-        if found is None:
-            said += (
-                f"name the column of ids id, and remove what is no {want.column or 'prediction'}."
-            )
-        else:
-            said += f"remove what is neither id nor {want.column or 'prediction'}."
+        said = f"{many(len(extra), 'unexpected column')}: {which}. "
+        said += "Remove it." if len(extra) == 1 else "Remove them."
         problems.add("extra_column", said, column=names[extra[0]], count=len(extra))
     problems.refuse_if_any()
-    return Choice(found, tuple(values))
+    return Choice(ids, tuple(values))
+
+
+def named_id(names: list[str] | None) -> int | None:
+    """Return the place of the column named id, None if there is none."""
+    plain = [plain_name(each) for each in names or ()]
+    return plain.index("id") if "id" in plain else None
 
 
 def _one(names: list[str], others: list[int], want: Want, problems: Problems) -> list[int]:
@@ -183,10 +188,14 @@ def _numbered(names: list[str], values: list[int]) -> list[int]:
     return values
 
 
-def unnamed(width: int, want: Want, *, ids: bool) -> Choice | None:
-    """Return the choice among columns without names, ids first or none; None if it is unclear."""
-    values = tuple(range(int(ids), width))
-    fits = len(values) == want.width or (want.single and len(values) == 1)
+def unnamed(width: int, want: Want, ids: int | None = None) -> Choice | None:
+    """Return the choice among columns without names; None if their number does not fit."""
+    values = tuple(at for at in range(width) if at != ids)
+    return Choice(ids, values) if fits(len(values), want) else None
+
+
+def fits(count: int, want: Want) -> bool:
+    """Return whether predictions may have so many columns."""
     if want.width is None:
-        fits = bool(values)
-    return Choice(0 if ids else None, values) if fits else None
+        return count > 0
+    return count == want.width or (want.single and count == 1)

@@ -52,10 +52,10 @@ class ColumnarSheet:
         """Load some columns."""
         names = [self.names[each] for each in which]
         for name in names:
-            kind = self._schema[name]
-            if not kind.is_numeric() and not str(kind).startswith(_PLAIN):
+            if not self._is_plain(name):
                 said = f"The column {name[:80]!r} must hold numbers, text or booleans; it holds "
-                refuse(self._refusal, "wrong_type", f"{said}{str(kind)[:80]}.", column=name)
+                said += f"{str(self._schema[name])[:80]}."
+                refuse(self._refusal, "wrong_type", said, column=name)
         with guarded(self._refusal, _SAID[self._form]), quiet():
             frame = self._frame(names)
             self._check_text(frame)
@@ -63,6 +63,16 @@ class ColumnarSheet:
 
     def few(self, which: Sequence[int], number: Sequence[bool]) -> list[Column] | None:
         """There is no lighter way."""
+
+    def load_all(self, *, number: bool) -> list[Column | None]:
+        """Load every column that can be loaded."""
+        which = [at for at, name in enumerate(self.names) if self._is_plain(name)]
+        loaded = dict(zip(which, self.load(which, [number] * len(which)), strict=True))
+        return [loaded.get(at) for at in range(self.width)]
+
+    def _is_plain(self, name: str) -> bool:
+        kind = self._schema[name]
+        return bool(kind.is_numeric() or str(kind).startswith(_PLAIN))
 
     def pour(self, which: Sequence[int], use: Callable[[list[NDArray[Any]]], bool]) -> bool:
         """Hand whole numbers of some columns to ``use``, chunk by chunk, as they were decoded."""

@@ -89,9 +89,10 @@ class Numbers:
         """As 64-bit whole numbers, and where they are ones."""
         ok = np.ones(len(self), np.bool_) if self.missing is None else ~self.missing
         if self.array.dtype.kind == "f":
-            ok &= np.isfinite(self.array) & (np.abs(self.array) <= _EXACT)
-            ok &= self.array == np.trunc(self.array)
-            return np.where(ok, self.array, 0).astype(np.int64), ok
+            real = self.array.astype(np.float64, copy=False)  # the bound is beyond half precision
+            ok &= np.isfinite(real) & (np.abs(real) <= _EXACT)
+            ok &= real == np.trunc(real)
+            return np.where(ok, real, 0).astype(np.int64), ok
         if self.array.dtype == np.uint64:
             ok &= self.array < 2**63
         if self.array.dtype.kind == "b":
@@ -103,6 +104,10 @@ class Numbers:
         values, ok = self.whole_ids()
         pairs = zip(values.tolist(), ok.tolist(), strict=True)
         return [str(each) if fine else None for each, fine in pairs]
+
+    def take(self, rows: NDArray[np.int64]) -> Numbers:
+        """Some rows."""
+        return Numbers(self.array[rows], None if self.missing is None else self.missing[rows])
 
     def show(self, rows: NDArray[np.int64]) -> list[Any]:
         """The values of some rows, as they were."""
@@ -176,6 +181,10 @@ class Text:
         """The series itself, an empty text being a gap."""
         return self.series
 
+    def take(self, rows: NDArray[np.int64]) -> Text:
+        """Some rows."""
+        return Text(self.series.gather(rows), written=self.written, comma=self.comma)
+
     def show(self, rows: NDArray[np.int64]) -> list[Any]:
         """The values of some rows."""
         return self.series.gather(rows).to_list()
@@ -228,6 +237,10 @@ class Mixed:
     def text_ids(self) -> Any:
         """As a list of text, None where there is none."""
         return [_id_text(each) for each in self.values]
+
+    def take(self, rows: NDArray[np.int64]) -> Mixed:
+        """Some rows."""
+        return Mixed(self.show(rows))
 
     def show(self, rows: NDArray[np.int64]) -> list[Any]:
         """The values of some rows."""

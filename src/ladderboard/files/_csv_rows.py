@@ -94,6 +94,11 @@ class CsvSheet:
         every = kinds and read_few(self._data[self._start :], self._separator, kinds)
         return [every[at] for at in which] if every else None
 
+    def load_all(self, *, number: bool) -> list[Column | None]:
+        """Load every column."""
+        which, flags = range(self.width), [number] * self.width
+        return list(self.few(which, flags) or self.load(which, flags))
+
     def pour(self, which: Sequence[int], use: Callable[[list[NDArray[Any]]], bool]) -> bool:
         """Hand whole numbers of some columns to ``use``, if there is nothing but digits."""
         for piece in pieces(self._data, self._start, self._separator, self.width):

@@ -57,6 +57,8 @@ def join(
     rows: int,
     roster: Roster,
     problems: Problems,
+    *,
+    column: str = "id",
 ) -> None:
     """Note what does not fit: ids that are not just the holdout's, or the number of rows."""
     if ids is None or places is None:
@@ -72,7 +74,7 @@ def join(
             return
     else:
         seen[places[places >= 0]] = True
-    _note(ids, places, seen, roster, problems)
+    _note(ids, places, seen, roster, problems, column=column)
 
 
 def _note(
@@ -81,21 +83,23 @@ def _note(
     seen: NDArray[np.bool_],
     roster: Roster,
     problems: Problems,
+    *,
+    column: str,
 ) -> None:
     """Note empty, unknown, repeated and missing ids."""
     known = places >= 0
     empty = empty_ids(ids)
-    problems.add_rows("empty_id", "The id is empty", empty, Rows(), column="id")
+    problems.add_rows("empty_id", "The id is empty", empty, Rows(), column=column)
     unknown = ~known & ~empty
     if len(unknown) and unknown.all():  # most likely ids of another kind, so both are shown
         shown = ids.show(np.arange(min(len(ids), 3)))
         said = f"No id is one of the holdout's. {roster.rule()}; the file's are {listed(shown)}."
         texts = [str(each) for each in shown]
-        problems.add("unknown_id", said, column="id", count=len(unknown), ids=texts)
+        problems.add("unknown_id", said, column=column, count=len(unknown), ids=texts)
     else:
         rule = "Not among the holdout's ids"
-        problems.add_rows("unknown_id", rule, unknown, Rows(ids), column="id")
+        problems.add_rows("unknown_id", rule, unknown, Rows(ids), column=column)
     again = np.bincount(places[known], minlength=roster.n) > 1
     rule = "More than once in the file"
-    problems.add_rows("duplicate_id", rule, again, roster, column="id")
-    problems.add_rows("missing_id", "Missing from the file", ~seen, roster, column="id")
+    problems.add_rows("duplicate_id", rule, again, roster, column=column)
+    problems.add_rows("missing_id", "Missing from the file", ~seen, roster, column=column)

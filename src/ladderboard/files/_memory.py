@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["array_sheet", "as_column", "read_memory", "series_column"]
 
+_INDEX = "__index_level_0__"  # a named index: ignored unless it holds the holdout's ids
 _FORMS = (
     "Predictions are a path, bytes, an open binary file, an array, a list, a dict of columns, "
     "or an object of pandas or polars"
@@ -164,14 +165,14 @@ def _read_polars(source: Any) -> Loaded | None:
 def _read_pandas(source: Any) -> Loaded | None:
     names: list[Any] = []
     columns: list[Column] = []
-    if source.index.nlevels == 1 and _is_id(source.index.name):
-        names.append("id")
+    if source.index.nlevels == 1 and source.index.name is not None:
+        names.append("id" if _is_id(source.index.name) else _INDEX)
         columns.append(_pandas_column(source.index))
     if source.ndim == 1:
         column = _pandas_column(source)
         if not names:
             return Loaded(None, [column])
-        return _sheet(["id", "prediction"], [*columns, column])
+        return _sheet([*names, "prediction"], [*columns, column])
     names += list(source.columns)
     columns += [_pandas_column(source.iloc[:, at]) for at in range(source.shape[1])]
     return _sheet(names, columns)

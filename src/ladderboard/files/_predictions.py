@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ladderboard.errors import InvalidPredictions, InvalidSetting
-from ladderboard.files._choice import Choice, choose, known_name, unnamed
+from ladderboard.files._choice import Choice, choose, known_name, named_id, unnamed
+from ladderboard.files._id_column import IdColumn
 from ladderboard.files._join import Rows, join, put_small
 from ladderboard.files._limits import Limits
+from ladderboard.files._memory import as_column
 from ladderboard.files._problems import Problems, listed, refuse
 from ladderboard.files._reading import open_sheet
 from ladderboard.files._roster import Roster
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ladderboard.files._columns import Reading
+    from ladderboard.files._columns import Column, Reading
     from ladderboard.files._sheet import Sheet
 
 __all__ = ["VALUE_RULES", "read_predictions"]
@@ -81,7 +83,7 @@ def read_predictions(
     want = wanted(loss, roster)
     if isinstance(loss, ZeroOne) and roster.n <= limits.rows:  # it has no rule of its own
         quick = read_vector(source, roster.n, want)
-        if quick is not None:
+        if quick is not None and not _may_be_ids(source, roster):
             return quick
     sheet = open_sheet(
         source,
@@ -92,18 +94,43 @@ def read_predictions(
         refusal=InvalidPredictions,
         has_header=lambda fields, lines: _has_header(fields, lines, roster, want),
     )
-    choice = _choice(sheet, want)
+    at = named_id(sheet.names)
+    if at is None:
+        return _without_id(sheet, roster, loss, want)
+    choice = choose(sheet.names or [], want, InvalidPredictions, at)
     quick = _put_small(sheet, choice, roster, want)
-    return _joined(sheet, choice, roster, loss, want) if quick is None else quick
-
-
-def _joined(sheet: Sheet, choice: Choice, roster: Roster, loss: Loss, want: Want) -> NDArray[Any]:
-    """Load the columns, join them to the roster, and refuse whatever is wrong with them."""
-    by_id = choice.id is not None
-    which = [choice.id, *choice.values] if choice.id is not None else choice.values
-    number = [roster.whole] * by_id + [want.number] * len(choice.values)
+    if quick is not None:
+        return quick
+    which = [at, *choice.values]
+    number = [roster.whole] + [want.number] * len(choice.values)
     columns = sheet.few(which, number) or sheet.load(which, number)
-    ids = columns.pop(0) if by_id else None
+    return _joined(sheet, choice, columns, roster=roster, loss=loss, want=want)
+
+
+def _without_id(sheet: Sheet, roster: Roster, loss: Loss, want: Want) -> NDArray[Any]:
+    """Read a file without a column named id: another one may hold the ids."""
+    seen = sheet.load_all(number=want.number)
+    ids = IdColumn(sheet.names, seen, roster, want).find()
+    choice = _choice(sheet, want, ids)
+    which = [*([] if choice.id is None else [choice.id]), *choice.values]
+    loaded = [seen[at] for at in which]
+    columns = [each for each in loaded if each is not None]
+    if len(columns) < len(loaded):
+        columns = sheet.load(which, [want.number] * len(which))  # refuses
+    return _joined(sheet, choice, columns, roster=roster, loss=loss, want=want)
+
+
+def _joined(
+    sheet: Sheet,
+    choice: Choice,
+    columns: list[Column],
+    *,
+    roster: Roster,
+    loss: Loss,
+    want: Want,
+) -> NDArray[Any]:
+    """Join columns, ids first, to the roster, and refuse whatever is wrong with them."""
+    ids = None if choice.id is None else columns.pop(0)
     rows = Rows(ids)
     places = None if ids is None else roster.place(ids)
     readings = [each.numbers() if want.number else each.texts() for each in columns]
@@ -113,7 +140,8 @@ def _joined(sheet: Sheet, choice: Choice, roster: Roster, loss: Loss, want: Want
         if done is not None:
             return done
     problems = Problems(InvalidPredictions)
-    join(ids, places, len(columns[0]), roster, problems)
+    called = "id" if choice.id is None or sheet.names is None else sheet.names[choice.id]
+    join(ids, places, len(columns[0]), roster, problems, column=called)
     for column, reading in zip(_names(sheet, choice), readings, strict=True):
         if want.form == "one" and want.classes is not None:
             _check_classes(reading, want.classes)
@@ -155,15 +183,21 @@ def _put_small(
     return found.all(want.classes)
 
 
+def _may_be_ids(vector: Any, roster: Roster) -> bool:
+    """Return whether a vector begins with an id, so that it must be looked at."""
+    first = as_column(vector[:1])
+    return not roster.counted and first is not None and bool(roster.place(first)[0] >= 0)
+
+
 def _has_header(fields: list[str], lines: Callable[[], int], roster: Roster, want: Want) -> bool:
     """Return whether a first line is a header; refuse where that is not clear."""
     if any(known_name(each, want) for each in fields):
         return True
-    if unnamed(len(fields), want, ids=True) and roster.knows(fields[0]):
+    if unnamed(len(fields), want, 0) and roster.knows(fields[0]):
         return False
     numbers = all(re.fullmatch(_NUMBER, each) for each in fields)
     if want.number and numbers:
-        if unnamed(len(fields), want, ids=False):
+        if unnamed(len(fields), want):
             return False
         said = "The file has no header, and its columns are not clear; begin it with "
         said += f"id,{want.column or 'prediction'}. The first line is {listed(fields)}."
@@ -173,10 +207,12 @@ def _has_header(fields: list[str], lines: Callable[[], int], roster: Roster, wan
     return True
 
 
-def _choice(sheet: Sheet, want: Want) -> Choice:
+def _choice(sheet: Sheet, want: Want, ids: int | None) -> Choice:
     if sheet.names is not None:
-        return choose(sheet.names, want, InvalidPredictions)
-    found = unnamed(sheet.width, want, ids=False) or unnamed(sheet.width, want, ids=True)
+        return choose(sheet.names, want, InvalidPredictions, ids)
+    found = unnamed(sheet.width, want, ids)
+    if ids is None:
+        found = found or unnamed(sheet.width, want, 0)  # ids of which none is the holdout's
     if found is not None:
         return found
     wide = "one value" if want.width == 1 else f"{want.width} values"

@@ -24,6 +24,7 @@ __all__ = ["KINDS", "Kind", "Roster"]
 
 Kind = Literal["number", "text"]
 KINDS = ("number", "text")
+_SAMPLE = 20
 
 
 class Roster:
@@ -55,6 +56,8 @@ class Roster:
         """Whether ids are whole numbers; rows without ids are numbered from 0."""
         self.ordinal = ids is None or (whole and np.array_equal(ids, np.arange(n)))
         """Whether ids are 0, 1, ..., n - 1, in this order."""
+        self.counted = self.ordinal or (whole and _counts(ids))
+        """Whether ids are 0 to n - 1 or 1 to n in any order, as ranks and classes may be."""
         self._places: Places | None = None
         self._words: dict[str, int] | None = None
 
@@ -106,6 +109,23 @@ class Roster:
         """Return whether a text is one of the ids."""
         return bool(self.place(Mixed([text.strip()]))[0] >= 0)
 
+    def share(self, column: Column) -> float:
+        """Return how much of a column are different ids: 1 if it is just the holdout's ids.
+
+        >>> Roster.of(["a", "b", "c", "d"]).share(Mixed(["a", "b", "b", "x"]))
+        0.5
+        """
+        rows = len(column)
+        if not rows:
+            return 0.0
+        some = np.linspace(0, rows - 1, min(rows, _SAMPLE)).astype(np.int64)
+        if (self.place(column.take(some)) < 0).all():  # most columns are not ids at all
+            return 0.0
+        places = self.place(column)
+        seen = np.zeros(self.n, np.bool_)
+        seen[places[places >= 0]] = True
+        return int(seen.sum()) / max(rows, self.n)
+
     def place(self, column: Column) -> NDArray[np.int64]:
         """Return where each id of a column stands, -1 for one that is unknown."""
         if self.whole:
@@ -141,6 +161,12 @@ class Roster:
         there = self.ids.gather(np.maximum(found, 0))
         same = (there == keys).fill_null(value=False).to_numpy()
         return found if same.all() else np.where(same, found, -1)
+
+
+def _counts(ids: NDArray[np.int64]) -> bool:
+    """Return whether ids, which differ, are 0 to n - 1 or 1 to n."""
+    low = int(ids.min())
+    return low in {0, 1} and int(ids.max()) == low + len(ids) - 1
 
 
 def read_ids(column: Column) -> Any:

@@ -31,6 +31,9 @@ class Sheet(Protocol):
     def few(self, which: Sequence[int], number: Sequence[bool]) -> list[Column] | None:
         """Load columns in a light way, None if there is none."""
 
+    def load_all(self, *, number: bool) -> list[Column | None]:
+        """Load every column; None for one that holds neither numbers nor text nor booleans."""
+
     def pour(self, which: Sequence[int], use: Callable[[list[NDArray[Any]]], bool]) -> bool:
         """Hand whole numbers of some columns to ``use``, piece by piece.
 
@@ -52,6 +55,10 @@ class Loaded:
 
     def few(self, which: Sequence[int], number: Sequence[bool]) -> list[Column] | None:
         """There is no lighter way."""
+
+    def load_all(self, *, number: bool) -> list[Column | None]:
+        """Return every column."""
+        return list(self.columns)
 
     def pour(self, which: Sequence[int], use: Callable[[list[NDArray[Any]]], bool]) -> bool:
         """Nothing is gained where columns are in memory."""
