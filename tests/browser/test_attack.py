@@ -15,6 +15,7 @@ def organiser(make_board, hall, visit):
     return made
 
 
+@pytest.mark.slow
 def test_games_run_to_their_figure(organiser, make_board, hall):
     page = organiser.page
     assert page.locator("progress").count() == 0

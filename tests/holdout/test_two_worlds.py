@@ -176,7 +176,16 @@ def first_difference(one, other):
     return None
 
 
-@pytest.mark.parametrize("name", CASES)
+# Every kind of label, prediction and failure is in the fast lane once; the rest is behind --all.
+FAST = {
+    "zero_one, other classes", "zero_one, words", "zero_one, groups and weights",
+    "zero_one, sealed", "log", "squared", "custom that raises", "custom out of range",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in FAST else pytest.mark.slow) for name in CASES]
+)
 def test_nothing_tells_two_worlds_apart(worlds, salts, name):
     one, other = worlds(CASES[name])
     assert first_difference(one, other) is None

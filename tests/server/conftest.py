@@ -8,6 +8,7 @@ import itertools
 import json
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,27 @@ import pytest
 import ladderboard as lb
 from ladderboard.server import listen_on_port, serve_guard
 
+# The fast lane tries these on PostgreSQL too: they are about what a database does. Pages, roles and
+# files do not depend on it; script/test --all tries everything on both.
+ON_BOTH_DATABASES = {
+    "test_api_submissions", "test_api_teams", "test_backup", "test_board_kill", "test_load",
+    "test_lost_database", "test_many_boards", "test_run",
+}  # fmt: skip
+
 LABELS = np.random.default_rng(0).integers(2, size=200)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Keep most tests on PostgreSQL out of the fast lane."""
+    for item in items:
+        params = item.callspec.params if hasattr(item, "callspec") else {}
+        if (
+            params.get("database") == "postgres"
+            and item.path.parent == Path(__file__).parent
+            and item.path.stem not in ON_BOTH_DATABASES
+        ):
+            item.add_marker(pytest.mark.slow)
 
 
 class Served:
