@@ -229,6 +229,9 @@ def test_labels_are_corrected_in_a_new_epoch(boards, make_folder, join, submit, 
     assert submit(board, ada, predict(15)).release.value == 0.0
     assert board.row().status == "open"
     assert board.book.check() == 4
+    said = board.as_seen_by(PUBLIC).certificate().assumptions
+    assert any("each new label depends on its own example, its old label" in each for each in said)
+    assert any("nothing that the owner does in public, depends on" in each for each in said)
 
 
 def test_an_old_copy_of_the_file_is_noticed_and_charged(

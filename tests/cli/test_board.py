@@ -226,6 +226,9 @@ def test_the_final_ranking(program, folder, predictions):
     assert program("board", "close", "first", "--no-bundle", "--yes").code == 3
     shown = program("board", "show", "first")
     assert "Final ranking on 100 private examples" in shown.out
+    assert "with at least 0.9 these and the intervals shown before the close" in " ".join(
+        shown.out.split()
+    )
     assert program("board", "amend", "first", "--set", "questions=80").code == 3
 
 

@@ -156,6 +156,7 @@ class Board:
             "questions": self.rules_of(row).questions,
         }
         rules["amended"] = rules["questions"] != self.book.opening["rules"]["questions"]
+        rules["corrected"] = row.epoch > 0
         return Meter(self.book.mechanism, rules, at)
 
     @staticmethod

@@ -102,7 +102,7 @@ def tell_own(
     }
 
 
-_RULES = ("questions", "beta", "worth", "weighted", "amended", "zero_one")
+_RULES = ("questions", "beta", "worth", "weighted", "amended", "zero_one", "corrected")
 Values = tuple[tuple[str, Any], ...]
 
 

@@ -13,7 +13,7 @@ from ladderboard.mechanisms import (
     Thresholdout,
 )
 
-__all__ = ["PAPER", "UNPROMISED", "sentences"]
+__all__ = ["CORRECTED", "PAPER", "UNPROMISED", "sentences"]
 
 _ZERO_ONE = (
     "has a finite transcript under zero-one loss only, without weights and groups and with risks "
@@ -44,12 +44,17 @@ _WHEN = (
 )
 _SAMPLE = (
     "The labels are an independent sample, and models see the holdout only through what the "
-    "mechanism says: no other output depends on the labels."
+    "mechanism says: no other output, and nothing that the owner does in public, depends on the "
+    "labels."
 )
 _INPUTS = (
     "If the test inputs are public, R_D is the input-conditional risk, the mean over the holdout's "
     "inputs of the expected loss, with labels independent given inputs; if labels are a function "
     "of the inputs this says nothing about new data."
+)
+CORRECTED = (
+    "Labels were corrected: each new label depends on its own example, its old label and what is "
+    "public, and on no other label."
 )
 
 

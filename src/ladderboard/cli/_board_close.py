@@ -151,7 +151,8 @@ def say_finals(final: dict[str, Any], display: "Display") -> None:
 
     sentence = (
         f"Final ranking on {final['n']:,} private examples; with probability at least "
-        f"{1 - final['beta']:g} every interval holds its team's true {display.name}."
+        f"{1 - final['beta']:g} every interval holds its team's true {display.name}, and "
+        f"with at least {1 - 2 * final['beta']:g} these and the intervals shown before the close."
     )
     say(*wrapped(sentence, indent="  ", first=""))
     say_table(

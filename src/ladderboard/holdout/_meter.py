@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ladderboard.mechanisms import Ladder, OneBit, ShakyLadder
@@ -28,7 +28,7 @@ class Meter:
     rules
         Of the first entry: ``questions``, ``beta``, ``worth``, ``weighted`` and ``zero_one``, which
         guards made before there was one lack; and ``amended`` where the budget is not what it was
-        at first, so that it cannot be reckoned with.
+        at first, so that it cannot be reckoned with, and ``corrected`` where labels were corrected.
     at
         Where the book stands.
     """
@@ -71,11 +71,13 @@ class Meter:
 
     def _certificate(self, released: float | None) -> Certificate:
         from ladderboard.bounds import certificate  # noqa: PLC0415 - same
+        from ladderboard.bounds._certificate import NONE  # noqa: PLC0415 - same
+        from ladderboard.bounds._words import CORRECTED  # noqa: PLC0415 - same
 
         at = self.at
         if self.rules["weighted"] or released is None or released >= 1:
             released = None
-        return certificate(
+        found = certificate(
             self.rules["worth"],
             None if self.rules.get("amended") else self.budget,
             None if at.lost else at.changes,
@@ -87,6 +89,9 @@ class Meter:
             opened=at.ladders + at.lost,
             zero_one=self.rules.get("zero_one", False),
         )
+        if self.rules.get("corrected") and found.theorem != NONE:
+            return replace(found, assumptions=(*found.assumptions, CORRECTED))
+        return found
 
 
 def unseen(mechanism: Mechanism) -> float | None:

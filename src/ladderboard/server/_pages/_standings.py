@@ -113,8 +113,8 @@ def finals_table(
         _final(each, display, own, tied=each["rank"] is not None and many[each["rank"]] > 1)
         for each in _some(final["rows"], own)
     ]
-    sure = percent(final["beta"])
-    return {**final, "sure": sure, "rows": rows, "all": len(final["rows"]), "shown": len(rows)}
+    sure = {"sure": percent(final["beta"]), "sure_together": percent(min(2 * final["beta"], 1))}
+    return {**final, **sure, "rows": rows, "all": len(final["rows"]), "shown": len(rows)}
 
 
 def _some(rows: Iterable[dict[str, Any]], own: str | None) -> Iterable[dict[str, Any]]:

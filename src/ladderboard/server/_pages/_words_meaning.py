@@ -15,13 +15,17 @@ __all__ = ["bound_in_words", "meaning_in_words"]
 _TRUE = {
     "predictions": "True means over fresh labels for these same examples; for models that were "
     "made without a look at the test inputs, over fresh data of the same kind. It holds if the "
-    "examples are independent of each other, and if nobody saw their labels but through the "
-    "answers of this board.",
+    "examples are independent of each other, if nobody saw their labels but through the answers of "
+    "this board, and if nothing else that the organiser did in public depended on them.",
     "scores": "True means over fresh examples of the same kind, scored in the same way, for models "
     "that were made without a look at these. It holds if the examples are independent of each "
-    "other, if the evaluators' scores are right, and if nobody saw them but through the answers of "
-    "this board.",
+    "other, if the evaluators' scores are right, if nobody saw them but through the answers of "
+    "this board, and if nothing else that the organiser did in public depended on them.",
 }
+_CORRECTED = (
+    " Labels were corrected: each new one must follow from its own example, its old label and what "
+    "is public, not from other labels."
+)
 
 
 def meaning_in_words(
@@ -80,8 +84,9 @@ def bound_in_words(board: Mapping[str, Any], point: Mapping[str, Any] | None) ->
     0.85. This counts all 12 questions of all teams together, and holds at all times at once,
     whatever they try, even if they work together. True means over fresh labels for these same
     examples; for models that were made without a look at the test inputs, over fresh data of the
-    same kind. It holds if the examples are independent of each other, and if nobody saw their
-    labels but through the answers of this board.
+    same kind. It holds if the examples are independent of each other, if nobody saw their labels
+    but through the answers of this board, and if nothing else that the organiser did in public
+    depended on them.
     """
     name, digits = board["display"]["name"], board["display"]["digits"]
     if point is None:
@@ -100,7 +105,7 @@ def bound_in_words(board: Mapping[str, Any], point: Mapping[str, Any] | None) ->
         f"With confidence {sure}%, the true {name} of the best model asked so far lies "
         f"between {low} and {high}.{gone} This counts all {count(point['used'], 'question')} of "
         "all teams together, and holds at all times at once, whatever they try, even if they work "
-        f"together. {_TRUE[board['takes']]}"
+        f"together. {_TRUE[board['takes']]}{_CORRECTED if board.get('epoch') else ''}"
     )
 
 
