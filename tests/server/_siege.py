@@ -176,14 +176,13 @@ class Client:
 
 def server_process(port, pids):
     """Return which process holds the other end of the connection from a local port."""
-    for row in Path("/proc/net/tcp").read_text().splitlines()[1:]:
-        _, _, remote, _, _, _, _, _, _, inode, *_ = row.split()
-        if int(remote.rpartition(":")[2], 16) == port and inode != "0":
-            for pid in pids:
-                with contextlib.suppress(OSError):
-                    files = [str(each.readlink()) for each in Path(f"/proc/{pid}/fd").iterdir()]
-                    if f"socket:[{inode}]" in files:
-                        return pid
+    rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    ends = {f"socket:[{row[9]}]" for row in rows if int(row[2].rpartition(":")[2], 16) == port}
+    for pid in pids:
+        for file in Path(f"/proc/{pid}/fd").glob("*"):
+            with contextlib.suppress(OSError):  # it was closed meanwhile
+                if str(file.readlink()) in ends:
+                    return pid
     raise AssertionError(port)
 
 

@@ -6,6 +6,8 @@ import contextlib
 import http.client
 import itertools
 import json
+import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.server import listen_on_port, serve_guard
+from ladderboard.server._parse_process import Parser
 
 # The fast lane tries these on PostgreSQL too: they are about what a database does. Pages, roles and
 # files do not depend on it; script/test --all tries everything on both.
@@ -110,6 +113,28 @@ def serve():
 def served(serve, guard):
     """The guard, served."""
     return serve(guard)
+
+
+@pytest.fixture
+def kill_parsers(monkeypatch):
+    """Give a function that has the next parsers killed from outside as soon as they have a body."""
+    ask = Parser.ask
+
+    def kill(count, number=signal.SIGKILL):
+        left = [number] * count
+
+        def ask_and_kill(parser, *words, **more):
+            if not left:
+                ask(parser, *words, **more)
+                return
+            os.kill(parser.pid, signal.SIGSTOP)
+            ask(parser, *words, **more)
+            os.kill(parser.pid, left.pop())
+            os.kill(parser.pid, signal.SIGCONT)
+
+        monkeypatch.setattr(Parser, "ask", ask_and_kill)
+
+    return kill
 
 
 @pytest.fixture(scope="session")

@@ -239,6 +239,26 @@ def test_real_parsers(make_hall, predict):
     assert hall.submit(token, predict(20)).status_code == 201
 
 
+def test_a_killed_parser_costs_the_team_nothing(make_hall, predict, kill_parsers):
+    from ladderboard.server import Parsers, Rate
+
+    hall = make_hall(parsers=Parsers(1), invalid=Rate(1, 1e6))
+    hall.board()
+    token = hall.join("Alpha")[1]
+    kill_parsers(2)
+    said = hall.submit(token, predict(30))
+    problem(said, 503, "unavailable")
+    assert said.headers["retry-after"] == "5"
+    lines = map(json.loads, hall.log.getvalue().splitlines())
+    (line,) = (each for each in lines if each["event"] == "error")
+    assert line["error"] == "WorkersLost"
+    assert "2 parsers were killed from outside (SIGKILL)" in line["said"]
+    kill_parsers(1)
+    assert hall.submit(token, predict(30)).status_code == 201  # on the second parser
+    problem(hall.submit(token, b"nonsense"), 422, "invalid_predictions")  # the only one allowed
+    problem(hall.submit(token, predict(20)), 429, "rate")
+
+
 def test_who_sends_a_small_body_for_ever_is_given_up(hall, monkeypatch):
     """A byte now and then holds a connection no longer than the whole body may take."""
     monkeypatch.setattr("ladderboard.server._front._PATIENCE", 0.5)

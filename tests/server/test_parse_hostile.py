@@ -65,6 +65,10 @@ class Hostile(Loss):
             os.kill(os.getpid(), 11)
         elif deed == "raise":
             raise RuntimeError("labels: 1 0 1")
+        elif deed == "hang up":
+            found = line()
+            found.shutdown(socket.SHUT_RDWR)
+            time.sleep(1000)
         elif deed == "exit":
             raise SystemExit
         elif deed == "write":
@@ -197,18 +201,43 @@ def test_an_endless_body_is_ended_and_the_others_go_on(hostile, monkeypatch):
     run(work, count=3, seconds=3, uses=10**9)
 
 
-def test_a_parser_that_is_killed_at_work_is_one_bodys_loss(hostile):
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_parser_that_is_killed_from_outside_is_not_the_files_fault(kill_parsers, caplog, number):
     async def work(parsers):
-        await until(lambda: len(parsers._parsers) == 2)
-        task = asyncio.create_task(parsers.read("a", hostile("sleep"), BODY))
-        await until(lambda: any(each.used for each in parsers._parsers))
-        (busy,) = (each for each in parsers._parsers if each.used)
-        os.kill(busy.pid, signal.SIGKILL)
-        with pytest.raises(InvalidPredictions):
-            await task
+        kill_parsers(1, number)
+        read = await parsers.read("plain", PLAIN, BODY)
+        assert read.aligned.tolist() == [1] * N
+        kill_parsers(2, number)
+        with pytest.raises(WorkersLost, match=f"2 parsers were killed .*{number.name}"):
+            await parsers.read("plain", PLAIN, BODY)
         await parsers.read("plain", PLAIN, BODY)
 
+    run(work)
+    assert caplog.text.count(number.name) == 3
+
+
+def test_a_parser_that_crashes_or_hangs_up_is_the_files_fault(hostile, kill_parsers, monkeypatch):
+    monkeypatch.setattr("ladderboard.server._parse_process._DYING", 0.2)
+
+    async def work(parsers):
+        for number in (signal.SIGSEGV, signal.SIGXCPU):
+            kill_parsers(1, number)
+            assert await refused(parsers, PLAIN) == ("too_costly", SAID)
+        kill_parsers(0)
+        assert await refused(parsers, hostile("hang up")) == ("too_costly", SAID)
+
     run(work, count=2)
+
+
+def test_a_body_whose_parser_ends_with_the_server_is_not_blamed(hostile):
+    async def work(parsers):
+        task = asyncio.create_task(parsers.read("a", hostile("sleep"), BODY))
+        await until(lambda: any(each.used for each in parsers._parsers))
+        await parsers.close()
+        with pytest.raises(WorkersLost, match="closed"):
+            await task
+
+    run(work)
 
 
 def test_a_broken_parser_is_told_and_its_words_are_not_repeated(hostile, caplog, tmp_path):

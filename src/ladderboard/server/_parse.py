@@ -11,7 +11,7 @@ from ladderboard import _settings
 from ladderboard.errors import InvalidPredictions, Problem, WorkersLost
 from ladderboard.server import _parse_worker as wire
 from ladderboard.server._guard_problem import Refused
-from ladderboard.server._parse_process import Parser, Patience
+from ladderboard.server._parse_process import NOTHING, Parser, Patience
 from ladderboard.server._parse_reply import NotBelieved, Spec, read_refusal
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ __all__ = ["Busy", "Parsers", "Spec"]
 _LOG = logging.getLogger("ladderboard.parse")
 _MANY = 2**18  # bytes that are worth a thread
 _MIB = 2**20
+_TRIES = 2  # parsers for a body whose parser is killed from outside
+_CLOSED = "The parsers were closed."
 
 
 class Busy(Refused):
@@ -38,6 +40,10 @@ class Busy(Refused):
             "Too many predictions wait to be read; send them again.",
             {"Retry-After": "1"},
         )
+
+
+class _Killed(Exception):
+    """A parser was ended from outside, by a signal of this name, while it read a body."""
 
 
 class Body(Protocol):
@@ -67,6 +73,9 @@ class _Job:
         if kind == wire.ARRAY and len(said) > _MANY:
             self._parsers.spawn(self._read_many(said))
             return
+        if kind == NOTHING:
+            self._parsers.spawn(self._find_cause())
+            return
         try:
             self._end(self._read(kind, said))
         except NotBelieved:
@@ -88,6 +97,16 @@ class _Job:
         try:
             self._end(await asyncio.to_thread(self._spec.submission, said, self._training))
         except NotBelieved:
+            self._fail(self._parsers.too_much(self._spec.seconds))
+
+    async def _find_cause(self) -> None:
+        """Blame the body for a parser that did not answer, unless something else ended it."""
+        killed = await self._parser.killed_by()
+        if self._parsers.closed:
+            self._fail(WorkersLost(_CLOSED))
+        elif killed is not None:
+            self._fail(_Killed(killed))
+        else:
             self._fail(self._parsers.too_much(self._spec.seconds))
 
     def _end(self, read: Submission | InvalidPredictions) -> None:
@@ -147,7 +166,8 @@ class Parsers:
         self._waiting: deque[asyncio.Future[Parser]] = deque()
         self._starting = 0
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._closed = False
+        self.closed = False
+        """Whether they take nothing more."""
         self.on_restart: Callable[[], object] = lambda: None
         """Called when a parser died, or was ended because of what it read, and is replaced."""
 
@@ -192,8 +212,24 @@ class Parsers:
         Busy
             Too many wait already.
         WorkersLost
-            Parsers cannot be started, or break down where no body can be to blame.
+            Parsers cannot be started, or break down where no body can be to blame, or are killed
+            from outside, as the kernel does when memory is short: a second one tries first.
         """
+        name = ""
+        for _ in range(_TRIES):
+            try:
+                return await self._read_once(key, spec, received, training)
+            except _Killed as killed:
+                name = str(killed)
+                _LOG.warning("a parser was killed from outside: %s", name)
+        raise WorkersLost(
+            f"{_TRIES} parsers were killed from outside ({name}) while they read one file. "
+            "The kernel does this when memory is short."
+        )
+
+    async def _read_once(
+        self, key: Hashable, spec: Spec, received: Body, training: float | None
+    ) -> Submission:
         parser = await self._take()
         try:
             packed = b"" if parser.knows(key) else await asyncio.to_thread(spec.pack)
@@ -214,10 +250,10 @@ class Parsers:
 
     async def close(self) -> None:
         """End all parsers, and wait until nothing is left of them."""
-        self._closed = True
+        self.closed = True
         for each in self._waiting:
             if not each.done():
-                each.set_exception(WorkersLost("The parsers were closed."))
+                each.set_exception(WorkersLost(_CLOSED))
         self._waiting.clear()
         for parser in tuple(self._parsers):
             self.lose(parser)
@@ -230,7 +266,7 @@ class Parsers:
         """Hand a parser to who waits longest, or let it rest."""
         if parser not in self._parsers:  # it died meanwhile
             return
-        if self._closed or parser.left:
+        if self.closed or parser.left:
             self.lose(parser)
             return
         if parser.used >= self._uses and not parser.leaving:
@@ -252,7 +288,7 @@ class Parsers:
         if parser in self._idle:
             self._idle.remove(parser)
         self.spawn(parser.end())
-        if not self._closed:
+        if not self.closed:
             if not parser.left:
                 self.on_restart()
             self._fill()
@@ -273,8 +309,8 @@ class Parsers:
 
     async def _take(self) -> Parser:
         """Return a parser that has nothing to do, when there is one."""
-        if self._closed:
-            raise WorkersLost("The parsers were closed.")
+        if self.closed:
+            raise WorkersLost(_CLOSED)
         if self._idle:
             return self._idle.pop()
         self._fill()
@@ -335,7 +371,7 @@ class Parsers:
 
     def _failed(self, error: WorkersLost) -> None:
         """Tell those who wait, if nobody is left to serve them."""
-        if not self._closed:
+        if not self.closed:
             _LOG.error("%s", error)
         if not self._parsers and not self._starting:
             while self._waiting:

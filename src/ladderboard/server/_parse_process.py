@@ -34,6 +34,10 @@ NOTHING = b""
 
 _STARTING = 60.0  # seconds
 _SETTLING = 30.0  # seconds more for a new specification
+_DYING = 5.0  # seconds from the end of the line to the end of the process
+# What a body can bring on a parser: a crash, its limit on processor time. Other signals come from
+# outside; the kernel sends SIGKILL when memory is short.
+_CRASHES = {"SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGSYS", "SIGTRAP", "SIGXCPU"}
 _HELD = 2**16
 
 
@@ -56,6 +60,7 @@ class Parser:
         """Another one will take its place."""
         self.left = False
         """Another one has."""
+        self._vanished = False  # the line ended, and not because we hung up
         self._patience = patience
         self._ended = ended
         self._slots: OrderedDict[Hashable, int] = OrderedDict()
@@ -136,6 +141,21 @@ class Parser:
         self._hang_up()
         await asyncio.shield(self._loop.run_in_executor(None, self._process.wait))
 
+    async def killed_by(self) -> str | None:
+        """Return the signal from outside that ended it; None if a body did, or we."""
+        if not self._vanished:
+            return None
+        try:
+            code = await self._loop.run_in_executor(None, self._process.wait, _DYING)
+        except subprocess.TimeoutExpired:  # it hung up and lives on
+            return None
+        name = signal.Signals(-code).name if code < 0 else None
+        return None if name in _CRASHES else name
+
+    def _vanish(self) -> None:
+        self._vanished = True
+        self._hang_up()
+
     def _hang_up(self) -> None:
         if self._line.fileno() >= 0:
             self._loop.remove_reader(self._line)
@@ -175,7 +195,7 @@ class Parser:
         try:
             self._sent(socket.send_fds(self._line, [self._unsent], [file]))
         except OSError:
-            self._hang_up()
+            self._vanish()
         finally:
             os.close(file)
 
@@ -186,7 +206,7 @@ class Parser:
         except (BlockingIOError, InterruptedError):
             self._sent(0)
         except OSError:
-            self._hang_up()
+            self._vanish()
 
     def _sent(self, count: int) -> None:
         """Let the loop call again for the rest, if there is any."""
@@ -204,7 +224,9 @@ class Parser:
         except OSError:
             got = 0
         self._at += got
-        if not got or self._answered is None or not self._whole():
+        if not got:
+            self._vanish()
+        elif self._answered is None or not self._whole():
             self._hang_up()
 
     def _whole(self) -> bool:
