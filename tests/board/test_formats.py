@@ -80,6 +80,15 @@ def test_they_go_on_and_are_verified_at_the_end(boards, tmp_path):
         check(path, heads=[boards.open(slug).book.head().hash.hex()])
 
 
+def test_the_mark_of_a_file_gets_the_whole_id(boards, address):
+    if "://" in address:
+        return
+    for slug in boards.list():
+        book = boards.open(slug).book.name
+        assert Path(f"{address}.{book}.mark").exists()
+        assert not Path(f"{address}.{book[:8]}.mark").exists()
+
+
 def test_they_are_dumped(boards, tmp_path):
     key = SecretKey.make()
     other = open_boards(tmp_path / "other.db", create=True)

@@ -43,6 +43,15 @@ def test_the_owner_may_lower_it(water):
     assert water.read() == level(3)
 
 
+def test_the_mark_of_the_same_book_is_renamed_and_no_other(water, tmp_path):
+    old = HighWater(tmp_path / "old")
+    old.rise(level(9))
+    water.take_over(old, "c")
+    assert (water.read(), old.read()) == (None, level(9))
+    water.take_over(old, "b")
+    assert (water.read(), old.read()) == (level(9), None)
+
+
 def test_another_book_takes_its_place(water):
     water.rise(level(9))
     water.rise(level(2, "c"))

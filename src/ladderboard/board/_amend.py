@@ -13,7 +13,7 @@ from ladderboard.board._replay import replay
 from ladderboard.board._tables import ENDED, read_board, written
 from ladderboard.errors import InvalidLabels, InvalidSetting, NotOpen
 from ladderboard.holdout import keep_sample, sample_digest, write_sample
-from ladderboard.ledger import Commitment, digest, write_array
+from ladderboard.ledger import Commitment, Entry, digest, write_array
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ladderboard.board._rules import Rules
     from ladderboard.board._tables import BoardRow
     from ladderboard.files import HoldoutTable
-    from ladderboard.ledger import SqlWriting, Turn
+    from ladderboard.ledger import SqlReading, SqlWriting, Turn
 
 __all__ = ["Amending", "refuse_unlabelled"]
 
@@ -38,6 +38,22 @@ _FREEZE = (
 )
 _EPOCH = "UPDATE main.board SET epoch = ?, best = NULL, amended = amended + 1 WHERE book = ?"
 _FORGET = "UPDATE main.team SET released = NULL, since = NULL WHERE book = ?"
+
+
+def waits_for_charge(view: SqlReading, row: BoardRow) -> bool:
+    """Tell whether a board was restored and has not gone on since.
+
+    The ledger tells it of a board whose close was cut short: its status says ``closing`` by then.
+    """
+    if row.status != "closing":
+        return row.status == "restored"
+    for number in reversed(range(view.at().entries)):
+        fields = Entry(next(iter(view.entries(number, number + 1)))).read()
+        if fields["kind"] == "restored":
+            return not fields["charged"]
+        if fields["kind"] in {"question", "resumed", "opened"}:
+            break
+    return False
 
 
 class Amending:
@@ -75,7 +91,7 @@ class Amending:
                 if charge:
                     raise InvalidSetting("The board is open; pause it before you charge anything.")
                 return
-            if row.status == "restored" and charge is None:
+            if charge is None and waits_for_charge(view, row):
                 raise InvalidSetting(
                     "This board was restored from a copy: say how many questions may have been "
                     "answered since the copy was made; they are charged."

@@ -126,7 +126,9 @@ class Boards:
         """Return the mark that tells an old copy of a book, where there is a file to lie beside."""
         if not isinstance(self.storage, SqliteStorage):
             return None
-        return HighWater(f"{self.storage.path}.{book[:8]}")
+        water = HighWater(f"{self.storage.path}.{book}")
+        water.take_over(HighWater(f"{self.storage.path}.{book[:8]}"), book)  # its name until 0.1
+        return water
 
     def signing_key(self) -> bytes:
         """Return the key that cookies are signed with."""

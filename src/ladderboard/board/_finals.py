@@ -106,8 +106,7 @@ class Finishing:
             row = read_board(view)
             if row.status in {"closed", "moved"}:
                 raise NotOpen(f"The board is {row.status}.")
-            if row.status != "restored":  # cut short, that one still waits for its charge
-                view.change(_CLOSING, (view.number,))
+            view.change(_CLOSING, (view.number,))
 
         board.queue.do(lock)
         with board.reading() as view:

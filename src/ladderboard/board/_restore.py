@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -12,7 +13,7 @@ from ladderboard.board._dump import FORMAT, sealed_with
 from ladderboard.board._dump_bodies import Arriving, put_bodies
 from ladderboard.board._dump_rows import BOARD, TABLES, put_row, put_rows
 from ladderboard.board._rules import Rules
-from ladderboard.board._tables import PART, SERVER, read_board
+from ladderboard.board._tables import PART, read_board
 from ladderboard.errors import (
     BrokenDump,
     BrokenLedger,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["Header", "read_header", "restore_board"]
 
 _STATUSES = {"open", "paused", "restored", "closing", "closed", "moved"}
+_BOOK = re.compile("[0-9a-f]{32}")  # part of a file's name: nothing else may be in it
 _SLUG = "SELECT 1 FROM main.board WHERE slug = ?"
 _NO_PLACE = "SELECT count(*) FROM main.submission WHERE book = ? AND place = ''"
 
@@ -116,10 +118,11 @@ def _status(header: Header) -> str:
 def _arrive(boards: Boards, header: Header, records: RecordReader, status: str) -> None:
     """Put the board there in one transaction; where it fails, nothing is left."""
     water, at = boards.water(header.book), START
+    before: Level | None = None
+    if water is not None:  # before there is anything, as for a new book
+        before = water.create(Level.of(header.book, START))
     with Arriving(boards.store) as files:
         try:
-            if water is not None:  # before there is anything, as for a new book
-                water.replace(Level.of(header.book, START))
             with boards.storage.add_book(header.book) as view:
                 at = _put(boards, view, header, records, files, status=status)
         except BaseException as error:
@@ -127,8 +130,8 @@ def _arrive(boards: Boards, header: Header, records: RecordReader, status: str) 
             if not uncertain or header.book not in boards.storage.books():
                 files.undo()
                 if water is not None:
-                    with suppress(OSError):
-                        water.path.unlink()
+                    with suppress(OSError, StorageFailed):
+                        water.path.unlink() if before is None else water.replace(before)
                 raise
     if water is not None:
         water.rise(Level.of(header.book, at))
@@ -162,7 +165,9 @@ def _read_header(written: dict[str, Any]) -> Header:
             )
     header = Header(**written)
     kinds = tuple(type(each) for each in header)
-    if kinds != (int, int, str, str, int, bytes, bool, str, int) or header.book == SERVER:
+    if kinds != (int, int, str, str, int, bytes, bool, str, int) or not _BOOK.fullmatch(
+        header.book
+    ):
         raise BrokenDump("The dump holds something that we do not write.")
     if header.status not in _STATUSES or (header.moved and header.status == "moved"):
         raise BrokenDump("The dump says of its board what no board can be.")

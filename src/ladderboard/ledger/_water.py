@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ladderboard.errors import OldCopy, disk_failed
+from ladderboard.errors import OldCopy, Taken, disk_failed
 from ladderboard.ledger._entry import Entry
 
 try:
@@ -114,6 +114,31 @@ class HighWater:
             return self.read()
         except OldCopy:
             return None
+
+    def take_over(self, other: HighWater, book: str) -> None:
+        """Rename another mark of the same book to this one, unless this one exists."""
+        if self.path.exists() or not other.path.exists():
+            return
+        level = other.read_if_whole()
+        if level is None or level.book != book:
+            return
+        try:
+            other.path.rename(self.path)
+        except FileNotFoundError:  # another process was faster
+            pass
+        except OSError as error:
+            raise disk_failed(error, f"{self.path} cannot be written") from None
+
+    def create(self, level: Level) -> Level | None:
+        """Write the mark of a book that is restored here, and return the one it replaces.
+
+        Another book's mark is never replaced.
+        """
+        held = self.read() if self.path.exists() else None
+        if held is not None and held.book != level.book:
+            raise Taken(f"{self.path.name} is the mark of another board; it was left as it is.")
+        self.replace(level)
+        return held
 
     def rise(self, level: Level) -> None:
         """Write a level, unless a higher one of the same book is written."""

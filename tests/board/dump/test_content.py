@@ -9,9 +9,11 @@ import pytest
 
 from ladderboard.board import dump_board, restore_board
 from ladderboard.board._dump_rows import BOARD, TABLES
+from ladderboard.board._restore import read_header
 from ladderboard.board._tables import PART
-from ladderboard.errors import LadderboardError
+from ladderboard.errors import LadderboardError, Taken
 from ladderboard.ledger import (
+    Level,
     RecordReader,
     RecordWriter,
     SecretKey,
@@ -151,6 +153,9 @@ def test_what_was_not_changed_is_restored(dumped):
         (set_in("dump", status="paused"), "has moved, and the ledger does not"),
         (set_in("dump", book="server"), "do not write"),
         (set_in("dump", book=7), "do not write"),
+        (set_in("dump", book="0" * 31), "do not write"),
+        (set_in("dump", book="0" * 31 + "G"), "do not write"),
+        (set_in("dump", book="../../../../../../tmp/mark00000000"[:32]), "do not write"),
         (set_in("dump", more=7), "do not write"),
         (set_in("dump", entries=3), "does not end where the dump says"),
         (set_in("dump", head=bytes(32)), "does not end where the dump says"),
@@ -184,6 +189,35 @@ def test_what_somebody_made_up_is_refused(dumped, change, said):
         dumped(change)
     assert dumped.target.storage.books() == ["server"]
     assert dumped.target.list() == []
+
+
+def test_a_dump_with_a_similar_id_leaves_the_mark_of_another_board(dumped, make_board):
+    victim = make_board(dumped.target, "victim").board.book
+    mark = dumped.target.water(victim.name)
+    before = mark.path.read_bytes()
+    alike = victim.name[:8] + "0" * 24  # the first digits are all that the file's name had
+    with pytest.raises(LadderboardError):
+        dumped(set_in("dump", book=alike))
+    assert mark.path.read_bytes() == before
+
+
+def test_a_mark_that_is_in_the_way_is_left_and_nothing_is_restored(dumped, a_dump):
+    book = read_header(a_dump[0], secret_key=a_dump[1]).book
+    mark = dumped.target.water(book)
+    mark.replace(Level("f" * 32, 9, 7, "0" * 64))  # as of a file that somebody renamed
+    with pytest.raises(Taken, match="is the mark of another board"):
+        dumped()
+    assert mark.read().book == "f" * 32
+    assert dumped.target.list() == []
+
+
+def test_a_restore_that_fails_puts_the_mark_of_the_same_board_back(dumped, a_dump):
+    book = read_header(a_dump[0], secret_key=a_dump[1]).book
+    mark = dumped.target.water(book)
+    mark.replace(Level(book, 9, 7, "0" * 64))
+    with pytest.raises(LadderboardError):
+        dumped(set_in("board", epoch=0))
+    assert mark.read().entries == 9
 
 
 @pytest.mark.parametrize("kind", ["file", "server"])
