@@ -51,7 +51,7 @@ def busy_board(path: Path, *, teams: int, each: int) -> str:
         lines = "\n".join(f"{at},{value}" for at, value in enumerate(labels ^ wrong))
         body = f"id,prediction\n{lines}\n".encode()
         read = Submission.of(read_predictions(body, scorer.roster, scorer.loss))
-        sent = Sent(submission=read, body=body, size=len(body), received=boards.world.clock())
+        sent = Sent(submission=read, received=boards.world.clock())
         board.submit(boards.by_token(seats[question % teams].token, board.slug), sent)
     boards.close()
     return seats[0].token

@@ -111,7 +111,7 @@ def submit():
     def send(board, caller, body, **more):
         team = more.pop("team", None)
         received = more.pop("received", board.book.world.clock())
-        sent = Sent(board.scorer().read(body), body, len(body), received, **more)
+        sent = Sent(board.scorer().read(body), received, **more)
         return board.submit(caller, sent, team)
 
     return send

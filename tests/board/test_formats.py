@@ -15,6 +15,7 @@ from ladderboard.board._bundle import write_board_bundle
 from ladderboard.board._tables import PART
 from ladderboard.errors import InvalidState, OldCopy
 from ladderboard.ledger import SecretKey, read_secret_key
+from ladderboard.server import sandbox
 from ladderboard.verify import check
 
 FORMATS = Path(__file__).parent / "formats"
@@ -73,7 +74,7 @@ def test_they_go_on_and_are_verified_at_the_end(boards, tmp_path):
     board = boards.open("open")
     assert MAKE["submit"](board, 5).again
     assert not MAKE["submit"](board, 6).again
-    board.finishing.close(MAKE["ORGANISER"])
+    board.finishing.close(MAKE["ORGANISER"], sandbox=sandbox)
     for slug in ("open", "closed"):
         path = tmp_path / f"{slug}.bundle"
         write_board_bundle(boards.open(slug), path, labels=True, submissions=True)

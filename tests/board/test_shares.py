@@ -99,7 +99,7 @@ def test_what_was_read_once_is_read_at_the_end(
     sent = board.scorer().read(body, format="jsonl")
     from ladderboard.board import Sent
 
-    board.submit(ada, Sent(sent, body, len(body), board.book.world.clock(), format="jsonl"))
+    board.submit(ada, Sent(sent, board.book.world.clock()))
     board.amending.amend(organiser, {"files": {"bytes": 100}})
     final = board.finishing.close(organiser)
     assert final["rows"][0]["score"] == 0

@@ -89,9 +89,7 @@ class Scene:
         """Send predictions right to the board, at the time that the clock shows."""
         scorer, rules = self.board.scorer_of(self.board.lately()), self.board.rules
         read = read_predictions(body, scorer.roster, scorer.loss, limits=rules.files.limits)
-        sent = Sent(
-            Submission.of(read), body, len(body), self.hall.clock.now, format="csv", message=message
-        )
+        sent = Sent(Submission.of(read), self.hall.clock.now, message=message)
         return self.board.submit(self.hall.boards.by_token(team.token, self.slug), sent)
 
     def play(self, rounds: int, days: float, best: float = 0.12) -> None:

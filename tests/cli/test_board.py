@@ -19,7 +19,7 @@ def submit(team, file, slug="first"):
     board = boards.open(slug)
     (who,) = [each for each in board.as_seen_by(ORGANISER).teams() if each["name"] == team]
     body = file.read_bytes()
-    sent = Sent(board.scorer().read(body), body, len(body), boards.world.clock())
+    sent = Sent(board.scorer().read(body), boards.world.clock())
     answer = board.submit(ORGANISER, sent, who["id"])
     boards.close()
     return answer

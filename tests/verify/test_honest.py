@@ -115,7 +115,7 @@ def test_a_board_of_scores(lives, tmp_path, sound):
         for at in range(3):
             lines = [f"{each},{(each + at) % 4 / 3}" for each in range(lives.N)]
             body = "\n".join(["id,score", *lines, ""]).encode()
-            sent = lives.Sent(board.scorer().read(body), body, len(body), 1_800_000_000)
+            sent = lives.Sent(board.scorer().read(body), 1_800_000_000)
             board.submit(evaluator, sent, team)
         sound(lives.opened(board, tmp_path / "bundle"))
 

@@ -18,6 +18,7 @@ from ladderboard.board._check_target import Target
 from ladderboard.board._database import is_shared, open_boards
 from ladderboard.board._desk import Sent
 from ladderboard.board._folder import BoardFolder, read_folder
+from ladderboard.board._kept import Parse
 from ladderboard.board._limits import Left, Limit
 from ladderboard.board._people import PUBLIC, Caller, Role, check_text, token_hash
 from ladderboard.board._rules import Rules, read_rules
@@ -59,6 +60,7 @@ __all__ = [
     "Limit",
     "MixedStore",
     "NewTeam",
+    "Parse",
     "Phase",
     "Prepared",
     "Report",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ladderboard.board._board import Board
+    from ladderboard.board._kept import Sandbox
     from ladderboard.board._people import Caller
     from ladderboard.board._rules import Rules
     from ladderboard.board._tables import BoardRow
@@ -173,12 +174,20 @@ class Amending:
         held = turn.view.kept("holdout of now")
         return self._board.book.opening["holdout"] if held is None else held.decode()
 
-    def correct(self, caller: Caller, table: HoldoutTable, *, again: str = "best") -> int:
+    def correct(
+        self,
+        caller: Caller,
+        table: HoldoutTable,
+        *,
+        again: str = "best",
+        sandbox: Sandbox | None = None,
+    ) -> int:
         """Correct labels: a new epoch, with new ladders and the old budget.
 
         ``again`` says which submissions are asked again: ``"best"``, each team's that holds its
         release; or ``"none"``. They count as questions. Returns how many were. Cut short, it can be
-        called again with the same labels, and goes on where it was.
+        called again with the same labels, and goes on where it was. ``sandbox`` parses files that
+        an older version kept as they came.
         """
         allow(caller, "run")
         if again not in {"best", "none"}:
@@ -192,7 +201,7 @@ class Amending:
         _check_correction(before, table)
         if row.epoch and write_sample(before) == write_sample(table):  # it was cut short
             self.pause(caller)  # if somebody went on since: who is asked again is not limited
-            count = replay(board, row.epoch - 1, commit=None, again=again)
+            count = replay(board, row.epoch - 1, commit=None, again=again, sandbox=sandbox)
             self.resume(caller)
             return count
         board.rules_of(row).loss.read_labels(table.labels)
@@ -215,7 +224,9 @@ class Amending:
                 view.change(_STATUS, ("paused", view.number))
             return now.status
 
-        count = replay(board, row.epoch, commit=lambda: board.queue.do(work), again=again)
+        count = replay(
+            board, row.epoch, commit=lambda: board.queue.do(work), again=again, sandbox=sandbox
+        )
         if row.status == "open":
             self.resume(caller)
         return count

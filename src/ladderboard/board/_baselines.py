@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from ladderboard.board._desk import Sent
 from ladderboard.board._people import Caller, Role, fold
 from ladderboard.errors import InvalidInput, InvalidRules
-from ladderboard.files import format_of
 
 if TYPE_CHECKING:
     from ladderboard.board._board import Board
@@ -39,13 +38,5 @@ def ask_baselines(board: Board, folder: BoardFolder) -> None:
         if seats and seats[0][1]:
             continue
         caller = Caller(Role.ORGANISER, seats[0][0]) if seats else board.seats.add_baseline(each)
-        body = path.read_bytes()
-        sent = Sent(
-            scorer.read(path),
-            body,
-            len(body),
-            board.book.world.clock(),
-            format=format_of(body, path.name, None),
-            message="baseline",
-        )
+        sent = Sent(scorer.read(path), board.book.world.clock(), message="baseline")
         board.submit(caller, sent)

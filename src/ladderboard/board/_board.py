@@ -17,7 +17,6 @@ from ladderboard.board._rules import Rules
 from ladderboard.board._seats import Seats
 from ladderboard.board._tables import read_board
 from ladderboard.board._view import View
-from ladderboard.files import Limits
 from ladderboard.holdout import Meter, Scorer, read_sample
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from ladderboard.board._people import Caller
     from ladderboard.board._store import Store
     from ladderboard.board._tables import BoardRow, TeamRow
-    from ladderboard.files import HoldoutTable
+    from ladderboard.files import HoldoutTable, Limits
     from ladderboard.ledger import At, Book, SqlReading
 
 __all__ = ["Board", "kept_sample"]
@@ -159,13 +158,8 @@ class Board:
         rules["corrected"] = row.epoch > 0
         return Meter(self.book.mechanism, rules, at)
 
-    @staticmethod
-    def reader(scorer: Scorer) -> Scorer:
-        """Return a scorer for what was read before, whatever the limits on files are by now."""
-        return scorer.within(Limits(bytes=2**50, rows=2**50, columns=2**20))
-
     def stored(self, place: str) -> bytes:
-        """Return a submitted file."""
+        """Return what is kept of a submission."""
         with self.store.get(place) as file:
             return file.read()
 

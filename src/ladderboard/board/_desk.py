@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from ladderboard import _settings
 from ladderboard.board._access import allow
 from ladderboard.board._answer import Answer
-from ladderboard.board._limits import left, refuse_closed, refuse_spent, shares, veiled
+from ladderboard.board._limits import (
+    Stored,
+    left,
+    refuse_closed,
+    refuse_full,
+    refuse_spent,
+    shares,
+    veiled,
+)
 from ladderboard.board._people import Role
 from ladderboard.board._tables import clock_of, find_team, read_board, read_team, time_of
 from ladderboard.board._words import moment
-from ladderboard.errors import InvalidSetting, LadderboardError, NoRoom, NotFound, StorageFailed
-from ladderboard.holdout import sentence
+from ladderboard.errors import InvalidSetting, LadderboardError, NotFound, StorageFailed
+from ladderboard.holdout import ALIGNED, sentence
 from ladderboard.ledger import Asked
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ladderboard.board._board import Board
     from ladderboard.board._limits import Left
     from ladderboard.board._people import Caller
@@ -48,15 +55,17 @@ class Sent:
     """A submission as it arrives, read and aligned.
 
     ``received`` is when its first byte came; ``retry`` is a key under which it may be sent again.
+    ``body`` is what is kept of it: the aligned predictions, and not the file that they came in.
     """
 
     submission: Submission
-    body: bytes | Path
-    size: int
     received: int
-    format: str | None = None
     message: str = ""
     retry: str | None = None
+    body: bytes = field(init=False)
+
+    def __post_init__(self) -> None:
+        _settings.settle(self, body=self.submission.pack())
 
 
 class _Job(NamedTuple):
@@ -95,6 +104,7 @@ class Desk:
 
     def __init__(self, board: Board) -> None:
         self._board = board
+        self._stored = Stored()
 
     def submit(self, caller: Caller, sent: Sent, team: str | None = None) -> Answer:
         """Answer a submission: a team's own, or one that an evaluator sends for a team."""
@@ -122,7 +132,8 @@ class Desk:
             elif found is not None:
                 done = None
             else:
-                self._refuse(view, row, who, sent, time_of(view, self._board.book.world))
+                now = time_of(view, self._board.book.world)
+                self._refuse(view, row, who, sent, now, remember=True)
                 done = None
         if done is None and found is not None:
             done = board.queue.do(lambda turn: self._again(turn, who.number, asked))
@@ -152,15 +163,24 @@ class Desk:
             retry=sent.retry,
         )
 
-    def _refuse(self, view: SqlReading, row: BoardRow, who: TeamRow, sent: Sent, now: int) -> None:
+    def _refuse(
+        self,
+        view: SqlReading,
+        row: BoardRow,
+        who: TeamRow,
+        sent: Sent,
+        now: int,
+        *,
+        remember: bool = False,
+    ) -> None:
         """Refuse what may not be asked now. Only the time of receipt counts for a deadline."""
         rules = self._board.rules_of(row)
         ago = max(self._board.book.world.clock() - sent.received, 0)
         refuse_closed(rules, row, None if who.kind == "baseline" else now - ago)
         rest = left(view, rules, row, who, at=view.at(), now=now)
         refuse_spent(rest, lambda: clock_of(view, self._board.book.world))
-        if row.stored + sent.size > rules.files.quota:
-            raise NoRoom("The board's place for submissions is full; tell its organiser.")
+        stored = self._stored.of(view, who, remember=remember)
+        refuse_full(rules, row, who, stored, len(sent.body))
 
     def _ask(self, row: BoardRow, who: TeamRow, asked: Asked, sent: Sent) -> _Done:
         board = self._board
@@ -212,8 +232,8 @@ class Desk:
                 outcome.number,
                 time,
                 sent.message,
-                sent.format,
-                sent.size,
+                ALIGNED,
+                len(sent.body),
                 prepared.place,
                 epoch,
                 release.value,
@@ -233,7 +253,7 @@ class Desk:
         pooled = row.pooled + (who.kind == "team" and who.used >= share)
         who = who._replace(used=count, last=time)
         view.change(_TEAM, (count, time, who.released, who.since, view.number, number))
-        view.change(_BOARD, (pooled, sent.size, best, view.number))
+        view.change(_BOARD, (pooled, len(sent.body), best, view.number))
         row = row._replace(pooled=pooled, best=best)
         rest = left(view, rules, row, who, at=turn.at, now=turn.now)
         receipt = board.book.receipt(view, outcome)

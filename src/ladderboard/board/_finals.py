@@ -6,6 +6,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ladderboard.board._access import allow
+from ladderboard.board._kept import KeptSubmission, kept_predictions
 from ladderboard.board._standings import read_standings
 from ladderboard.board._tables import ENDED, is_plain, read_board, time_of, written
 from ladderboard.board._words import displayed, moment
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ladderboard.board._board import Board
+    from ladderboard.board._kept import Sandbox
     from ladderboard.board._people import Caller
     from ladderboard.board._rules import Rules
     from ladderboard.board._tables import BoardRow
@@ -39,7 +41,7 @@ _CLOSED = (
 _TEAMS = "SELECT number, id, name, kind FROM main.team WHERE book = ? AND used > 0 ORDER BY number"
 # Those that were chosen; then what would be chosen by default, the last improved ones first.
 _CHOSEN = (
-    "SELECT id, place, format FROM main.submission WHERE book = ? AND team = ? "
+    "SELECT id, entry, place, format FROM main.submission WHERE book = ? AND team = ? "
     "ORDER BY chosen DESC, improved DESC, number DESC LIMIT ?"
 )
 _MANY = "SELECT COUNT(*) FROM main.submission WHERE book = ? AND team = ? AND chosen <> 0"
@@ -57,8 +59,7 @@ class _Entrant(NamedTuple):
     name: str
     kind: str
     submission: str
-    place: str
-    format: str | None
+    kept: KeptSubmission
 
 
 class Finishing:
@@ -92,9 +93,10 @@ class Finishing:
 
         self._board.queue.do(work)
 
-    def close(self, caller: Caller) -> dict[str, Any] | None:
+    def close(self, caller: Caller, *, sandbox: Sandbox | None = None) -> dict[str, Any] | None:
         """End the board for good; score what was selected on the private split, once.
 
+        ``sandbox`` parses files that an older version kept as they came.
         Cut short, it can be called again: selections stay locked, and nothing is scored twice
         differently.
         """
@@ -115,7 +117,7 @@ class Finishing:
             entrants = read_entrants(view, rules)
             ranks = _public_ranks(view, board.book.signed)
             now = time_of(view, board.book.world)
-        final = self._score(row, rules, entrants, ranks, now)
+        final = self._score(row, rules, entrants, ranks, now, sandbox=sandbox)
         salt = board.book.world.salt()
 
         def end(turn: Turn) -> None:
@@ -141,7 +143,14 @@ class Finishing:
         return final
 
     def _score(
-        self, row: BoardRow, rules: Rules, entrants: list[_Entrant], ranks: dict[str, int], now: int
+        self,
+        row: BoardRow,
+        rules: Rules,
+        entrants: list[_Entrant],
+        ranks: dict[str, int],
+        now: int,
+        *,
+        sandbox: Sandbox | None,
     ) -> dict[str, Any] | None:
         from ladderboard.board._board import rows_of  # noqa: PLC0415 - which imports this
 
@@ -150,14 +159,15 @@ class Finishing:
         private = rows_of(table, "private")
         if private is None or not private.any():
             return None
-        scorer = board.reader(Scorer(table, rules.loss, rows=private))
+        scorer = Scorer(table, rules.loss, rows=private)
         worth = int(scorer.grouping.effective_n)
         weighted = scorer.grouping.weight is not None
         best: dict[str, tuple[float, _Entrant]] = {}
-        for each in entrants:
-            risk = scorer.score(scorer.read(board.stored(each.place), format=each.format)).risk
-            if each.team not in best or risk < best[each.team][0]:
-                best[each.team] = (risk, each)
+        with kept_predictions(board, row, sandbox) as read:
+            for each in entrants:
+                risk = scorer.score(read(each.kept)).risk
+                if each.team not in best or risk < best[each.team][0]:
+                    best[each.team] = (risk, each)
         rows = []
         for risk, each in sorted(best.values(), key=lambda pair: pair[0]):
             low, high = untouched(
@@ -247,7 +257,7 @@ def read_entrants(view: SqlReading, rules: Rules) -> list[_Entrant]:
         chosen = view.run(_MANY, (view.number, number))[0][0]
         many = min(chosen or rules.selections, rules.selections) if kind == "team" else 1
         files = view.run(_CHOSEN, (view.number, number, many))
-        found += [_Entrant(team, name, kind, *file) for file in files]
+        found += [_Entrant(team, name, kind, own, KeptSubmission(*kept)) for own, *kept in files]
     return found
 
 

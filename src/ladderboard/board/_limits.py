@@ -6,8 +6,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard.board._tables import read_board
-from ladderboard.board._words import moment
-from ladderboard.errors import BudgetSpent, NotOpen, TooSoon
+from ladderboard.board._words import moment, size_text
+from ladderboard.errors import BudgetSpent, NoRoom, NotOpen, TooSoon
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 __all__ = [
     "Left",
     "Limit",
+    "Stored",
     "left",
     "recount",
     "refuse_closed",
+    "refuse_full",
     "refuse_spent",
     "shares",
     "veiled",
@@ -29,6 +31,10 @@ __all__ = [
 
 _TIMES = (
     "SELECT time FROM main.submission WHERE book = ? AND team = ? AND number > ? ORDER BY number"
+)
+_STORED = (
+    "SELECT COALESCE(SUM(size), 0) FROM main.submission "
+    "WHERE book = ? AND team = ? AND number > ? AND number <= ?"
 )
 _RECOUNT = (
     "UPDATE main.board SET pooled = (SELECT COALESCE(SUM(used - ?), 0) FROM main.team "
@@ -169,6 +175,47 @@ def refuse_spent(found: Left, clock: Callable[[], int]) -> None:
                 wait=wait,
             )
         raise BudgetSpent(_SENTENCES[each.name].format(each.allowed))
+
+
+class Stored:
+    """How many bytes are kept of each team's submissions; rows that were summed are not read again.
+
+    Rows are only ever added, so a sum holds for as many submissions as it was made of.
+    """
+
+    def __init__(self) -> None:
+        self._sums: dict[int, tuple[int, int]] = {}
+
+    def of(self, view: SqlReading, team: TeamRow, *, remember: bool) -> int:
+        """Return the sum for a team; ``remember`` it, but not what may be rolled back."""
+        count, stored = self._sums.get(team.number, (0, 0))
+        if count > team.used:  # another process restored an older state
+            count = stored = 0
+        if count < team.used:
+            values = (view.number, team.number, count, team.used)
+            stored += int(view.run(_STORED, values)[0][0])
+        if remember:
+            self._sums[team.number] = (team.used, stored)
+        return stored
+
+
+def refuse_full(rules: Rules, row: BoardRow, team: TeamRow, stored: int, more: int) -> None:
+    """Refuse predictions for which a team, or the board, has no room left.
+
+    Each team has a quota of its own, so that none can take the room of others.
+    """
+    quota = rules.team_quota
+    if team.kind == "team" and stored + more > quota:
+        raise NoRoom(
+            f"The predictions kept for this team take up {size_text(stored)} of its "
+            f"{size_text(quota)}; these would need {size_text(more)} more. No question was used. "
+            "Ask the organiser to raise files: {team_quota: ...}."
+        )
+    if row.stored + more > rules.files.quota:
+        raise NoRoom(
+            "The board has no room left for submissions. No question was used. Ask the organiser "
+            "to raise files: {quota: ...}."
+        )
 
 
 def veiled(found: Left, team: TeamRow, share: int) -> Left:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from ladderboard.board._kept import KeptSubmission, kept_predictions
 from ladderboard.board._limits import recount
 from ladderboard.board._tables import read_board, read_team
 from ladderboard.errors import InvalidSetting
@@ -13,13 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ladderboard.board._board import Board
+    from ladderboard.board._kept import Sandbox
+    from ladderboard.holdout import Submission
     from ladderboard.ledger import SqlWriting, Turn
 
 __all__ = ["replay"]
 
 # The submission that holds each team's release: its last that improved.
 _BEST = (
-    "SELECT s.team, s.number, s.place, s.format FROM main.submission s "
+    "SELECT s.team, s.number, s.entry, s.place, s.format FROM main.submission s "
     "WHERE s.book = ? AND s.epoch = ? AND s.improved = 1 AND NOT EXISTS "
     "(SELECT 1 FROM main.submission t WHERE t.book = s.book AND t.team = s.team "
     "AND (t.epoch > s.epoch OR (t.epoch = s.epoch AND t.improved = 1 AND t.number > s.number))) "
@@ -37,10 +40,18 @@ _RECORD = (
 )
 
 
-def replay(board: Board, epoch: int, *, commit: Callable[[], str] | None, again: str) -> int:
+def replay(
+    board: Board,
+    epoch: int,
+    *,
+    commit: Callable[[], str] | None,
+    again: str,
+    sandbox: Sandbox | None = None,
+) -> int:
     """Begin the next epoch, then ask again what shall be asked again; return how many.
 
     Without ``commit`` it has begun already, and those teams are left that are not in it yet.
+    ``sandbox`` parses files that an older version kept as they came.
     """
     wanted: list[tuple[Any, ...]] = []
     with board.reading() as view:
@@ -53,20 +64,19 @@ def replay(board: Board, epoch: int, *, commit: Callable[[], str] | None, again:
             f"{len(wanted)} submissions would be asked again, and {rest} questions are left; "
             "raise the budget first."
         )
-    scorer = board.reader(board.scorer_of(row))
-    for _, _, place, format_ in wanted:  # what cannot be read is found before anything changes
-        scorer.read(board.stored(place), format=format_)
-    if commit is not None:
-        commit()
-    for team, number, place, format_ in wanted:
-        _ask(board, team, number, (place, format_))
+    with kept_predictions(board, row, sandbox) as read:
+        for _, _, *kept in wanted:  # what cannot be read is found before anything changes
+            read(KeptSubmission(*kept))
+        if commit is not None:
+            commit()
+        for team, number, *kept in wanted:
+            _ask(board, team, number, read(KeptSubmission(*kept)))
     return len(wanted)
 
 
-def _ask(board: Board, team: int, number: int, file: tuple[str, str | None]) -> None:
+def _ask(board: Board, team: int, number: int, submission: Submission) -> None:
     row = board.row()
-    scorer = board.reader(board.scorer_of(row))
-    submission = scorer.read(board.stored(file[0]), format=file[1])
+    scorer = board.scorer_of(row)
     scored = scorer.score(submission)
     wants = board.book.mechanism.needs == "losses"
 

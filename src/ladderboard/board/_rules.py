@@ -88,6 +88,11 @@ class Rules:
         return min(self.per_team, (self.questions - self.asked_baselines) // self.teams)
 
     @cached_property
+    def team_quota(self) -> int:
+        """How many bytes are kept of one team's submissions: an equal part if nothing is set."""
+        return self.files.team_quota or self.files.quota // self.teams
+
+    @cached_property
     def pool(self) -> int:
         """How many questions are nobody's: whoever has used up a share takes from them."""
         return self.questions - self.asked_baselines - self.teams * self.share

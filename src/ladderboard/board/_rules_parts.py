@@ -141,13 +141,15 @@ class FileLimits:
     """How large a submitted file may be, and what reading it may cost.
 
     ``bytes`` and ``rows`` count after unpacking; ``seconds`` is how long it may take to read;
-    ``quota`` (bytes) bounds all files that the board keeps.
+    ``quota`` bounds the bytes that the board keeps of all submissions, ``team_quota`` those of one
+    team; without it each team has an equal part of ``quota``.
     """
 
     bytes: int = 100_000_000
     rows: int = 50_000_000
     seconds: int = 20
     quota: int = 10 * 2**30
+    team_quota: int | None = None
 
     @property
     def limits(self) -> Limits:
@@ -156,4 +158,7 @@ class FileLimits:
 
     def describe(self) -> dict[str, Any]:
         """Return it JSON-able."""
-        return dict(vars(self))
+        told = dict(vars(self))
+        if self.team_quota is None:
+            del told["team_quota"]
+        return told

@@ -248,7 +248,7 @@ def _finals(keys: Keys) -> Finals | None:
 
 
 def _files(keys: Keys) -> FileLimits:
-    part = keys.part("files", ("bytes", "rows", "seconds", "quota"))
+    part = keys.part("files", ("bytes", "rows", "seconds", "quota", "team_quota"))
     usual = FileLimits()
     if part is None:
         return usual
@@ -257,4 +257,5 @@ def _files(keys: Keys) -> FileLimits:
         part.take("rows", _count(), usual.rows),
         part.take("seconds", _count(1, 3600), usual.seconds),
         part.take("quota", read_size, usual.quota),
+        part.take("team_quota", read_size, None),
     )

@@ -17,7 +17,11 @@ SUBMISSION = (
     "number, id, entry, time, message, size, chosen, epoch, value, score, improved, question"
 )
 """The columns that ``tell_submission`` takes."""
-TEAM = "number, id, name, kind, disqualified, made, used, last, released"
+TEAM = (
+    "number, id, name, kind, disqualified, made, used, last, released, (SELECT "
+    "COALESCE(SUM(s.size), 0) FROM main.submission s "
+    "WHERE s.book = main.team.book AND s.team = main.team.number)"
+)
 """The columns that ``tell_team`` takes."""
 
 
@@ -65,7 +69,7 @@ def tell_submission(
 
 def tell_team(row: tuple[Any, ...]) -> dict[str, Any]:
     """Return a team as its organiser sees it."""
-    number, team, name, kind, disqualified, made, used, last, released = row
+    number, team, name, kind, disqualified, made, used, last, released, stored = row
     return {
         "number": number,
         "id": team,
@@ -76,6 +80,7 @@ def tell_team(row: tuple[Any, ...]) -> dict[str, Any]:
         "submissions": used,
         "last": None if last is None else moment(last),
         "released": released,
+        "stored": int(stored),
     }
 
 

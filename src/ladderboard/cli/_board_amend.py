@@ -141,6 +141,7 @@ def _correct(board: "Board", file: Path, replay: str) -> dict[str, Any]:
     from ladderboard.board._board import kept_sample  # noqa: PLC0415 - the help must not wait
     from ladderboard.board._compare import labels_changed, read_corrected  # noqa: PLC0415 - same
     from ladderboard.holdout import read_sample  # noqa: PLC0415 - same
+    from ladderboard.server import sandbox  # noqa: PLC0415 - same
 
     row = board.row()
     table = read_corrected(file, board.rules_of(row))
@@ -148,7 +149,7 @@ def _correct(board: "Board", file: Path, replay: str) -> dict[str, Any]:
     changed = labels_changed(before, table)
     if not changed and len(before) == len(table):
         raise InvalidSetting(f"{file} has the labels that the board has; nothing was changed.")
-    asked = board.amending.correct(organiser(), table, again=replay)
+    asked = board.amending.correct(organiser(), table, again=replay, sandbox=sandbox)
     return {"labels": changed, "epoch": row.epoch + 1, "asked_again": asked}
 
 

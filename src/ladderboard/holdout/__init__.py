@@ -23,7 +23,7 @@ from ladderboard.holdout._sample import (
     table_of,
     write_sample,
 )
-from ladderboard.holdout._scorer import Scored, Scorer, Submission, is_zero_one
+from ladderboard.holdout._scorer import ALIGNED, Scored, Scorer, Submission, is_zero_one
 from ladderboard.holdout._status import LadderStatus, Status, Told
 from ladderboard.holdout._words import left, sentence
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ladderboard.holdout._remote import RemoteHoldout
 
 __all__ = [
+    "ALIGNED",
     "Guard",
     "Holdout",
     "Judge",

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ladderboard.errors import InvalidState
 from ladderboard.files import Limits, Roster, read_predictions
-from ladderboard.ledger import digest, write_array
+from ladderboard.ledger import decode, digest, encode, read_array, write_array
 from ladderboard.losses import LOSSES, TopK, ZeroOne
 
 if TYPE_CHECKING:
@@ -19,10 +20,14 @@ if TYPE_CHECKING:
     from ladderboard.losses import Loss
     from ladderboard.mechanisms._grouping import Grouping
 
-__all__ = ["Scored", "Scorer", "Submission", "is_zero_one"]
+__all__ = ["ALIGNED", "Scored", "Scorer", "Submission", "is_zero_one"]
+
+ALIGNED = "aligned"
+"""The format of predictions that were read before: what ``Submission.pack`` returns."""
 
 _DEFAULT = Limits()
 _BINARY = (ZeroOne, TopK)
+_HELD: dict[str, Any] = {"i": np.int64, "f": np.float64}
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,6 +42,27 @@ class Submission:
         """Return the submission of predictions that were read, whoever read them."""
         written = {"predictions": write_array(aligned), "training": training}
         return cls(digest("predictions", written), aligned)
+
+    def pack(self) -> bytes:
+        """Return the aligned predictions as bytes that can be read back without parsing a file."""
+        kind = self.aligned.dtype.kind
+        return encode({"kind": kind, "predictions": write_array(self.aligned)})
+
+    @classmethod
+    def unpack(cls, packed: bytes, *, training: float | None = None) -> Submission:
+        """Return what ``pack`` wrote.
+
+        >>> Submission.unpack(Submission.of(np.array([1.0, 0.0])).pack()).aligned
+        array([1., 0.])
+        """
+        try:
+            written = decode(packed)
+            aligned = read_array(written["predictions"])
+            if written["kind"] in _HELD:
+                aligned = aligned.astype(_HELD[written["kind"]])
+            return cls.of(aligned, training=training)
+        except (KeyError, TypeError, ValueError):
+            raise InvalidState("Predictions that were kept are damaged.") from None
 
 
 @dataclass(frozen=True, repr=False)

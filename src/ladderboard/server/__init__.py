@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ladderboard.server._parse import Parsers
     from ladderboard.server._post import own_command
     from ladderboard.server._run import BoardProtocol, Serving, serve, serve_as_worker
+    from ladderboard.server._sandbox import sandbox
     from ladderboard.server._site import Site, check_site, write_site
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "listen_on_port",
     "make_app",
     "own_command",
+    "sandbox",
     "serve",
     "serve_as_worker",
     "serve_guard",
@@ -78,6 +80,7 @@ _HOMES = {
     "listen_on_port": "_guard_listener",
     "make_app": "_app",
     "own_command": "_post",
+    "sandbox": "_sandbox",
     "serve": "_run",
     "serve_as_worker": "_run",
     "serve_guard": "_guard_run",

@@ -5,6 +5,7 @@ from fastapi import APIRouter, Request, Response
 from ladderboard.board import Board, Caller, Role
 from ladderboard.server._asked import Amendment, Charge, Days, Trust
 from ladderboard.server._routes import API, Route, Slug, TeamId, TokenId, private
+from ladderboard.server._sandbox import sandbox
 from ladderboard.server._shapes import (
     BoardSummary,
     Finals,
@@ -163,7 +164,7 @@ _CLOSE["responses"][200] = {"description": "The final ranking; null without a pr
 async def close_board(request: Request, board: Slug) -> Response:
     """End the board for good, and score what was selected on the private split, once."""
     said = await work_of(request).on_board(
-        request, board, lambda found, caller: found.finishing.close(caller)
+        request, board, lambda found, caller: found.finishing.close(caller, sandbox=sandbox)
     )
     return reply(request, said)
 

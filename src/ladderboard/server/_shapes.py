@@ -261,6 +261,7 @@ class ListedTeam(Shape):
     submissions: int
     last: Moment | None
     released: Loss
+    stored: Annotated[int, Field(description="Bytes that are kept of its submissions.")]
 
 
 class TeamList(Shape):

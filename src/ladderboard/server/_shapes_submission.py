@@ -62,7 +62,7 @@ class Submission(Shape):
     entry: int | None
     time: Moment
     message: Annotated[str, Field(description="Untrusted text.")]
-    size: int | None
+    size: Annotated[int | None, Field(description="Bytes that are kept of it.")]
     selected: bool
     epoch: int
     released: Loss

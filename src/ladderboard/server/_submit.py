@@ -95,10 +95,7 @@ async def _ask(work: Work, desk: _Desk, body: Received, told: _Told) -> Answer:
     submission = await work.parsers.read(desk.key, desk.spec, body)
     sent = Sent(
         submission=submission,
-        body=body.content,
-        size=body.size,
         received=told.received,
-        format=body.format,
         message=message,
         retry=told.retry,
     )

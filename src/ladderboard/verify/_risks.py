@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ladderboard.errors import BrokenLedger, InvalidInput
+from ladderboard.errors import BrokenLedger, InvalidInput, InvalidState
 from ladderboard.files import Limits
-from ladderboard.holdout import Scorer, Submission, sample_digest, table_of
+from ladderboard.holdout import ALIGNED, Scorer, Submission, sample_digest, table_of
 from ladderboard.ledger import Commitment, differs, encode
 from ladderboard.verify._strict import has, same
 
@@ -124,8 +124,15 @@ def score(
     size, rows = (min(each, _MOST) for each in largest)
     scorer = scorer.within(Limits(bytes=size, rows=rows, columns=_COLUMNS))
     try:
-        submission = scorer.read(file.body, training=opened.training, format=file.format)
-    except InvalidInput as error:  # a library that is missing is no fault of the ledger
+        if file.format == ALIGNED:
+            body = file.body if isinstance(file.body, bytes) else file.body.read_bytes()
+            submission = Submission.unpack(body, training=opened.training)
+        else:
+            submission = scorer.read(file.body, training=opened.training, format=file.format)
+    except (
+        InvalidInput,
+        InvalidState,
+    ) as error:  # a library that is missing is no fault of the ledger
         raise differs(number, f"its file cannot be read ({error})") from None
     if submission.digest != opened.submission:
         raise differs(number, "its file is not what was submitted")

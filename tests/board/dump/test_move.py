@@ -102,7 +102,7 @@ def test_what_was_sent_before_is_known(moved):
 
 def _sent(made, at, retry):
     body = b"id,prediction\n" + b"".join(b"%d,%d\n" % (each, at % 2) for each in range(200))
-    return Sent(made.board.scorer().read(body), body, len(body), 1_800_000_000, retry=retry)
+    return Sent(made.board.scorer().read(body), 1_800_000_000, retry=retry)
 
 
 def test_tokens_of_the_board_go_along_and_those_of_the_server_stay(moved, places):
@@ -185,7 +185,7 @@ def test_a_close_that_is_cut_short_spares_nobody_the_charge(
     there = open_board(target)
     with monkeypatch.context() as patched:
 
-        def fail(*_):
+        def fail(*_, **__):
             raise KeyboardInterrupt
 
         patched.setattr(type(there.board.finishing), "_score", fail)
@@ -209,10 +209,10 @@ def test_the_close_of_a_restored_board_locks_selections(
     own = there.board.as_seen_by(team).submissions()[-1]["id"]
     score = type(there.board.finishing)._score
 
-    def choose_meanwhile(self, *given):
+    def choose_meanwhile(self, *given, **more):
         with pytest.raises(NotOpen, match="selections are locked"):
             there.board.finishing.choose(team, [own])
-        return score(self, *given)
+        return score(self, *given, **more)
 
     there.board.finishing.choose(team, [])
     monkeypatch.setattr(type(there.board.finishing), "_score", choose_meanwhile)

@@ -60,7 +60,7 @@ def table(flip=0):
 def submit(board, at):
     """Submit for one of two teams."""
     body = predictions(at)
-    sent = Sent(board.scorer().read(body), body, len(body), board.book.world.clock(), retry=str(at))
+    sent = Sent(board.scorer().read(body), board.book.world.clock(), retry=str(at))
     return board.submit(Caller(Role.TEAM, 1 + at % 2), sent)
 
 

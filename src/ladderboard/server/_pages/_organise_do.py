@@ -9,6 +9,7 @@ from ladderboard.board import Role, allow
 from ladderboard.errors import InvalidSetting
 from ladderboard.server._pages._organise_rules import changes_in
 from ladderboard.server._problems import Refused
+from ladderboard.server._sandbox import sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -122,7 +123,7 @@ def _close(found: Board, caller: Caller, form: Form) -> Done:
         raise InvalidSetting(
             f"To close the board for good, type its name: {found.slug}. Nothing was changed."
         )
-    found.finishing.close(caller)
+    found.finishing.close(caller, sandbox=sandbox)
     return Done("closed")
 
 

@@ -149,7 +149,7 @@ def _files(fields: Mapping[str, str], differ: set[str]) -> dict[str, Any]:
     sizes = {name.partition("_")[2]: fields[name] for name in differ}
     return {
         "files": {
-            name: int(text) if re.fullmatch("[0-9]{1,16}", text) else text
+            name: int(text) if re.fullmatch("[0-9]{1,16}", text) else text or None
             for name, text in sizes.items()
         }
     }
@@ -168,7 +168,7 @@ def _times(fields: Mapping[str, str], _: set[str]) -> dict[str, Any]:
 _PARTS = {
     "display": ("name", "digits"),
     "finals": ("selections",),
-    "files": ("bytes", "rows", "seconds", "quota"),
+    "files": ("bytes", "rows", "seconds", "quota", "team_quota"),
 }
 GROUPS: dict[str, tuple[tuple[str, ...], Callable[[Mapping[str, str], set[str]], dict[str, Any]]]]
 GROUPS = {

@@ -16,7 +16,7 @@ from starlette.responses import RedirectResponse, Response
 
 from ladderboard.errors import NotAllowed, NotFound
 from ladderboard.server._pages._static import place_of
-from ladderboard.server._pages._words import count, when
+from ladderboard.server._pages._words import count, size, when
 from ladderboard.server._work import is_public, work_of
 
 if TYPE_CHECKING:
@@ -190,6 +190,7 @@ _TEMPLATES.filters |= {
     "count": count,
     "figure": figure,
     "markdown": markdown,
+    "size": size,
     "times": times,
     "when": when,
 }

@@ -1,0 +1,139 @@
+"""What is kept of a submission: the aligned predictions, within a quota, parsed once."""
+
+import secrets
+
+import numpy as np
+import pytest
+
+import ladderboard.files._predictions as reader
+import ladderboard.holdout._scorer as scoring
+from ladderboard.errors import BrokenLedger, InvalidState, NoRoom
+from ladderboard.holdout import Submission
+from ladderboard.server import sandbox
+
+FILES = "SELECT place, format, size FROM main.submission WHERE book = ? ORDER BY entry"
+KEEP = "UPDATE main.submission SET place = ?, format = ? WHERE book = ? AND id = ?"
+PACKED = Submission.of(np.ones(3)).pack()
+
+
+@pytest.fixture
+def parsed(monkeypatch):
+    """Give the list of calls that parse a file in this process, from when it is cleared."""
+    calls = []
+    for module, name in (
+        (scoring, "read_predictions"),
+        (reader, "open_sheet"),
+        (reader, "read_vector"),
+    ):
+        real = getattr(module, name)
+
+        def spy(*given, real=real, name=name, **more):
+            calls.append(name)
+            return real(*given, **more)
+
+        monkeypatch.setattr(module, name, spy)
+    return calls
+
+
+@pytest.fixture
+def asked(boards, make_folder, join, submit, predict):
+    """Give a board with two teams and three submissions, and the first's body."""
+    board = boards.create(make_folder(finals="{selections: 2}"))
+    ada, _ = join(boards, board, "Ada")
+    bob, _ = join(boards, board, "Bob")
+    first = submit(board, ada, predict(60, 10))
+    submit(board, ada, predict(30, 20))
+    submit(board, bob, predict(50, 5))
+    return board, first
+
+
+def rows(board):
+    with board.reading() as view:
+        return view.run(FILES, (view.number,))
+
+
+def keep_as_file(board, answer, body):
+    """Keep a submission as older versions did: the file, as it came."""
+    prepared = board.store.prepare(secrets.token_hex(16), body)
+    with board.book.storage.writing(board.book.name) as view:
+        prepared.commit(view)
+        view.change(KEEP, (prepared.place, "csv", view.number, answer.id))
+
+
+def test_the_close_and_a_correction_parse_no_file(asked, make_folder, organiser, parsed):
+    board, _ = asked
+    labels = np.arange(400) // 2 % 2
+    corrected = make_folder(labels=labels).table
+    parsed.clear()
+    assert board.amending.correct(organiser, corrected) == 2
+    final = board.finishing.close(organiser)
+    assert parsed == []
+    assert final["selected"] == 3
+    assert board.book.check() == 5
+
+
+def test_files_of_older_boards_are_parsed_by_another_process(asked, predict, organiser, parsed):
+    board, first = asked
+    keep_as_file(board, first, predict(60, 10))
+    with pytest.raises(InvalidState, match=r"sandbox=ladderboard\.server\.sandbox"):
+        board.finishing.close(organiser)
+    parsed.clear()
+    final = board.finishing.close(organiser, sandbox=sandbox)
+    assert parsed == []
+    assert [(each["team"]["name"], each["score"]) for each in final["rows"]] == [
+        ("Bob", 0.05), ("Ada", 0.1),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
+def test_predictions_that_were_exchanged_are_found(asked, predict, organiser):
+    board, first = asked
+    keep_as_file(board, first, predict(0, 0))
+    with pytest.raises(BrokenLedger, match="are not those in the ledger"):
+        board.finishing.close(organiser, sandbox=sandbox)
+
+
+@pytest.mark.parametrize(
+    "values", [[1, 0, 300], [0.25, 1.0, 0.0], [1.0, 0.0], [[0.5, 0.5], [1.0, 0.0]], ["a", "", "é"]]
+)
+def test_predictions_are_kept_as_they_were_scored(values):
+    array = np.array(values)
+    if array.dtype.kind == "U":
+        array = array.astype(np.dtypes.StringDType())
+    before = Submission.of(array)
+    after = Submission.unpack(before.pack())
+    assert (after.digest, after.aligned.dtype) == (before.digest, array.dtype)
+    assert after.aligned.tolist() == array.tolist()
+
+
+@pytest.mark.parametrize("packed", [b"", b"id,prediction\n1,1\n", PACKED[:-1], PACKED + b"x"])
+def test_what_is_damaged_is_not_unpacked(packed):
+    with pytest.raises(InvalidState, match="damaged"):
+        Submission.unpack(packed)
+
+
+def test_a_team_keeps_at_most_its_quota(boards, make_folder, join, submit, predict, organiser):
+    """Its file may be as large as it likes: what is kept of it is counted."""
+    board = boards.create(make_folder(files="{team_quota: 2 kB}"))
+    ada, _ = join(boards, board, "Ada")
+    bob, _ = join(boards, board, "Bob")
+    large = predict(9).replace(b"\n", b"," + b" " * 2000 + b"\n")  # 800 kB
+    submit(board, ada, large.replace(b"prediction,", b"prediction,note"))
+    for wrong in range(3):
+        submit(board, ada, predict(wrong))
+    said = r"kB of its 2 kB; these would need \d+ bytes more. No question was used"
+    with pytest.raises(NoRoom, match=said):
+        submit(board, ada, predict(30))
+    assert board.book.at().asked == 4
+    stored = sum(size for _, _, size in rows(board))
+    assert stored == board.row().stored <= 2000
+    assert all(format_ == "aligned" for _, format_, _ in rows(board))
+    assert not submit(board, bob, predict(1)).again  # which has a quota of its own
+    board.amending.amend(organiser, {"files": {"team_quota": 4000}})
+    assert not submit(board, ada, predict(20)).again
+
+
+def test_each_team_has_an_equal_part_if_nothing_is_said(make_folder):
+    rules = make_folder(teams="4", files="{quota: 1 GB}").rules
+    assert (rules.team_quota, "team_quota" in rules.describe()["files"]) == (250_000_000, False)
+    assert make_folder(files="{team_quota: 5 MB}").rules.team_quota == 5_000_000
