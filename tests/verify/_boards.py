@@ -120,7 +120,7 @@ def small(folder, table=None, *, names=("Red", "Blue", "Green"), **more):
 
 def opened(board, path, *, labels=True, submissions=True):
     """Close a board, and return the path of its bundle."""
-    board.finishing.close(ORGANISER)
+    board.finishing.close(ORGANISER, sandbox=sandbox)
     write_board_bundle(board, path, labels=labels, submissions=submissions)
     return path
 
@@ -156,7 +156,7 @@ def live(folder, url, *, ladder="board"):
     answers = [submit(board, 2 + at % 3, at) for at in range(14, 18)]
     board.finishing.choose(Caller(Role.TEAM, 4), [answers[0].id])
     board.seats.disqualify(ORGANISER, teams[1].id)
-    board.finishing.close(ORGANISER)
+    board.finishing.close(ORGANISER, sandbox=sandbox)
     return first, second, board
 
 
