@@ -197,29 +197,6 @@ def test_a_close_that_is_cut_short_spares_nobody_the_charge(
     there.submit(20)
 
 
-def test_the_close_of_a_restored_board_locks_selections(
-    place, make_board, open_board, tmp_path, monkeypatch
-):
-    source, target = place(), place()
-    make_board(source)
-    dump(source, tmp_path / "dump")
-    restore(target, tmp_path / "dump")
-    there = open_board(target)
-    team = Caller(Role.TEAM, 2)
-    own = there.board.as_seen_by(team).submissions()[-1]["id"]
-    score = type(there.board.finishing)._score
-
-    def choose_meanwhile(self, *given, **more):
-        with pytest.raises(NotOpen, match="selections are locked"):
-            there.board.finishing.choose(team, [own])
-        return score(self, *given, **more)
-
-    there.board.finishing.choose(team, [])
-    monkeypatch.setattr(type(there.board.finishing), "_score", choose_meanwhile)
-    there.board.finishing.close(ORGANISER)
-    assert there.status == "closed"
-
-
 @pytest.mark.parametrize("status", ["paused", "restored"])
 def test_a_board_that_moves_is_as_it_was(place, make_board, open_board, tmp_path, status):
     source, target = place(), place()
