@@ -283,3 +283,62 @@ def test_mechanisms_that_can_be_counted_under_zero_one_loss_only(
     if refused:
         assert "can be counted under zero-one loss only" in report.problems[0].message
         assert report.promise.none
+
+
+SPREAD = np.random.default_rng(3).normal(300, 80, 3_000).clip(0, 600).round(1)
+
+
+@pytest.mark.parametrize(
+    ("loss", "labels", "refused"),
+    [
+        ("{name: rmse, range: [0, 600]}", SPREAD, True),  # shown: 84.85, then 0.0000
+        ("{name: mse, range: [0, 600]}", SPREAD, True),
+        ("{name: mae, range: [0, 600]}", SPREAD, False),
+        ("{name: log, classes: [0, 1]}", np.arange(3_000) % 100 == 0, True),
+        ("{name: log, classes: [0, 1]}", np.arange(3_000) % 2, False),
+        ("brier", np.arange(3_000) % 2, False),
+    ],
+)
+def test_answers_that_are_coarser_than_the_whole_way_are_refused(
+    folder, monkeypatch, loss, labels, refused
+):
+    quick(monkeypatch)
+    rules = f"loss: {loss}\nquestions: 1000\nteams: 1\n"
+    if refused:
+        rules += "mechanism: {name: ladder, step: 0.02, grid: 0.02}\n"
+    rows = numbers(np.asarray(labels).astype(float) if labels is SPREAD else np.asarray(labels) * 1)
+    report = check_board(folder(**{"board.yaml": rules, "holdout.csv": rows}))
+    assert [each.code for each in report.problems] == ["too_coarse"] * refused
+    if loss.startswith("{name: rmse"):
+        said = report.problems[0].message
+        assert "the loss falls by 0.018, and step or grid is 0.02" in said
+        assert "nothing would be shown between 84.8528 and 0.0000 rmse" in said
+
+
+def test_the_calibrated_default_is_refused_where_it_is_too_coarse(folder, monkeypatch):
+    quick(monkeypatch)
+    rules = "loss: {name: rmse, range: [0, 600]}\n" + BASE
+    files = {"board.yaml": rules, "holdout.csv": numbers(SPREAD[:300])}
+    assert [each.code for each in check_board(folder(**files)).problems] == ["too_coarse"]
+
+
+def test_a_strong_baseline_leaves_less_of_the_way(folder, monkeypatch):
+    quick(monkeypatch)
+    close = "\n".join(
+        ["id,prediction", *(f"{at},{each + 1}" for at, each in enumerate(SPREAD)), ""]
+    )
+    rules = "loss: {name: mae, range: [0, 600]}\nquestions: 1000\nteams: 1\n"
+    rules += "baselines: [{name: close, file: close.csv}]\n"
+    files = {"board.yaml": rules, "holdout.csv": numbers(SPREAD), "close.csv": close}
+    assert [each.code for each in check_board(folder(**files)).problems] == ["too_coarse"]
+
+
+@pytest.mark.parametrize(
+    ("loss", "name"),
+    [("accuracy", "accuracy"), ("error", "error"), ("{name: mae, range: [0, 1]}", "mae")],
+)
+def test_the_promise_is_in_the_metric(folder, monkeypatch, loss, name):
+    quick(monkeypatch)
+    first, second = check_board(folder(**{"board.yaml": f"loss: {loss}\n{BASE}"})).promise.sentences
+    assert f"the true {name} of the best model lies between" in first
+    assert second.endswith(f" in {name} may go unseen.")

@@ -99,7 +99,9 @@ def test_an_encrypted_guard_says_what_opens_it(run, made):
 )
 def test_a_loss_is_described_by_options(run, tmp_path, labels, words, loss):
     (tmp_path / "few.csv").write_text("label\n" + "\n".join(labels.split(" ")) + "\n")
-    done = run("create", "new.db", "--labels", "few.csv", "--questions", "2", *words, "--json")
+    fine = ("--mechanism", '{"mechanism": "ladder", "step": 0.001}')  # for two labels
+    words = ("--labels", "few.csv", "--questions", "2", *fine, *words)
+    done = run("create", "new.db", *words, "--json")
     assert done.json["loss"] == json.loads(json.dumps(loss.describe()))
 
 
@@ -162,3 +164,16 @@ def test_a_mark_of_another_guard_stays(run, made):
 def test_a_directory_that_is_not_there_is_4(run, made):
     done = run("create", "nowhere/new.db", "--labels", "labels.csv", "--questions", "5", "--json")
     assert (done.code, done.json["error"]["code"]) == (4, "storage_failed")
+
+
+@pytest.mark.parametrize(("spread", "warned"), [(10, True), (2_000, False)])
+def test_answers_too_coarse_for_the_labels_are_warned_of(run, made, spread, warned):
+    rows = "".join(f"{at},{5_000 + spread * (at % 2)}\n" for at in range(400))
+    (made / "prices.csv").write_text(f"id,label\n{rows}")
+    words = ("--labels", "prices.csv", "--questions", "5", "--loss", "mae", "--range", "0,10000")
+    ladder = ("--mechanism", '{"mechanism": "ladder", "step": 0.02}', "--json")
+    done = run("create", "new.db", *words, *ladder)
+    said = " ".join(done.err.split())
+    assert ("Warning: the answers are too coarse for these labels." in said) is warned
+    assert "0.0005" not in done.out  # what tells of labels is not in what a program passes on
+    assert ("has a loss of 0.0005, and step or grid is 0.02" in said) is warned

@@ -212,6 +212,7 @@ def test_the_final_ranking_says_who_moved(hall, predict):
     hall.call("POST", "/boards/first/close", hall.organiser)
     hall.client.cookies.clear()
     text = page_of(hall).text
+    assert "with confidence 90%, these and the bounds shown before the close hold together" in text
     (bob, ada) = rows_of(text, "finals")
     assert bob[:5] == ["1", "Bob", "0.0500", "2", "up 1"]
     assert ada[:5] == ["2", "Ada", "0.3000", "1", "down 1"]

@@ -8,8 +8,11 @@ import pytest
 import ladderboard as lb
 from ladderboard.board import Display
 from ladderboard.files import Roster, read_predictions
+from ladderboard.holdout import Meter, sentence, unseen
+from ladderboard.ledger import At
+from ladderboard.mechanisms import Release
 from ladderboard.server._pages._refused import items_of
-from ladderboard.server._pages._reply import Scene, bound_words, gain_words, reply_words
+from ladderboard.server._pages._reply import Scene, bound_words, reply_words
 from ladderboard.server._pages._sheet import sheet_of
 
 TEAM = {"name": "team", "remaining": 9, "allowed": 10}
@@ -98,10 +101,33 @@ def test_a_promise_is_rounded_outwards():
 
 def test_gains_of_a_root_depend_on_where_one_stands():
     display = Display("rmse", shown_as="root", unit=100.0)
-    assert gain_words(display, 0.07, None) is None
-    assert gain_words(display, 0.01, 0.01) == "1"
-    assert gain_words(display, 5.0, 0.01) == "1"
-    assert gain_words(display, None, 0.01) is None
+    assert display.gain_text(0.07, None) is None
+    assert display.gain_text(0.01, 0.01) == "1"
+    assert display.gain_text(5.0, 0.01) == "1"
+    assert display.gain_text(None, 0.01) is None
+    assert display.gain_text(0.07, 0.0) is None  # not "gains below about 0"
+
+
+def test_where_every_gain_is_told_no_gain_goes_unseen():
+    for mechanism in (lb.ShakyLadder(0, 0, 0), lb.Exact(), lb.Rounded(digits=2)):
+        assert unseen(mechanism) is None
+    assert unseen(lb.Ladder(0, 1e-6)) == 5e-7
+
+
+def test_a_reply_s_reason_is_in_the_metric():
+    at = At(0, bytes(32), 0, 0, 0, 0, 0, 0, closed=False)
+    meter = Meter(lb.Ladder(0.02), {"questions": 10}, at)
+    display = Display("accuracy", 3, "complement")
+    stays, falls = Release(0.2, None, False, 2), Release(0.2, 0.2, True, 2)
+    said = sentence(stays, meter, again=False, remaining=9, shown=display)
+    assert said == "The best stays 0.800; gains below about 0.02 may go unseen; 9 questions left."
+    said = sentence(falls, meter, again=False, remaining=9, shown=display)
+    assert said == "The best is now 0.800; 9 questions left."
+    root = Display("rmse", 2, "root", 100.0)
+    stays = Release(0.0, None, False, 2)
+    assert sentence(stays, meter, again=False, remaining=1, shown=root) == (
+        "The best stays 0.00; 1 question left."
+    )
 
 
 LOSSES = [

@@ -126,7 +126,7 @@ def check_board(
     files = {} if folder.sample is None else {"The sample submission": folder.sample}
     files |= {f"The baseline {name!r}": path for name, path in folder.baselines.items()}
     graded = {name: grader.file(path) for name, path in files.items()}
-    promise = promise_of(folder)
+    promise = promise_of(folder, grader.baseline())
     facts = [
         *_facts(folder, promise),
         *([] if gold else [_PERFECT[folder.rules.takes]]),

@@ -50,6 +50,22 @@ class Grader:
                 found.append(Problem("gold", None, wrong, (), said))
         return found
 
+    def baseline(self) -> float | None:
+        """Return the least public risk of a constant prediction, the sample and the baselines."""
+        if not self.loss.labelled:
+            return None
+        scorer = Scorer(
+            self.folder.table, self.loss, self.folder.rules.files.limits, rows=self.folder.public
+        )
+        risks = []
+        for path in (self.folder.sample, *self.folder.baselines.values()):
+            try:
+                risks += [] if path is None else [scorer.score(scorer.read(path)).risk]
+            except InvalidInput:  # which is told by ``file``
+                continue
+        constant = scorer.constant_risk()
+        return min([*risks, *([] if constant is None else [constant])], default=None)
+
     def file(self, path: Path) -> list[Problem]:
         """Return what is wrong with a file of predictions."""
         name = str(path.relative_to(self.folder.path))

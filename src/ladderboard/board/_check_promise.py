@@ -15,6 +15,7 @@ from ladderboard.mechanisms import ShakyLadder
 if TYPE_CHECKING:
     from ladderboard.board._folder import BoardFolder
     from ladderboard.board._rules import Rules
+    from ladderboard.board._rules_parts import Display
     from ladderboard.bounds import Certificate
     from ladderboard.mechanisms import Mechanism
 
@@ -32,7 +33,8 @@ class Promise:
     ``n`` counts independent rows or groups, ``worth`` what they are worth under weights;
     ``changes`` is how many are supposed for ``likely``; ``worst`` supposes nothing, and ``likely``
     is the same where so many cannot be. ``unseen`` is the gain below which a better model may not
-    be told of, None where any is.
+    be told of, None where any is. ``baseline`` is the risk of the best constant prediction or
+    file that the board has; it is the organiser's secret.
     """
 
     n: int
@@ -44,6 +46,8 @@ class Promise:
     likely: Certificate
     worst: Certificate
     unseen: float | None
+    display: Display
+    baseline: float | None
 
     @property
     def hollow(self) -> bool:
@@ -66,15 +70,27 @@ class Promise:
             return [f"Nothing is promised that was not known beforehand: {told}."]
         sure = confidence(self.likely.beta)
         ends = (
-            f"With probability {sure} the true risk of the best model lies {_reach(self.worst)} "
-            "what is shown at the end of the budget, whatever happens"
+            f"With probability {sure} the true {self._name} of the best model lies "
+            f"{self._reach(self.worst)} what is shown at the end of the budget, whatever happens"
         )
         if self.changes is not None:
-            ends += f"; {_reach(self.likely)} it, if the board moved {self.changes:,} times"
-        gain = self.unseen
-        return [f"{ends}."] + (
-            [] if gain is None else [f"A gain below about {gain:.2g} may go unseen."]
-        )
+            ends += f"; {self._reach(self.likely)} it, if the board moved {self.changes:,} times"
+        gain = self.display.gain_text(self.unseen, self.baseline)
+        said = f"A gain below about {gain} in {self.display.name} may go unseen."
+        return [f"{ends}.", *([] if gain is None else [said])]
+
+    @property
+    def _name(self) -> str:
+        """What an interval is about: the metric, or of a root the loss, whose unit is fixed."""
+        return "loss" if self.display.shown_as == "root" else self.display.name
+
+    def _reach(self, bound: Certificate) -> str:
+        """Say how far below and above what is shown the truth lies, in the metric's own unit."""
+        below, above = max(-bound.low, 0), max(bound.high, 0)
+        if self.display.shown_as == "complement":
+            below, above = above, below
+        unit = self.display.unit if self.display.shown_as == "scaled" else 1.0
+        return f"between {up(unit * below, 2)} below and {up(unit * above, 2)} above"
 
     def describe(self) -> dict[str, Any]:
         """Return everything, JSON-able."""
@@ -92,7 +108,7 @@ class Promise:
         }
 
 
-def promise_of(folder: BoardFolder) -> Promise:
+def promise_of(folder: BoardFolder, baseline: float | None = None) -> Promise:
     """Return what a board can promise before its first question."""
     rules, worth = folder.rules, folder.worth
     mechanism = rules.mechanism_for(worth)
@@ -109,6 +125,8 @@ def promise_of(folder: BoardFolder) -> Promise:
         likely=likely,
         worst=worst,
         unseen=unseen(mechanism),
+        display=rules.display,
+        baseline=baseline,
     )
 
 
@@ -146,10 +164,6 @@ def _at_end(
         return worst, at_end(changes), changes
     except InvalidSetting:  # a coarse ladder cannot change so often: suppose the worst
         return worst, worst, None
-
-
-def _reach(bound: Certificate) -> str:
-    return f"between {up(max(-bound.low, 0), 2)} below and {up(max(bound.high, 0), 2)} above"
 
 
 def _error(bound: Certificate) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ladderboard.errors import Problem
+from ladderboard.holdout import coarseness
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,3 +26,14 @@ def refusals(folder: BoardFolder, promise: Promise) -> Iterator[Problem]:
             "could be promised. Leave mechanism out."
         )
         yield Problem("mechanism", "mechanism", 1, (), said)
+    gap, coarse = promise.baseline, coarseness(mechanism)
+    if not folder.zero_one and gap is not None and 0 < gap <= coarse:
+        text = folder.rules.display.text
+        said = (
+            f"The answers are too coarse for this loss. From the best baseline (a constant, or one "
+            f"of your files) to perfect predictions the loss falls by {gap:.2g}, and step or grid "
+            f"is {coarse:.2g}: nothing would be shown between {text(coarse)} and {text(0.0)} "
+            f"{folder.rules.display.name}. Use more examples, declare a narrower range, or set a "
+            "mechanism with a finer step and grid."
+        )
+        yield Problem("too_coarse", "mechanism", 1, (), said)

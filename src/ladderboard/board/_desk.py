@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ladderboard.board._board import Board
     from ladderboard.board._limits import Left
     from ladderboard.board._people import Caller
+    from ladderboard.board._rules_parts import Display
     from ladderboard.board._store import Prepared
     from ladderboard.board._tables import BoardRow, TeamRow
     from ladderboard.holdout import Submission
@@ -289,7 +290,7 @@ class Desk:
             again=done.outcome.again,
             bound=None if veil else meter.certificate(value),
             left=done.left,
-            reason=_reason(done, meter),
+            reason=_reason(done, meter, rules.display),
             rules=rules,
             receipt=done.receipt,
         )
@@ -314,11 +315,17 @@ def _is_veiled(row: BoardRow, caller: Caller) -> bool:
     return row.visibility in {"hidden", "frozen"} and caller.role < Role.EVALUATOR
 
 
-def _reason(done: _Done, meter: Any) -> str:
+def _reason(done: _Done, meter: Any, display: Display) -> str:
     """Return the reply's sentence: a guard's, with the tightest limit for what is left."""
     tightest = done.left.tightest
     outcome = done.outcome
-    said = sentence(outcome.release, meter, again=outcome.again, remaining=tightest.remaining)
+    said = sentence(
+        outcome.release,
+        meter,
+        again=outcome.again,
+        remaining=tightest.remaining,
+        shown=display,
+    )
     if done.left.next is not None and tightest.remaining == 0:
         return f"{said[:-1]} now; next at {moment(done.left.next)}."
     return said

@@ -87,6 +87,32 @@ class Display:
         """
         return "-" if loss is None else f"{self.shown(loss):.{self.digits}f}"
 
+    def gain_text(self, gain: float | None, best: float | None) -> str | None:
+        """Return a gain in loss as one in the metric, over the best so far.
+
+        None where there is none to speak of: every gain is told, the best is perfect, or the
+        metric is a root and there is no best.
+
+        >>> Display("accuracy", shown_as="complement").gain_text(0.0213, 0.2)
+        '0.021'
+        >>> Display("mae", shown_as="scaled", unit=100.0).gain_text(0.0213, 0.2)
+        '2.1'
+        >>> Display("rmse", shown_as="root", unit=100.0).gain_text(0.07, 0.16)
+        '1'
+        >>> Display("rmse", shown_as="root", unit=100.0).gain_text(0.07, 0.0)
+        """
+        if gain is None:
+            return None
+        if self.shown_as == "root":
+            if best is None:
+                return None  # of a root it depends on where one stands
+            size = self.shown(best) - self.shown(max(best - gain, 0.0))
+        else:
+            size = gain * (self.unit if self.shown_as == "scaled" else 1.0)
+        if not size:
+            return None
+        return f"{size:.2g}" if size < 100 else f"{size:.0f}"
+
     def ends(self, low: float, high: float) -> tuple[str, str]:
         """Return an interval of losses as it is printed, the lower number first.
 

@@ -20,6 +20,7 @@ from ladderboard.errors import NotFound
 
 if TYPE_CHECKING:
     from ladderboard.board import Display
+    from ladderboard.bounds import Certificate
 
 __all__ = ["list_", "show", "tokens"]
 
@@ -112,9 +113,9 @@ def show(
     if as_json:
         say_json({"board": summary, "leaderboard": standings, "finals": final})
         return
-    from ladderboard.cli._guard_words import promised, wrapped  # noqa: PLC0415 - the help first
+    from ladderboard.cli._guard_words import wrapped  # noqa: PLC0415 - the help first
 
-    paragraphs = [*_words(summary), promised(bound)]
+    paragraphs = [*_words(summary), _promised(bound, display, summary["best"]["released"])]
     say(*(line for each in paragraphs for line in wrapped(each, indent="  ", first="")))
     say(f"commitment {summary['commitment']}", f"head       {summary['head']['hash']}", "")
     _say_standings(standings, display)
@@ -123,6 +124,26 @@ def show(
 
         say("")
         say_finals(final, display)
+
+
+def _promised(bound: "Certificate", display: "Display", best: float | None) -> str:
+    """Say what is promised about the best model, in the metric that the standings are in."""
+    from ladderboard.bounds._certificate import AS_PRINTED, NONE  # noqa: PLC0415 - the help first
+    from ladderboard.bounds._digits import confidence  # noqa: PLC0415 - same
+
+    if bound.theorem == NONE:
+        return f"Nothing is promised about the best model. {' '.join(bound.assumptions[:1])}"
+    if best is None:
+        return "Nothing was released yet, so nothing is promised about it."
+    low, high = bound.low, bound.high
+    if bound.differences:
+        low, high = max(best + low, bound.span[0]), min(best + high, bound.span[1])
+    sure = f"With probability at least {confidence(bound.beta)}"
+    if bound.theorem == AS_PRINTED:
+        sure = f"But for a probability of a constant times {bound.beta:g}"
+    least, most = display.ends(low, high)
+    said = f"{sure}, the true {display.name} of the best model asked lies in [{least}, {most}]."
+    return f"{said} That is no more than was known beforehand." if bound.vacuous else said
 
 
 def _words(summary: dict[str, Any]) -> list[str]:

@@ -141,6 +141,23 @@ def create(
             option = None if scores is None else "--lm-eval FILE" if lm_eval else "--inspect LOG"
             lines = _shown(file, guard, bound, key_file, grouped=grouped, option=option)
             say(*_limited(scores), *_unused(table), *lines)
+        _warn_coarse(guard)
+
+
+def _warn_coarse(guard: "Holdout") -> None:
+    """Tell the owner, on stderr, that the answers are too coarse to show a better model."""
+    from ladderboard.cli._guard_words import wrapped  # noqa: PLC0415 - the help must not wait
+    from ladderboard.holdout import coarseness  # noqa: PLC0415 - same
+
+    gap, coarse = guard.constant_risk(), coarseness(guard.meter.mechanism)
+    if gap is not None and 0 < gap <= coarse:
+        said = (
+            f"Warning: the answers are too coarse for these labels. A constant prediction has a "
+            f"loss of {gap:.2g}, and step or grid is {coarse:.2g}: even a perfect model may look "
+            "no better. Use more examples, declare a narrower range, or give --mechanism a finer "
+            "step and grid. (This tells of the labels; it is for you alone.)"
+        )
+        typer.echo("\n".join(wrapped(said, indent="  ", first="")), err=True)
 
 
 def _check_new(file: str) -> None:

@@ -13,7 +13,7 @@ from ladderboard.holdout._export import export_entries
 from ladderboard.holdout._holdout import Holdout
 from ladderboard.holdout._judge import Guard, Judge, Verdict, last_improved
 from ladderboard.holdout._key_file import make_key_file, read_key_file
-from ladderboard.holdout._meter import Meter, unseen
+from ladderboard.holdout._meter import Meter, coarseness, unseen
 from ladderboard.holdout._parcel import Parcel, pack
 from ladderboard.holdout._reply import Reply
 from ladderboard.holdout._sample import (
@@ -46,6 +46,7 @@ __all__ = [
     "Submission",
     "Told",
     "Verdict",
+    "coarseness",
     "export_entries",
     "is_zero_one",
     "keep_sample",

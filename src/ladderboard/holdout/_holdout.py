@@ -341,6 +341,13 @@ class Holdout:
             raise BrokenLedger("The labels are not those that were committed to.")
         return book.check()
 
+    def constant_risk(self) -> float | None:
+        """Return the risk of the best constant prediction, for the owner only: it tells of labels.
+
+        It costs no question, as nobody else hears it. None where the loss knows no constant.
+        """
+        return self._scorer.constant_risk()
+
     def backup(self, to: Path | str) -> None:
         """Copy the file while it is in use. Whoever goes on with the copy must ``restore`` it."""
         SqliteStorage(self._file.path).backup(to)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ladderboard.ledger import At
     from ladderboard.mechanisms import Mechanism
 
-__all__ = ["Meter", "unseen"]
+__all__ = ["Meter", "coarseness", "unseen"]
 
 _NEARLY = 1.645  # of 20 draws of a Gaussian, 19 are below so many deviations
 
@@ -103,9 +103,15 @@ def unseen(mechanism: Mechanism) -> float | None:
     if isinstance(mechanism, ShakyLadder):
         compared = _NEARLY * (mechanism.compare_noise**2 + mechanism.standing**2) ** 0.5
         told = (mechanism.grid or 0) / 2 + _NEARLY * mechanism.release_noise
-        return max(mechanism.step + compared, told)
+        return max(mechanism.step + compared, told) or None
     if isinstance(mechanism, Ladder):
-        return max(mechanism.step, (mechanism.grid or mechanism.step) / 2)
+        return max(mechanism.step, (mechanism.grid or mechanism.step) / 2) or None
     if isinstance(mechanism, OneBit):
         return mechanism.step
     return None
+
+
+def coarseness(mechanism: Mechanism) -> float:
+    """Return the larger of step and grid: what lies closer together looks the same; 0 for none."""
+    step, grid = (getattr(mechanism, each, None) or 0.0 for each in ("step", "grid"))
+    return float(max(step, grid))

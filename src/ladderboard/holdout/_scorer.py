@@ -159,6 +159,14 @@ class Scorer:
                 return Scored(1.0, np.ones(self.grouping.examples), broken=True)
             raise  # as where memory is short: nothing was asked, and nothing is spent
 
+    def constant_risk(self) -> float | None:
+        """Return the risk of the best constant prediction. Secret: for the owner's eyes only."""
+        risks = [
+            self.grouping.risk(self.loss.score(self._labels, each))
+            for each in self.loss.constants(self._labels)
+        ]
+        return min(risks, default=None)
+
     def _scored(self, aligned: NDArray[Any]) -> NDArray[Any]:
         return aligned if self._rows is None else aligned[self._rows]
 

@@ -48,6 +48,14 @@ class Brier(Loss):
         """Probabilities of every class, or of the second of two."""
         return read_probabilities(predictions, shape[0], len(self.classes))
 
+    def constants(self, labels: NDArray[Any]) -> list[Any]:
+        """How frequent each class is."""
+        return [
+            np.tile(
+                np.bincount(labels, minlength=len(self.classes)) / len(labels), (len(labels), 1)
+            )
+        ]
+
     def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
         """Half of sum_c (p_c - [c is the label])²."""
         distance = predictions.copy()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from ladderboard.errors import InvalidLabels, InvalidPredictions
 from ladderboard.losses._arrays import different, read_values
 from ladderboard.losses._loss import Loss
@@ -47,6 +49,12 @@ class Hamming(Loss):
                 f"predictions must be a matrix of the shape {shape}; got {read.shape}."
             )
         return read
+
+    def constants(self, labels: NDArray[Any]) -> list[Any]:
+        """The most frequent label of each column."""
+        found = [np.unique(column, return_counts=True) for column in labels.T]
+        row = [values[counts.argmax()] for values, counts in found]
+        return [np.tile(np.array(row, dtype=labels.dtype), (len(labels), 1))]
 
     def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
         """The mean over the columns of where they differ."""

@@ -57,6 +57,14 @@ class Log(Loss):
         """Probabilities of every class, or of the second of two."""
         return read_probabilities(predictions, shape[0], len(self.classes))
 
+    def constants(self, labels: NDArray[Any]) -> list[Any]:
+        """How frequent each class is."""
+        return [
+            np.tile(
+                np.bincount(labels, minlength=len(self.classes)) / len(labels), (len(labels), 1)
+            )
+        ]
+
     def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
         """Return log max(p, clip) / log clip."""
         p = np.maximum(predictions[np.arange(len(labels)), labels], self.clip)

@@ -73,6 +73,13 @@ class Loss(ABC):
         read = self.read_predictions(predictions, labels.shape)
         return _checked(self, self.per_example(labels, read), len(labels))
 
+    def constants(self, labels: NDArray[Any]) -> list[Any]:
+        """Return good predictions that are the same for every example, for the owner only.
+
+        ``labels`` are those that ``read_labels`` returned. Empty where the loss knows none.
+        """
+        return []
+
     def __call__(self, labels: Any, predictions: Any) -> NDArray[np.float64]:
         """Score predictions against labels: one number in [0, 1] for each example."""
         return self.score(self.read_labels(labels), predictions)

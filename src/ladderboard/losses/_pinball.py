@@ -41,6 +41,10 @@ class Pinball(RangedLoss):
         """A loss of 1 is the whole range on the dearer side."""
         return self.width * max(self.quantile, 1 - self.quantile)
 
+    def constants(self, labels: NDArray[Any]) -> list[Any]:
+        """The quantile."""
+        return [np.full(len(labels), np.quantile(labels, self.quantile))]
+
     def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
         """max(q (y - p), (q - 1) (y - p)) / unit."""
         above = labels - predictions

@@ -56,6 +56,11 @@ class ZeroOne(Loss):
             return different(labels, predictions).astype(np.float64)
         return super().score(labels, predictions)
 
+    def constants(self, labels: NDArray[Any]) -> list[Any]:
+        """The most frequent label."""
+        values, counts = np.unique(labels, return_counts=True)
+        return [np.full(len(labels), values[counts.argmax()])]
+
     def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
         """1 where they differ."""
         return different(labels, predictions)

@@ -10,7 +10,7 @@ from ladderboard.holdout import unseen
 from ladderboard.server._kept import Made
 from ladderboard.server._pages._chart import history_chart
 from ladderboard.server._pages._page import or_none, pack, render, send, show, url_of
-from ladderboard.server._pages._reply import gain_words, left_words
+from ladderboard.server._pages._reply import left_words
 from ladderboard.server._pages._standings import finals_table, standings_table
 from ladderboard.server._pages._words import is_over, state_of, until
 from ladderboard.server._pages._words_meaning import meaning_in_words
@@ -67,7 +67,7 @@ def _look(found: Board, caller: Caller, cursor: str | None, now: int) -> dict[st
     return {
         "board": board,
         "display": display,
-        "gain": gain_words(display, unseen(found.book.mechanism), board["best"]["released"]),
+        "gain": display.gain_text(unseen(found.book.mechanism), board["best"]["released"]),
         "standings": or_none(lambda: view.leaderboard(cursor=cursor)),
         "history": history,
         "finals": or_none(view.finals) if board["status"] == "closed" else None,

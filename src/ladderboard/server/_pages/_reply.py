@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ladderboard.board import Display
 
-__all__ = ["Reply", "Scene", "bound_words", "gain_words", "left_words", "reply_words"]
+__all__ = ["Reply", "Scene", "bound_words", "left_words", "reply_words"]
 
 _WORST = 1.0  # what stands on a ladder before anything was seen
 
@@ -78,7 +78,7 @@ def reply_words(said: Mapping[str, Any], scene: Scene) -> Reply:
         parts = [first + told[0], *told[1:]]
     else:
         parts = told
-        seen = None if said["improved"] else gain_words(scene.display, scene.gain, said["released"])
+        seen = None if said["improved"] else scene.display.gain_text(scene.gain, said["released"])
         if seen is not None:
             parts.append(f"gains below about {seen} may go unseen")
     left = left_words(said["limits"], scene.window, said["next_submission_at"], scene.now)
@@ -140,28 +140,6 @@ def _why(scene: Scene) -> str:
 
 def _upper(words: str) -> str:
     return f"{words[0].upper()}{words[1:]}"
-
-
-def gain_words(display: Display, gain: float | None, best: float | None) -> str | None:
-    """Return a gain in loss as one in the metric that is shown, over the best so far.
-
-    >>> from ladderboard.board import Display
-    >>> gain_words(Display("accuracy", shown_as="complement"), 0.0213, 0.2)
-    '0.021'
-    >>> gain_words(Display("mae", shown_as="scaled", unit=100.0), 0.0213, 0.2)
-    '2.1'
-    >>> gain_words(Display("rmse", shown_as="root", unit=100.0), 0.07, 0.16)
-    '1'
-    """
-    if gain is None:
-        return None
-    if display.shown_as == "root":
-        if best is None:
-            return None  # of a root it depends on where one stands
-        size = display.shown(best) - display.shown(max(best - gain, 0.0))
-    else:
-        size = gain * (display.unit if display.shown_as == "scaled" else 1.0)
-    return f"{size:.2g}" if size < 100 else f"{size:.0f}"
 
 
 def left_words(
