@@ -5,6 +5,7 @@ import pytest
 import ladderboard as lb
 from ladderboard.analysts import (
     ANALYSTS,
+    AbstainingAttack,
     HyperparameterSearch,
     LogLossDecoder,
     MajorityAttack,
@@ -25,6 +26,9 @@ OURS = [
     MajorityAttack(keep="better", easy=0.5),
     ShiftedMajority(),
     ShiftedMajority(easy=0),
+    AbstainingAttack(),
+    AbstainingAttack(rare=0.05),
+    AbstainingAttack(rare=None),
     SybilAttack(accounts=7),
     SybilAttack(accounts=200, easy=0.3),
     MulticlassAttack(),
@@ -83,7 +87,7 @@ def test_by_name():
     assert analyst("one_bit", easy=0.25) == OneBitAttack(easy=0.25)
     assert analyst({"analyst": "multiclass", "classes": 5}, vote="plurality").classes == 5
     assert analyst(Plateau()) == Plateau()
-    with pytest.raises(InvalidSetting, match="no analyst named 'majorty'; there is hyper"):
+    with pytest.raises(InvalidSetting, match="no analyst named 'majorty'; there is abst"):
         analyst("majorty")
     with pytest.raises(InvalidSetting, match="does not take these settings"):
         analyst("plateau", risks=0.1)
@@ -97,6 +101,7 @@ def test_by_name():
         (MulticlassAttack, {"classes": 1}),
         (MulticlassAttack, {"vote": "majority"}),
         (MulticlassAttack, {"easy": 1.5}),
+        (AbstainingAttack, {"rare": 0.5}),
         (LogLossDecoder, {"per_question": 0}),
         (LogLossDecoder, {"per_question": 49}),
         (LogLossDecoder, {"clip": 0}),

@@ -6,6 +6,7 @@ by peeking; honest analysts are the control group. To write one of your own, sub
 :class:`Analyst` and run ``ladderboard.testing.check_analyst`` on it.
 """
 
+from ladderboard.analysts._abstaining import AbstainingAttack
 from ladderboard.analysts._analyst import Analyst
 from ladderboard.analysts._bits import pack, random_bits, unpack
 from ladderboard.analysts._coins import Coins, Easy
@@ -20,6 +21,7 @@ from ladderboard.analysts._multiclass import MulticlassAttack
 from ladderboard.analysts._one_bit import OneBitAttack
 from ladderboard.analysts._plateau import Plateau
 from ladderboard.analysts._random_search import RandomSearch
+from ladderboard.analysts._rare_class import RareClass
 from ladderboard.analysts._registry import ANALYSTS, analyst
 from ladderboard.analysts._shifted import ShiftedMajority
 from ladderboard.analysts._steady import SteadyImprovement
@@ -28,6 +30,7 @@ from ladderboard.analysts._world import World
 
 __all__ = [
     "ANALYSTS",
+    "AbstainingAttack",
     "Analyst",
     "Coins",
     "Digits",
@@ -45,6 +48,7 @@ __all__ = [
     "OneBitAttack",
     "Plateau",
     "RandomSearch",
+    "RareClass",
     "Score",
     "ShiftedMajority",
     "SteadyImprovement",

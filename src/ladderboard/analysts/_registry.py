@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ladderboard import _settings
+from ladderboard.analysts._abstaining import AbstainingAttack
 from ladderboard.analysts._analyst import Analyst
 from ladderboard.analysts._hyperparameters import HyperparameterSearch
 from ladderboard.analysts._log_loss import LogLossDecoder
@@ -28,6 +29,7 @@ ANALYSTS: dict[str, type[Analyst]] = {
         MajorityAttack,
         ShiftedMajority,
         SybilAttack,
+        AbstainingAttack,
         MulticlassAttack,
         LogLossDecoder,
         OneBitAttack,

@@ -31,7 +31,7 @@ _STEPS = (1, 1.5, 2, 2.5, 3, 4, 6)
 _PEERS = ("exact", "rounded", "parameter_free_ladder", "thresholdout", "shaky_ladder_paper")
 _OURS = "shaky_ladder"
 _LADDER = "ladder, best step"
-_ATTACKS = ("shifted_majority", "majority", "one_bit")
+_ATTACKS = ("shifted_majority", "abstaining", "majority", "one_bit")
 _HONEST = ("steady_improvement", "plateau", "random_search")
 # How often a pair plays, by the number of questions times examples; short games are cheap.
 _REPETITIONS = ((10**7, 24), (10**12, 12))

@@ -17,6 +17,7 @@ _ANALYSTS = {
     "log_loss": 6e-4,
     "one_bit": 4e-4,
     "multiclass": 3e-4,
+    "abstaining": 3e-4,
     "sybil": 3e-4,
 }
 _FAST = 1e-4
