@@ -136,8 +136,10 @@ def test_serve_names_a_variable_that_means_nothing(served, monkeypatch):
     done, how = served()
     assert done.code == 0
     assert how.port == 8000
-    assert done.err == (
-        "LADDERBOARD_SERVE_PROT is set and means nothing; is LADDERBOARD_SERVE_PORT meant?\n"
+    line = json.loads(done.err)
+    assert line["event"] == "warning"
+    assert line["said"] == (
+        "LADDERBOARD_SERVE_PROT is set and means nothing; is LADDERBOARD_SERVE_PORT meant?"
     )
 
 

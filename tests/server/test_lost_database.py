@@ -16,6 +16,7 @@ import psycopg
 import pytest
 
 from ladderboard.ledger import PostgresStorage, _postgres_address, _postgres_link
+from ladderboard.server import _app
 
 NOTHING = "Nothing was recorded, and no question was used"
 
@@ -36,7 +37,7 @@ def own(postgres_server):
 @pytest.fixture
 def there(own, halls, monkeypatch):
     """Serve one board, and have a team on it; where nobody answers, for a short time only."""
-    monkeypatch.setattr(_postgres_link, "_BEGIN", 1.0)
+    monkeypatch.setattr(_app, "_DATABASE", 2.5)
     monkeypatch.setattr(_postgres_address, "_SILENT", 0.5)
     url = own.url(more="?connect_timeout=2")
     storage = PostgresStorage(url, create=True, schema=f"s_{secrets.token_hex(6)}")
@@ -101,6 +102,26 @@ def test_a_server_that_hangs_keeps_nobody_for_ever(there, own, predict):
     time.sleep(0.5)  # nobody tries before that
     is_back(there, predict, 20, 2)
     assert "connection timeout expired" in "".join(errors_in(there))
+
+
+@pytest.mark.parametrize("path", ["/boards/{}", "/", "/api/v1/boards/{}/leaderboard", "/healthz"])
+def test_a_database_that_freezes_under_a_reader_is_given_up_soon(there, own, monkeypatch, path):
+    begin, frozen = _postgres_link.PostgresLink.begin, []
+
+    def freeze(link, *, write):
+        begin(link, write=write)
+        if not frozen:
+            own.hang()
+            frozen.append(time.monotonic())
+
+    monkeypatch.setattr(_postgres_link.PostgresLink, "begin", freeze)
+    try:
+        reply = there.client.get(path.format(there.slug))
+        waited = time.monotonic() - frozen[0]
+    finally:
+        own.go_on()
+    assert (reply.status_code, reply.headers["retry-after"]) == (503, "5")
+    assert waited < 7  # 2.5 here, with what a busy machine adds
 
 
 def test_a_statement_that_is_never_answered_ends(own, grow_a_book):

@@ -1,9 +1,11 @@
 """Metrics: summed over the processes that serve, and what an operator watches."""
 
+import json
 import os
 import re
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,9 +16,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from ladderboard._version import __version__
 from ladderboard.server._parse import Parsers
 
-PROGRAM = Path(__file__).with_name("_serve.py")
 HEALTH = 'ladderboard_requests_total{method="GET",route="/healthz",status="200"}'
 TOOK = 'ladderboard_request_seconds_count{method="GET",route="/healthz"}'
 
@@ -30,9 +32,13 @@ def values(text):
 class Served:
     """A server of two worker processes, each asked on new connections."""
 
-    def __init__(self, process):
-        self.process = process
-        self.url, self.token = process.stdout.readline().split()
+    def __init__(self, process, errors, config):
+        self.process, self.errors, self.config = process, errors, config
+        said = ""
+        while "lb_organiser_" not in said:
+            said += process.stdout.readline()
+        self.url = re.search(r"http://[^\s;]+", said)[0]
+        self.token = re.search(r"lb_organiser_\S+", said)[0]
 
     def get(self, path):
         """Ask on a new connection, so that either worker may answer."""
@@ -65,17 +71,26 @@ class Served:
         text = Path(f"/proc/{own}/task/{own}/children").read_text()
         return [int(each) for each in text.split()]
 
+    def lines(self):
+        """Return what is in the log; whatever is no JSON fails the test."""
+        return [json.loads(each) for each in self.errors.read_text().splitlines()]
+
 
 @pytest.fixture(scope="module")
-def served(postgres):
-    name = f"run_{secrets.token_hex(6)}"
+def served(postgres, tmp_path_factory):
+    name, folder = f"run_{secrets.token_hex(6)}", tmp_path_factory.mktemp("served")
     postgres.run(f"CREATE DATABASE {name}")
     url = postgres.url().replace("/postgres", f"/{name}")
-    process = subprocess.Popen(
-        [sys.executable, PROGRAM, url, "2"],
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True,
-    )  # fmt: skip
-    made = Served(process)
+    errors, config = folder / "errors", folder / "ladderboard.toml"
+    config.write_text("[serve]\nthreads = 4\n")
+    command = [sys.executable, "-m", "ladderboard", "serve", "--database", url]
+    with errors.open("w") as file:
+        process = subprocess.Popen(
+            [*command, "--workers", "2", "--port", "0", "--config", config],
+            stdout=subprocess.PIPE, stderr=file, text=True, start_new_session=True,
+            env={**os.environ, "LADDERBOARD_SERVE_PROT": "1"},
+        )  # fmt: skip
+    made = Served(process, errors, config)
     while True:
         try:
             if made.scrape().get("ladderboard_workers", 2) == 2:
@@ -83,8 +98,9 @@ def served(postgres):
         except httpx.TransportError:
             time.sleep(0.05)
     yield made
-    os.killpg(process.pid, signal.SIGTERM)
+    process.terminate()
     process.communicate(timeout=60)
+    assert made.lines()[-1]["event"] == "stop"
 
 
 def test_counters_are_summed_over_workers_and_outlive_them(served):
@@ -106,6 +122,25 @@ def test_counters_are_summed_over_workers_and_outlive_them(served):
     counters = [each for each in before if re.search("_total|_bucket|_sum|_count", each)]
     assert len(counters) > 20
     assert all(after[each] >= before[each] for each in counters)
+
+
+def test_every_line_of_the_log_is_json(served):
+    started = next(each for each in served.lines() if each["event"] == "start")
+    told = {"database": "postgresql", "workers": 2, "listening": served.url, "version": __version__}
+    assert told.items() <= started.items()
+    with socket.create_connection(("127.0.0.1", int(served.url.rpartition(":")[2]))) as line:
+        line.sendall(b"nothing that a server understands\r\n\r\n")
+        assert b"400" in line.recv(1000)
+    served.config.write_text("[serve]\nthreads = 'many'\n")
+    served.process.send_signal(signal.SIGHUP)  # the new workers cannot start
+    while not any(each.get("state") == "given up" for each in served.lines()):
+        time.sleep(0.05)
+    served.config.write_text("[serve]\nthreads = 4\n")
+    assert served.get("/healthz").status_code == 200
+    said = " ".join(each.get("said", "") for each in served.lines())
+    assert "LADDERBOARD_SERVE_PROT is set and means nothing" in said
+    assert "threads" in said
+    assert "correct-horse" not in served.errors.read_text()
 
 
 @pytest.mark.parametrize("database", ["sqlite"])

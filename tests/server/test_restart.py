@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 TEAMS = 5
+EXPECTED = {"start", "request", "restart", "stop"}
 
 
 @pytest.fixture(scope="session")
@@ -50,7 +51,7 @@ def press(shops, shop, rolls, **more):
     assert shop.stop() == 0
     assert told
     assert [each for each in shop.log() if each.get("status", 200) >= 400] == []
-    assert [each for each in shop.log() if each["event"] not in {"request", "restart"}] == []
+    assert [each for each in shop.log() if each["event"] not in EXPECTED] == []
     boards = shop.open()
     board = boards.open("first")
     asked, fresh = shops.siege.verify(board, told)

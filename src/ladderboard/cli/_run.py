@@ -29,7 +29,7 @@ from ladderboard.errors import (
     disk_failed,
 )
 
-__all__ = ["run_verb"]
+__all__ = ["exit_code", "run_verb"]
 
 _REFUSED, _STORAGE, _FAULT, _STOPPED = 2, 4, 70, 130  # 70: as sysexits.h has it
 # The first that fits counts. A wrong key file is the word of who typed it; what else is found in a
@@ -62,10 +62,12 @@ def run_verb(app: Callable[..., Any], words: list[str]) -> NoReturn:
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     end = words.index("--") if "--" in words else len(words)
     as_json = "--json" in words[:end]
+    if words[:1] == ["serve"]:
+        _run_worker(app, words)
     try:
         code = _run(app, words, as_json=as_json)
     except LadderboardError as error:
-        code = next((code for kinds, code in _EXITS if isinstance(error, kinds)), _REFUSED)
+        code = exit_code(error)
         refuse(error, code, as_json=as_json)
     except KeyboardInterrupt:
         code = _STOPPED
@@ -86,6 +88,23 @@ def run_verb(app: Callable[..., Any], words: list[str]) -> NoReturn:
     if words[:2] == ["guard", "ask"] and code in {0, 1}:
         gc.freeze()  # nothing is garbage but everything; looking for it takes a fifth of the time
     sys.exit(code)
+
+
+def _run_worker(app: Callable[..., Any], words: list[str]) -> None:
+    """Run a worker of a server, if this is one, and exit; all that it says goes to the log."""
+    from ladderboard.server._log import worker_log  # noqa: PLC0415 - other verbs need none
+    from ladderboard.server._post import is_worker  # noqa: PLC0415 - same
+
+    if is_worker():
+        with worker_log():
+            sys.exit(_run(app, words, as_json=True))
+
+
+def exit_code(error: Exception) -> int:
+    """Return the exit code of a verb that ended so."""
+    if not isinstance(error, LadderboardError):
+        return _FAULT
+    return next((code for kinds, code in _EXITS if isinstance(error, kinds)), _REFUSED)
 
 
 def _full(error: OSError) -> LadderboardError | None:

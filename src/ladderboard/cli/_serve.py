@@ -1,8 +1,9 @@
 """``ladderboard serve``: boards over HTTP."""
 
 import os
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
@@ -14,6 +15,7 @@ from ladderboard.cli._board_options import (
     KeyFile,
     open_database,
 )
+from ladderboard.cli._run import exit_code
 from ladderboard.cli._said import note, say, say_json
 from ladderboard.client import read_address
 from ladderboard.errors import InvalidSetting, MissingDependency
@@ -78,18 +80,22 @@ def serve(
     given: dict[str, Any] = {"database": database, "key_file": key_file}
     given |= {f"serve.{name}": value for name, value in typed.items()}
     found = server.find_settings(config, given)
-    url = found["serve.url"]
-    how = _serving(found, _settings(server, url))
+    how = _serving(found, _settings(server, found["serve.url"]))
     if server.serve_as_worker(how):
         return
+    _warn(how.settings.log)
     contents = _read(folders or [])
     _try_port(how)
     with open_database(database, key_file, create=True) as boards:
         for each in contents:
             _settle(boards, each, quiet=as_json)
 
+        begun = False
+
         def told(address: str, token: str | None) -> None:
             """Say where it is, as soon as it listens."""
+            nonlocal begun
+            begun = True
             public = how.settings.url or address
             if as_json:
                 said = {"url": public, "listening": address, "boards": boards.list()}
@@ -97,7 +103,13 @@ def serve(
             else:
                 _welcome(boards, contents, public, token, found)
 
-        server.serve(how, boards=boards, told=told, command=server.own_command())
+        try:
+            server.serve(how, boards=boards, told=told, command=server.own_command())
+        except Exception as error:
+            if not begun or as_json or sys.stderr.isatty():
+                raise
+            _log(how.settings.log).error(error)  # from here on every line there is JSON
+            raise typer.Exit(exit_code(error)) from None
     if not as_json:
         from ladderboard.cli._serve_words import farewell  # noqa: PLC0415 - the help first
 
@@ -116,11 +128,26 @@ def _settings(server: Any, url: str | None) -> Any:
 
 
 def _serving(found: "Found", by_url: Any) -> Any:
-    from ladderboard.server._config import strangers  # noqa: PLC0415 - the help must not wait
-    from ladderboard.server._config._serving import make_serving  # noqa: PLC0415 - same
+    from ladderboard.server._config._serving import make_serving  # noqa: PLC0415 - the help first
 
-    note(*strangers(os.environ))
     return make_serving(found, by_url)
+
+
+def _log(to: TextIO | None) -> Any:
+    from ladderboard.server._log import Log, machine_time  # noqa: PLC0415 - the help first
+
+    return Log(to, machine_time)
+
+
+def _warn(to: TextIO | None) -> None:
+    """Name variables that mean nothing: to a person in a sentence, elsewhere in the log."""
+    from ladderboard.server._config import strangers  # noqa: PLC0415 - the help must not wait
+
+    for said in strangers(os.environ):
+        if sys.stderr.isatty():
+            note(said)
+        else:
+            _log(to).write("warning", said=said)
 
 
 def _try_port(how: Any) -> None:

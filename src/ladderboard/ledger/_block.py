@@ -115,6 +115,12 @@ class SqlStorage(Storage):
         """Begin a transaction in which nobody else makes tables."""
         link.begin(write=True)
 
+    def limit_reads(self, seconds: float) -> None:
+        """Let nobody who only reads wait longer for a database that says nothing.
+
+        For servers, whose clients can ask again. A file answers at once, or never.
+        """
+
     def furnish(self, part: Part) -> None:
         """Let the database have a room's own tables, in the room's latest format."""
         link = self._pool.take()

@@ -11,7 +11,7 @@ from ladderboard.errors import InvalidSetting, InvalidState
 from ladderboard.ledger._block import SqlStorage
 from ladderboard.ledger._migrate import build, latest, lift, refuse_unknown
 from ladderboard.ledger._pool import Pool
-from ladderboard.ledger._postgres_address import Address
+from ladderboard.ledger._postgres_address import Address, Patience
 from ladderboard.ledger._postgres_link import PostgresLink
 from ladderboard.ledger._sql import NAMES
 from ladderboard.ledger._storage import COPY
@@ -91,6 +91,12 @@ class PostgresStorage(SqlStorage):
     def __reduce__(self) -> tuple[object, ...]:
         """Travel to another process as an address; whoever reads the bytes reads the password."""
         return (_again, (self._address.url, self._schema))
+
+    def limit_reads(self, seconds: float) -> None:
+        """Wait so long at most: for a transaction to begin, on a new connection if need be."""
+        # A connection that is kept is tried before a new one, which takes several messages.
+        connect = max(2, int(0.6 * seconds))
+        self._address.patience = Patience(connect, 0.4 * seconds, seconds)
 
     def _prepare(self, link: Link, *, create: bool) -> None:
         """Find the tables; make or migrate them under a lock, in one transaction."""

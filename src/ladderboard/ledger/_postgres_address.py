@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard.errors import InvalidSetting, MissingDependency, StorageFailed
 from ladderboard.ledger._link import NoWay
@@ -13,10 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from types import ModuleType
 
-__all__ = ["Address", "load_psycopg"]
+__all__ = ["Address", "Patience", "load_psycopg"]
 
-# Unless the address says otherwise. Kept alive, an idle connection is forgotten by no firewall.
-_DEFAULTS = {"connect_timeout": 10, "keepalives_idle": 60}
+_KEEPALIVE = 60  # seconds, unless the address says otherwise: no firewall forgets the connection
 _SILENT = 5.0  # seconds for which nobody tries again where nobody answered
 
 
@@ -71,6 +70,18 @@ def _listening(gen: Any, seconds: float) -> Generator[Any, Any, Any]:
         return done.value
 
 
+class Patience(NamedTuple):
+    """How many seconds a silent server is waited for.
+
+    ``connect`` is for a new connection, ``begin`` for the first statement of a transaction, which
+    waits for nobody, and ``read`` for any other statement of one that only reads.
+    """
+
+    connect: int = 10
+    begin: float = 5.0
+    read: float = 45.0
+
+
 class Address:
     """Where a database is, and what of that may be said."""
 
@@ -82,6 +93,7 @@ class Address:
                 "postgresql+psycopg://user@host/name."
             )
         self.url = f"postgresql://{rest}"
+        self.patience = Patience()
         self._silent = 0.0  # until when nobody tries
         psycopg = load_psycopg()
         try:
@@ -104,7 +116,8 @@ class Address:
         psycopg = load_psycopg()
         if monotonic() < self._silent:  # or all threads would wait, one after another
             raise StorageFailed(f"There is no way to {self!r}: it did not answer just now.")
-        given = {name: each for name, each in _DEFAULTS.items() if name not in self._parts}
+        default = {"connect_timeout": self.patience.connect, "keepalives_idle": _KEEPALIVE}
+        given = {name: each for name, each in default.items() if name not in self._parts}
         try:
             return _patient().connect(self.url, autocommit=True, client_encoding="UTF8", **given)
         except psycopg.Error as error:

@@ -15,8 +15,7 @@ __all__ = ["PostgresLink"]
 # Seconds. A server that says nothing for so long is taken for one that never will: it was stopped,
 # or what lies between has forgotten the connection.
 _LOCKED = 30  # for a lock, as the server counts them
-_ANSWER = 45.0  # for any statement, so for more than a lock
-_BEGIN = 5.0  # for the first one, which waits for nobody
+_ANSWER = 45.0  # for any statement that changes something, so for more than a lock
 _LONG = 86400.0  # for what copies whole tables
 _KINDS = {"53100": DiskFull, "25006": ReadOnly}
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
@@ -48,6 +47,7 @@ class PostgresLink(Link):
         self._prefix = f'"{schema}".'
         self._words: dict[str, str] = {}
         super().__init__(address.connect())
+        self.connection.patience = address.patience.begin
         try:
             settings = self.run(f"SELECT {_SAFE}, current_setting('server_encoding')")[0]
             self._refuse_unsafe(settings)
@@ -96,13 +96,15 @@ class PostgresLink(Link):
 
     def begin(self, *, write: bool) -> None:
         """Begin a transaction; on a connection that died since, a new one is opened."""
+        patience = self._address.patience
         try:
-            self.connection.patience = _BEGIN
+            self.connection.patience = patience.begin
             self._execute(_WRITE if write else _READ, ())
         except StorageFailed:
             self.connection, self.broken = self._address.connect(), False
+            self.connection.patience = patience.begin
             self._execute(_WRITE if write else _READ, ())
-        self.connection.patience = _ANSWER
+        self.connection.patience = _ANSWER if write else patience.read
 
     def take_long(self) -> None:
         """Let the statements of this transaction take as long as they need."""

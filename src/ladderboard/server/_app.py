@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,8 +25,8 @@ from ladderboard.server import (
 )
 from ladderboard.server._front import REFUSED, Front
 from ladderboard.server._intake import Spool
-from ladderboard.server._log import Log
-from ladderboard.server._metrics import PARSERS_RESTARTED, Gauge, Metrics
+from ladderboard.server._log import ClockWatch, Log
+from ladderboard.server._metrics import CLOCK_JUMPS, PARSERS_RESTARTED, Gauge, Metrics
 from ladderboard.server._openapi import describe_api
 from ladderboard.server._options import Settings
 from ladderboard.server._pages._dump import sweep_dumps
@@ -34,7 +35,7 @@ from ladderboard.server._trial import Trials
 from ladderboard.server._work import Work, work_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from fastapi import Request
     from starlette.responses import Response
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["make_app"]
 
 _EVERY = 1.0  # seconds
+_DATABASE = 5.0  # seconds that a page or a reading request waits for a silent database
 
 
 def make_app(
@@ -59,11 +61,14 @@ def make_app(
 
     Its lifespan starts the parsers, and ends them with everything else that it began; then it calls
     ``closing``. The boards are the caller's to close. ``metrics`` are given where several processes
-    count together.
+    count together; then the one that looks after them watches the clock, too.
     """
     settings = Settings() if settings is None else settings
+    boards.storage.limit_reads(_DATABASE)
     log = Log(settings.log, boards.world.clock)
+    alone = metrics is None
     metrics = Metrics() if metrics is None else metrics
+    clock = ClockWatch(log, partial(metrics.add, CLOCK_JUMPS))
     work = Work(boards, parsers, settings=settings, log=log, metrics=metrics)
     parsers.on_restart = lambda: metrics.add(PARSERS_RESTARTED)
     metrics.gauges = {
@@ -78,7 +83,7 @@ def make_app(
     }
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def running() -> AsyncIterator[None]:
         with tempfile.TemporaryDirectory(prefix="ladderboard-") as folder:
             work.spool = spool = Spool(settings.spool or folder)
             spool.sweep()
@@ -88,7 +93,8 @@ def make_app(
             )
             try:
                 await parsers.start()
-                watch = asyncio.create_task(_watch(metrics))
+                looks = [metrics.publish, *([clock.look] if alone and boards.world.real else [])]
+                watch = asyncio.create_task(_watch(looks))
                 try:
                     yield
                 finally:
@@ -100,6 +106,15 @@ def make_app(
                 spool.close()
                 if closing is not None:
                     closing()
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        try:
+            async with running():
+                yield
+        except Exception as error:
+            log.error(error)  # noqa: TRY400 - uvicorn says only that it failed
+            raise
 
     app = FastAPI(
         title="Ladderboard",
@@ -125,10 +140,11 @@ def make_app(
     return app
 
 
-async def _watch(metrics: Metrics) -> None:
+async def _watch(looks: Sequence[Callable[[], None]]) -> None:
     """Look around once a second, as long as the server runs."""
     while True:
-        metrics.publish()
+        for look in looks:
+            look()
         await asyncio.sleep(_EVERY)
 
 

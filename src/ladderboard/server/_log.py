@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
+import threading
+import time
 import traceback
+import warnings
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +17,14 @@ from typing import TYPE_CHECKING, Any
 from ladderboard.errors import LadderboardError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from types import TracebackType
     from typing import TextIO
 
-__all__ = ["Log", "frames"]
+__all__ = ["ClockWatch", "Log", "frames", "log_everything", "machine_time", "worker_log"]
 
 _HERE = Path(__file__).parents[1]
+_JUMP = 2.0  # seconds between two looks that a time service does not make up for bit by bit
 
 
 class Log:
@@ -36,14 +43,15 @@ class Log:
         except (OSError, ValueError):  # a full disk or a closed pipe ends no server
             return
 
-    def error(self, error: BaseException, request: str) -> None:
-        """Write what went wrong: its type and where.
+    def error(self, error: BaseException, request: str | None = None) -> None:
+        """Write what went wrong, and in which request if it was in one: its type and where.
 
         A sentence of our own about a database or a file is for whoever keeps the server. The text
         of any other exception may hold anything.
         """
         said = {"said": " ".join(str(error).split())} if isinstance(error, LadderboardError) else {}
-        self.write("error", request=request, error=type(error).__name__, **said, at=frames(error))
+        where = {} if request is None else {"request": request}
+        self.write("error", **where, error=type(error).__name__, **said, at=frames(error))
 
 
 def frames(error: BaseException) -> list[str]:
@@ -59,3 +67,103 @@ def frames(error: BaseException) -> list[str]:
         if seen is not None:
             found.append(f"from {type(seen).__name__}")
     return found
+
+
+def machine_time() -> int:
+    """Return the time by this machine's clock."""
+    return int(time.time())
+
+
+@contextmanager
+def log_everything(log: Log) -> Iterator[None]:
+    """Write warnings, other libraries' messages and uncaught exceptions to the log, too.
+
+    Python would print them as plain text. Of what is not our own only the kind and the place are
+    written, because the text may hold anything. A program that has set up logging keeps its way.
+    """
+    root, handler = logging.getLogger(), _Handler(log)
+    before = sys.excepthook, threading.excepthook, sys.unraisablehook, warnings.showwarning
+
+    def uncaught(kind: type[BaseException], error: BaseException, _: TracebackType | None) -> None:
+        if not issubclass(kind, KeyboardInterrupt):
+            log.error(error)
+
+    def failed(args: Any) -> None:  # of a thread, or of a destructor
+        if args.exc_value is not None and not isinstance(args.exc_value, SystemExit):
+            log.error(args.exc_value)
+
+    def warned(_: Any, category: type[Warning], filename: str, lineno: int, *_more: Any) -> None:
+        log.write("warning", kind=category.__name__, at=[f"{Path(filename).name}:{lineno}"])
+
+    if not root.handlers:
+        root.addHandler(handler)
+    sys.excepthook, threading.excepthook, sys.unraisablehook = uncaught, failed, failed
+    warnings.showwarning = warned  # type: ignore[assignment]  # whose last two are optional
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        sys.excepthook, threading.excepthook, sys.unraisablehook, warnings.showwarning = before
+
+
+@contextmanager
+def worker_log(to: TextIO | None = None) -> Iterator[None]:
+    """Write everything that goes wrong in a worker to the log, also what ends it."""
+    log = Log(to, machine_time)
+    with log_everything(log):
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - it would be printed as plain text
+            log.error(error)  # noqa: TRY400 - not the one of logging
+            raise SystemExit(1) from None
+
+
+class _Handler(logging.Handler):
+    """Writes what goes through ``logging`` as lines of the log."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record."""
+        fields: dict[str, Any] = {"logger": record.name, "level": record.levelname.lower()}
+        if record.name.partition(".")[0] == "ladderboard":
+            fields["said"] = " ".join(record.getMessage().split())
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None:
+            fields |= {"error": type(error).__name__, "at": frames(error)}
+        else:
+            fields["at"] = [f"{record.filename}:{record.lineno} {record.funcName}"]
+        self._log.write("log", **fields)
+
+
+class ClockWatch:
+    """Notices when the machine's clock is set forward or back.
+
+    Parameters
+    ----------
+    log
+        Gets a line for each time, with by how many seconds.
+    jumped
+        Is called each time.
+    """
+
+    def __init__(self, log: Log, jumped: Callable[[], object]) -> None:
+        self._log, self._jumped = log, jumped
+        self._ahead = self._now()
+
+    def look(self) -> None:
+        """Compare the clock with the last look; to be called every second or so."""
+        ahead = self._now()
+        moved, self._ahead = ahead - self._ahead, ahead
+        if abs(moved) > _JUMP:
+            self._log.write("clock", moved=round(moved, 1))
+            self._jumped()
+
+    @staticmethod
+    def _now() -> float:
+        """Return by how much the clock is ahead of one that nobody sets."""
+        if hasattr(time, "CLOCK_BOOTTIME"):  # which goes on while the machine sleeps
+            return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+        return time.time() - time.monotonic()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import NoReturn
 
-__all__ = ["Post", "appointed", "own_command", "start_again", "start_worker"]
+__all__ = ["Post", "appointed", "is_worker", "own_command", "start_again", "start_worker"]
 
 _NAME = "_LADDERBOARD_WORKER"
 _GIVEN = 3  # where systemd puts the first socket, and so do we
@@ -31,6 +31,11 @@ class Post(NamedTuple):
     line: int
     handed: bool
     trials: str
+
+
+def is_worker() -> bool:
+    """Tell whether this process was started to be a worker, and has not begun yet."""
+    return _NAME in os.environ
 
 
 def own_command() -> list[str]:

@@ -9,8 +9,7 @@ import signal
 import socket
 import sys
 import tempfile
-import time
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -19,14 +18,15 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 
 from ladderboard import _settings
+from ladderboard._version import __version__
 from ladderboard.board import is_shared, open_boards
 from ladderboard.errors import InvalidSetting, LadderboardError
 from ladderboard.ledger import SqliteStorage
 from ladderboard.server._app import make_app
 from ladderboard.server._guard_listener import listen_anywhere, listen_given
 from ladderboard.server._leaving import BoardProtocol, BoardServer
-from ladderboard.server._log import Log
-from ladderboard.server._metrics import WORKERS_RESTARTED, Metrics
+from ladderboard.server._log import ClockWatch, Log, log_everything, machine_time, worker_log
+from ladderboard.server._metrics import CLOCK_JUMPS, WORKERS_RESTARTED, Metrics
 from ladderboard.server._options import Settings
 from ladderboard.server._parse import Parsers
 from ladderboard.server._post import appointed, own_command, start_again, start_worker
@@ -128,14 +128,19 @@ def serve(
         boards.close()
         raise
     wishes = _Wishes(listener, may_follow=command is not None)
+    log = Log(how.settings.log, machine_time)
     try:
         boards.sweep()
         (told or _tell)(listener.url, boards.first_token())
-        if how.workers > 1:
-            boards.close()
-            _serve_many(how, listener, command or own_command(), handed=given is not None)
-        else:
-            _serve_one(how, listener, boards, started, wishes, handed=given is not None)
+        with log_everything(log):
+            log.write("start", **_describe(how, listener))
+            if how.workers > 1:
+                boards.close()
+                again = command or own_command()
+                _serve_many(how, listener, again, log, handed=given is not None)
+            else:
+                _serve_one(how, listener, boards, started, wishes, handed=given is not None)
+            log.write("stop")
     finally:
         boards.close()
         listener.close()
@@ -150,8 +155,23 @@ def serve_as_worker(how: Serving, boards: Boards | None = None) -> bool:
         return False
     if boards is not None:
         boards.close()
-    _serve_as(post, how)
+    with worker_log(how.settings.log):
+        _serve_as(post, how)
     return True
+
+
+def _describe(how: Serving, listener: Listener) -> dict[str, Any]:
+    """Return what the log says of a server that starts; of the database only its kind."""
+    return {
+        "version": __version__,
+        "pid": os.getpid(),
+        "database": "postgresql" if is_shared(how.database) else "sqlite",
+        "encrypted": how.key_file is not None,
+        "workers": how.workers,
+        "parsers": how.parsers,
+        "listening": listener.url,
+        "url": how.settings.url,
+    }
 
 
 def _tell(url: str, token: str | None) -> None:
@@ -228,23 +248,26 @@ def _serve_one(
     with handled({"SIGINT": wishes.stop, "SIGTERM": wishes.stop, "SIGHUP": wishes.hang_up}):
         if started is not None:
             started(server)
-        server.run(sockets=[listener.socket])
+        with suppress(SystemExit):  # uvicorn's, where it could not start
+            server.run(sockets=[listener.socket])
     if not server.started:
         raise LadderboardError("The server could not start; its log says why.")
 
 
-def _serve_many(how: Serving, listener: Listener, command: Sequence[str], *, handed: bool) -> None:
+def _serve_many(
+    how: Serving, listener: Listener, command: Sequence[str], log: Log, *, handed: bool
+) -> None:
     """Serve with several processes; this one only looks after them."""
     with tempfile.TemporaryDirectory(prefix="ladderboard-") as shared:
         start = partial(start_worker, command, listener.socket, handed=handed, trials=Path(shared))
-        log = Log(how.settings.log, lambda: int(time.time()))
         with closing(Metrics(Path(shared, _METRICS))) as metrics:
             Workers(
                 how.workers,
                 start,
                 stopping=listener.close,
                 log=log,
-                restarted=lambda: metrics.add(WORKERS_RESTARTED),
+                restarted=partial(metrics.add, WORKERS_RESTARTED),
+                look=ClockWatch(log, partial(metrics.add, CLOCK_JUMPS)).look,
             ).run()
 
 

@@ -66,6 +66,8 @@ class Workers:
         Where that is told which nobody asked for.
     restarted
         Is called when one ended by itself and is replaced.
+    look
+        Is called every second or so.
     """
 
     def __init__(
@@ -76,9 +78,10 @@ class Workers:
         stopping: Callable[[], None],
         log: Log,
         restarted: Callable[[], None] = lambda: None,
+        look: Callable[[], None] = lambda: None,
     ) -> None:
         self._count, self._start, self._stopping, self._log = count, start, stopping, log
-        self._restarted = restarted
+        self._restarted, self._look_around = restarted, look
         self._all: list[_Worker] = []
         self._old: list[_Worker] = []  # those that are still to be replaced
         self._terminal = has_terminal()
@@ -102,6 +105,7 @@ class Workers:
                     self._wait(ours)
                     self._listen()
                     self._look()
+                    self._look_around()
                     self._step()
             finally:
                 signal.set_wakeup_fd(before)

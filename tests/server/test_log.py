@@ -1,0 +1,82 @@
+"""The log: what others would print is a line of it, and so is a clock that jumps."""
+
+import io
+import json
+import logging
+import subprocess
+import sys
+import threading
+import time
+import warnings
+
+import pytest
+
+from ladderboard.server._log import Log, log_everything, machine_time
+
+SECRET = "label 7 of row 12"  # noqa: S105 - stands for one
+
+
+def lines(text):
+    return [json.loads(each) for each in text.splitlines()]
+
+
+def test_what_others_print_is_logged_without_its_text(monkeypatch):
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    to, before = io.StringIO(), (sys.excepthook, threading.excepthook, warnings.showwarning)
+
+    def fail():
+        raise ValueError(SECRET)
+
+    with log_everything(Log(to, machine_time)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.warn(SECRET, UserWarning, stacklevel=1)
+        thread = threading.Thread(target=fail)
+        thread.start()
+        thread.join()
+        try:
+            fail()
+        except ValueError as error:
+            sys.excepthook(ValueError, error, error.__traceback__)
+            logging.getLogger("asyncio").exception(f"never retrieved: {SECRET}")  # noqa: G004
+        logging.getLogger("ladderboard.parse").error("a parser broke down\nfor a reason")
+        logging.getLogger("other").info("not worth a line")
+    assert before == (sys.excepthook, threading.excepthook, warnings.showwarning)
+    assert logging.getLogger().handlers == []
+    found = lines(to.getvalue())
+    assert [each["event"] for each in found] == ["warning", "error", "error", "log", "log"]
+    assert found[0]["kind"] == "UserWarning"
+    assert found[3]["error"] == "ValueError"
+    assert found[4]["said"] == "a parser broke down for a reason"
+    assert SECRET not in to.getvalue()
+
+
+@pytest.mark.parametrize("database", ["sqlite"])
+@pytest.mark.parametrize("moved", [3600.0, -3600.0])
+def test_a_clock_that_jumps_is_logged_once(make_hall, monkeypatch, moved):
+    hall = make_hall(clock=False)
+    clock, ahead = time.time, [0.0]
+    monkeypatch.setattr(time, "time", lambda: clock() + ahead[0])
+    ahead[0] = moved
+    while "clock" not in hall.log.getvalue():
+        time.sleep(0.05)
+    (line,) = [each for each in lines(hall.log.getvalue()) if each["event"] == "clock"]
+    assert line["moved"] == pytest.approx(moved, abs=1.0)
+    counted = hall.call("GET", "/metrics", hall.organiser).text
+    assert "\nladderboard_clock_jumps_total 1\n" in counted
+
+
+def test_a_server_that_cannot_start_says_why_in_its_log(tmp_path):
+    (tmp_path / "taken").write_text("")
+    config = tmp_path / "ladderboard.toml"
+    config.write_text(f"[serve]\nspool = '{tmp_path / 'taken' / 'spool'}'\n")
+    command = [sys.executable, "-m", "ladderboard", "serve", "--config", config, "--port", "0"]
+    done = subprocess.run(
+        [*command, "--database", tmp_path / "boards.db"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    found = lines(done.stderr)
+    assert done.returncode == 2
+    assert [each["event"] for each in found] == ["start", "error", "error"]
+    assert "The folder" in found[1]["said"]
+    assert found[2]["said"] == "The server could not start; its log says why."
