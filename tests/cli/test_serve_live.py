@@ -104,7 +104,8 @@ def test_the_next_steps_work_as_printed_and_nothing_is_lost(tmp_path):
         code, more, log = stopped(process)
     assert (code, more) == (0, "Stopped; everything is kept in .ladderboard/boards.db.")
     assert "lb_" not in log
-    assert all(json.loads(line)["event"] == "request" for line in log.splitlines())
+    events = [json.loads(line)["event"] for line in log.splitlines()]
+    assert (events[0], events[-1], {*events}) == ("start", "stop", {"start", "request", "stop"})
     with serving(command, tmp_path, **path) as (process, said):
         assert "lb_organiser_" not in said
         (another,) = re.findall(r"^Another token: (.*)$", said, re.MULTILINE)
