@@ -339,6 +339,33 @@ def test_a_strong_baseline_leaves_less_of_the_way(folder, monkeypatch):
 )
 def test_the_promise_is_in_the_metric(folder, monkeypatch, loss, name):
     quick(monkeypatch)
-    first, second = check_board(folder(**{"board.yaml": f"loss: {loss}\n{BASE}"})).promise.sentences
+    first, *_, second = check_board(
+        folder(**{"board.yaml": f"loss: {loss}\n{BASE}"})
+    ).promise.sentences
     assert f"the true {name} of the best model lies between" in first
     assert second.endswith(f" in {name} may go unseen.")
+
+
+def test_a_plan_and_a_check_say_the_same_figures(folder, monkeypatch):
+    from ladderboard.bounds import plan
+
+    quick(monkeypatch)
+    rows = numbers(np.arange(2_000) % 2)
+    rules = RULES.replace("questions: 100", "questions: 1000").replace("teams: 5", "teams: 1")
+    promise = check_board(folder(**{"board.yaml": rules, "holdout.csv": rows})).promise
+    planned = plan(n=2_000, questions=1_000)
+    found = {each.name: each.found for each in planned.rows}
+    # A board's certificate pays a little more, as its ladders and its budget may grow.
+    assert promise.worst.error == pytest.approx(found["Shaky Ladder"], rel=0.03)
+    assert promise.likely.error == pytest.approx(found["Shaky Ladder, after 8 changes"], rel=0.03)
+    assert promise.changes == 8
+    measured = promise.mechanism.origin.error
+    assert measured == pytest.approx(found["Shaky Ladder, measured"])
+    (said,) = (each for each in promise.sentences if each.startswith("Measured, not promised: 0.0"))
+    assert "`ladderboard plan` has the same figures" in said
+    assert "as `board check` supposes of one ladder; 0.033 measured on average" in planned.default
+    assert planned.default in str(planned)
+    few = plan(n=2_000, error=0.05)
+    assert few.questions == 1
+    assert "1,000,000 measured on average in games against attackers, not promised" in few.default
+    assert few.default.endswith("What 1,000 questions cost: plan with n=2000 and questions=1000.")

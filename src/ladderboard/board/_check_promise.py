@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ladderboard.bounds import certificate
+from ladderboard.bounds._alternatives import TYPICAL
 from ladderboard.bounds._certificate import NONE
 from ladderboard.bounds._digits import confidence, up
 from ladderboard.errors import InvalidSetting
 from ladderboard.holdout._meter import unseen
 from ladderboard.mechanisms import ShakyLadder
+from ladderboard.mechanisms._calibrated import Calibrated
 
 if TYPE_CHECKING:
     from ladderboard.board._folder import BoardFolder
@@ -21,8 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Promise", "promise_of", "says_something"]
 
-# How often a board is likely to be seen to move: one ladder of everybody, or each of many.
-_CHANGES_ONE, _CHANGES_EACH = 8, 3
+_EACH = 3  # so often each of many ladders is likely to be seen to move; one alone: TYPICAL
 _KNOWN = 0.5  # every risk is within 0.5 of 0.5
 
 
@@ -77,12 +78,31 @@ class Promise:
             ends += f"; {self._reach(self.likely)} it, if the board moved {self.changes:,} times"
         gain = self.display.gain_text(self.unseen, self.baseline)
         said = f"A gain below about {gain} in {self.display.name} may go unseen."
-        return [f"{ends}.", *([] if gain is None else [said])]
+        measured = self._measured
+        return [
+            f"{ends}.",
+            *([] if measured is None else [measured]),
+            *([] if gain is None else [said]),
+        ]
 
     @property
     def _name(self) -> str:
         """What an interval is about: the metric, or of a root the loss, whose unit is fixed."""
         return "loss" if self.display.shown_as == "root" else self.display.name
+
+    @property
+    def _measured(self) -> str | None:
+        """Say how far the answers were from the truth in games, where the settings come from them.
+
+        The games are about answers that are right or wrong.
+        """
+        origin = getattr(self.mechanism, "origin", None)
+        if not isinstance(origin, Calibrated) or origin.beyond or self.display.unit != 1.0:
+            return None
+        return (
+            f"Measured, not promised: {up(origin.error, 3)} away from the truth on average, over "
+            "games against attackers. `ladderboard plan` has the same figures for other sizes."
+        )
 
     def _reach(self, bound: Certificate) -> str:
         """Say how far below and above what is shown the truth lies, in the metric's own unit."""
@@ -144,7 +164,7 @@ def _at_end(
     mechanism: Mechanism, n: int, questions: int, ladders: int, beta: float, *, zero_one: bool
 ) -> tuple[Certificate, Certificate, int | None]:
     """Return what holds at the end at worst, what likely, and for how many changes."""
-    each = _CHANGES_ONE if ladders == 1 else _CHANGES_EACH * ladders
+    each = TYPICAL if ladders == 1 else _EACH * ladders
     changes, opened = min(each, questions), min(ladders, questions)
 
     def at_end(changes: int | None) -> Certificate:

@@ -9,7 +9,7 @@ from ladderboard.bounds._alternatives import OTHERS, WORST_CASE, after
 from ladderboard.bounds._asked import KNOWN, Asked, PlanRow
 from ladderboard.bounds._certify import certificate
 from ladderboard.bounds._choice import Job, choose
-from ladderboard.bounds._plan_words import answer, cells
+from ladderboard.bounds._plan_words import answer, cells, default
 
 if TYPE_CHECKING:
     from ladderboard.bounds._certificate import Certificate
@@ -66,6 +66,11 @@ class Plan:
         """The answer in words."""
         return answer(self)
 
+    @property
+    def default(self) -> str:
+        """The same for the mechanism that guards and boards use, in words."""
+        return default(self)
+
     def describe(self) -> dict[str, Any]:
         """Return everything, JSON-able."""
         ladder, found = self.mechanism, self.certificate
@@ -78,6 +83,7 @@ class Plan:
             "promised": self.promised,
             "beyond": self.beyond,
             "sentence": self.sentence,
+            "default": self.default,
             "mechanism": None if ladder is None else ladder.describe(),
             "certificate": None if found is None else found.describe(),
             "rows": [asdict(row) for row in self.rows],
@@ -94,7 +100,7 @@ class Plan:
         lines = [
             f"  {row[0]:<{name}}  {row[1]:>{found}}  {row[2]:<{status}}  {row[3]}" for row in table
         ]
-        return "\n".join([self.sentence, "", *lines])
+        return "\n".join([self.sentence, self.default, "", *lines])
 
 
 def plan(

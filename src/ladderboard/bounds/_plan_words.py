@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from ladderboard.bounds._alternatives import SHAKY, SHAKY_MEASURED, SHAKY_TYPICAL, TYPICAL
 from ladderboard.bounds._asked import KNOWN
 from ladderboard.bounds._choice import Job, choose
 from ladderboard.bounds._digits import confidence, up_to
 from ladderboard.bounds._search import least
 
 if TYPE_CHECKING:
+    from ladderboard.bounds._asked import PlanRow
     from ladderboard.bounds._plan import Plan
 
-__all__ = ["answer", "cells"]
+__all__ = ["answer", "cells", "default"]
 
 _HEADS = {"n": "examples", "questions": "questions", "error": "error"}
 
@@ -47,6 +49,34 @@ def answer(plan: Plan) -> str:
         f"{said} Promised beforehand with probability {confidence(plan.beta)}, whatever is asked, "
         f"by {plan.mechanism}."
     )
+
+
+def default(plan: Plan) -> str:
+    """Say the same for the mechanism that guards and boards use, promise by promise."""
+    rows = {row.name: row for row in plan.rows}
+    worst, typical, measured = (
+        _found(plan, rows.get(each)) for each in (SHAKY, SHAKY_TYPICAL, SHAKY_MEASURED)
+    )
+    wanted = {"error": "error", "questions": "questions", "n": "examples"}[plan.asked_for]
+    said = (
+        f"{wanted.capitalize()} with the default mechanism, a calibrated Shaky Ladder: {worst} "
+        f"promised whatever is asked; {typical} promised if the board changes at most {TYPICAL} "
+        "times, as `board check` supposes of one ladder"
+    )
+    if measured is not None:
+        said += f"; {measured} measured on average in games against attackers, not promised"
+    if plan.asked_for == "questions" and plan.n is not None:
+        said += f". What 1,000 questions cost: plan with n={plan.n} and questions=1000"
+    return f"{said}."
+
+
+def _found(plan: Plan, row: PlanRow | None) -> str | None:
+    if row is None or (row.found is None and not row.beyond):
+        return None
+    if plan.asked_for == "error":
+        assert row.found is not None  # noqa: S101 - errors have no end of a search
+        return up_to(row.found, 2 if row.found > 0.1 else 3) if row.found < KNOWN else "nothing"
+    return "more than 10^15" if row.found is None else f"{int(row.found):,}"
 
 
 def cells(plan: Plan) -> list[tuple[str, ...]]:

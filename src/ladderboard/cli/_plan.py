@@ -58,7 +58,7 @@ def plan(
     if as_json:
         typer.echo(json.dumps(found.describe(), allow_nan=False))
     elif sys.stdout.isatty():
-        _show(found.sentence, found.table())
+        _show(f"{found.sentence}\n{found.default}", found.table())
     else:
         typer.echo(str(found))
 
