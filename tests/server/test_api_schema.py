@@ -80,3 +80,15 @@ def test_every_route_is_described_with_its_refusals(hall):
             if int(status) >= 400:
                 assert list(response["content"]) == ["application/problem+json"], (path, status)
     assert "HTTPValidationError" not in json.dumps(said)
+
+
+def test_operations_have_names_and_tags_for_people(hall):
+    paths = hall.call("GET", "/openapi.json").json()["paths"].values()
+    operations = [each for methods in paths for each in methods.values()]
+    names = [each["operationId"] for each in operations]
+    assert len(set(names)) == len(names)
+    assert {"submit", "leaderboard", "list_boards", "get_team", "list_submissions"} < set(names)
+    assert not [name for name in names if len(name) > 20 or "api_v1" in name]
+    tags = {each["operationId"]: each["tags"] for each in operations}
+    assert (tags["submit"], tags["leaderboard"]) == (["submissions"], ["boards"])
+    assert all(len(each) == 1 for each in tags.values())

@@ -2,19 +2,19 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 
 from ladderboard.board import PUBLIC
 from ladderboard.server._csv import standings_csv
-from ladderboard.server._routes import API, Route, Slug, public
+from ladderboard.server._routes import API, Slug, make_router, public
 from ladderboard.server._shapes import BoardList, BoardSummary, Finals, Leaderboard, RecordList
 from ladderboard.server._work import reply, work_of
 
 __all__ = ["router"]
 
-router = APIRouter(prefix=API, route_class=Route)
+router = make_router("boards")
 Limit = Annotated[int, Query(ge=1, le=1000, description="Rows of a page.")]
-_CSV, _LINES = "text/csv", "application/x-ndjson"
+_CSV, _LINES, _PLAIN = "text/csv", "application/x-ndjson", "text/plain"
 _NEXT = {"Link": {"description": 'The next page, rel="next".', "schema": {"type": "string"}}}
 _TEXT = {"schema": {"type": "string"}}
 
@@ -52,7 +52,7 @@ async def list_boards(
 
 
 @router.get("/boards/{board}", response_model=BoardSummary, **public())
-async def show_board(request: Request, board: Slug) -> Response:
+async def get_board(request: Request, board: Slug) -> Response:
     """Return what a board is, what it promises, and how far it has come."""
     said = await work_of(request).on_board(
         request, board, lambda found, caller: found.as_seen_by(caller).summary()
@@ -66,7 +66,7 @@ _STANDINGS["responses"][200]["headers"] = {**_STANDINGS["responses"][200]["heade
 
 
 @router.get("/boards/{board}/leaderboard", response_model=Leaderboard, **_STANDINGS)
-async def show_leaderboard(
+async def leaderboard(
     request: Request,
     board: Slug,
     limit: Limit = 100,
@@ -100,7 +100,7 @@ def _prefers_csv(request: Request) -> bool:
 
 
 @router.get("/boards/{board}/records", response_model=RecordList, **public())
-async def show_records(request: Request, board: Slug) -> Response:
+async def records(request: Request, board: Slug) -> Response:
     """Return every time that the best of the whole board went down."""
     said = await work_of(request).on_board(
         request, board, lambda found, caller: found.as_seen_by(caller).records()
@@ -108,10 +108,10 @@ async def show_records(request: Request, board: Slug) -> Response:
     return reply(request, {"records": said})
 
 
-_LEDGER = public(types=[_LINES])
+_LEDGER = public(types=[_LINES, _PLAIN])
 _LEDGER["responses"][200] |= {
     "description": "Entries, each the very bytes that were hashed, and a line feed.",
-    "content": {_LINES: _TEXT},
+    "content": {_LINES: _TEXT, _PLAIN: _TEXT},
     "headers": {
         **_LEDGER["responses"][200]["headers"],
         "Ledger-Entries": {
@@ -127,7 +127,7 @@ _LEDGER["responses"][200] |= {
 
 
 @router.get("/boards/{board}/ledger", response_class=Response, **_LEDGER)
-async def show_ledger(
+async def ledger(
     request: Request,
     board: Slug,
     first: Annotated[int, Query(ge=0, le=2**53, description="The first entry wanted.")] = 0,
@@ -142,16 +142,17 @@ async def show_ledger(
         return view.ledger(first=first, limit=many) if many else [], head
 
     lines, (entries, head) = await work_of(request).on_board(request, board, look)
+    accept = request.headers.get("accept", "")
     return reply(
         request,
         b"".join(each + b"\n" for each in lines),
-        media_type=_LINES,
+        media_type=_PLAIN if _PLAIN in accept and _LINES not in accept else _LINES,
         headers={"Ledger-Entries": str(entries), "Ledger-Head": head},
     )
 
 
 @router.get("/boards/{board}/finals", response_model=Finals, **public())
-async def show_finals(request: Request, board: Slug) -> Response:
+async def finals(request: Request, board: Slug) -> Response:
     """Return the final ranking, once the board is closed."""
     said = await work_of(request).on_board(
         request, board, lambda found, caller: found.as_seen_by(caller).finals()

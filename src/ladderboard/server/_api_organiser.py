@@ -1,10 +1,10 @@
 """What organisers do: tokens, invitations, who is shown, pausing, amending, the end."""
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from ladderboard.board import Board, Caller, Role
 from ladderboard.server._asked import Amendment, Charge, Days, Trust
-from ladderboard.server._routes import API, Route, Slug, TeamId, TokenId, private
+from ladderboard.server._routes import Slug, TeamId, TokenId, make_router, private
 from ladderboard.server._sandbox import sandbox
 from ladderboard.server._shapes import (
     BoardSummary,
@@ -19,14 +19,14 @@ from ladderboard.server._work import reply, work_of
 
 __all__ = ["router"]
 
-router = APIRouter(prefix=API, route_class=Route)
+router = make_router("organiser")
 _NOTHING = {204: {"description": "Done."}}
 _SILENT = private()
 _SILENT["responses"] |= _NOTHING
 
 
 @router.post("/boards/{board}/teams/{team}/token", response_model=NewTeam, **private())
-async def rotate_token(request: Request, board: Slug, team: TeamId) -> Response:
+async def rotate_team_token(request: Request, board: Slug, team: TeamId) -> Response:
     """Give a team another token; the old one ends, with its sessions."""
     made = await work_of(request).on_board(
         request, board, lambda found, caller: found.seats.rotate(caller, team)
@@ -37,7 +37,7 @@ async def rotate_token(request: Request, board: Slug, team: TeamId) -> Response:
 @router.delete(
     "/boards/{board}/teams/{team}/token", status_code=204, response_class=Response, **_SILENT
 )
-async def revoke_token(request: Request, board: Slug, team: TeamId) -> Response:
+async def revoke_team_token(request: Request, board: Slug, team: TeamId) -> Response:
     """End a team's token, with its sessions."""
     await work_of(request).on_board(
         request, board, lambda found, caller: found.seats.revoke(caller, team)
@@ -91,7 +91,7 @@ async def invite(request: Request, board: Slug, wanted: Days | None = None) -> R
 @router.post(
     "/boards/{board}/tokens", status_code=201, response_model=NewToken, **private(408, 413, 415)
 )
-async def trust(request: Request, board: Slug, wanted: Trust) -> Response:
+async def create_token(request: Request, board: Slug, wanted: Trust) -> Response:
     """Make a token for an evaluator or another organiser of this board."""
     role = Role[wanted.role.upper()]
     made = await work_of(request).on_board(
@@ -112,7 +112,7 @@ async def list_tokens(request: Request, board: Slug) -> Response:
 @router.delete(
     "/boards/{board}/tokens/{token}", status_code=204, response_class=Response, **_SILENT
 )
-async def end_token(request: Request, board: Slug, token: TokenId) -> Response:
+async def revoke_token(request: Request, board: Slug, token: TokenId) -> Response:
     """End a token or an invitation of this board, with its sessions."""
     await work_of(request).on_board(
         request, board, lambda found, caller: found.seats.end_token(caller, token)

@@ -3,18 +3,18 @@
 import asyncio
 import shutil
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from ladderboard.errors import StorageFailed
 from ladderboard.ledger import SqliteStorage
-from ladderboard.server._routes import Route, problems
+from ladderboard.server._routes import make_router, problems
 from ladderboard.server._shapes import Health
 from ladderboard.server._who import Shown, is_organiser, is_token, unauthorised
 from ladderboard.server._work import PRIVATE, Work, reply, work_of
 
 __all__ = ["router"]
 
-router = APIRouter(route_class=Route)
+router = make_router("server", prefix="")
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
 _PATIENCE = 5.0  # seconds
 _OPEN = {400: 0, 403: 0, 406: 0, 422: 0, 500: 0, 503: 0}

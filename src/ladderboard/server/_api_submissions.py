@@ -4,23 +4,25 @@ import re
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import Header, Query, Request, Response
 
 from ladderboard.board import Answer, Board, Caller
+from ladderboard.server._guard_body import CONTENT_TYPES
 from ladderboard.server._routes import (
     API,
     Route,
     Slug,
     SubmissionId,
+    make_router,
     private,
 )
 from ladderboard.server._shapes_submission import OneSubmission, SubmissionList, SubmissionReply
-from ladderboard.server._submit import submit
+from ladderboard.server._submit import submit as take
 from ladderboard.server._work import reply, work_of
 
 __all__ = ["router"]
 
-router = APIRouter(prefix=API, route_class=Route)
+router = make_router("submissions")
 OfTeam = Annotated[
     str | None,
     Query(pattern="^[0-9a-f]{16}$", description="A team's id, for evaluators and organisers."),
@@ -38,14 +40,12 @@ Key = Annotated[
 _FILE = {"schema": {"type": "string", "format": "binary"}}
 _BODY = {
     "required": True,
-    "description": "Predictions: a table with a row for every id. May be packed with gzip.",
+    "description": (
+        "Predictions: a table with a row for every id, as CSV, TSV, Parquet, Arrow, JSON Lines or "
+        ".npy, which is found out. May be packed with gzip. "
+        f"A raw body may also have its own content type: {', '.join(CONTENT_TYPES)}."
+    ),
     "content": {
-        "text/csv": _FILE,
-        "text/tab-separated-values": _FILE,
-        "application/vnd.apache.parquet": _FILE,
-        "application/vnd.apache.arrow.file": _FILE,
-        "application/x-ndjson": _FILE,
-        "application/x-npy": _FILE,
         "application/octet-stream": _FILE,
         "multipart/form-data": {
             "schema": {
@@ -56,7 +56,8 @@ _BODY = {
                     "file": {"type": "string", "format": "binary"},
                     "message": {"type": "string", "maxLength": 500},
                 },
-            }
+            },
+            "encoding": {"file": {"contentType": ", ".join(CONTENT_TYPES)}},
         },
     },
 }
@@ -98,12 +99,12 @@ class _Straight(Route):
                 or not all(map(_PLAIN_KEY.fullmatch, keys))
             ):
                 return await handler(request)
-            return await send_submission(request, board, idempotency_key=keys[0] if keys else None)
+            return await submit(request, board, idempotency_key=keys[0] if keys else None)
 
         return straight
 
 
-async def send_submission(
+async def submit(
     request: Request,
     board: Slug,
     team: OfTeam = None,
@@ -111,7 +112,7 @@ async def send_submission(
     idempotency_key: Key = None,
 ) -> Response:
     """Ask a question: send predictions, and hear at once what is released."""
-    answer: Answer = await submit(request, board, team=team, message=message, retry=idempotency_key)
+    answer: Answer = await take(request, board, team=team, message=message, retry=idempotency_key)
     prefix = work_of(request).settings.prefix
     return reply(
         request,
@@ -123,7 +124,7 @@ async def send_submission(
 
 router.add_api_route(
     "/boards/{board}/submissions",
-    send_submission,
+    submit,
     methods=["POST"],
     status_code=201,
     response_model=SubmissionReply,
@@ -153,7 +154,7 @@ async def list_submissions(
 
 
 @router.get("/boards/{board}/submissions/{submission}", response_model=OneSubmission, **private())
-async def show_submission(request: Request, board: Slug, submission: SubmissionId) -> Response:
+async def get_submission(request: Request, board: Slug, submission: SubmissionId) -> Response:
     """Return one submission, with its receipt."""
     said = await work_of(request).on_board(
         request, board, lambda found, caller: found.as_seen_by(caller).submission(submission)

@@ -2,19 +2,19 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 
 from ladderboard.board import Board, Caller, Role
 from ladderboard.board import NewTeam as MadeTeam
 from ladderboard.server._asked import Choice, Registration
 from ladderboard.server._limits import address_of
-from ladderboard.server._routes import API, Route, Slug, private, public
+from ladderboard.server._routes import Slug, make_router, private, public
 from ladderboard.server._shapes import NewTeam, SelectionList, Team, TeamList
 from ladderboard.server._work import reply, work_of
 
 __all__ = ["router"]
 
-router = APIRouter(prefix=API, route_class=Route)
+router = make_router("teams")
 
 
 @router.post(
@@ -56,7 +56,7 @@ async def list_teams(
 
 
 @router.get("/boards/{board}/team", response_model=Team, **private())
-async def show_team(request: Request, board: Slug) -> Response:
+async def get_team(request: Request, board: Slug) -> Response:
     """Return one's own affairs: limits, release, and when the next question may come."""
     said = await work_of(request).on_board(
         request, board, lambda found, caller: found.as_seen_by(caller).team()
@@ -74,7 +74,7 @@ async def rotate_own_token(request: Request, board: Slug) -> Response:
 
 
 @router.get("/boards/{board}/selections", response_model=SelectionList, **private())
-async def show_selections(request: Request, board: Slug) -> Response:
+async def get_selections(request: Request, board: Slug) -> Response:
     """Return what one's own team selected for the finals; nothing: its default."""
     said = await work_of(request).on_board(
         request, board, lambda found, caller: found.as_seen_by(caller).selections()
@@ -85,7 +85,7 @@ async def show_selections(request: Request, board: Slug) -> Response:
 @router.put(
     "/boards/{board}/selections", response_model=SelectionList, **private(408, 409, 413, 415)
 )
-async def put_selections(request: Request, board: Slug, wanted: Choice) -> Response:
+async def select(request: Request, board: Slug, wanted: Choice) -> Response:
     """Select submissions for the finals, in place of those selected before."""
 
     def choose(found: Board, caller: Caller) -> list[str]:

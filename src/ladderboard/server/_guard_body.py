@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-__all__ = ["MOST_BYTES", "Room", "format_of"]
+__all__ = ["CONTENT_TYPES", "MOST_BYTES", "Room", "format_of"]
 
 MOST_BYTES = 2**28
 _LITTLE = 16  # parts of the limit: what is no larger than one is read beside others
@@ -32,7 +32,8 @@ _TYPES = {
     "application/octet-stream": None,
     "": None,
 }
-_LISTED = ", ".join(each for each in _TYPES if each)
+CONTENT_TYPES = tuple(each for each in _TYPES if each)
+_LISTED = ", ".join(CONTENT_TYPES)
 
 
 def format_of(request: Request) -> str | None:

@@ -3,14 +3,25 @@
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
-from fastapi import Path, Request, Response
+from fastapi import APIRouter, Path, Request, Response
 from fastapi.routing import APIRoute
 
 from ladderboard.server._problems import Refused
 from ladderboard.server._shapes import Problem
 from ladderboard.server._work import PRIVATE
 
-__all__ = ["API", "OPEN", "Route", "Slug", "TeamId", "TokenId", "private", "problems", "public"]
+__all__ = [
+    "API",
+    "OPEN",
+    "Route",
+    "Slug",
+    "TeamId",
+    "TokenId",
+    "make_router",
+    "private",
+    "problems",
+    "public",
+]
 
 API = "/api/v1"
 OPEN: list[dict[str, list[str]]] = [{}, *PRIVATE]
@@ -86,6 +97,19 @@ def public(*more: int, tagged: bool = True, types: list[str] | None = None) -> d
 def private(*more: int, **extra: Any) -> dict[str, Any]:
     """Return the settings of a route that needs a token."""
     return {"responses": problems(*more), "openapi_extra": {"security": PRIVATE, **extra}}
+
+
+def make_router(tag: str, *, prefix: str = API) -> APIRouter:
+    """Return a router whose operations have a tag and are named after their functions.
+
+    Clients that are generated from /openapi.json call their modules and methods so.
+    """
+    return APIRouter(
+        prefix=prefix,
+        route_class=Route,
+        tags=[tag],
+        generate_unique_id_function=lambda route: route.name,
+    )
 
 
 class Route(APIRoute):
