@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ladderboard.errors import InvalidState, StorageFailed
+from ladderboard.errors import DiskFull, InvalidState, StorageFailed
 from ladderboard.ledger import SqliteStorage, _pool, _sqlite_link, _turns
 
 
@@ -73,6 +73,27 @@ def test_a_full_disk_is_a_failure_and_leaves_nothing(file, in_a_child, grow):
     with storage.writing("b") as book:
         assert len(list(book.entries())) == book.at().entries
         grow(book)
+    storage.close()
+
+
+def test_a_short_disk_is_not_taken_up_by_the_log(disk):
+    """What is written over and over takes room in the write-ahead log, but not in the file."""
+    storage = SqliteStorage(disk.path / "guard.db", create=True)
+    with storage.add_book("b") as book:
+        book.keep("name", b"0" * 2**18)
+    disk.fill(leave=2**21)
+    for number in range(16):  # twice what is left
+        with storage.writing("b") as book:
+            book.keep("name", b"%d" % (number % 10) * 2**18)
+    log = disk.path / "guard.db-wal"
+    assert log.stat().st_size < 2**20 + 2**19
+    with storage.reading("b"):  # who looks meanwhile keeps the log as it is, and fails nobody
+        for number in range(3):
+            with storage.writing("b") as book:
+                book.keep("name", b"%d" % number * 2**18)
+    disk.fill()
+    with pytest.raises(DiskFull, match="Free at least 64 MB"), storage.writing("b") as book:
+        book.keep("name", b"1" * 2**22)
     storage.close()
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import shutil
 import sqlite3
 from contextlib import suppress
 from time import monotonic
@@ -32,6 +34,8 @@ _NUMBER = "SELECT id FROM main.book WHERE name = ?"
 _GLANCE = 0.02  # seconds between two looks whether the file is still there; a look costs 10 us
 _LONG = 64 * 2**20  # bytes of a write-ahead log that readers have kept from being reused
 _COMMITS = 256  # between two looks at its length
+_SHORT = 2**28  # bytes that are free on a disk that is nearly full
+_LITTLE = 2**20  # bytes of a write-ahead log there
 _READABLE = "it may only be read"
 _SENTENCES = {
     sqlite3.SQLITE_BUSY: "others have been writing for too long",
@@ -39,7 +43,9 @@ _SENTENCES = {
     sqlite3.SQLITE_READONLY: _READABLE,
     sqlite3.SQLITE_PERM: "it may not be opened by this user",
     sqlite3.SQLITE_CANTOPEN: "it, or a file beside it, may not be opened or made",
-    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_FULL: (
+        "the disk is full. Free at least 64 MB for this file and its write-ahead log"
+    ),
     sqlite3.SQLITE_IOERR: "the disk could not be read or written",
     sqlite3.SQLITE_TOOBIG: "a value is too large",
 }
@@ -101,6 +107,14 @@ def _size(path: Path, end: str) -> int:
         return 0
 
 
+def _free(path: Path) -> float:
+    """Return how many bytes are free on a file's disk; no end of them where that is not known."""
+    try:
+        return shutil.disk_usage(path.parent).free
+    except OSError:
+        return math.inf
+
+
 def _in_the_way(path: Path) -> str | None:
     """Return what is wrong with a file beside one that is in order itself; None if nothing is."""
     if not _writable(path):
@@ -149,6 +163,7 @@ class SqliteLink(Link):
             )
         self._numbers = numbers  # of books; a number is never used again
         self._commits = 0
+        self._kept = 0  # bytes of the log that readers kept from being emptied
         super().__init__(None)
         self._open()
         self._tidy()
@@ -212,6 +227,7 @@ class SqliteLink(Link):
             if not write:
                 self._cursor.execute("BEGIN")
                 return
+            self._make_room()
             self._cursor.execute("BEGIN IMMEDIATE")
             version = self._cursor.execute("PRAGMA user_version").fetchall()[0][0]
         except sqlite3.Error as error:
@@ -304,10 +320,22 @@ class SqliteLink(Link):
         SQLite moves its pages into the file by itself, but starts over only when no reader looks
         at it. New readers look at the file once all is there, so this waits for old ones only.
         """
-        if _size(self._path, "-wal") <= _LONG:
+        if _size(self._path, "-wal") > _LONG:
+            self._checkpoint("RESTART")
+
+    def _make_room(self) -> None:
+        """Empty the write-ahead log where the disk is short: it would take what was freed."""
+        size = _size(self._path, "-wal")
+        if size <= max(_LITTLE, self._kept) or _free(self._path) >= _SHORT:
             return
+        self._checkpoint("TRUNCATE")
+        left = _size(self._path, "-wal")
+        self._kept = left + _LITTLE if left > _LITTLE else 0  # not for every one who comes
+
+    def _checkpoint(self, how: str) -> None:
+        """Move the log's pages into the file; readers who look at them are not waited for long."""
         with suppress(sqlite3.Error):
             self.connection.execute("PRAGMA busy_timeout = 100")
-            self.connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
+            self.connection.execute(f"PRAGMA wal_checkpoint({how})").fetchall()
         with suppress(sqlite3.Error):
             self.connection.execute(f"PRAGMA busy_timeout = {int(PATIENCE * 1000)}")

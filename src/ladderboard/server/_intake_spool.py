@@ -87,7 +87,10 @@ class Spool:
         except OSError as error:
             raise disk_failed(error, f"The folder {self.path} cannot be used") from None
         if left < self._free + count:
-            raise DiskFull(f"The disk of {self.path} has {left} bytes left, which is too few.")
+            raise DiskFull(
+                f"The disk of {self.path} has {left} bytes left, which is too few: "
+                f"{self._free + count} are needed."
+            )
 
 
 class Draft:

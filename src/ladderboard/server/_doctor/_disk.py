@@ -31,11 +31,14 @@ def check_disk(about: str, folder: Path, need: int = 0) -> Finding:
     if files == 0:
         return problem(about, f"No more files can be made where {folder} is.", do)
     if free < _NEXT_TO_NOTHING:
-        return problem(about, f"{said}; a submission may take 100 MB.", do)
+        need_now = (
+            "the write-ahead log of an SQLite file takes up to 64 MB, a submission up to 100 MB"
+        )
+        return problem(about, f"{said}; {need_now}.", do)
     if free < need:
         return note(about, f"{said}, and {_shown(need)} are in use: a copy has no room.", do)
     if free < _LITTLE:
-        return note(about, f"{said}.", do)
+        return note(about, f"{said}; below 512 MiB large submissions are refused.", do)
     return ok(about, f"{said}.")
 
 
