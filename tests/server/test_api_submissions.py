@@ -153,16 +153,17 @@ def test_the_time_of_receipt_decides(empty_hall, predict):
     hall.board(end="2027-01-15T08:00:10Z")  # ten seconds after the clock
     token = hall.join("Alpha")[1]
     hall.clock.now += 9
-    assert hall.submit(token, predict(1)).status_code == 201
+    assert hall.submit(token, predict(1), Idempotency_Key="a").status_code == 201
     hall.clock.now += 1
     told = problem(hall.submit(token, predict(0)), 409, "not_open")
     assert "2027-01-15T08:00:10Z" in told["detail"]
-    assert hall.submit(token, predict(1)).status_code == 200  # it was answered in time
+    assert hall.submit(token, predict(1), Idempotency_Key="a").status_code == 200  # in time
+    problem(hall.submit(token, predict(1)), 409, "not_open")  # without a key it is not even read
 
 
 def test_a_full_board_says_so(empty_hall, predict):
     hall = empty_hall
-    hall.board(files=f"{{quota: {len(predict(1)) + 10}}}")
+    hall.board(files="{quota: 600, team_quota: 1 MB}")
     token = hall.join("Alpha")[1]
     assert hall.submit(token, predict(2)).status_code == 201
     problem(hall.submit(token, predict(1)), 507, "no_room")

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from ladderboard.cli._serve import serve
+from ladderboard.server._config import SETTINGS
 from ladderboard.server._leaving import GRACE, HANDED
 
 HOME = Path(__file__).parents[2]
@@ -38,8 +39,9 @@ def check_command(words):
 def check_environment(names):
     """See that the program, or the database's own library, reads what is set."""
     source = "".join(each.read_text() for each in (HOME / "src").rglob("*.py"))
+    known = {"PATH", "PGPASSFILE", *(each.variable for each in SETTINGS.values())}
     for name in names:
-        assert name in {"PATH", "PGPASSFILE"} or f'"{name}"' in source, name
+        assert name in known or f'"{name}"' in source, name
 
 
 def unit(name):
@@ -138,6 +140,9 @@ def test_the_compose_file_names_only_what_it_has():
         assert not [name for name in each["environment"] if name.endswith("PASSWORD")]
     assert used == set(told["secrets"])
     assert volumes == set(told["volumes"])
+    spool = ours["environment"]["LADDERBOARD_SERVE_SPOOL"]  # /tmp is memory
+    assert f"spool:{spool}" in ours["volumes"]
+    assert f" {spool}\n" in (DEPLOY / "Containerfile").read_text()  # where it gets its owner
     files = [each["file"] for each in told["secrets"].values()]
     assert all(Path(each).parent == Path("secrets") for each in files)
     assert "deploy/secrets/" in (HOME / ".gitignore").read_text().split()

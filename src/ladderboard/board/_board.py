@@ -167,6 +167,12 @@ class Board:
         """Return what somebody may see of it: the only way to read anything."""
         return View(self, caller)
 
+    def authorize_upload(
+        self, caller: Caller, received: int, *, team: str | None = None, retry: str | None = None
+    ) -> None:
+        """Refuse a submission that cannot be taken now, before its body is read."""
+        self._desk.authorize_upload(caller, received, team=team, retry=retry)
+
     def submit(self, caller: Caller, sent: Sent, team: str | None = None) -> Answer:
         """Answer a submission."""
         return self._desk.submit(caller, sent, team)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -25,6 +27,8 @@ from ladderboard.holdout import ALIGNED, sentence
 from ladderboard.ledger import Asked
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator
+
     from ladderboard.board._board import Board
     from ladderboard.board._limits import Left
     from ladderboard.board._people import Caller
@@ -68,6 +72,26 @@ class Sent:
     def __post_init__(self) -> None:
         _settings.settle(self, body=self.submission.pack())
 
+    @property
+    def size(self) -> int:
+        """How many bytes are kept of it."""
+        return len(self.body)
+
+
+class _Upload(NamedTuple):
+    """What is known of a submission whose body has not been read: it needs a byte at least."""
+
+    received: int
+    size: int
+
+
+class _Turn:
+    """A lock that those who submit the same predictions take one after another."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.waiting = 0
+
 
 class _Job(NamedTuple):
     """A question that is scored, on its way into a transaction."""
@@ -106,19 +130,57 @@ class Desk:
     def __init__(self, board: Board) -> None:
         self._board = board
         self._stored = Stored()
+        self._turns: dict[Hashable, _Turn] = {}
+        self._lock = threading.Lock()
+
+    def authorize_upload(
+        self, caller: Caller, received: int, *, team: str | None = None, retry: str | None = None
+    ) -> None:
+        """Refuse a submission that cannot be taken now, before its body is read.
+
+        Status, deadlines, limits, the budget and quotas are looked at here; all of it is checked
+        again in the transaction. A known ``retry`` key is let through: its answer costs nothing.
+        """
+        _refuse_other(caller, team)
+        board = self._board
+        with board.reading() as view:
+            row = board.read(view)
+            allow(caller, "submit", board.rules_of(row))
+            who = find_team(view, team) if team else read_team(view, caller.team or 0)
+            if retry is not None:
+                mark = board.book.retry_of(Asked(b"", 1.0, asker=who.id, retry=retry))
+                if mark is not None and view.find(mark) is not None:
+                    return
+            now = time_of(view, board.book.world)
+            self._refuse(view, row, who, _Upload(received, 1), now, remember=True)
 
     def submit(self, caller: Caller, sent: Sent, team: str | None = None) -> Answer:
-        """Answer a submission: a team's own, or one that an evaluator sends for a team."""
-        allow(caller, "submit")
-        if team is None and caller.team is None:
-            raise InvalidSetting("Say for which team this is.")
-        if team is not None and caller.role < Role.EVALUATOR:
-            raise InvalidSetting("A team submits for itself only.")
-        while True:
-            try:
-                return self._submit(caller, sent, team)
-            except _LabelsChanged:
-                continue
+        """Answer a submission: a team's own, or one that an evaluator sends for a team.
+
+        The same predictions that come at the same time are scored once: the others wait, and get
+        the answer that was given.
+        """
+        _refuse_other(caller, team)
+        with self._one_by_one((team or caller.team, sent.submission.digest)):
+            while True:
+                try:
+                    return self._submit(caller, sent, team)
+                except _LabelsChanged:
+                    continue
+
+    @contextmanager
+    def _one_by_one(self, key: Hashable) -> Iterator[None]:
+        with self._lock:
+            turn = self._turns.setdefault(key, _Turn())
+            turn.waiting += 1
+        try:
+            with turn.lock:
+                yield
+        finally:
+            with self._lock:
+                turn.waiting -= 1
+                if not turn.waiting:
+                    del self._turns[key]
 
     def _submit(self, caller: Caller, sent: Sent, team: str | None) -> Answer:
         board = self._board
@@ -169,7 +231,7 @@ class Desk:
         view: SqlReading,
         row: BoardRow,
         who: TeamRow,
-        sent: Sent,
+        sent: Sent | _Upload,
         now: int,
         *,
         remember: bool = False,
@@ -181,7 +243,7 @@ class Desk:
         rest = left(view, rules, row, who, at=view.at(), now=now)
         refuse_spent(rest, lambda: clock_of(view, self._board.book.world))
         stored = self._stored.of(view, who, remember=remember)
-        refuse_full(rules, row, who, stored, len(sent.body))
+        refuse_full(rules, row, who, stored, sent.size)
 
     def _ask(self, row: BoardRow, who: TeamRow, asked: Asked, sent: Sent) -> _Done:
         board = self._board
@@ -234,7 +296,7 @@ class Desk:
                 time,
                 sent.message,
                 ALIGNED,
-                len(sent.body),
+                sent.size,
                 prepared.place,
                 epoch,
                 release.value,
@@ -254,7 +316,7 @@ class Desk:
         pooled = row.pooled + (who.kind == "team" and who.used >= share)
         who = who._replace(used=count, last=time)
         view.change(_TEAM, (count, time, who.released, who.since, view.number, number))
-        view.change(_BOARD, (pooled, len(sent.body), best, view.number))
+        view.change(_BOARD, (pooled, sent.size, best, view.number))
         row = row._replace(pooled=pooled, best=best)
         rest = left(view, rules, row, who, at=turn.at, now=turn.now)
         receipt = board.book.receipt(view, outcome)
@@ -308,6 +370,15 @@ class Desk:
             left=veiled(done.left, team, share),
             receipt=done.receipt.veiled(),
         )
+
+
+def _refuse_other(caller: Caller, team: str | None) -> None:
+    """Refuse somebody who may not submit for this team, or does not say for which."""
+    allow(caller, "submit")
+    if team is None and caller.team is None:
+        raise InvalidSetting("Say for which team this is.")
+    if team is not None and caller.role < Role.EVALUATOR:
+        raise InvalidSetting("A team submits for itself only.")
 
 
 def _is_veiled(row: BoardRow, caller: Caller) -> bool:

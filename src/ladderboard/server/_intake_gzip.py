@@ -15,6 +15,8 @@ __all__ = ["Gunzip", "Opened", "refuse_file"]
 _MAGIC = b"\x1f\x8b"
 _STEP = 2**18
 _MEMBERS = 10_000  # each may be empty, and each costs time
+_RATIO = 200  # bytes for each packed one; constant predictions for 50 classes have 86
+_FREE = 2**22  # bytes for which the ratio does not matter
 
 
 def refuse_file(code: str, rule: str) -> NoReturn:
@@ -30,9 +32,11 @@ class Gunzip:
         self._members = 0
         self._inside = False
         self._left = b""
+        self._packed = self._unpacked = 0
 
     def pour(self, data: bytes) -> Iterator[bytes]:
-        """Yield what is in some more bytes, a step at a time: a thousandfold may come out."""
+        """Yield what is in some more bytes, a step at a time: a thousandfold could come out."""
+        self._packed += len(data)
         data = self._left + data
         self._left = b""
         while data:
@@ -45,6 +49,13 @@ class Gunzip:
                 part = self._stream.decompress(data, _STEP)
             except zlib.error:
                 refuse_file("damaged", "The gzip stream is damaged.")
+            self._unpacked += len(part)
+            if self._unpacked > _FREE + _RATIO * self._packed:
+                refuse_file(
+                    "packed",
+                    f"The file is more than {_RATIO} times as large as its gzip stream; send it "
+                    "without compression.",
+                )
             if part:
                 yield part
             self._inside = not self._stream.eof

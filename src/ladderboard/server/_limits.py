@@ -6,19 +6,21 @@ promised depends on them.
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import math
 from collections import OrderedDict
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from ladderboard.server._problems import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import AsyncIterator, Callable, Hashable
 
     from starlette.requests import Request
 
-__all__ = ["Bucket", "Rate", "address_of"]
+__all__ = ["Bucket", "Rate", "Uploads", "address_of"]
 
 _MOST = 10_000  # of which something is remembered
 
@@ -28,6 +30,62 @@ class Rate(NamedTuple):
 
     burst: int
     seconds: float
+
+
+class Uploads:
+    """One upload of each team at a time, from its first byte to its answer; others wait their turn.
+
+    So the spool, the parsers and the threads that score hold one submission of a team at most, and
+    a queue in the order of arrival is fair to all teams.
+
+    Parameters
+    ----------
+    waiting
+        How many uploads of one team may wait.
+    seconds
+        How long one may wait.
+    """
+
+    def __init__(self, waiting: int = 16, seconds: float = 30.0) -> None:
+        self._waiting, self._seconds = waiting, seconds
+        self._teams: dict[Hashable, _Turns] = {}
+
+    @asynccontextmanager
+    async def turn(self, team: Hashable) -> AsyncIterator[bool]:
+        """Wait for the team's turn; give whether there was anything to wait for."""
+        turns = self._teams.setdefault(team, _Turns())
+        if turns.count > self._waiting:
+            raise _one_at_a_time()
+        turns.count += 1
+        try:
+            waited = turns.lock.locked()
+            try:
+                async with asyncio.timeout(self._seconds):
+                    await turns.lock.acquire()
+            except TimeoutError:
+                raise _one_at_a_time() from None
+            try:
+                yield waited
+            finally:
+                turns.lock.release()
+        finally:
+            turns.count -= 1
+            if not turns.count:
+                del self._teams[team]
+
+
+class _Turns:
+    """The uploads of one team: the one whose turn it is, and how many there are with it."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.count = 0
+
+
+def _one_at_a_time() -> Refused:
+    rule = "Other submissions of this team are being read; send one after another. No question "
+    rule += "was used."
+    return Refused(429, "rate", rule, {"Retry-After": "2", "Connection": "close"})
 
 
 class Bucket:

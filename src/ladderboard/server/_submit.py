@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ladderboard.board import Sent, allow, check_text
+from ladderboard.board import Sent, check_text
 from ladderboard.errors import InvalidPredictions
 from ladderboard.server._front import LARGE
 from ladderboard.server._intake import BodyLimits, receive
@@ -50,17 +50,22 @@ async def submit(
     """
     work = work_of(request)
     received = work.boards.world.clock()
-    desk = await work.on_board(request, slug, lambda *found: _sit(work, *found), form=form)
-    # Who submits for teams is stopped for the team whose files are bad, and not for the others.
+    told = _Told(received, team, message, retry)
+    desk = await work.on_board(request, slug, lambda *found: _sit(work, told, *found), form=form)
+    # An evaluator is stopped for the team whose files are bad, and not for the others.
     culprit = (slug, desk.caller.team or (desk.caller.credential, team))
     work.invalid.check(culprit)
-    request.scope[LARGE] = True
-    try:
-        async with await receive(request, desk.limits, work.spool) as body:
-            return await _ask(work, desk, body, _Told(received, team, message, retry))
-    except InvalidPredictions:
-        work.invalid.spend(culprit)
-        raise
+    async with work.uploads.turn(culprit) as waited:
+        if waited:  # the submissions before this one may have used up a limit
+            await work.in_thread(lambda: _authorize(desk.board, desk.caller, told))
+            work.invalid.check(culprit)
+        request.scope[LARGE] = True
+        try:
+            async with await receive(request, desk.limits, work.spool) as body:
+                return await _ask(work, desk, body, told)
+        except InvalidPredictions:
+            work.invalid.spend(culprit)
+            raise
 
 
 class _Told(NamedTuple):
@@ -72,12 +77,15 @@ class _Told(NamedTuple):
     retry: str | None
 
 
-def _sit(work: Work, board: Board, caller: Caller) -> _Desk:
-    """Find out who sends, and what for; those who may not are not read from."""
-    allow(caller, "submit")
-    row = board.lately()  # limits on files: what counts is looked at again
+def _authorize(board: Board, caller: Caller, told: _Told) -> None:
+    board.authorize_upload(caller, told.received, team=told.team, retry=told.retry)
+
+
+def _sit(work: Work, told: _Told, board: Board, caller: Caller) -> _Desk:
+    """Find out who sends; refuse what cannot be taken now, before its body is read."""
+    _authorize(board, caller, told)
+    row = board.lately()
     rules = board.rules_of(row)
-    allow(caller, "submit", rules)
     scorer = board.scorer_of(row)
     limits = rules.files.limits
     seconds = rules.files.seconds

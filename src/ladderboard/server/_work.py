@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from ladderboard.errors import NotAllowed, disk_failed
 from ladderboard.server._kept import Kept
-from ladderboard.server._limits import Bucket
+from ladderboard.server._limits import Bucket, Uploads
 from ladderboard.server._sessions import SESSION, Sessions
 from ladderboard.server._who import Unknown, Who, unauthorised
 
@@ -65,6 +65,7 @@ class Work:
         self.invalid = Bucket(
             settings.invalid, "Too many files of yours were invalid; wait.", settings.timer
         )
+        self.uploads = Uploads()
         self.specs: dict[str, tuple[Hashable, Spec]] = {}
         """What parsers are told of each board, with what that depends on."""
         self.pages = Kept()

@@ -1,0 +1,143 @@
+"""Limits come before the body: a refused submission is neither read nor parsed."""
+
+import contextlib
+import gzip
+import socket
+import threading
+import time
+
+import pytest
+
+
+@pytest.fixture
+def upload(empty_hall):
+    """Give a function that sends the head of a large submission and as much of a body as told."""
+    with contextlib.ExitStack() as stack:
+
+        def begin(token, body=b"", *, length=10_000_000, **headers):
+            line = stack.enter_context(
+                socket.create_connection(("127.0.0.1", empty_hall.port), timeout=10)
+            )
+            fields = {
+                "Host": "127.0.0.1",
+                "Authorization": f"Bearer {token}",
+                "Content-Type": "text/csv",
+                "Content-Length": str(length),
+                **{name.replace("_", "-"): value for name, value in headers.items()},
+            }
+            head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+            path = f"/api/v1/boards/{empty_hall.slug}/submissions"
+            line.sendall(f"POST {path} HTTP/1.1\r\n{head}\r\n".encode() + body)
+            return line
+
+        yield begin
+
+
+def status_of(line):
+    """Return the status of the answer, once there is one."""
+    return int(line.recv(2000).split()[1])
+
+
+LIMITS = {
+    "paused": ({}, 409),
+    "spent": ({"per_team": 1}, 409),
+    "window": ({"window": "{questions: 1, hours: 1}"}, 429),
+    "quota": ({"files": "{team_quota: 600}"}, 507),
+    "quota of the board": ({"files": "{quota: 600, team_quota: 1 MB}"}, 507),
+}
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_what_is_past_a_limit_is_refused_before_its_body_comes(empty_hall, upload, predict, limit):
+    hall, (rules, status) = empty_hall, LIMITS[limit]
+    hall.board(**rules)
+    token = hall.join("Alpha")[1]
+    first = hall.submit(token, predict(30), Idempotency_Key="known")
+    assert first.status_code == 201
+    if limit == "paused":
+        hall.boards.open(hall.slug).amending.pause(hall.boards.by_token(hall.organiser, hall.slug))
+    if limit.startswith("quota"):  # 544 bytes are kept: with a second one there would be too many
+        assert hall.submit(token, predict(29)).status_code == status
+        hall.amend(files={"quota" if "board" in limit else "team_quota": 544})
+    assert status_of(upload(token)) == status  # no byte of the body was sent
+    assert status_of(upload(token, Idempotency_Key="new")) == status
+    again = hall.submit(token, predict(30), Idempotency_Key="known")  # costs nothing
+    assert (again.status_code, again.json()["again"]) == (200, True)
+    assert hall.boards.open(hall.slug).book.at().asked == 1
+
+
+def test_each_team_sends_one_body_at_a_time(empty_hall, upload, predict):
+    hall = empty_hall
+    hall.board()
+    alpha, beta = hall.join("Alpha")[1], hall.join("Beta")[1]
+    body = predict(30)
+    slow = upload(alpha, body[:100], length=len(body))
+    time.sleep(0.2)
+    waiting = [upload(alpha, length=len(body)) for _ in range(16)]
+    time.sleep(0.2)
+    assert status_of(upload(alpha)) == 429  # so many may wait, and no more
+    assert hall.submit(beta, predict(20)).status_code == 201  # another team waits for nobody
+    for line in waiting:
+        line.settimeout(0.01)
+        with pytest.raises(TimeoutError):
+            line.recv(1)
+        line.settimeout(10)
+    slow.sendall(body[100:])
+    assert status_of(slow) == 201
+    for at, line in enumerate(waiting):  # which of them is first, the network decides
+        line.sendall(predict(at))
+    assert {status_of(line) for line in waiting} == {201}
+    assert hall.app.state.work.uploads._teams == {}
+
+
+def test_what_waited_is_refused_when_the_limit_is_used_up_meanwhile(empty_hall, upload, predict):
+    hall = empty_hall
+    hall.board(per_team=1)
+    token = hall.join("Alpha")[1]
+    body = predict(30)
+    first = upload(token, body[:100], length=len(body))
+    time.sleep(0.2)
+    second = upload(token)
+    first.sendall(body[100:])
+    assert (status_of(first), status_of(second)) == (201, 409)
+
+
+def test_a_gzip_stream_that_unpacks_to_hundreds_of_times_its_size_is_refused(empty_hall):
+    hall = empty_hall
+    hall.board()
+    token = hall.join("Alpha")[1]
+    bomb = gzip.compress(b"id,prediction\n" + b"0" * 20_000_000)
+    assert len(bomb) < 20_000 + 1000
+    said = hall.submit(token, bomb, Content_Encoding="gzip")
+    assert (said.status_code, said.json()["errors"][0]["code"]) == (422, "packed")
+    assert "more than 200 times as large" in said.json()["detail"]
+
+
+def test_the_same_predictions_at_once_are_scored_once(empty_hall, predict, monkeypatch):
+    hall = empty_hall
+    board = hall.board()
+    caller = hall.boards.by_token(hall.join("Alpha")[1], hall.slug)
+    scorer, scored, answers = board.scorer(), [], []
+    real = type(scorer).score
+
+    def score(self, submission):
+        scored.append(1)
+        time.sleep(0.1)  # as long as a large holdout takes
+        return real(self, submission)
+
+    monkeypatch.setattr(type(scorer), "score", score)
+    from ladderboard.board import Sent
+
+    def submit():
+        sent = Sent(scorer.read(predict(30)), hall.clock.now)
+        answers.append(board.submit(caller, sent))
+
+    threads = [threading.Thread(target=submit) for _ in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert len(scored) == 1
+    assert sorted(each.again for each in answers) == [False, *[True] * 7]
+    assert len({each.id for each in answers}) == 1
+    assert board.book.at().asked == 1
