@@ -38,6 +38,16 @@ def status_of(line):
     return int(line.recv(2000).split()[1])
 
 
+def until_there_are(hall, count):
+    """Wait until the server knows of so many uploads of its teams."""
+    uploads = hall.app.state.work.uploads
+    for _ in range(2000):
+        if sum(each.count for each in tuple(uploads._teams.values())) == count:
+            return
+        time.sleep(0.005)
+    raise AssertionError
+
+
 LIMITS = {
     "paused": ({}, 409),
     "spent": ({"per_team": 1}, 409),
@@ -72,9 +82,9 @@ def test_each_team_sends_one_body_at_a_time(empty_hall, upload, predict):
     alpha, beta = hall.join("Alpha")[1], hall.join("Beta")[1]
     body = predict(30)
     slow = upload(alpha, body[:100], length=len(body))
-    time.sleep(0.2)
+    until_there_are(hall, 1)
     waiting = [upload(alpha, length=len(body)) for _ in range(16)]
-    time.sleep(0.2)
+    until_there_are(hall, 17)
     assert status_of(upload(alpha)) == 429  # so many may wait, and no more
     assert hall.submit(beta, predict(20)).status_code == 201  # another team waits for nobody
     for line in waiting:
@@ -87,7 +97,7 @@ def test_each_team_sends_one_body_at_a_time(empty_hall, upload, predict):
     for at, line in enumerate(waiting):  # which of them is first, the network decides
         line.sendall(predict(at))
     assert {status_of(line) for line in waiting} == {201}
-    assert hall.app.state.work.uploads._teams == {}
+    until_there_are(hall, 0)
 
 
 def test_what_waited_is_refused_when_the_limit_is_used_up_meanwhile(empty_hall, upload, predict):
@@ -96,8 +106,9 @@ def test_what_waited_is_refused_when_the_limit_is_used_up_meanwhile(empty_hall, 
     token = hall.join("Alpha")[1]
     body = predict(30)
     first = upload(token, body[:100], length=len(body))
-    time.sleep(0.2)
+    until_there_are(hall, 1)
     second = upload(token)
+    until_there_are(hall, 2)
     first.sendall(body[100:])
     assert (status_of(first), status_of(second)) == (201, 409)
 
