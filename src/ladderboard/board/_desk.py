@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -20,6 +18,7 @@ from ladderboard.board._limits import (
     veiled,
 )
 from ladderboard.board._people import Role
+from ladderboard.board._queue import KeyedLock
 from ladderboard.board._tables import clock_of, find_team, read_board, read_team, time_of
 from ladderboard.board._words import moment
 from ladderboard.errors import InvalidSetting, LadderboardError, NotFound, StorageFailed
@@ -27,8 +26,6 @@ from ladderboard.holdout import ALIGNED, sentence
 from ladderboard.ledger import Asked
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
-
     from ladderboard.board._board import Board
     from ladderboard.board._limits import Left
     from ladderboard.board._people import Caller
@@ -85,14 +82,6 @@ class _Upload(NamedTuple):
     size: int
 
 
-class _Turn:
-    """A lock that those who submit the same predictions take one after another."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.waiting = 0
-
-
 class _Job(NamedTuple):
     """A question that is scored, on its way into a transaction."""
 
@@ -130,8 +119,7 @@ class Desk:
     def __init__(self, board: Board) -> None:
         self._board = board
         self._stored = Stored()
-        self._turns: dict[Hashable, _Turn] = {}
-        self._lock = threading.Lock()
+        self._turns = KeyedLock()
 
     def authorize_upload(
         self, caller: Caller, received: int, *, team: str | None = None, retry: str | None = None
@@ -161,26 +149,12 @@ class Desk:
         the answer that was given.
         """
         _refuse_other(caller, team)
-        with self._one_by_one((team or caller.team, sent.submission.digest)):
+        with self._turns.hold((team or caller.team, sent.submission.digest)):
             while True:
                 try:
                     return self._submit(caller, sent, team)
                 except _LabelsChanged:
                     continue
-
-    @contextmanager
-    def _one_by_one(self, key: Hashable) -> Iterator[None]:
-        with self._lock:
-            turn = self._turns.setdefault(key, _Turn())
-            turn.waiting += 1
-        try:
-            with turn.lock:
-                yield
-        finally:
-            with self._lock:
-                turn.waiting -= 1
-                if not turn.waiting:
-                    del self._turns[key]
 
     def _submit(self, caller: Caller, sent: Sent, team: str | None) -> Answer:
         board = self._board

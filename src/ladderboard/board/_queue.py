@@ -3,21 +3,45 @@
 from __future__ import annotations
 
 import threading
+from contextlib import contextmanager
 from copy import copy
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from ladderboard.errors import LadderboardError, StorageFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable, Iterator
 
     from ladderboard.ledger import Book, Turn
 
-__all__ = ["Queue"]
+__all__ = ["KeyedLock", "Queue"]
 
 _MOST = 64  # jobs in one transaction: none waits long for the others' work
 
 Result = TypeVar("Result")
+
+
+class KeyedLock:
+    """A lock for each of many keys, as long as anybody holds it or waits for it."""
+
+    def __init__(self) -> None:
+        self._locks: dict[Hashable, tuple[threading.Lock, list[None]]] = {}
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def hold(self, key: Hashable) -> Iterator[None]:
+        """Hold the lock of a key during the block."""
+        with self._lock:
+            lock, users = self._locks.setdefault(key, (threading.Lock(), []))
+            users.append(None)
+        try:
+            with lock:
+                yield
+        finally:
+            with self._lock:
+                users.pop()
+                if not users:
+                    del self._locks[key]
 
 
 class _Job(Generic[Result]):
