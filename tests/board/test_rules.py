@@ -217,6 +217,11 @@ def test_refused_by_key_and_line(text, key, words):
     assert missing or error.problems[0].ids == (str(line),)
 
 
+def test_a_loss_is_suggested_as_it_is_written_in_the_file():
+    (problem,) = refused("loss: mse\nquestions: 10\nteams: 2\nslug: a").problems
+    assert problem.message.endswith("try loss: {name: squared, range: [0, 100]}.")
+
+
 def test_a_loss_of_one_s_own_goes_by_its_last_name(tmp_path, monkeypatch):
     module = "a_module_with_a_name_that_is_longer_than_a_display_can_be"
     (tmp_path / f"{module}.py").write_text("def far(labels, predictions):\n    return labels\n")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.errors import InvalidPredictions, InvalidSetting
+from ladderboard.errors import InvalidLabels, InvalidPredictions, InvalidSetting
 from ladderboard.files import Roster, read_holdout, read_predictions
 
 IDS = ["a", "b"]
@@ -53,11 +53,21 @@ def test_several_labels_an_example():
     assert loss(table.labels, found).tolist() == [1 / 3, 0]
     assert read_predictions([[1, 0, 1], [0, 0, 1]], roster, loss).tolist() == [[1, 0, 1], [0, 0, 1]]
     with pytest.raises(
-        InvalidPredictions, match="3 columns of predictions are needed; there are 2"
+        InvalidPredictions,
+        match=r"3 columns of .*, such as 'label_1', 'label_2', 'label_3'; there are 2",
     ):
         read_predictions(b"id,y_1,y_2\na,1,0\nb,1,0\n", roster, loss)
     with pytest.raises(InvalidPredictions, match="must hold 3 values a row; got 2 columns"):
         read_predictions(np.zeros((2, 2)), roster, loss)
+
+
+def test_messages_name_the_columns_of_several_labels():
+    with pytest.raises(InvalidLabels, match="nor label_1, label_2 and so on"):
+        read_holdout(b"id,tag_a,tag_b\na,1,0\n")
+    with pytest.raises(InvalidLabels, match="in a file label_1, label_2 and so on"):
+        lb.loss("hamming").read_labels([1, 0])
+    with pytest.raises(InvalidPredictions, match="such as 'guess_1', 'guess_2'; there are 1: 'y'"):
+        read_predictions(b"id,y\na,1\nb,2\n", ROSTER, lb.loss("top_k", k=2))
 
 
 @pytest.mark.parametrize(

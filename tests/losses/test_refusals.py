@@ -216,7 +216,7 @@ def test_no_name_is_both_taken_and_refused():
     [
         ("acuracy", {}, "did you mean 'accuracy'"),
         ("zzz", {}, "there is absolute, acc"),
-        ("absolute", {}, r"needs range=\(low, high\)"),
+        ("absolute", {}, r"needs a range"),
         ("absolute", {"range": (3, 1)}, "low < high"),
         ("absolute", {"range": "ab"}, "low < high"),
         ("pinball", {"range": (0, 1), "quantile": 1}, "quantile must be a number above 0"),

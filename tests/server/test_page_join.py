@@ -60,9 +60,11 @@ def test_refusals_stay_on_the_page(hall, browser, halls):
         assert "<b>" not in said.text
         assert "ladderboard_session" not in browser.cookies
     assert 'value="alpha"' in join(hall, browser, halls, name="alpha").text
-    for each in ("Beta", "Gamma", "Delta"):
+    path = f"/boards/{hall.slug}/join"
+    form = {"csrf": halls.csrf_of(browser.get(path).text), "name": "Epsilon"}
+    for each in ("Beta", "Gamma", "Delta"):  # while the form is filled in
         hall.join(each)
-    said = join(hall, browser, halls, name="Epsilon")
+    said = browser.post(path, data=form)
     assert (said.status_code, "All 4 places on this board are taken" in said.text) == (409, True)
     hall.call("POST", "/boards/first/close", hall.organiser)
     assert "too late to join" in browser.get(f"/boards/{hall.slug}/join").text

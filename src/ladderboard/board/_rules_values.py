@@ -78,11 +78,25 @@ def read_loss(name: str, value: Any) -> Metric:
             return metric(loss({"loss": word, **params}))
         return metric(word, **params)
     except InvalidInput as error:
-        raise InvalidSetting(f"{name}: {error}") from None
+        raise InvalidSetting(f"{name}: {_in_yaml(str(error))}") from None
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a module of somebody's, or its import
         raise InvalidSetting(
             f"{name}: {_settings.shown(word)} failed with {type(error).__name__}."
         ) from None
+
+
+def _in_yaml(sentence: str) -> str:
+    """Return a sentence in which a loss that it suggests is written as in board.yaml.
+
+    >>> _in_yaml('It needs a range; try loss("squared", range=(0, 100)).')
+    'It needs a range; try loss: {name: squared, range: [0, 100]}.'
+    """
+
+    def spelled(found: re.Match[str]) -> str:
+        settings = found[2].replace("=", ": ").replace("(", "[").replace(")", "]")
+        return f"loss: {{name: {found[1]}{settings}}}"
+
+    return re.sub(r'\bloss\("(\w+)"((?:, \w+=\([^()]*\))*)\)', spelled, sentence)
 
 
 def read_mechanism(name: str, value: Any) -> Mechanism | None:

@@ -172,7 +172,9 @@ def _several(names: list[str], others: list[int], want: Want, problems: Problems
     if want.width is None and not values:
         problems.add("missing_column", f"There is no prediction; the columns are {listed(names)}.")
     elif want.width is not None and len(values) != want.width:
-        said = f"{many(want.width, 'column')} of predictions are needed; there are {len(values)}"
+        wanted = listed(f"{want.stem}_{at}" for at in range(1, want.width + 1))
+        said = f"{many(want.width, 'column')} of predictions are needed, such as {wanted}; "
+        said += f"there are {len(values)}"
         code = "missing_column" if len(values) < want.width else "extra_column"
         which = f": {listed(names[at] for at in values)}" if values else ""
         problems.add(code, f"{said}{which}.", count=abs(want.width - len(values)))

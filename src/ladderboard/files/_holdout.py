@@ -165,7 +165,8 @@ def _choose(sheet: Sheet, *, labelled: bool) -> tuple[dict[str, int], list[int]]
         _check_unlabelled(names, at, labels, problems)
         labels = []
     if labelled and not labels:
-        said = f"There is no column named label; the columns are {listed(names)}."
+        said = "There is no column named label, nor label_1, label_2 and so on for several labels "
+        said += f"an example; the columns are {listed(names)}."
         problems.add("missing_column", said, column="label")
     elif extra:
         said = f"{many(len(extra), 'column')} should not be there: {listed(extra)}."

@@ -33,7 +33,8 @@ class Want:
     is known. ``classes`` are those that were declared; ``single`` says that one column of
     probabilities will do, those of the second class. ``strict`` says that the loss refuses some
     numbers, so that all of them must be shown to it. ``column`` is a name that the one column must
-    have: predictions in place of an evaluator's scores would spoil a ladder for good.
+    have: predictions in place of an evaluator's scores would spoil a ladder for good. ``stem`` is
+    how messages name several columns: label_1, label_2 and so on.
     """
 
     kind: str
@@ -43,6 +44,7 @@ class Want:
     single: bool = False
     strict: bool = False
     column: str | None = None
+    stem: str = "prediction"
 
     @property
     def number(self) -> bool:
@@ -75,8 +77,10 @@ def _compared(loss: Loss, roster: Roster) -> Want:
         )
     if isinstance(loss, ZeroOne):
         return Want(roster.kind, "one")
-    width = loss.k if isinstance(loss, TopK) else roster.width
-    return Want(roster.kind, "several", width=width if isinstance(loss, TopK | Hamming) else None)
+    if isinstance(loss, TopK):
+        return Want(roster.kind, "several", width=loss.k, stem="guess")
+    width = roster.width if isinstance(loss, Hamming) else None
+    return Want(roster.kind, "several", width=width, stem="label")
 
 
 def _kind_of(classes: tuple[Any, ...]) -> str:

@@ -36,7 +36,8 @@ class Hamming(Loss):
         read = read_values(labels, "labels", InvalidLabels)
         if read.ndim != 2 or not read.size:
             raise InvalidLabels(
-                "labels must be a matrix, a row for each example and a column for each label; "
+                "labels must be a matrix, a row for each example and a column for each label "
+                "(in a file label_1, label_2 and so on); "
                 f"got the shape {read.shape}."
             )
         return read

@@ -34,7 +34,7 @@ class RangedLoss(Loss):
     def __post_init__(self) -> None:
         if self.range is None:
             raise InvalidSetting(
-                f"{self.name} needs range=(low, high), the declared interval of the labels; "
+                f"{self.name} needs a range, the declared interval of the labels; "
                 f'try loss("{self.name}", range=(0, 100)).'
             )
         _settings.settle(self, range=_settings.interval("range", self.range))

@@ -1,4 +1,4 @@
-"""The log: one JSON object a line, without secrets."""
+"""The log, without secrets: one JSON object a line; on a terminal words, of what goes wrong."""
 
 from __future__ import annotations
 
@@ -35,10 +35,14 @@ class Log:
 
     def write(self, event: str, **fields: Any) -> None:
         """Write one line."""
-        time = datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        line = json.dumps({"time": time, "event": event, **fields})
+        now = datetime.fromtimestamp(self._clock(), UTC)
         to = sys.stderr if self._to is None else self._to
         try:
+            if to.isatty():
+                to.write(_for_people(now, event, fields))
+                return
+            time = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+            line = json.dumps({"time": time, "event": event, **fields})
             to.write(line + "\n")  # standard error is flushed with every line anyway
         except (OSError, ValueError):  # a full disk or a closed pipe ends no server
             return
@@ -52,6 +56,18 @@ class Log:
         said = {"said": " ".join(str(error).split())} if isinstance(error, LadderboardError) else {}
         where = {} if request is None else {"request": request}
         self.write("error", **where, error=type(error).__name__, **said, at=frames(error))
+
+
+def _for_people(now: datetime, event: str, fields: dict[str, Any]) -> str:
+    r"""Return a line for a terminal, empty for what goes well: a new token stays in sight.
+
+    >>> _for_people(datetime(2026, 11, 16, 14, 5, tzinfo=UTC), "worker", {"state": "ended"})
+    '14:05:00 UTC worker: state ended\n'
+    """
+    if event in {"start", "stop"} or (event == "request" and fields.get("status", 500) < 500):
+        return ""
+    said = ", ".join(f"{name} {value}" for name, value in fields.items())
+    return f"{now:%H:%M:%S} UTC {event}: {said}\n"
 
 
 def frames(error: BaseException) -> list[str]:

@@ -16,13 +16,10 @@ __all__ = ["Item", "Trouble", "items_of", "trouble_of"]
 _SHOWN = 20  # of the things that are wrong; nobody reads past these
 _TIPS = {
     "missing_column": "Name the columns as shown under “How the file must look”.",
-    "extra_column": "If it holds the ids, name it id.",
-    "unclear_column": "Name the column of predictions “prediction”.",
     "missing_id": "Every id must be there, once.",
     "unknown_id": "Compare one of these with the ids you were given.",
     "missing_value": "A join or a division in what made the file may have left it empty.",
     "ragged": "A text may hold the separator: write it within quotes.",
-    "encoding": "Save the file as UTF-8.",
 }
 
 

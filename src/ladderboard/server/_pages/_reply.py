@@ -165,15 +165,15 @@ def left_words(
     if not rest and following is not None:
         return Markup("your share is used up; whether others left any over is not shown")
     if not rest:
-        team = f"your team has asked all its {whole['allowed']}"
+        team = f"your team has asked all its {whole['allowed']:,}"
         why = team if whole["name"] == "team" else "your share of the board's budget is used up"
         return Markup("no questions left: {}").format(why)
-    said = f"{rest} question{'' if rest == 1 else 's'} left"
+    said = f"{rest:,} question{'' if rest == 1 else 's'} left"
     lately = next((each for each in limits if each["name"] == "window"), whole)
     now_left = lately["remaining"]
     if now_left < rest:  # more may come within the window, as the first in it leave it
-        most = f"at most {lately['allowed']} in any {stretch(window or 1)}"
-        said += f", {f'{now_left} of them now ({most})' if now_left else 'none of them now'}"
+        most = f"at most {lately['allowed']:,} in any {stretch(window or 1)}"
+        said += f", {f'{now_left:,} of them now ({most})' if now_left else 'none of them now'}"
     if following is None or (following <= now and now_left):
         return Markup("{}").format(said)
     return Markup("{}; next at {}").format(said, _soon(following, now))

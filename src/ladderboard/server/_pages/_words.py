@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "State",
     "count",
+    "is_full",
     "is_over",
     "listed",
     "percent",
@@ -155,6 +156,15 @@ def is_over(board: Mapping[str, Any]) -> bool:
     (True, False)
     """
     return board["status"] in {"closing", "closed", "moved"}
+
+
+def is_full(board: Mapping[str, Any]) -> bool:
+    """Tell whether all places for teams are known to be taken; hidden boards do not tell.
+
+    >>> is_full({"registered": 4, "teams": 4}), is_full({"registered": None, "teams": 4})
+    (True, False)
+    """
+    return board["registered"] is not None and board["registered"] >= board["teams"]
 
 
 def state_of(board: Mapping[str, Any], now: int) -> State:
