@@ -290,6 +290,9 @@ class Chain:
         asked, state = self.ladders[ladder]
         need(encode(entry["question"]) == encode(asked + 1), "its question is not the next")
         self.ladders[ladder] = (asked + 1, state)
+        used = sum(count > 0 for count, _ in self.ladders)
+        declared = self.decided["rules"].get("ladders", used)  # by guards only
+        need(used <= declared, "it is asked on a ladder more than were declared")
         self.questions += 1
 
     def secret(self, entry: dict[str, Any], opened: dict[str, Any]) -> None:

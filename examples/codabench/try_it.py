@@ -16,7 +16,7 @@ COMMAND = (HERE / "scoring_program/metadata.yaml").read_text().split(maxsplit=2)
 
 with tempfile.TemporaryDirectory() as place:
     app, file = Path(place), Path(place, "guard.db")
-    lb.Holdout.create(file, LABELS, questions=20, mechanism=lb.Ladder(step=0.02)).close()
+    lb.Holdout.create(file, LABELS, questions=20, ladders=2, mechanism=lb.Ladder(step=0.02)).close()
     url = f"unix:{app / 'guard.sock'}"
     serve = [sys.executable, "-m", "ladderboard", "guard", "serve", str(file), "--socket", url[5:]]
     guard = subprocess.Popen([*serve, "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)

@@ -8,7 +8,8 @@
     │   │   ├── InvalidRules           a board's folder or its rules are not as they must be
     │   │   ├── OutsideTheorem         the theorem asked for does not cover these settings
     │   │   ├── NoPerExampleLoss       a metric that is not a mean of per-example losses
-    │   │   └── KeyReused              a key to retry with that belongs to another submission
+    │   │   ├── KeyReused              a key to retry with that belongs to another submission
+    │   │   └── TooManyLadders         a guard has no ladder left for another name
     │   ├── InvalidLabels              the owner's labels do not fit the loss
     │   ├── InvalidPredictions         predictions cannot be scored, whatever the labels are
     │   ├── InvalidRisk                a risk, or a vector of losses, outside its range
@@ -76,6 +77,7 @@ __all__ = [
     "SessionClosed",
     "StorageFailed",
     "Taken",
+    "TooManyLadders",
     "TooSoon",
     "WorkersLost",
     "WrongKey",
@@ -154,6 +156,10 @@ class NoPerExampleLoss(InvalidSetting):
 
 class KeyReused(InvalidSetting):
     """A key under which to retry was used for another submission."""
+
+
+class TooManyLadders(InvalidSetting):
+    """A guard has fewer ladders than this needs; nothing was asked."""
 
 
 class InvalidLabels(InvalidInput):

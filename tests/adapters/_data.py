@@ -21,6 +21,6 @@ def guarded(folder, *, questions=100, n=2_000):
     """Return a guard over fresh labels, and the features that go with them."""
     x, y = sample(n, seed=3)
     guard = lb.Holdout.create(
-        folder / "guard.db", y, questions=questions, mechanism=lb.Ladder(step=0.01)
+        folder / "guard.db", y, questions=questions, ladders=3, mechanism=lb.Ladder(step=0.01)
     )
     return guard, x

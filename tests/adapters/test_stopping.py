@@ -11,7 +11,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.adapters._stopping import Stopping
-from ladderboard.errors import InvalidPredictions, InvalidSetting
+from ladderboard.errors import InvalidPredictions, InvalidSetting, TooManyLadders
 
 ROOT = Path(__file__).parents[2]
 LABELS = np.random.default_rng(1).integers(2, size=200)
@@ -25,7 +25,7 @@ def wrong(count):
 @pytest.fixture
 def guard(tmp_path):
     return lb.Holdout.create(
-        tmp_path / "guard.db", LABELS, questions=5, mechanism=lb.Ladder(step=0.02)
+        tmp_path / "guard.db", LABELS, questions=5, ladders=3, mechanism=lb.Ladder(step=0.02)
     )
 
 
@@ -70,6 +70,15 @@ def test_a_spent_budget_stops_with_the_reason(guard):
     assert done.winner.name == len(done.judge.verdicts) - 1 == 4
     late = train(stopping(guard, run="b"), models)
     assert (late.reason, late.winner, late.judge.verdicts) == (done.reason, None, ())
+
+
+def test_a_guard_without_a_ladder_left_is_refused_before_the_training(tmp_path):
+    guard = lb.Holdout.create(tmp_path / "one.db", LABELS, questions=5)
+    train(stopping(guard, run="a"), [(0.1, 10)])
+    stopping(guard, run="a")
+    with pytest.raises(TooManyLadders, match="--ladders 2"):
+        stopping(guard, run="b")
+    assert guard.remaining == 4
 
 
 def test_each_run_has_a_ladder_of_its_own(guard):

@@ -80,8 +80,13 @@ def made(run, labels, tmp_path):
         _write(tmp_path / f"{name}.csv", "prediction", ids, labels ^ wrong)
     _write(tmp_path / "near.csv", "prediction", ids, labels ^ ((at % 4 == 0) & (at > 0)))
     _write(tmp_path / "bad.csv", "prediction", ids[2:], ["x", *labels[3:]])
-    ladder = lb.Ladder(step=0.1, grid=0.05)
-    lb.Holdout.create("guard.db", tmp_path / "labels.csv", questions=5, mechanism=ladder).close()
+    lb.Holdout.create(
+        "guard.db",
+        tmp_path / "labels.csv",
+        questions=5,
+        ladders=5,
+        mechanism=lb.Ladder(step=0.1, grid=0.05),
+    ).close()
     return tmp_path
 
 

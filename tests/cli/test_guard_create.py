@@ -19,12 +19,32 @@ def test_what_is_made_is_what_was_said(run, made):
     assert found["loss"] == {"loss": "zero_one", "classes": None}
     assert found["encrypted"] is False
     before = lb.bounds.certificate(
-        400, 100, None, guard.meter.mechanism, ladders=None, opened=1
+        400, 100, None, guard.meter.mechanism, ladders=1, opened=1, amendable=True
     ).describe()
     assert found["bound"] == json.loads(json.dumps(before))
     guard.close()
     assert sorted(path.name for path in made.glob("new*")) == ["new.db", "new.db.mark"]
     assert stat.S_IMODE((made / "new.db").stat().st_mode) == 0o600
+
+
+def test_ladders_are_declared(run, made):
+    words = ("--labels", "labels.csv", "--questions", "100", "--json")
+    one = run("create", "one.db", *words).json
+    few = run("create", "few.db", *words, "--ladders", "10").json
+    assert (one["ladders"], few["ladders"]) == (1, 10)
+    assert few["mechanism"] == lb.ShakyLadder.calibrated(400, 100, teams=10).describe()
+    before = lb.bounds.certificate(
+        400, 100, None, lb.mechanism(few["mechanism"]), ladders=10, opened=10, amendable=True
+    )
+    assert few["bound"] == json.loads(json.dumps(before.describe()))
+    done = run("create", "many.db", *words, "--ladders", "101")
+    assert (done.code, done.json["error"]["code"]) == (2, "invalid_setting")
+    assert not (made / "many.db").exists()
+    assert run("ask", "one.db", "good.csv", "--ladder", "a").code == 0
+    done = run("ask", "one.db", "good.csv", "--ladder", "b", "--json")
+    assert (done.code, done.json["error"]["code"]) == (2, "too_many_ladders")
+    assert "--ladders 2" in done.json["error"]["message"]
+    assert run("status", "one.db", "--json").json["remaining"] == 99
 
 
 def test_splits_are_of_boards(run, made):
@@ -42,7 +62,7 @@ def test_a_person_is_told_what_is_promised(run, made):
     ladder = '{"mechanism": "ladder", "step": 0.02}'
     words = ("--labels", "labels.csv", "--questions", "5", "--beta", "0.1", "--mechanism", ladder)
     said = " ".join(run("create", "new.db", *words).out.split())
-    assert "new.db is made: 400 labels; 5 questions." in said
+    assert "new.db is made: 400 labels; 5 questions on 1 ladder." in said
     assert "Answered by: ladder (step 0.02). Gains below about 0.02 may go unseen." in said
     assert "Promised before the data, whatever is asked: With probability at least 0.9," in said
     assert "Public, and to be told to whoever asks:" in said

@@ -220,7 +220,15 @@ def _session(watched, case, labels, mechanism, world):
     guard = step(
         "create",
         lambda: lb.Holdout.create(
-            path, labels=labels, ids=IDS, questions=40, key=KEY, **case.sample, **how, **sealed
+            path,
+            labels=labels,
+            ids=IDS,
+            questions=40,
+            ladders=2,
+            key=KEY,
+            **case.sample,
+            **how,
+            **sealed,
         ),
     )
     how |= {"loss": None if isinstance(case.loss, str) and not case.params else case.loss, **sealed}

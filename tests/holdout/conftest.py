@@ -87,6 +87,7 @@ class Guarded:
             self.path,
             labels=self.labels,
             questions=questions,
+            ladders=min(questions, 20),
             mechanism=self.mechanism,
             key=KEY,
             key_file=self.key_file,

@@ -2,6 +2,9 @@
 
 import hashlib
 import stat
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +13,10 @@ import ladderboard as lb
 from ladderboard.errors import BrokenLedger, InvalidState, WrongKey
 from ladderboard.holdout import sample_digest
 from ladderboard.ledger import Commitment, Entry
+from ladderboard.verify import check
 
 LABELS = np.arange(200) % 2
+PROGRAM = Path(__file__).parents[2] / "examples" / "check_bundle.py"
 
 
 def wrong(count):
@@ -22,7 +27,7 @@ def wrong(count):
 def guard(tmp_path):
     """Give an encrypted guard that was asked on two ladders."""
     key = tmp_path / "key"
-    made = lb.Holdout.create(tmp_path / "guard.db", LABELS, questions=9, key_file=key)
+    made = lb.Holdout.create(tmp_path / "guard.db", LABELS, questions=9, ladders=2, key_file=key)
     for count in (60, 40, 20):
         made.ask(wrong(count))
     made.ladder("other").ask(wrong(10))
@@ -91,3 +96,20 @@ def test_a_secret_side_that_is_lost_is_named(guard, tmp_path):
     with pytest.raises(BrokenLedger, match="entry 3 "):
         guard.reveal(tmp_path / "bundle")
     assert not (tmp_path / "bundle").exists()
+
+
+def test_both_verifiers_count_ladders(tmp_path):
+    """A keeper who lets more ladders be asked on than were declared is found out."""
+    guard = lb.Holdout.create(tmp_path / "guard.db", LABELS, questions=9, ladders=2)
+    guard.ladder("one").ask(wrong(60))
+    guard.ladder("two").ask(wrong(50))
+    guard._book.most_ladders = None
+    guard.ladder("three").ask(wrong(40))
+    guard.close_for_good()
+    guard.reveal(tmp_path / "bundle", labels=True)
+    with pytest.raises(BrokenLedger, match=r"[Ee]ntry 7.*a ladder more than were declared"):
+        check(tmp_path / "bundle")
+    command = [sys.executable, PROGRAM, tmp_path / "bundle"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode
+    assert "entry 7: it is asked on a ladder more than were declared" in done.stdout + done.stderr

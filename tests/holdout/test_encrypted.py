@@ -30,6 +30,7 @@ def make(folder, *, sealed, labels=LABELS):
         folder / "guard.db",
         labels=labels,
         questions=99,
+        ladders=2,
         mechanism=lb.ShakyLadder(step=0.01, compare_noise=0.02, release_noise=0.005, grid=0.005),
         key=KEY,
         key_file=key_file,

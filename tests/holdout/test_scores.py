@@ -17,7 +17,8 @@ def scores(wrong, ids=IDS):
 
 
 def create(path, **given):
-    settings = {"ids": IDS, "loss": "score", "questions": 10, "mechanism": LADDER, **given}
+    settings = {"ids": IDS, "loss": "score", "questions": 10, "ladders": 2} | given
+    settings.setdefault("mechanism", LADDER)
     return lb.Holdout.create(path, **settings)
 
 

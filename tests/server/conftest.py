@@ -75,7 +75,7 @@ def labels():
 def guard(tmp_path):
     """A guard with a plain Ladder and ten questions."""
     return lb.Holdout.create(
-        tmp_path / "guard.db", LABELS, questions=10, mechanism=lb.Ladder(step=0.02)
+        tmp_path / "guard.db", LABELS, questions=10, ladders=5, mechanism=lb.Ladder(step=0.02)
     )
 
 

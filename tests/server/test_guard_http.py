@@ -62,6 +62,7 @@ def test_the_status_is_public_and_holds_no_labels(served, labels):
     assert set(said) == {
         *("n", "loss", "mechanism", "questions", "beta", "rows", "kind", "worth", "weighted"),
         "zero_one",
+        "declared_ladders",
         *("asked", "charged", "remaining", "closed", "released", "bound", "ladders", "history"),
         *("commitment", "head", "opening", "entries", "changes", "lost", "time"),
     }
@@ -126,6 +127,29 @@ def test_invalid_predictions_are_refused_item_by_item_as_in_process(served):
     ]
     assert len(said["errors"]) > 2
     assert served.guard.remaining == 10
+
+
+def test_no_more_ladders_than_were_declared(served, labels):
+    """One question on each of many ladders would be as many exact answers."""
+    for at in range(5):
+        assert served.ask(npy(labels), f"?ladder={at}")[0] == 201
+    is_problem(served.ask(npy(labels), "?ladder=one-more"), 409, "too_many_ladders")
+    is_problem(served.ask(npy(labels)), 409, "too_many_ladders")
+    is_problem(served.call(path="/api/v1/guard/ladder"), 409, "too_many_ladders")
+    assert served.call(path="/api/v1/guard/ladder?ladder=4")[2] == {"ladder": "4", "ladders": 5}
+    assert served.ask(npy(labels ^ 1), "?ladder=4")[0] == 201
+    assert served.guard.remaining == 4
+
+
+def test_only_one_ladder_may_be_served(serve, guard, labels):
+    served = serve(guard, ladder="study")
+    assert served.ask(npy(labels))[2]["ladder"] == "study"
+    assert served.ask(npy(labels), "?ladder=study")[2]["again"]
+    is_problem(served.ask(npy(labels), "?ladder=other"), 409, "too_many_ladders")
+    is_problem(served.call(path="/api/v1/guard/meter?ladder=other"), 409, "too_many_ladders")
+    meter = served.call(path="/api/v1/guard/meter")[2]
+    assert (meter["ladder"], meter["released"], meter["ladders"]) == ("study", 0.0, 5)
+    assert [each.questions for each in guard.status().ladders] == [0, 1]
 
 
 def test_a_refusal_starts_no_ladder(served, labels):

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import ladderboard as lb
 from ladderboard.cli._guard_serve import serve as command
-from ladderboard.errors import InvalidSetting
+from ladderboard.errors import InvalidSetting, TooManyLadders
 
 LABELS = np.random.default_rng(0).integers(2, size=100)
 
@@ -29,6 +29,7 @@ def file(tmp_path):
         tmp_path / "g.db",
         LABELS,
         questions=5,
+        ladders=2,
         mechanism=lb.Ladder(step=0.02),
         key_file=tmp_path / "key",
     )
@@ -101,6 +102,19 @@ def test_a_token_is_asked_for_and_never_shown(start, file):
     assert token not in out + err
     assert secret not in out + err
     assert str(path) in out
+
+
+def test_one_ladder_may_be_served_alone(start, file):
+    _, url = start("--port", "0", "--ladder", "study")
+    with lb.Holdout.connect(url) as remote:
+        assert remote.ask(LABELS).ladder == "study"
+        assert remote.brief().ladder == "study"
+        with pytest.raises(TooManyLadders, match="Only the ladder 'study' is served here"):
+            remote.ladder("other").ask(LABELS)
+        with pytest.raises(TooManyLadders):
+            remote.ladder("other").check_ladder()
+        assert (remote.remaining, remote.ladders) == (4, 2)
+        remote.check_ladder()
 
 
 def test_a_question_under_way_is_answered_before_it_ends(start, file):

@@ -48,7 +48,9 @@ def npy(array):
 def session(serve, path, labels, mechanism, caplog, salt):
     """Return every byte that came out, and every line that was logged."""
     world = World(clock=lambda: 1_700_000_000, salt=salt)
-    guard = lb.Holdout.create(path, labels, questions=4, mechanism=mechanism, key=KEY, world=world)
+    guard = lb.Holdout.create(
+        path, labels, questions=4, ladders=2, mechanism=mechanism, key=KEY, world=world
+    )
     served = serve(guard)
     caplog.clear()
     with caplog.at_level(logging.DEBUG):

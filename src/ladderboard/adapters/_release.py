@@ -21,7 +21,15 @@ if TYPE_CHECKING:
     from ladderboard.client import Board
     from ladderboard.holdout import Reply
 
-__all__ = ["FIELDS", "Told", "Unfit", "check_board", "check_takes", "words_for_participants"]
+__all__ = [
+    "FIELDS",
+    "Told",
+    "Unfit",
+    "check_board",
+    "check_ladders",
+    "check_takes",
+    "words_for_participants",
+]
 
 FIELDS = ("released", "improved", "remaining")
 """The numbers that are told, by name."""
@@ -88,6 +96,16 @@ def check_takes(takes: str) -> None:
             "What is asked here takes scores, and those who submit would score themselves. Scores "
             "are handed in by whoever evaluates; here it needs a guard or a board that takes "
             "predictions."
+        )
+
+
+def check_ladders(ladders: int, teams: int) -> None:
+    """Refuse a guard that has fewer ladders than there are teams."""
+    if ladders < teams:
+        raise Unfit(
+            f"Every team has a ladder of its own, so this needs a guard with {teams} ladders or "
+            f"more; this one has {ladders}. Make one with as many as there may be teams: "
+            f"ladderboard guard create FILE --ladders {teams}"
         )
 
 

@@ -25,7 +25,8 @@ class Stopping:
         Makes the predictions to ask about from the model as it is; called for records only.
     run
         The name of this run: each has a ladder of its own, and need not beat the ones before it.
-        None asks on the guard as it is, which is the only way with a board.
+        The guard must have been made with as many ladders as there are runs. None asks on the guard
+        as it is, which is the only way with a board.
     monitor
         The score that decides when to ask, under the name that the library gives it.
     mode
@@ -94,4 +95,7 @@ def _on_ladder(guard: Any, run: str | None) -> Guard:
             f"run must be None where there is one ladder only, as on a board; "
             f"got {_settings.shown(run)}."
         )
-    return guard.ladder(run)
+    own: Guard = guard.ladder(run)
+    if hasattr(own, "check_ladder"):
+        own.check_ladder()  # refused now, and not after the first epoch
+    return own

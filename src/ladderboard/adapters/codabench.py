@@ -20,6 +20,7 @@ from ladderboard.adapters._release import (
     Told,
     Unfit,
     check_board,
+    check_ladders,
     check_takes,
     words_for_participants,
 )
@@ -62,7 +63,8 @@ class Settings:
         The guard's, or an evaluator's of the board.
     teams
         By the word that each team puts into its submission: the name of its ladder, or its id on
-        the board. Without them all are on one ladder.
+        the board. Without them all are on one ladder. A guard must have as many ladders as there
+        are names.
     file
         The name of the predictions in a submission; the only file there if not given.
     """
@@ -164,6 +166,8 @@ def _ask(settings: Settings, folder: Path) -> Reply:
     if settings.guard is not None:
         with Holdout.connect(settings.guard, token=settings.token) as guard:
             check_takes(guard.takes)
+            if settings.teams:
+                check_ladders(guard.ladders, len(set(settings.teams.values())))
             return guard.ask(file, ladder=team)
     return _ask_board(settings, team, file)
 

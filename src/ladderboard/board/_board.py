@@ -150,11 +150,12 @@ class Board:
 
     def meter(self, row: BoardRow, at: At) -> Meter:
         """Return how much of the budget is used, and what can be promised."""
+        opened = self.book.opening["rules"]
         rules: dict[str, Any] = {
-            **self.book.opening["rules"],
+            **opened,
             "questions": self.rules_of(row).questions,
+            "declared": opened["questions"],
         }
-        rules["amended"] = rules["questions"] != self.book.opening["rules"]["questions"]
         rules["corrected"] = row.epoch > 0
         return Meter(self.book.mechanism, rules, at)
 

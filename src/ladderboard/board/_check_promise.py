@@ -167,17 +167,10 @@ def _at_end(
     each = TYPICAL if ladders == 1 else _EACH * ladders
     changes, opened = min(each, questions), min(ladders, questions)
 
+    counted: Any = {"ladders": None, "opened": opened, "amendable": True, "zero_one": zero_one}
+
     def at_end(changes: int | None) -> Certificate:
-        return certificate(
-            n,
-            questions,
-            changes,
-            mechanism,
-            beta,
-            ladders=None,
-            opened=opened,
-            zero_one=zero_one,
-        )
+        return certificate(n, questions, changes, mechanism, beta, **counted)
 
     worst = at_end(None)
     try:

@@ -63,10 +63,10 @@ def read_past(view: SqlReading, epoch: int, at: At) -> Past:
 def tell_history(board: Board, row: BoardRow, past: Past, now: Now) -> dict[str, Any]:
     """Return the points of a chart: one for each record, and one for how things stand now.
 
-    Everywhere the budget is that of today: if it was amended, then the certificates are those for
-    any number of questions, which hold at all times at once. A record was the best of all models
-    when it came; the bound of now is about the best of all of them, too, although who was
-    disqualified is not shown.
+    A certificate counts with the budget at the start and with any number of questions, half and
+    half, so that it holds at all times whether the budget was amended or not. A record was the
+    best of all models when it came; the bound of now is about the best of all of them, too,
+    although who was disqualified is not shown.
     """
     display = board.rules_of(row).display
     meter = board.meter(row, now.at)
@@ -102,7 +102,7 @@ def tell_own(
     }
 
 
-_RULES = ("questions", "beta", "worth", "weighted", "amended", "zero_one", "corrected")
+_RULES = ("questions", "beta", "worth", "weighted", "declared", "zero_one", "corrected")
 Values = tuple[tuple[str, Any], ...]
 
 

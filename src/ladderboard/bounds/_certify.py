@@ -42,6 +42,7 @@ def certificate(  # noqa: PLR0917 - the public contract
     asked: int | None = None,
     ladders: int | None = 1,
     opened: int | None = None,
+    amendable: bool = False,
     private: bool = False,
     risk: float | None = None,
     risk_range: tuple[float, float] = (0, 1),
@@ -71,7 +72,11 @@ def certificate(  # noqa: PLR0917 - the public contract
         How many ladders (teams) there are; None if that is not known beforehand (then give
         ``opened``).
     opened
-        How many ladders were started so far.
+        How many ladders were started so far. Where ``ladders`` is given too, more than those count
+        for answers that were lost when an old copy was put back.
+    amendable
+        Whether ``questions`` may be changed later: half of the weight then goes to any number of
+        questions, and ``asked`` may be more than ``questions``, which is the number at the start.
     private
         Whether teams see nothing of each other's releases. Then everything else given is about one
         of them.
@@ -96,13 +101,10 @@ def certificate(  # noqa: PLR0917 - the public contract
     """
     setup = Setup(read_count("n", n), *_settings.interval("risk_range", risk_range, within=WIDEST))
     beta = read_beta(beta)
-    questions, asked = _read_asked(questions, asked)
-    if ladders is None:
-        ladders, weight = _read_opened(opened, private=private)
-    else:
-        ladders, weight = read_count("ladders", ladders), 1.0
-    if not isinstance(private, bool | np.bool_):
-        raise InvalidSetting(f"private must be True or False; got {_settings.shown(private)}.")
+    amendable = _read_truth("amendable", amendable)
+    questions, asked = _read_asked(questions, asked, amendable=amendable)
+    ladders, weight = _read_ladders(ladders, opened, private=private)
+    private = _read_truth("private", private)
     if not isinstance(mechanism, Mechanism):
         raise InvalidSetting(
             "mechanism must be a Mechanism, as in lb.Ladder(step=0.01); "
@@ -120,14 +122,14 @@ def certificate(  # noqa: PLR0917 - the public contract
         return uncounted(
             mechanism,
             setup,
-            questions,
+            None if questions is None or asked > questions else questions,
             beta * weight,
             ladders=ladders,
             released=released,
             risk=risk,
         )
     seen_by_all = 1 if private else ladders
-    _check_ladders(history, seen_by_all, private=bool(private))
+    _check_ladders(history, seen_by_all, private=private)
     _check(transcript, history, setup, seen_by_all, released)
     _check_close(transcript, setup, released, risk)
     # Where teams are private each has a certificate of its own, and beta is shared among them.
@@ -135,12 +137,13 @@ def certificate(  # noqa: PLR0917 - the public contract
     noisy = transcript.sample.noisy
     if noisy:
         share /= 2  # half to the noise, half to the counting
-    nats = Weights(questions, share, seen_by_all).nats(transcript, history)
+    nats = Weights(questions, share, seen_by_all, amendable).nats(transcript, history)
     sample = transcript.sample.ends(
         asked if questions is None else questions,
         share,
         ladders=seen_by_all,
         anytime=questions is None,
+        asked=asked if amendable else None,
     )
     differences = released is None and risk is None
     known = transcript.gaps(setup) if differences else (setup.low, setup.high)
@@ -155,12 +158,14 @@ def certificate(  # noqa: PLR0917 - the public contract
         differences=differences,
         span=(setup.low, setup.high),
         known=known,
-        theorem=_theorem(transcript, history, questions, kl=not differences),
+        theorem=_theorem(
+            transcript, history, anytime=questions is None or amendable, kl=not differences
+        ),
         assumptions=(
             *sentences(
                 beta,
                 ladders=ladders,
-                private=bool(private),
+                private=private,
                 noisy=noisy,
                 closed=risk is not None,
                 rounds=history.rounds is not None and not transcript.every_question,
@@ -180,8 +185,16 @@ def read_beta(given: Any) -> float:
     return _settings.number("beta", given, at_least=_LEAST_BETA, below=1)
 
 
-def _read_asked(questions: Any, asked: Any) -> tuple[int | None, int]:
+def _read_truth(name: str, given: Any) -> bool:
+    if not isinstance(given, bool | np.bool_):
+        raise InvalidSetting(f"{name} must be True or False; got {_settings.shown(given)}.")
+    return bool(given)
+
+
+def _read_asked(questions: Any, asked: Any, *, amendable: bool) -> tuple[int | None, int]:
     if questions is None:
+        if amendable:
+            raise InvalidSetting("Where questions is None there is nothing to amend.")
         if asked is None:
             raise InvalidSetting(
                 "Where questions is None, asked must say how many were asked; try asked=100."
@@ -190,19 +203,33 @@ def _read_asked(questions: Any, asked: Any) -> tuple[int | None, int]:
     questions = read_count("questions", questions)
     if asked is None:
         return questions, questions
+    if amendable:
+        return questions, read_count("asked", asked)
     return questions, _settings.whole("asked", asked, at_least=1, at_most=questions)
 
 
-def _read_opened(opened: Any, *, private: bool) -> tuple[int, float]:
-    """Return how many ladders were started, and the share of beta for just so many."""
+def _read_ladders(ladders: Any, opened: Any, *, private: bool) -> tuple[int, float]:
+    """Return how many ladders are counted, and the share of beta for just so many."""
+    if ladders is not None:
+        ladders = read_count("ladders", ladders)
+        if opened is None:
+            return ladders, 1.0
     if private:
         raise InvalidSetting("With private=True ladders must be known beforehand.")
+    if ladders is not None:
+        opened = max(ladders, read_count("opened", opened))
+        return opened, _share(opened - ladders)
     if opened is None:
         raise InvalidSetting(
             "Where ladders is None, opened must say how many were started; try opened=2."
         )
     opened = read_count("opened", opened)
-    return opened, 0.9 if opened == 1 else 0.1 / (opened * (opened - 1))
+    return opened, _share(opened - 1)
+
+
+def _share(more: int) -> float:
+    """Return the share of beta for just so many ladders more than were known beforehand."""
+    return 0.9 if more == 0 else 0.1 / (more * (more + 1))
 
 
 def _check_ladders(history: History, ladders: int, *, private: bool) -> None:
@@ -292,7 +319,7 @@ def _interval(
     return setup.low + width * low - spare, setup.low + width * high + spare, parts
 
 
-def _theorem(transcript: Transcript, history: History, questions: int | None, *, kl: bool) -> str:
+def _theorem(transcript: Transcript, history: History, *, anytime: bool, kl: bool) -> str:
     if transcript.every_question:
         prior = "every score counted"
     elif history.count is None:
@@ -301,5 +328,5 @@ def _theorem(transcript: Transcript, history: History, questions: int | None, *,
         prior = "uniform and record weights, mixed"
     else:
         prior = "uniform weights"
-    time = ", any number of questions" if questions is None else ""
+    time = ", any number of questions" if anytime else ""
     return f"counting transcripts ({prior}{time}; {'kl' if kl else 'Hoeffding'} form)"

@@ -38,11 +38,14 @@ class Weights:
         The failure probability to be shared out.
     ladders
         How many ladders are seen by everyone.
+    amendable
+        Whether ``questions`` may be changed later: half of the weight is then that for any number.
     """
 
     questions: int | None
     beta: float
     ladders: int = 1
+    amendable: bool = False
 
     def nats(self, transcript: Transcript, history: History) -> float:
         """Return the largest price among the questions asked so far, rounded up."""
@@ -66,14 +69,21 @@ class Weights:
 
     def _time(self, t: int) -> float:
         """Return the price of the question's number alone."""
-        return math.log(self.questions or t * (t + 1))
+        return self._mixed(t, math.log(self.questions or 1), math.log(t * (t + 1)))
 
     def _when(self, t: int, changes: int) -> float:
         """Return the uniform price of the number of a question and of the changes before it."""
         rank = math.log((changes + 1) * (changes + 2))
+        known = log_binomial(self.questions or 0, changes + 1)
+        return rank + self._mixed(t, known, math.log(t * (t + 1)) + log_binomial(t - 1, changes))
+
+    def _mixed(self, t: int, known: float, anytime: float) -> float:
+        """Return a price by the weights for a known number of questions, for any, or both."""
         if self.questions is None:
-            return self._time(t) + log_binomial(t - 1, changes) + rank
-        return log_binomial(self.questions, changes + 1) + rank
+            return anytime
+        if not self.amendable:
+            return known
+        return _halved(anytime, math.inf if t > self.questions else known)
 
     def _shared(self, values: Values, changes: int) -> float:
         if self.ladders == 1:
@@ -125,8 +135,11 @@ class Weights:
 
 def _mix(one: float, other: float) -> float:
     """Return the price under weights half and half; alone, one that prices everything."""
-    if math.isinf(other):
-        return one
+    return one if math.isinf(other) else _halved(one, other)
+
+
+def _halved(one: float, other: float) -> float:
+    """Return the price under weights half and half; one of them may be infinite."""
     low, high = min(one, other), max(one, other)
     return low + math.log(2) - math.log1p(math.exp(low - high))
 

@@ -44,6 +44,14 @@ def create(
     questions: Annotated[
         int, typer.Option(parser=whole, help="The budget: how many questions are allowed.")
     ],
+    ladders: Annotated[
+        int | None,
+        typer.Option(
+            parser=whole,
+            help="How many ladders there may be: one for each study, run or team that need not "
+            "beat the best of another; 1 if left out. More of them promise less.",
+        ),
+    ] = None,
     labels: Annotated[
         Path | None,
         typer.Option(
@@ -126,6 +134,7 @@ def create(
         file,
         table,
         questions=questions,
+        ladders=1 if ladders is None else ladders,
         loss=_loss(name, {name: each for name, each in given.items() if each is not None}),
         mechanism=None if mechanism is None else _mechanism(mechanism),
         beta=beta,
@@ -308,14 +317,16 @@ def _beforehand(guard: "Holdout") -> "Certificate":
     from ladderboard.bounds import certificate  # noqa: PLC0415 - the help must not wait
 
     rules, meter = guard.meter.rules, guard.meter
+    ladders = rules["ladders"]
     return certificate(
         rules["worth"],
         meter.budget,
         None,
         meter.mechanism,
         rules["beta"],
-        ladders=None,
-        opened=1,
+        ladders=ladders,
+        opened=ladders,
+        amendable=True,
         zero_one=rules["zero_one"],
     )
 
@@ -350,6 +361,7 @@ def _shown(
     option: str | None,
 ) -> list[str]:
     from ladderboard.cli._guard_words import described, promised, wrapped  # noqa: PLC0415 - same
+    from ladderboard.files import many  # noqa: PLC0415 - same
     from ladderboard.holdout import unseen  # noqa: PLC0415 - same
 
     opening = guard.status().opening
@@ -360,8 +372,9 @@ def _shown(
     counted = f"{rules['rows']:,} {what} in {n:,} groups" if grouped else f"{n:,} {what}"
     if rules["weighted"]:
         counted += f", by their weights worth {rules['worth']:,}"
+    budget = f"{rules['questions']:,} questions on {many(rules['ladders'], 'ladder')}"
     paragraphs = [
-        f"{file} is made: {counted}; {rules['questions']:,} questions.",
+        f"{file} is made: {counted}; {budget}.",
         f"Loss: {described('loss', opening['loss'])}.",
         f"Answered by: {described('mechanism', opening['mechanism'])}."
         + ("" if gain is None else f" Gains below about {gain:.2g} may go unseen."),

@@ -54,6 +54,12 @@ def serve(
             help="Ask everybody for the token in this file, which is made if it is not there.",
         ),
     ] = None,
+    ladder: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Answer on this ladder only; by default on all of the guard's."
+        ),
+    ] = "",
     limit: Annotated[
         int,
         typer.Option(
@@ -81,6 +87,8 @@ def serve(
     server.check_private(file, key_file, token_file)
     gc.set_threshold(700, 10, 10)  # the program's own start put it off, which is for short lives
     with closing(Holdout.open(file, key_file=key_file)) as holdout:
+        if ladder:
+            holdout.ladder(ladder).check_ladder()
         token = None if token_file is None else server.take_token(token_file)
         if socket is not None:
             listener = server.listen_on_path(socket, socket_mode)
@@ -92,7 +100,7 @@ def serve(
             say_json({"url": listener.url, "questions": meter.budget, "remaining": meter.remaining})
         else:
             say(*_welcome(file, meter, listener.url, token_file))
-        server.serve_guard(holdout, listener, token=token, most_bytes=limit * _MIB)
+        server.serve_guard(holdout, listener, token=token, most_bytes=limit * _MIB, ladder=ladder)
 
 
 def _log_to_stderr() -> None:

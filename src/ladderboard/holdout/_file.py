@@ -136,6 +136,9 @@ class GuardFile:
             world=self.world,
             stale=stale,
         )
+        if book.most_ladders is None:
+            # An older version took any number, and calibrated for one: no more are started.
+            book.most_ladders = max(1, len(book.ladders_in_use()))
         table = read_sample(book.kept(SAMPLE))
         loss = loss_of(book.opening["loss"] if self.loss is None else self.loss)
         if loss.describe() != book.opening["loss"]:

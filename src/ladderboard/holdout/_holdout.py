@@ -77,6 +77,7 @@ class Holdout:
         labels: Any = None,
         *,
         questions: int,
+        ladders: int = 1,
         loss: str | Loss | Any = "zero_one",
         ids: Any = None,
         classes: Any = None,
@@ -100,6 +101,11 @@ class Holdout:
             wanted, ``id``, ``group`` and ``weight``. With ``loss="score"`` there are none.
         questions
             The budget, over all ladders.
+        ladders
+            How many ladders there may be: for each study, run or team that shall not have to beat
+            the best of another. The first question on a ladder is answered nearly exactly, so more
+            of them need coarser settings, and promise less. The first so many names that are asked
+            on are taken.
         loss
             A loss, its name, or a function of (labels, predictions) that can be imported.
         ids
@@ -113,7 +119,8 @@ class Holdout:
         kind
             Of the labels, ``"number"`` or ``"text"``; found out if not given.
         mechanism
-            What answers; ``ShakyLadder.calibrated`` for the holdout's size and budget if not given.
+            What answers; ``ShakyLadder.calibrated`` for the holdout's size, the budget and the
+            number of ladders if not given.
         beta
             With which probability certificates may be false.
         key_file
@@ -126,19 +133,21 @@ class Holdout:
         from ladderboard.bounds import read_beta, read_count  # noqa: PLC0415 - asking needs none
 
         questions, beta = read_count("questions", questions), read_beta(beta)
+        ladders = _settings.whole("ladders", ladders, at_least=1, at_most=questions)
         found = loss_of(loss, **({} if classes is None else {"classes": classes}))
         parts = {"ids": ids, "group": group, "weight": weight, "kind": kind}
         table = take_sample(labels, **parts, labelled=found.labelled)
         scorer = Scorer(table, found)
         grouping = scorer.grouping
         worth = int(grouping.effective_n)
-        answers = _mechanism(mechanism, worth, questions)
+        answers = _mechanism(mechanism, worth, questions, ladders)
         if answers.needs == "losses" and grouping.weight is not None:
             raise InvalidSetting(f"{answers.name} compares losses one by one; it takes no weights.")
         if key is not None:
             Tape(key=key)  # refuses what is no key before there is a file
         rules = {
             "questions": questions,
+            "ladders": ladders,
             "beta": beta,
             "rows": len(table),
             "kind": table.kind,
@@ -227,7 +236,8 @@ class Holdout:
         format
             Of a file; found out if not given.
         ladder
-            The name of another ladder than this one.
+            The name of another ladder than this one. If it is new, and as many as were declared
+            are in use, there is ``TooManyLadders``.
         """
         if ladder:
             check_name(ladder)
@@ -277,10 +287,20 @@ class Holdout:
         """Return another ladder on the same holdout and budget; its first question starts it.
 
         For a second study, or another run of early stopping, that should not have to beat the best
-        of the first. The certificate counts all ladders together.
+        of the first. How many there may be was declared by ``create``; the certificate counts all
+        of them together.
         """
         check_name(name)
         return type(self)(self._book, self._scorer, self._file, name)
+
+    @property
+    def ladders(self) -> int:
+        """How many ladders there may be."""
+        return int(self._book.most_ladders or 1)
+
+    def check_ladder(self, name: str = "") -> None:
+        """Raise ``TooManyLadders`` if a question on a ladder, by default this one, would."""
+        self._book.check_ladder(name or self._name)
 
     def within(self, limits: Limits) -> Holdout:
         """Return the same guard, for predictions that are no larger than these limits."""
@@ -387,8 +407,10 @@ def _reopen(cls: type[Holdout], file: GuardFile, ladder: str) -> Holdout:
     return cls(*file.open(), file, ladder)
 
 
-def _mechanism(given: Any, n: int, questions: int) -> Mechanism:
-    return ShakyLadder.calibrated(n, questions) if given is None else mechanism_of(given)
+def _mechanism(given: Any, n: int, questions: int, ladders: int) -> Mechanism:
+    if given is None:
+        return ShakyLadder.calibrated(n, questions, teams=ladders)
+    return mechanism_of(given)
 
 
 def _check_training(mechanism: Mechanism, training: float | None) -> None:

@@ -28,6 +28,7 @@ from ladderboard.errors import (
     ReadOnly,
     SessionClosed,
     StorageFailed,
+    TooManyLadders,
 )
 from ladderboard.files import refuse
 
@@ -40,6 +41,7 @@ _SAID: dict[str, type[LadderboardError]] = {
     "no_token": NotAllowed,
     "invalid_setting": InvalidSetting,
     "content_type": InvalidSetting,
+    "too_many_ladders": TooManyLadders,
     "budget_spent": BudgetSpent,
     "closed": SessionClosed,
     "storage": StorageFailed,

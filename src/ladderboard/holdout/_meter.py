@@ -26,9 +26,10 @@ class Meter:
     mechanism
         What answers.
     rules
-        Of the first entry: ``questions``, ``beta``, ``worth``, ``weighted`` and ``zero_one``, which
-        guards made before there was one lack; and ``amended`` where the budget is not what it was
-        at first, so that it cannot be reckoned with, and ``corrected`` where labels were corrected.
+        Of the first entry: ``questions``, ``beta``, ``worth``, ``weighted``, ``zero_one`` and
+        ``ladders``, where their number was declared; guards made before there were these two lack
+        them. And ``declared``, the budget at first, where it is another by now, and ``corrected``
+        where labels were corrected.
     at
         Where the book stands.
     """
@@ -74,19 +75,20 @@ class Meter:
         from ladderboard.bounds._certificate import NONE  # noqa: PLC0415 - same
         from ladderboard.bounds._words import CORRECTED  # noqa: PLC0415 - same
 
-        at = self.at
+        at, declared = self.at, self.rules.get("ladders")
         if self.rules["weighted"] or released is None or released >= 1:
             released = None
         found = certificate(
             self.rules["worth"],
-            None if self.rules.get("amended") else self.budget,
-            None if at.lost else at.changes,
+            self.rules.get("declared", self.budget),
+            at.changes + at.charged,  # each answer that was lost may have been a change
             self.mechanism,
             self.rules["beta"],
             released,
             asked=max(self.used, 1),
-            ladders=None,
-            opened=at.ladders + at.lost,
+            ladders=declared,
+            opened=(declared or at.ladders) + at.charged,  # and on a ladder of its own
+            amendable=True,
             zero_one=self.rules.get("zero_one", False),
         )
         if self.rules.get("corrected") and found.theorem != NONE:

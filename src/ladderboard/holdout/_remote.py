@@ -105,6 +105,19 @@ class RemoteHoldout:
         return other
 
     @property
+    def ladders(self) -> int:
+        """How many ladders there may be."""
+        said = self._meter()
+        with _Understood(self._line.url):
+            return int(said["ladders"])
+
+    def check_ladder(self, name: str = "") -> None:
+        """Raise ``TooManyLadders`` if a question on a ladder, by default this one, would."""
+        if name:
+            check_name(name)
+        self._line.get(f"{_ROOT}/ladder{_query(ladder=name or self._name)}")
+
+    @property
     def takes(self) -> Takes:
         """What it is asked with, predictions or scores; it never changes, and is asked for once."""
         if self._takes is None:
@@ -189,6 +202,7 @@ class RemoteHoldout:
 class Brief:
     """Where a guard stands: the budget over all ladders, and the value of one of them."""
 
+    ladder: str
     released: float | None
     bound: Certificate
     questions: int
@@ -201,6 +215,7 @@ class Brief:
     def read(cls, said: dict[str, Any]) -> Brief:
         """Return what a guard said in short."""
         return cls(
+            ladder=str(said["ladder"]),
             released=_maybe(said["released"]),
             bound=Certificate.read(said["bound"]),
             questions=int(said["questions"]),

@@ -102,6 +102,7 @@ class Status:
             "closed": at.closed,
             "released": self.released,
             "bound": self.certificate.describe(),
+            "declared_ladders": opening["rules"].get("ladders"),
             "ladders": [each._asdict() for each in self.ladders],
             "history": [each._asdict() for each in self.history],
             "commitment": self.commitment,

@@ -14,6 +14,7 @@ from ladderboard.errors import (
     OldCopy,
     ReadOnly,
     StorageFailed,
+    TooManyLadders,
 )
 from ladderboard.ledger._asked import Asked, Outcome
 from ladderboard.ledger._canonical import encode
@@ -103,6 +104,8 @@ class Book:
         """What answers."""
         self.sessions = Ladders(mechanism, self.opening["n"], Tape(key=key), self.seal)
         self._numbers = {"": 0}
+        self.most_ladders: int | None = self.opening["rules"].get("ladders")
+        """On how many ladders questions may be asked; None if the rules set no limit."""
 
     @classmethod
     def create(
@@ -242,6 +245,7 @@ class Book:
                 found = self.earlier(view, Asked(submission, 0, ladder=ladder, asker=asker))
                 if found is None:
                     refuse_if_spent(at, self.budget)
+                    self.refuse_ladder(view, at, ladder)
                 return found
 
     def _look_up(self, mark: bytes, sent: Outcome | None, failed: StorageFailed) -> Outcome:
@@ -297,6 +301,34 @@ class Book:
                 self._numbers[ladder] = number
         return number
 
+    def refuse_ladder(self, view: Reading, at: At, ladder: str) -> None:
+        """Refuse a first question on a ladder if as many as were declared are in use.
+
+        A ladder is in use from its first question on. All but the first, which has no name, are
+        started together with that question.
+        """
+        limit, named = self.most_ladders, at.ladders - 1
+        number = self.numbered(view, ladder)
+        if limit is None or number or named + (number is None) < limit:
+            return
+        names = self._in_use(view)
+        if len(names) >= limit and ladder not in names:
+            raise TooManyLadders(_too_many(ladder, limit, names, self.opening))
+
+    def _in_use(self, view: Reading) -> list[str]:
+        names = view.ladders()
+        return names if self.sessions.resume(view, 0).questions else names[1:]
+
+    def ladders_in_use(self) -> list[str]:
+        """Return the names of the ladders on which a question was asked."""
+        with self.storage.reading(self.name) as view:
+            return self._in_use(view)
+
+    def check_ladder(self, ladder: str = "") -> None:
+        """Refuse a ladder on which no question could be asked, before one is."""
+        with self.storage.reading(self.name) as view:
+            self.refuse_ladder(view, view.at(), ladder)
+
     def close(self) -> list[float | None]:
         """End it for good, and return the last estimate of every ladder, also where kept back."""
         with self.turn() as turn:
@@ -343,6 +375,22 @@ class Book:
                 level = level._replace(questions=self.budget)
             with suppress(StorageFailed):  # it was answered; a mark that lags tells no lie
                 self._water.rise(level)
+
+
+def _too_many(ladder: str, limit: int, names: list[str], opening: dict[str, Any]) -> str:
+    """Say that no ladder is left, which are in use, and how to get more."""
+    shown = ", ".join(repr(each) if each else "the one without a name" for each in names[:3])
+    shown += f" and {len(names) - 3} more" if len(names) > 3 else ""
+    count = f"{limit} ladder{'' if limit == 1 else 's'}"
+    made = f"This guard was made for {count}"
+    if "ladders" not in opening["rules"]:
+        made = "This guard was made by an older version and starts no new ladder"
+    wanted = repr(ladder) if ladder else "the ladder without a name"
+    return (
+        f"{made}; in use: {shown}. {wanted[0].upper()}{wanted[1:]} would be one more. Ask on a "
+        f"ladder that is in use, or make a guard with more: --ladders {limit + 1}, in Python "
+        f"ladders={limit + 1}. No question was used."
+    )
 
 
 @contextmanager

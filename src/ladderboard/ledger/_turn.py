@@ -45,6 +45,7 @@ class Turn:
             return found
         book = self._book
         refuse_if_spent(self.at, book.budget if budget is None else budget)
+        book.refuse_ladder(self.view, self.at, asked.ladder)
         outcome = self._answer(asked)
         for each in (book.mark_of(asked), book.retry_of(asked)):
             if each is not None:

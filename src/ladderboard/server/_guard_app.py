@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ladderboard import _settings
+from ladderboard.errors import TooManyLadders
 from ladderboard.files import Limits
 from ladderboard.server._guard_body import MOST_BYTES, Room, format_of
 from ladderboard.server._guard_door import Door
@@ -53,6 +54,8 @@ class GuardApp:
         What everybody must bear who asks; nothing if None.
     most_bytes
         How large predictions may be, packed and unpacked.
+    ladder
+        The only ladder that may be asked on, if one is named; requests need not name it.
     """
 
     def __init__(
@@ -62,7 +65,9 @@ class GuardApp:
         hosts: frozenset[str] | None,
         token: str | None = None,
         most_bytes: int = MOST_BYTES,
+        ladder: str = "",
     ) -> None:
+        self._only = ladder
         most_bytes = _settings.whole("most_bytes", most_bytes, at_least=1)
         self._holdout = holdout.within(Limits(bytes=most_bytes))
         self._door = Door(hosts, token)
@@ -72,6 +77,7 @@ class GuardApp:
             routes=[
                 Route("/api/v1/guard", self._told(self._status)),
                 Route("/api/v1/guard/meter", self._told(self._meter)),
+                Route("/api/v1/guard/ladder", self._told(self._ladder)),
                 Route("/api/v1/guard/questions", self._told(self._ask), methods=["POST"]),
                 Route("/healthz", self._told(self._health)),
             ],
@@ -107,7 +113,7 @@ class GuardApp:
                 if owners:
                     _LOG.error("%s", _for_owner(error))
             if request.method == "POST":
-                name = request.query_params.get("ladder", "")
+                name = request.query_params.get("ladder", self._only)
                 _LOG.info("question on ladder %s: %s", _settings.shown(name), said)
             response.headers.update(_HEADERS)
             return response
@@ -138,8 +144,23 @@ class GuardApp:
         }
 
     async def _meter(self, request: Request) -> Response:
-        name = _query(request, "ladder").get("ladder", "")
+        name = self._named(_query(request, "ladder"))
         return _json(await self._in_thread(lambda: self._standing(name)))
+
+    async def _ladder(self, request: Request) -> Response:
+        name = self._named(_query(request, "ladder"))
+        await self._in_thread(lambda: self._holdout.check_ladder(name))
+        return _json({"ladder": name, "ladders": self._holdout.ladders})
+
+    def _named(self, query: dict[str, str]) -> str:
+        """Return the ladder that a request means; refuse another than the one that is served."""
+        name = query.get("ladder", "")
+        if self._only and name not in {"", self._only}:
+            raise TooManyLadders(
+                f"Only the ladder {self._only!r} is served here; leave ladder out, or name it. "
+                "No question was used."
+            )
+        return name or self._only
 
     def _standing(self, name: str) -> dict[str, Any]:
         """Return the little that changes with every question, without reading the chain."""
@@ -155,11 +176,13 @@ class GuardApp:
             "charged": meter.at.charged,
             "remaining": meter.remaining,
             "closed": meter.at.closed,
+            "ladders": holdout.ladders,
             "head": meter.at.head.hex(),
         }
 
     async def _ask(self, request: Request) -> Response:
         query = _query(request, "ladder", "training")
+        name = self._named(query)
         training = _number(query.get("training"))
         told = format_of(request)
         with self._room.enter() as body:
@@ -167,7 +190,7 @@ class GuardApp:
             async with self._room.turn(data):
                 reply = await self._in_thread(
                     lambda: self._holdout.ask(
-                        data, training=training, format=told, ladder=query.get("ladder", "")
+                        data, training=training, format=told, ladder=name
                     ).describe()
                 )
         return _json(reply, 200 if reply["again"] else 201)

@@ -19,6 +19,7 @@ from ladderboard.errors import (
     ReadOnly,
     SessionClosed,
     StorageFailed,
+    TooManyLadders,
 )
 from ladderboard.server import _problems
 from ladderboard.server._problems import Kind, Refused, find_kind
@@ -46,6 +47,7 @@ _BROKEN = "The guard broke down, and nothing was released. Its owner's log says 
 # The first that fits counts.
 _KINDS: tuple[tuple[type[Exception], Kind], ...] = (
     (InvalidPredictions, Kind(422, "invalid_predictions")),
+    (TooManyLadders, Kind(409, "too_many_ladders")),
     (InvalidSetting, Kind(400, "invalid_setting")),
     (InvalidRisk, Kind(400, "invalid_setting", _TRAINING)),
     (BudgetSpent, Kind(409, "budget_spent")),

@@ -29,14 +29,16 @@ def serve_guard(
     *,
     token: str | None = None,
     most_bytes: int = MOST_BYTES,
+    ladder: str = "",
     started: Callable[[uvicorn.Server], None] | None = None,
 ) -> None:
     """Answer at a listener until Ctrl-C, SIGTERM or SIGHUP; then end what was begun, and close it.
 
+    With ``ladder`` questions on any other ladder are refused.
     ``started`` gets the server before it runs; ``server.should_exit = True`` ends it from another
     thread.
     """
-    app = GuardApp(holdout, hosts=listener.hosts, token=token, most_bytes=most_bytes)
+    app = GuardApp(holdout, hosts=listener.hosts, token=token, most_bytes=most_bytes, ladder=ladder)
     # The access log would hold query strings. Nothing of uvicorn's own is worth a line: whoever
     # asks could fill the disk with it.
     config = uvicorn.Config(

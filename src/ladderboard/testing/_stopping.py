@@ -90,7 +90,9 @@ class _Bench:
     def guard(self) -> Iterator[Holdout]:
         with TemporaryDirectory() as folder:
             path = Path(folder, "guard.db")
-            guard = Holdout.create(path, _LABELS, questions=_QUESTIONS, mechanism=Ladder(step=0.02))
+            guard = Holdout.create(
+                path, _LABELS, questions=_QUESTIONS, ladders=3, mechanism=Ladder(step=0.02)
+            )
             try:
                 yield guard
             finally:

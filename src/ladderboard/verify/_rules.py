@@ -11,7 +11,7 @@ __all__ = ["Rules"]
 
 _DECIDED = ("n", "loss", "mechanism", "rules", "holdout", "key")
 _GUARD = {"questions", "beta", "rows", "kind", "worth", "weighted"}
-_LATER = {"zero_one"}  # not in what was made before there was such a rule
+_LATER = {"zero_one", "ladders"}  # not in what was made before there were such rules
 _FIXED = {"slug", "loss", "mechanism", "beta", "ladder", "baselines"}  # from the first question on
 _FIXED_DISPLAY = ("direction", "as")
 
@@ -25,13 +25,16 @@ class Rules:
             raise differs(0, "its commitment is not that of what it says")
         rules = opening["rules"]
         self.is_board = "board" in rules
+        later = _LATER - {"ladders"} if self.is_board else _LATER
         wanted = (
             _GUARD
             | ({"board"} if self.is_board else set())
-            | {each for each in _LATER if each in rules}
+            | {each for each in later if each in rules}
         )
         if not has(rules, wanted):
             raise differs(0, "its rules are not those of a board or a guard")
+        if "ladders" in rules and not is_whole(rules["ladders"], at_least=1):
+            raise differs(0, "it declares what is no number of ladders")
         if not is_whole(rules["questions"], at_least=1):
             raise differs(0, "its budget is no number of questions")
         if self.is_board:
@@ -57,6 +60,12 @@ class Rules:
         """How many are allowed."""
         allowed: int = self._decided["rules"]["questions"]
         return allowed
+
+    @property
+    def ladders(self) -> int | None:
+        """On how many ladders a guard may be asked; None where that was not declared."""
+        declared: int | None = self._decided["rules"].get("ladders")
+        return declared
 
     @property
     def opened(self) -> dict[str, Any]:

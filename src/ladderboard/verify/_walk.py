@@ -96,6 +96,9 @@ class Walk:
             raise differs(number, "its release is no number")
         self.ladders[ladder] += 1
         self.asked += 1
+        declared = self.rules.ladders
+        if declared is not None and question == 1 and sum(map(bool, self.ladders)) > declared:
+            raise differs(number, "it is asked on a ladder more than were declared")
         self.last_asked = fields["time"]
         if self.rules.is_board:
             self._team(number, fields)

@@ -84,6 +84,7 @@ def guard(tmp_path):
         LABELS,
         ids=np.arange(400),
         questions=20,
+        ladders=10,
         mechanism=lb.Ladder(step=0.02),
     )
 
@@ -98,7 +99,7 @@ def scores():
 def of_scores(tmp_path):
     """A guard of scores."""
     path = tmp_path / "scores.db"
-    return lb.Holdout.create(path, ids=range(400), loss="score", questions=20)
+    return lb.Holdout.create(path, ids=range(400), loss="score", questions=20, ladders=2)
 
 
 @pytest.fixture

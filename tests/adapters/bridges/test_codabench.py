@@ -89,6 +89,17 @@ def test_each_team_climbs_a_ladder_of_its_own(codabench, tmp_path, url, guard, p
     assert [each.name for each in guard.status().ladders] == ["", "alpha", "beta"]
 
 
+def test_a_guard_with_fewer_ladders_than_teams_is_refused(
+    codabench, serve, tmp_path, pack, predict
+):
+    guard = lb.Holdout.create(tmp_path / "one.db", [0, 1] * 200, questions=9)
+    settings = {"guard": serve(guard), "teams": WORDS}
+    ran = codabench.Worker(tmp_path / "runs", settings).score(pack(predict(40), team=ALPHA))
+    assert "For the organiser" in ran.stderr
+    assert "guard with 2 ladders" in ran.stderr
+    assert guard.remaining == 9
+
+
 @pytest.fixture
 def here(tmp_path, url):
     """Give a function that scores files in this very process."""

@@ -57,7 +57,9 @@ def test_each_team_climbs_a_ladder_of_its_own(evalai, worker, guard, predict):
 
 
 def test_what_is_said_about_one_model_is_not_passed_on(evalai, make_worker, predict, tmp_path):
-    guard = lb.Holdout.create(tmp_path / "exact.db", [0, 1] * 200, questions=9, mechanism="exact")
+    guard = lb.Holdout.create(
+        tmp_path / "exact.db", [0, 1] * 200, questions=9, ladders=2, mechanism="exact"
+    )
     assert guard.ladder("me").ask([0] * 400).score is not None  # it would be told
     worker = make_worker(on_ladders(guard))
     evalai.submit(5, predict(40))
@@ -80,6 +82,27 @@ def test_a_file_that_cannot_be_scored_fails_with_the_reasons(evalai, worker, gua
     assert (evalai.leaderboard, evalai.hidden, guard.remaining) == ([], [], 20)
 
 
+def test_a_guard_with_fewer_ladders_than_teams_is_refused_at_once(guard, serve, tmp_path):
+    with pytest.raises(InvalidSetting, match=r"guard with 11 ladders.*--ladders 11"):
+        on_ladders(guard, teams=11)
+    with pytest.raises(InvalidSetting, match="has 10"):
+        on_ladders(lb.Holdout.connect(serve(guard)), teams=11)
+    one = lb.Holdout.create(tmp_path / "one.db", [0, 1] * 200, questions=9)
+    with pytest.raises(InvalidSetting, match="this one has 1"):
+        on_ladders(one)
+    assert on_ladders(guard, teams=10)
+
+
+def test_a_team_too_many_is_left_for_the_organiser(evalai, make_worker, predict, tmp_path):
+    guard = lb.Holdout.create(tmp_path / "two.db", [0, 1] * 200, questions=9, ladders=2)
+    for team in (5, 6, 7):
+        evalai.submit(team, predict(40))
+    done = make_worker(on_ladders(guard)).drain()
+    assert [each.status for each in done] == ["finished", "finished", "left"]
+    assert "--ladders 3" in done[-1].said
+    assert guard.remaining == 7
+
+
 @pytest.mark.parametrize("served", [False, True])
 def test_nobody_scores_itself(evalai, make_worker, of_scores, scores, serve, served):
     asked = lb.Holdout.connect(serve(of_scores)) if served else of_scores
@@ -100,7 +123,7 @@ def test_a_spent_budget_is_told(evalai, make_worker, predict, tmp_path):
     guard = lb.Holdout.create(tmp_path / "one.db", [0, 1] * 200, questions=1)
     for wrong in (96, 48):
         evalai.submit(5, predict(wrong))
-    make_worker(on_ladders(guard)).drain()
+    make_worker(on_ladders(guard, teams=1)).drain()
     assert statuses(evalai) == ["finished", "failed"]
     assert "question" in evalai.submissions[101]["stderr"]
 
@@ -109,7 +132,11 @@ def test_what_is_told_at_the_close_only_is_on_no_leaderboard(
     evalai, make_worker, predict, tmp_path
 ):
     guard = lb.Holdout.create(
-        tmp_path / "bit.db", [0, 1] * 200, questions=9, mechanism=lb.mechanisms.OneBit(step=0.02)
+        tmp_path / "bit.db",
+        [0, 1] * 200,
+        questions=9,
+        ladders=2,
+        mechanism=lb.mechanisms.OneBit(step=0.02),
     )
     evalai.submit(5, predict(96))
     make_worker(on_ladders(guard)).drain()
@@ -184,7 +211,7 @@ def test_a_queue_of_another_phases_messages_has_an_end(evalai, worker, predict, 
 
 
 def test_phases_have_guards_of_their_own(them, evalai, guard, predict, tmp_path):
-    second = lb.Holdout.create(tmp_path / "second.db", [0, 1] * 200, questions=7)
+    second = lb.Holdout.create(tmp_path / "second.db", [0, 1] * 200, questions=7, ladders=2)
     phases = {34: Phase(them.SPLIT, on_ladders(guard)), 35: Phase("other", on_ladders(second))}
     worker = Worker(
         phases, challenge=them.CHALLENGE, queue=them.QUEUE, token=them.TOKEN, server=evalai.url

@@ -34,6 +34,7 @@ def make(folder):
         ids=IDS,
         group=np.arange(30) // 2,
         questions=20,
+        ladders=2,
         mechanism=lb.ShakyLadder(step=0.05, compare_noise=0.01, release_noise=0.01, grid=0.01),
         key=bytes(range(32)),
         world=world,

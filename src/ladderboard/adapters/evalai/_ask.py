@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from ladderboard.adapters._release import check_board, check_takes
+from ladderboard import _settings
+from ladderboard.adapters._release import check_board, check_ladders, check_takes
 from ladderboard.errors import NotOpen
 
 if TYPE_CHECKING:
@@ -33,15 +34,20 @@ class _Guard(Protocol):
     @property
     def takes(self) -> str: ...
 
+    @property
+    def ladders(self) -> int: ...
+
     def ask(self, predictions: Any, /, *, ladder: str) -> Reply: ...
 
 
-def on_ladders(guard: _Guard) -> Ask:
+def on_ladders(guard: _Guard, teams: int = 2) -> Ask:
     """Ask a guard, each participant team on a ladder of its own, ``evalai-team-5``.
 
     What EvalAI's leaderboard then shows of a team is that team's own best. The budget is one over
-    all teams. A guard of scores is refused: teams would score themselves.
+    all teams. ``teams`` is how many there may be: a guard with fewer ladders is refused at once. A
+    guard of scores is refused too: teams would score themselves.
     """
+    check_ladders(guard.ladders, _settings.whole("teams", teams, at_least=1))
 
     def ask(handed: Handed, file: Path) -> Reply:
         check_takes(guard.takes)

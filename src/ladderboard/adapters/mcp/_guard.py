@@ -45,7 +45,7 @@ class GuardDesk(Desk):
         self, guard: RemoteHoldout, *, ladder: str = "", folder: Folder | None = None
     ) -> None:
         self._guard = guard.ladder(ladder) if ladder else guard
-        self._ladder, self._folder = ladder, folder
+        self._folder = folder
         self._names: dict[int, str] = {}
         self.tools = (_ask(folder), _STANDING, _BUDGET)
 
@@ -62,7 +62,7 @@ class GuardDesk(Desk):
     def standing(self, _: dict[str, Any]) -> Said:
         """Say where things stand on the ladder."""
         status, brief = self._guard.status(), self._guard.brief()
-        asked = sum(each.questions for each in status.ladders if each.name == self._ladder)
+        asked = sum(each.questions for each in status.ladders if each.name == brief.ladder)
         opening, rows = status.opening, status.opening["rules"]["rows"]
         return stood(
             f"A question wants {rows:,} predictions",
@@ -73,7 +73,7 @@ class GuardDesk(Desk):
                     "name": self._names.get(each.question),
                 }
                 for each in status.history
-                if each.ladder == self._ladder and each.improved
+                if each.ladder == brief.ladder and each.improved
             ],
             reason=_stands(asked, brief.released),
             released=brief.released,

@@ -1,0 +1,251 @@
+"""Ladders are declared when a guard is made: a hard cap that everybody meets."""
+
+import pickle
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+
+import ladderboard as lb
+from ladderboard.errors import TooManyLadders
+
+FORMATS = Path(__file__).parent / "formats"
+N = 100
+LABELS = np.arange(N) % 2
+
+
+def wrong(count):
+    """Return predictions that are wrong for the first so many examples."""
+    return np.where(np.arange(N) < count, 1 - LABELS, LABELS)
+
+
+def make(path, **given):
+    given = {"questions": 20, "mechanism": lb.Ladder(step=0.02, grid=0.01), **given}
+    return lb.Holdout.create(path, labels=LABELS, **given)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "guard.db"
+
+
+def test_a_guard_has_one_ladder_unless_more_are_declared(path):
+    guard = make(path)
+    guard.ask(wrong(30))
+    entries = guard.status().meter.at.entries
+    for _ in range(3):
+        with pytest.raises(TooManyLadders, match=r"made for 1 ladder.*'study'.*--ladders 2"):
+            guard.ladder("study").ask(wrong(20))
+        with pytest.raises(TooManyLadders):
+            guard.ask(wrong(20), ladder="other")
+    assert (guard.remaining, guard.status().meter.at.entries) == (19, entries)
+    assert guard.ask(wrong(20)).question == 2
+    assert guard.check() == 2
+
+
+def test_any_name_may_be_the_one_ladder(path):
+    """The unnamed ladder counts from its first question on, like every other."""
+    guard = make(path).ladder("study")
+    assert guard.ask(wrong(30)).question == 1
+    assert guard.ask(wrong(20)).question == 2
+    with pytest.raises(TooManyLadders, match="'study'"):
+        lb.Holdout.open(path).ask(wrong(10))
+    assert guard.remaining == 18
+
+
+@pytest.mark.parametrize("first", ["", "a"])
+def test_so_many_as_were_declared_and_no_more(path, first):
+    guard = make(path, ladders=3)
+    assert guard.ladders == 3
+    assert guard.status().opening["rules"]["ladders"] == 3
+    for name in (first, "b", "c"):
+        assert (guard.ladder(name) if name else guard).ask(wrong(30)).question == 1
+    for name in {"", "a", "d"} - {first}:
+        with pytest.raises(TooManyLadders, match="made for 3 ladders"):
+            (guard.ladder(name) if name else guard).ask(wrong(20))
+    for name in (first, "b", "c"):
+        assert (guard.ladder(name) if name else guard).ask(wrong(20)).question == 2
+    assert guard.remaining == 14
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1.5, "2", 21, None])
+def test_a_number_of_ladders_is_from_one_to_the_budget(path, bad):
+    with pytest.raises(lb.errors.InvalidSetting, match="ladders must be"):
+        make(path, ladders=bad)
+    assert not path.exists()
+
+
+def test_the_number_is_committed_to(path, tmp_path):
+    one, two = make(path), make(tmp_path / "two.db", ladders=2)
+    assert one.status().opening["rules"]["ladders"] == 1
+    assert two.status().opening["commitment"] != one.status().opening["commitment"]
+
+
+def test_the_cap_holds_in_other_processes_and_copies(path):
+    guard = make(path, ladders=2)
+    guard.ask(wrong(30))
+    copy = pickle.loads(pickle.dumps(guard))
+    script = (
+        "import sys, ladderboard as lb, numpy as np\n"
+        f"guard = lb.Holdout.open({str(path)!r})\n"
+        "def ask(name):\n"
+        "    try: return guard.ask(np.zeros(100, int), ladder=name).question\n"
+        "    except lb.errors.TooManyLadders: return 'refused'\n"
+        "print([ask(name) for name in sys.argv[1:]])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "x", "y"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[1, 'refused']"
+    for each in (guard, copy):
+        with pytest.raises(TooManyLadders):
+            each.ask(wrong(10), ladder="y")
+
+
+def test_threads_cannot_open_more(path):
+    guard = make(path, ladders=3)
+
+    def ask(at):
+        try:
+            return guard.ask(wrong(at), ladder=f"study {at}").question
+        except TooManyLadders:
+            return None
+
+    with ThreadPoolExecutor(8) as pool:
+        told = list(pool.map(ask, range(16)))
+    assert told.count(1) == 3
+    assert guard.remaining == 17
+
+
+def test_the_cap_holds_after_a_restore(path, tmp_path):
+    guard = make(path, ladders=2)
+    guard.ask(wrong(30))
+    guard.backup(tmp_path / "copy.db")
+    guard.ask(wrong(30), ladder="lost")
+    guard.close()
+    guard = lb.Holdout.restore(path, 1, copy=tmp_path / "copy.db")
+    guard.ask(wrong(20), ladder="second")
+    with pytest.raises(TooManyLadders):
+        guard.ask(wrong(20), ladder="third")
+
+
+def test_one_may_look_before_asking(path):
+    guard = make(path)
+    guard.check_ladder("study")
+    guard.ladder("study").check_ladder()
+    guard.ask(wrong(30))
+    guard.check_ladder()
+    with pytest.raises(TooManyLadders):
+        guard.check_ladder("study")
+    with pytest.raises(TooManyLadders):
+        guard.ladder("study").check_ladder()
+
+
+def test_calibration_is_for_the_declared_number(tmp_path):
+    for ladders in (1, 10):
+        guard = lb.Holdout.create(
+            tmp_path / f"{ladders}.db", labels=LABELS, questions=100, ladders=ladders
+        )
+        expected = lb.ShakyLadder.calibrated(N, 100, teams=ladders)
+        assert guard.meter.mechanism == expected
+    assert expected != lb.ShakyLadder.calibrated(N, 100)
+
+
+def test_certificates_are_for_the_declared_number(path, tmp_path):
+    """From the first question on, not for those that happen to be open."""
+    widths = []
+    for ladders in (1, 2, 20):
+        guard = make(tmp_path / f"{ladders}.db", ladders=ladders)
+        for count in (40, 30, 20, 10):
+            guard.ask(wrong(count))
+        widths.append(guard.certificate.half_width)
+        assert (f"all {ladders} ladders" in str(guard.certificate)) is (ladders > 1)
+    assert widths == sorted(widths)
+    assert widths[0] < widths[-1]
+
+
+def test_a_guard_of_an_older_version_opens_and_starts_no_new_ladder(tmp_path):
+    """Its rules name no number of ladders, and it was calibrated for one."""
+    for each in ("1.db", "1.db.mark"):
+        shutil.copy(FORMATS / each, tmp_path / each)
+    guard = lb.Holdout.open(tmp_path / "1.db")
+    status = guard.status()
+    assert "ladders" not in status.opening["rules"]
+    assert [each.name for each in status.ladders] == ["", "second"]
+    assert guard.ladders == 2
+    with pytest.raises(TooManyLadders, match="older version"):
+        guard.ask(["cat"] * status.opening["rules"]["rows"], ladder="new")
+    assert guard.remaining == status.meter.remaining
+    for name in ("", "second"):
+        guard.check_ladder(name)
+    assert guard.check() == 4
+
+
+# The attack that this stops: one question on each of many ladders, and a vote in which each counts
+# by its first answer, which is nearly exact.
+
+
+def vote(ask, rng, n, k):
+    """Ask k coin-flip models, each on a ladder of its own; return what their vote predicts."""
+    score = np.zeros(n)
+    for at in range(k):
+        guess = rng.integers(2, size=n)
+        score += (0.5 - ask(guess, at)) * (2 * guess - 1)
+    return (score > 0).astype(int)
+
+
+def expected(mechanism, n, k):
+    """Return the accuracy of that vote: k answers with this noise and grid, normal as n grows."""
+    noise = n * (mechanism.release_noise**2 + mechanism.grid**2 / 12)
+    return NormalDist().cdf(np.sqrt(k / n) / 2 / np.sqrt(0.25 + noise))
+
+
+def test_the_attack_over_new_ladders_is_refused(path):
+    """It used to leave an accuracy of .81 on labels that are coin flips."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, size=1000)
+    guard = lb.Holdout.create(path, labels=labels, questions=1000)
+    with pytest.raises(TooManyLadders):
+        vote(lambda guess, at: guard.ask(guess, ladder=f"{at}").released, rng, 1000, 1000)
+    assert guard.remaining == 999  # one question was asked, on the first name
+
+
+def check_vote(ask, rng, labels, mechanism):
+    """See that a vote is as weak as the noise for so many ladders says.
+
+    It is off by 3.7 standard errors once in 10^4, and 6 are between this noise and that for one.
+    """
+    n = k = len(labels)
+    right = float((vote(ask, rng, n, k) == labels).mean())
+    assert abs(right - expected(mechanism, n, k)) < 3.7 * 0.5 / np.sqrt(n)
+    one = lb.ShakyLadder.calibrated(n, k)
+    assert expected(one, n, k) - expected(mechanism, n, k) > 6 * 0.5 / np.sqrt(n)
+
+
+def test_declared_ladders_get_the_noise_for_so_many(path):
+    rng = np.random.default_rng(1)
+    labels = rng.integers(2, size=1000)
+    guard = lb.Holdout.create(path, labels=labels, questions=1000, ladders=1000)
+    mechanism, tape = guard.meter.mechanism, lb.Tape(seed=1)
+
+    def ask(guess, at):
+        session = mechanism.start(n=1000, tape=tape, ladder=at)
+        return session.ask(risk=float((guess != labels).mean())).value
+
+    check_vote(ask, rng, labels, mechanism)
+
+
+@pytest.mark.slow
+def test_the_same_of_a_guard_itself(path):
+    rng = np.random.default_rng(2)
+    labels = rng.integers(2, size=1000)
+    guard = lb.Holdout.create(path, labels=labels, questions=1000, ladders=1000)
+    mechanism = guard.meter.mechanism
+    check_vote(lambda guess, at: guard.ask(guess, ladder=f"{at}").released, rng, labels, mechanism)
+    assert guard.remaining == 0
+    assert guard.check() == 1000
