@@ -102,10 +102,11 @@ def test_the_plan_that_is_promised():
     split = math.sqrt(math.log(2 * 1_000 / 0.05) / (2 * 10))
     assert row(found, "splitting the data").found == pytest.approx(split)
     shaky = lb.ShakyLadder.calibrated(10_000, 1_000)
-    worst = bounds.certificate(10_000, 1_000, None, shaky)
+    guards = {"ladders": 1, "opened": 1, "amendable": True}  # as a guard or a board certifies
+    worst = bounds.certificate(10_000, 1_000, None, shaky, **guards)
     assert row(found, "Shaky Ladder").found == worst.error == max(-worst.low, worst.high)
     assert worst.error > worst.half_width
-    after = bounds.certificate(10_000, 1_000, 8, shaky)
+    after = bounds.certificate(10_000, 1_000, 8, shaky, **guards)
     assert row(found, "Shaky Ladder, after 8 changes").found == after.error > after.half_width
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ladderboard.bounds._best_ladder import floor
 from ladderboard.bounds._certify import certificate
@@ -39,6 +39,8 @@ FEW = 5
 TYPICAL = 8
 SHAKY, SHAKY_TYPICAL = "Shaky Ladder", f"Shaky Ladder, after {TYPICAL} changes"
 SHAKY_MEASURED = "Shaky Ladder, measured"
+# The form of the certificates of guards and of boards with one ladder.
+_GUARDS: dict[str, Any] = {"ladders": 1, "opened": 1, "amendable": True}
 # The paper's theorem speaks of fewer questions than these, if of any.
 _FEWEST = 65
 
@@ -111,23 +113,25 @@ def after(changes: int, ladder: Ladder | None = None) -> Alternative:
     )
 
 
-def _error(n: int, questions: int, changes: int | None, mechanism: Mechanism, beta: float) -> float:
+def _error(
+    n: int, questions: int, changes: int | None, mechanism: Mechanism, beta: float, **form: Any
+) -> float:
     """Return how far at most the released value lies from the best true risk so far."""
-    error = certificate(n, questions, changes, mechanism, beta).error
+    error = certificate(n, questions, changes, mechanism, beta, **form).error
     assert error is not None  # noqa: S101 - nothing released was given
     return error
 
 
 def _shaky(n: int, questions: int, beta: float) -> float:
     mechanism = ShakyLadder.calibrated(n, questions)
-    return _error(n, questions, None, mechanism, beta)
+    return _error(n, questions, None, mechanism, beta, **_GUARDS)
 
 
 def _shaky_typical(n: int, questions: int, beta: float) -> float:
     mechanism = ShakyLadder.calibrated(n, questions)
     transcript = transcript_of(mechanism, Setup(n, 0.0, 1.0))
     most = TYPICAL if transcript is None else transcript.values.most
-    return _error(n, questions, min(TYPICAL, questions, most), mechanism, beta)
+    return _error(n, questions, min(TYPICAL, questions, most), mechanism, beta, **_GUARDS)
 
 
 def _shaky_measured(n: int, questions: int, _beta: float) -> float:
