@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ladderboard.board import Caller, FolderStore, Role, open_boards
+from ladderboard.holdout import Submission
 
 ORGANISER = Caller(Role.ORGANISER)
 RELEASE = ("value", "score", "improved", "question")
@@ -260,10 +261,11 @@ def verify(board, told):
     assert {each for each in uploads if each in by_id} == {
         own for own, each in by_id.items() if each["place"] == own
     }
-    return by_id, _compare(told, board.slug, by_id, files)
+    read = board.scorer_of(row).read
+    return by_id, _compare(told, board.slug, by_id, files, read)
 
 
-def _compare(told, slug, by_id, files):
+def _compare(told, slug, by_id, files, read):
     """Compare what anybody was told; return the ids of what was told as new."""
     fresh = set()
     for each in told:
@@ -272,7 +274,7 @@ def _compare(told, slug, by_id, files):
         said = each.said
         known = by_id[said["id"]]
         assert said["again"] == (each.status == 200)
-        assert files[said["id"]] == each.body
+        assert Submission.unpack(files[said["id"]]).digest == read(each.body).digest
         assert [said["released"], *(said[name] for name in RELEASE[1:])] == [
             known["value"], known["score"], bool(known["improved"]), known["question"]
         ]  # fmt: skip
