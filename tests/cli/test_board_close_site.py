@@ -67,9 +67,9 @@ def test_without_a_bundle(program, board):
     assert "bundle" not in " ".join(done.out.split()).partition("site holds")[2]
     assert list(SITE.glob("*.bundle")) == []
     page = (SITE / "index.html").read_text()
-    command = page.partition('"ladderboard[client]"\n')[2].partition("\n")[0].split()
-    assert command[:3] == ["ladderboard", "verify", "--ledger"]
-    assert program("verify", "--ledger", SITE / command[3], *command[4:]).code == 0
+    command = page.partition("<code>ladderboard ")[2].partition("\n")[0].split()
+    assert command[:2] == ["verify", "--ledger"]
+    assert program("verify", "--ledger", SITE / command[2], *command[3:]).code == 0
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """What newcomers see on the pages: no way in that leads nowhere, advice once, numbers alike."""
 
 import re
+import subprocess
+import sys
 from html import unescape
 
 import pytest
@@ -71,3 +73,43 @@ def test_counts_are_written_in_one_way(empty_hall, browser, halls):
         text = re.sub(r"\b[0-9a-f]{16,}\b|\b2027\b", "", words(each))  # hashes and dates
         assert "\u202f" not in text
         assert re.findall(r"(?<![\d.,:])\d{4,}(?![\d:])", text) == []
+
+
+PIP = """#!/bin/sh
+exec {python} -m pip "$@" --quiet --no-index --no-deps --disable-pip-version-check --target {place}
+"""
+PROGRAM = """#!/bin/sh
+export PYTHONPATH={place}
+{python} -c 'import ladderboard, sys; sys.exit(not ladderboard.__file__.startswith("{place}"))' &&
+exec {python} -m ladderboard "$@"
+"""
+
+
+def test_the_lines_for_a_shell_work_as_pasted(empty_hall, browser, halls, tmp_path):
+    """They do with the wheel that the server offers; only its dependencies are here already."""
+    hall = empty_hall
+    hall.board()
+    page = unescape(browser.get(f"/boards/{hall.slug}").text)
+    lines = re.search(r"<code>(pip install .*\nladderboard submit .*)</code>", page)[1]
+    (tmp_path / "predictions.csv").write_bytes(halls.predict(30))
+    (tmp_path / "bin").mkdir()
+    for name, text in (("pip", PIP), ("ladderboard", PROGRAM)):
+        shim = tmp_path / "bin" / name
+        shim.write_text(text.format(python=sys.executable, place=tmp_path / "installed"))
+        shim.chmod(0o755)
+    done = subprocess.run(
+        ["bash", "-euc", lines],
+        cwd=tmp_path,
+        env={
+            "PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin",
+            "HOME": str(tmp_path),
+            "LADDERBOARD_TOKEN": hall.join("Alpha")[1],
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "accuracy" in done.stdout or "zero_one" in done.stdout
+    other = browser.get("/install/ladderboard-9.9-py3-none-any.whl")
+    assert other.status_code == 404

@@ -13,7 +13,7 @@ from ladderboard.errors import InvalidSetting
 __all__ = ["OWN", "Address", "check_board", "read_address", "split_board"]
 
 OWN = frozenset(
-    {"api", "boards", "healthz", "login", "metrics", "openapi.json", "session", "static"}
+    {"api", "boards", "healthz", "install", "login", "metrics", "openapi.json", "session", "static"}
 )
 """How places of a server begin: no part of a prefix, so that one always sees where it ends."""
 

@@ -18,6 +18,7 @@ from ladderboard.server._pages import (
     _static,
     _submit,
     _trial,
+    _wheel,
 )
 from ladderboard.server._pages._page import is_page, refusal
 
@@ -36,5 +37,6 @@ for _each in (
     _play,
     _session,
     _static,
+    _wheel,
 ):
     router.routes.extend(_each.router.routes)

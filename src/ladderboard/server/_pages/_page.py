@@ -16,6 +16,7 @@ from starlette.responses import RedirectResponse, Response
 
 from ladderboard.errors import NotAllowed, NotFound
 from ladderboard.server._pages._static import place_of
+from ladderboard.server._pages._wheel import wheel_place
 from ladderboard.server._pages._words import count, is_full, size, when
 from ladderboard.server._work import is_public, work_of
 
@@ -63,7 +64,7 @@ _TEMPLATES = Environment(
     lstrip_blocks=True,
     auto_reload=False,  # it would look at every file for every page
 )
-_TEMPLATES.globals |= {"static": place_of, "full": is_full}
+_TEMPLATES.globals |= {"static": place_of, "full": is_full, "wheel": wheel_place()}
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)")
 PRIVATE = {"Cache-Control": "private, no-store"}
 _HTML = "text/html; charset=utf-8"
