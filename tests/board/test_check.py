@@ -84,6 +84,24 @@ def test_exact_scores_promise_nothing_and_are_gained_from(folder):
     assert report.attacks[1].name == "shifted_majority"
 
 
+@pytest.mark.parametrize(
+    ("classes", "labels", "plays", "says"),
+    [
+        (None, [0, 1], False, "Classes, taken from the labels or the sample submission: 0, 1."),
+        ("[0, 1, 2]", [0, 1], True, "Classes: 0, 1, 2. They are public; any other"),
+        ("any", [0, 1], True, "Warning: No classes are declared. A prediction that is not a class"),
+        (None, range(300), True, "Declare them, as in loss: {name: accuracy, classes:"),
+    ],
+)
+def test_what_is_surely_wrong_is_played_where_it_can_be(folder, classes, labels, plays, says):
+    loss = "accuracy" if classes is None else f"{{name: accuracy, classes: {classes}}}"
+    rules = f"loss: {loss}\nquestions: 20\nteams: 5\n"
+    labels = list(labels) * (300 // len(labels))
+    report = check_board(folder(**{"board.yaml": rules, "holdout.csv": numbers(labels)}))
+    assert ("abstaining" in [each.name for each in report.attacks]) == plays
+    assert says in " ".join(line.strip() for line in report.lines)
+
+
 def test_a_large_board_is_played_smaller_and_says_so(folder, monkeypatch):
     monkeypatch.setattr("ladderboard.board._check_attack.MOST_EXAMPLES", 150)
     monkeypatch.setattr("ladderboard.board._check_attack.MOST_QUESTIONS", 50)

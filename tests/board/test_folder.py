@@ -4,7 +4,8 @@ import polars as pl
 import pytest
 
 import ladderboard as lb
-from ladderboard.board import read_folder
+from ladderboard.board import Rules, read_folder, read_rules
+from ladderboard.board._compare import changes_between
 from ladderboard.errors import InvalidRules
 
 RULES = "loss: accuracy\nquestions: 100\nteams: 5\n"
@@ -66,6 +67,41 @@ def test_labels_are_read_as_the_classes_are(folder):
     rules = "loss: {name: accuracy, classes: ['1', '2']}\nquestions: 100\nteams: 5\n"
     found = read_folder(folder(**{"board.yaml": rules, "holdout.csv": "id,label\n1,1\n2,2\n"}))
     assert found.table.labels.tolist() == ["1", "2"]
+
+
+def test_classes_are_taken_from_the_labels_or_the_sample(folder):
+    rows = "".join(f"{at},{'yes' if at % 2 else 'no'}\n" for at in range(20))
+    path = folder(**{"board.yaml": RULES, "holdout.csv": f"id,label\n{rows}"})
+    found = read_folder(path)
+    assert (found.derived, found.rules.loss.classes) == (True, ("no", "yes"))
+    # A sample that lacks a label says nothing; one that has them all is public, and says it all.
+    for words, expected in (
+        (["maybe"], ("no", "yes")),
+        (["yes", "no", "maybe"], ("maybe", "no", "yes")),
+    ):
+        lines = "".join(f"{at},{words[at % len(words)]}\n" for at in range(20))
+        (path / "sample_submission.csv").write_text(f"id,prediction\n{lines}")
+        found = read_folder(path)
+        assert found.rules.loss.classes == expected
+        assert found.rules.describe()["loss"]["classes"] == list(expected)
+    for declared, classes in (("any", "any"), ("[no, yes, 'x']", ("no", "yes", "x"))):
+        rules = RULES.replace("accuracy", f"{{name: accuracy, classes: {declared}}}")
+        (path / "board.yaml").write_text(rules)
+        found = read_folder(path)
+        assert (found.derived, found.rules.loss.classes) == (False, classes)
+        assert Rules.of(found.rules.describe()) == found.rules
+
+
+def test_taken_classes_are_no_difference_to_the_rules_as_they_were_typed(folder):
+    rows = "".join(f"{at},{at % 2}\n" for at in range(20))
+    found = read_folder(folder(**{"board.yaml": RULES, "holdout.csv": f"id,label\n{rows}"}))
+    typed = read_rules(RULES, slug="digits")
+    assert found.rules.loss != typed.loss
+    assert changes_between(found.rules, typed) == {}
+    declared = read_rules(
+        RULES.replace("accuracy", "{name: accuracy, classes: [0, 2]}"), slug="digits"
+    )
+    assert "loss" in changes_between(found.rules, declared)
 
 
 @pytest.mark.parametrize(

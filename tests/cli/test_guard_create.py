@@ -16,7 +16,7 @@ def test_what_is_made_is_what_was_said(run, made):
     assert found["mechanism"] == lb.ShakyLadder.calibrated(400, 100).describe()
     assert (found["n"], found["questions"], found["beta"]) == (400, 100, 0.05)
     assert (found["commitment"], found["head"]) == (opening["commitment"], guard.head)
-    assert found["loss"] == {"loss": "zero_one", "classes": None}
+    assert found["loss"] == {"loss": "zero_one", "classes": [0, 1]}
     assert found["encrypted"] is False
     before = lb.bounds.certificate(
         400, 100, None, guard.meter.mechanism, ladders=1, opened=1, amendable=True
@@ -45,6 +45,18 @@ def test_ladders_are_declared(run, made):
     assert (done.code, done.json["error"]["code"]) == (2, "too_many_ladders")
     assert "--ladders 2" in done.json["error"]["message"]
     assert run("status", "one.db", "--json").json["remaining"] == 99
+
+
+def test_classes_are_taken_from_the_labels_and_said(run, made):
+    words = ("--labels", "labels.csv", "--questions", "5")
+    said = " ".join(run("create", "new.db", *words).out.split())
+    assert "Loss: zero_one (classes 0, 1)." in said
+    assert "The classes were taken from the labels, and are public; any other prediction" in said
+    said = " ".join(run("create", "declared.db", *words, "--classes", "0,1,2").out.split())
+    assert "taken from the labels" not in said
+    said = " ".join(run("create", "any.db", *words, "--classes", "any").out.split())
+    assert "A prediction that is not a class is accepted, and surely wrong." in said
+    assert lb.Holdout.open("any.db").loss == lb.loss("zero_one", classes="any")
 
 
 def test_splits_are_of_boards(run, made):

@@ -104,9 +104,10 @@ def test_classes_where_they_are_declared():
     with pytest.raises(InvalidPredictions) as caught:
         read_predictions(b"id,y\na,Dog\nb,\n", ROSTER, loss)
     assert [each.code for each in caught.value.problems] == ["missing_value", "unknown_class"]
+    assert "there is 'Dog' (did you mean 'dog'?)" in str(caught.value)
     loss = lb.loss("zero_one", classes=[0, 1])
     assert read_predictions(b"id,y\na,1.0\nb,0\n", TEXT, loss).tolist() == [1, 0]
-    with pytest.raises(InvalidPredictions, match=r"declared classes \(0, 1\): 1 id \('b'\)"):
+    with pytest.raises(InvalidPredictions, match=r"declared classes \(0, 1\); there is 0.5: 1 id"):
         read_predictions(b"id,y\na,1.0\nb,0.5\n", ROSTER, loss)
 
 

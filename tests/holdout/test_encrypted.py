@@ -29,6 +29,7 @@ def make(folder, *, sealed, labels=LABELS):
     guard = lb.Holdout.create(
         folder / "guard.db",
         labels=labels,
+        classes="any",  # those of the labels would be published
         questions=99,
         ladders=2,
         mechanism=lb.ShakyLadder(step=0.01, compare_noise=0.02, release_noise=0.005, grid=0.005),

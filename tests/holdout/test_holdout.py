@@ -152,12 +152,36 @@ def test_labels_may_be_text_and_several(path, tmp_path):
     assert guard.ask(np.column_stack([LABELS, wrong(50)])).released == 0.12
 
 
-def test_declared_classes_are_enforced_and_others_are_not(path, tmp_path):
-    guard = create(path, classes=[0, 1])
-    with pytest.raises(InvalidPredictions, match="none of the declared classes"):
-        guard.ask(wrong(50) * 2)
-    assert guard.remaining == 20
-    assert create(tmp_path / "open.db").ask(wrong(50) * 7).improved
+def test_other_values_than_classes_are_refused(path, tmp_path):
+    # Undeclared, the classes are those of the labels; nothing that is surely wrong can be asked.
+    for name, given in (("declared", [0, 1]), ("taken", None)):
+        guard = create(tmp_path / f"{name}.db", classes=given)
+        with pytest.raises(InvalidPredictions, match=r"classes \(0, 1\); there is 2") as refused:
+            guard.ask(wrong(50) * 2)
+        assert [each.code for each in refused.value.problems] == ["unknown_class"]
+        assert guard.remaining == 20
+        assert guard.status().opening["loss"] == {"loss": "zero_one", "classes": [0, 1]}
+        assert lb.Holdout.open(tmp_path / f"{name}.db", loss="zero_one").loss == guard.loss
+    guard = create(tmp_path / "open.db", classes="any")
+    assert guard.status().opening["loss"] == {"loss": "zero_one", "classes": "any"}
+    assert guard.ask(wrong(50) * 7).improved
+
+
+def test_answers_are_not_published_as_classes(path):
+    # One answer has four labels: it may be somebody's own.
+    answers = np.array([*["Paris"] * 100, *["Rome"] * 96, *["Ys"] * 4])
+    guard = create(path, answers)
+    assert guard.status().opening["loss"] == {"loss": "zero_one", "classes": None}
+    assert guard.ask(np.full(N, "Atlantis")).question == 1
+
+
+def test_a_class_is_found_by_its_spelling(path):
+    words = np.array(["cat", "1"])[LABELS]
+    guard = create(path, words)
+    with pytest.raises(InvalidPredictions) as refused:
+        guard.ask(np.array([" Cat", "1.0"])[LABELS])
+    for hint in ("' Cat' (did you mean 'cat'?)", "'1.0' (did you mean '1'?)"):
+        assert hint in str(refused.value)
 
 
 def test_groups_count_as_one_example_each(path):

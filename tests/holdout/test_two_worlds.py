@@ -93,17 +93,18 @@ def few(seed, *values):
 
 
 BITS = (few(1, 0, 1), few(2, 0, 1))
+ANY = lb.loss("zero_one", classes="any")
 CASES = {
     "zero_one": Case("zero_one", BITS, few(3, 0, 1), whole),
     "zero_one, other classes": Case(
-        "zero_one", ([0] * N, few(2, -70_000, 5, 2**40)), few(3, 0, 1), whole
+        ANY, ([0] * N, few(2, -70_000, 5, 2**40)), few(3, 0, 1), whole
     ),
-    "zero_one, fractions": Case("zero_one", ([0] * N, few(2, 0.5, 1 / 3)), few(3, 0, 1), whole),
+    "zero_one, fractions": Case(ANY, ([0] * N, few(2, 0.5, 1 / 3)), few(3, 0, 1), whole),
     "zero_one, declared": Case(
         lb.loss("zero_one", classes=[0, 1, 2]), (few(1, 0, 1), few(2, 1, 2)), few(3, 0), whole, True
     ),
     "zero_one, words": Case(
-        "zero_one", (few(1, "no", "yes"), few(2, "Donaudampfschiff", "é" * 90)), few(3, "x"), words
+        ANY, (few(1, "no", "yes"), few(2, "Donaudampfschiff", "é" * 90)), few(3, "x"), words
     ),
     "zero_one, groups and weights": Case(
         "zero_one",

@@ -16,7 +16,7 @@ CASES = [
     (lb.loss("zero_one"), list("abc") * 6, list("cba") * 6),
     (lb.loss("zero_one"), Y3, RNG.integers(0, 3, 20)),
     (lb.loss("zero_one"), Y3.astype(float), Y3 > 1),
-    (lb.loss("zero_one", classes=["a", "b", "c"]), list("abc") * 6, list("xyz") * 6),
+    (lb.loss("zero_one", classes=["a", "b", "c"]), list("abc") * 6, list("bca") * 6),
     (lb.loss("top_k", k=2), Y3, RNG.integers(0, 3, (20, 2))),
     (lb.loss("top_k", k=2, classes=[0, 1, 2]), Y3, P3),
     (lb.loss("brier"), (P2 > 0.5).astype(int), P2),

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ladderboard import _settings
 from ladderboard.board._check_grade import Grader
 from ladderboard.board._check_promise import promise_of
 from ladderboard.board._check_refused import refusals
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Report", "check_board"]
 
 _WIDE = 80
+_NAMED = 12
 _PERFECT = {
     "predictions": "The labels as predictions are perfect, as they must be.",
     "scores": "There are no labels, as evaluators hand in scores. Attackers are played as if each "
@@ -129,6 +131,7 @@ def check_board(
     promise = promise_of(folder, grader.baseline())
     facts = [
         *_facts(folder, promise),
+        *_classes(folder),
         *([] if gold else [_PERFECT[folder.rules.takes]]),
         *(f"{name} can be graded." for name, wrong in graded.items() if not wrong),
         _independent(folder, promise),
@@ -143,7 +146,14 @@ def check_board(
         warnings=tuple(warnings_about(folder, promise, time.time() if now is None else now)),
         facts=tuple(facts),
         promise=promise,
-        attacks=tuple(attacks_on(promise, calibrated=folder.rules.mechanism is None, seed=seed)),
+        attacks=tuple(
+            attacks_on(
+                promise,
+                calibrated=folder.rules.mechanism is None,
+                abstention=grader.loss.abstention(grader.labels),
+                seed=seed,
+            )
+        ),
     )
 
 
@@ -163,6 +173,16 @@ def _facts(folder: BoardFolder, promise: Promise) -> list[str]:
         f"{rules.share:,} reserved for each, {ladder}; answered by {promise.mechanism.name}."
     )
     return [f"{rules.slug}: {rules.title}", f"{rows}.", budget]
+
+
+def _classes(folder: BoardFolder) -> list[str]:
+    allowed = folder.rules.loss.allowed
+    if allowed is None:
+        return []
+    named = ", ".join(map(_settings.shown, allowed[:_NAMED]))
+    named += f" and {len(allowed) - _NAMED:,} more" * (len(allowed) > _NAMED)
+    how = ", taken from the labels or the sample submission" if folder.derived else ""
+    return [f"Classes{how}: {named}. They are public; any other prediction is refused."]
 
 
 def _independent(folder: BoardFolder, promise: Promise) -> str:

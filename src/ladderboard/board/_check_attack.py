@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.analysts import MajorityAttack, ShiftedMajority, SybilAttack
+from ladderboard.analysts import AbstainingAttack, MajorityAttack, ShiftedMajority, SybilAttack
 from ladderboard.arena import run
 from ladderboard.board._check_target import MOST_EXAMPLES, MOST_QUESTIONS
 from ladderboard.mechanisms import Exact, ShakyLadder
 
 if TYPE_CHECKING:
+    from ladderboard.analysts import Analyst
     from ladderboard.board._check_promise import Promise
 
 __all__ = ["Attack", "attacks_on"]
 
 _REPETITIONS = 3
+_RARE = 0.2  # a class that is more common is of little use to the abstaining attack
 
 
 @dataclass(frozen=True)
@@ -46,11 +48,14 @@ class Attack:
         return asdict(self)
 
 
-def attacks_on(promise: Promise, *, calibrated: bool, seed: int = 0) -> list[Attack]:
-    """Play the majority attack, and the strongest one there is, against a board's mechanism.
+def attacks_on(
+    promise: Promise, *, calibrated: bool, abstention: float | None = None, seed: int = 0
+) -> list[Attack]:
+    """Play the majority attack, and the strongest ones there are, against a board's mechanism.
 
-    Where the board is larger than what is played, settings that were calibrated for it are taken
-    for the smaller size.
+    ``abstention`` is how often the prediction that is wrong most surely is right, None where there
+    is no such prediction. Where the board is larger than what is played, settings that were
+    calibrated for it are taken for the smaller size.
     """
     n = min(promise.worth, MOST_EXAMPLES)
     questions = min(promise.questions, MOST_QUESTIONS)
@@ -59,9 +64,12 @@ def attacks_on(promise: Promise, *, calibrated: bool, seed: int = 0) -> list[Att
         mechanism = ShakyLadder.calibrated(n=n, questions=questions, teams=promise.ladders)
     accounts = min(promise.ladders, questions)
     strongest = SybilAttack(accounts=accounts) if accounts > 1 else ShiftedMajority()
+    analysts: dict[str, Analyst] = {"majority": MajorityAttack(), strongest.name: strongest}
+    if abstention is not None and abstention <= _RARE:
+        analysts["abstaining"] = AbstainingAttack(rare=abstention)
     rows = run(
         {"board": mechanism, "exact": Exact()},
-        {"majority": MajorityAttack(), strongest.name: strongest},
+        analysts,
         n=n,
         k=questions,
         repetitions=_REPETITIONS,
@@ -74,5 +82,5 @@ def attacks_on(promise: Promise, *, calibrated: bool, seed: int = 0) -> list[Att
 
     return [
         Attack(name, n, questions, _REPETITIONS, mean(name, "board"), mean(name, "exact"))
-        for name in ("majority", strongest.name)
+        for name in analysts
     ]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ladderboard.board._check_enough import would_do
 from ladderboard.board._times import write_time
+from ladderboard.holdout._words import UNDECLARED
 from ladderboard.mechanisms import OneBit
 from ladderboard.mechanisms._calibrated import Calibrated
 
@@ -51,6 +52,7 @@ def warnings_about(folder: BoardFolder, promise: Promise, now: float) -> Iterato
         yield f"The mechanism's settings are {origin.note}: no board so hard was measured."
     if isinstance(promise.mechanism, OneBit):
         yield "one_bit tells no value before the close: standings show only who improved."
+    yield from _undeclared(folder)
     if rules.deadline is not None and rules.deadline <= now:
         yield f"The deadline is past: {write_time(rules.deadline)}. Nothing would be answered."
     if folder.sample is None:
@@ -60,4 +62,15 @@ def warnings_about(folder: BoardFolder, promise: Promise, now: float) -> Iterato
         yield (
             "No row is private: there is no final ranking on rows that nobody asked about. A "
             "column split with public and private would give one."
+        )
+
+
+def _undeclared(folder: BoardFolder) -> Iterator[str]:
+    loss = folder.rules.loss
+    if loss.accepts_any:
+        declare = "Declare them, as in loss: {name: accuracy, classes: [cat, dog]}. "
+        yield (
+            f"No classes are declared. {UNDECLARED} "
+            + (declare if loss.name == "zero_one" else "")
+            + "Where they are unknown by design, that is what it costs."
         )

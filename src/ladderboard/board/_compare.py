@@ -60,6 +60,8 @@ def differences(board: Board, folder: BoardFolder, *, first: bool = False) -> Di
     here = folder.rules.describe()
     rules = {key: (here.get(key), there.get(key)) for key in {**there, **here}
              if here.get(key) != there.get(key)}  # fmt: skip
+    if folder.derived and "loss" in rules and _same_but_classes(*rules["loss"]):
+        del rules["loss"]
     before = read_sample(board.book.kept(kept_sample(0 if first else row.epoch)))
     columns = tuple(name for name in _COLUMNS if not _same(before, folder.table, name))
     labels = 0 if "ids" in columns else labels_changed(before, folder.table)
@@ -74,12 +76,22 @@ def changes_between(before: Rules, after: Rules) -> dict[str, Any]:
         value, was = new.get(key), old.get(key)
         if value == was:
             continue
+        if key == "loss" and not _declared(value) and _same_but_classes(value, was):
+            continue  # taken from the labels when the board was made
         if isinstance(value, dict) and isinstance(was, dict):
             # Only what differs: some of the rest may not be named in an amendment.
             changes[key] = {each: part for each, part in value.items() if part != was.get(each)}
         else:
             changes[key] = value
     return changes
+
+
+def _declared(loss: Any) -> bool:
+    return loss.get("classes") is not None
+
+
+def _same_but_classes(one: Any, other: Any) -> bool:
+    return {**one, "classes": None} == {**other, "classes": None}
 
 
 def read_corrected(path: Path, rules: Rules) -> HoldoutTable:

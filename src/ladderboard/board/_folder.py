@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from ladderboard.board._folder_table import read_table
 from ladderboard.board._rules import Rules, read_rules
 from ladderboard.board._rules_keys import Noted
-from ladderboard.errors import InvalidRules
+from ladderboard.errors import InvalidInput, InvalidRules
+from ladderboard.files import Roster, read_predictions
 from ladderboard.holdout import is_zero_one
 from ladderboard.holdout._sample import sample_digest, write_sample
 from ladderboard.ledger import digest
@@ -36,7 +37,8 @@ class BoardFolder:
 
     ``table`` has every row, its ``split`` spelled public, private or ignored (None: all are
     public). ``sample`` is the sample submission, if there is one; ``baselines`` are the files of
-    those that are asked, by name, in the order of the rules.
+    those that are asked, by name, in the order of the rules. ``derived`` says that the classes in
+    the rules were not declared, but taken from the labels or the sample submission.
     """
 
     path: Path
@@ -44,6 +46,7 @@ class BoardFolder:
     table: HoldoutTable
     sample: Path | None
     baselines: dict[str, Path]
+    derived: bool = False
 
     @property
     def public(self) -> NDArray[np.bool_]:
@@ -111,7 +114,9 @@ def read_folder(path: Path | str) -> BoardFolder:
     noted.refuse_if_any()
     assert rules is not None  # noqa: S101 - nothing was noted
     assert table is not None  # noqa: S101 - same
-    found = BoardFolder(folder, rules, table, sample, baselines)
+    loss = rules.loss.with_classes_of(table.labels, _sample_values(sample, rules, table))
+    derived, rules = loss != rules.loss, replace(rules, loss=loss)
+    found = BoardFolder(folder, rules, table, sample, baselines, derived)
     _check_mechanism(found, noted)
     noted.refuse_if_any()
     return found
@@ -155,6 +160,16 @@ def _sample(folder: Path, noted: Noted) -> Path | None:
         if (folder / each).exists() or (folder / each).is_symlink():
             return folder / each if _inside(folder, each, noted) else None
     return None
+
+
+def _sample_values(sample: Path | None, rules: Rules, table: HoldoutTable) -> Any:
+    """Return what a sample submission predicts, None if it cannot be read: a check says why."""
+    if sample is None or not rules.loss.labelled:
+        return None
+    try:
+        return read_predictions(sample, Roster.of(table), rules.loss, limits=rules.files.limits)
+    except InvalidInput:
+        return None
 
 
 def _inside(folder: Path, name: str, noted: Noted) -> bool:

@@ -53,7 +53,8 @@ def _kind(loss: Loss) -> Any:
     """Return what labels must be for a loss; None where it takes either."""
     if isinstance(loss, Absolute | Squared | Pinball):
         return "number"
-    classes = getattr(loss, "classes", None) or ()
+    declared = getattr(loss, "classes", None)
+    classes = declared if isinstance(declared, tuple) else ()
     texts = {isinstance(each, str) for each in classes}
     return None if len(texts) != 1 else "text" if texts.pop() else "number"
 

@@ -32,6 +32,9 @@ description: |
 # What a prediction costs: a metric or a loss by name. It can never change. With score, evaluators
 # hand in a score for each example, teams nothing, and the holdout has no labels.
 loss: accuracy
+# Classes are public, and other predictions are refused. Left out, they are those of
+# sample_submission.csv if it has every label, and those of the labels otherwise.
+# loss: {{name: accuracy, classes: [cat, dog]}}
 # display: {{name: accuracy, digits: 3}}
 
 # How many questions in all, and how many teams may ever take part. Each has its share for sure.

@@ -70,7 +70,11 @@ def create(
     ] = None,
     classes: Annotated[
         str | None,
-        typer.Option(metavar="A,B,C", help="The classes of the loss; they are public."),
+        typer.Option(
+            metavar="A,B,C",
+            help="The classes of the loss; they are public. For zero_one they are taken from the "
+            "labels if left out; any accepts every prediction.",
+        ),
     ] = None,
     range_: Annotated[
         str | None,
@@ -149,6 +153,7 @@ def create(
             grouped = table.group is not None
             option = None if scores is None else "--lm-eval FILE" if lm_eval else "--inspect LOG"
             lines = _shown(file, guard, bound, key_file, grouped=grouped, option=option)
+            lines[-2:-2] = _classes_words(guard, declared=classes is not None)
             say(*_limited(scores), *_unused(table), *lines)
         _warn_coarse(guard)
 
@@ -241,9 +246,11 @@ def _unused(table: "HoldoutTable") -> list[str]:
     return wrapped(said, indent="  ", first="")
 
 
-def _classes(text: str, kind: str) -> list[Any]:
-    """Read classes as the labels are: numbers, or text; quotes hold what has a comma."""
+def _classes(text: str, kind: str) -> Any:
+    """Read classes as the labels are: numbers, or text; quotes hold what has a comma; or any."""
     (row,) = csv.reader([text], skipinitialspace=True)
+    if row == ["any"]:
+        return "any"
     if kind == "text":
         return row
     try:
@@ -253,6 +260,28 @@ def _classes(text: str, kind: str) -> list[Any]:
             f"The labels are numbers, so classes must be; got {text!r:.80}. If they are names, "
             "give --kind text."
         ) from None
+
+
+def _classes_words(guard: "Holdout", *, declared: bool) -> list[str]:
+    """Say which classes there are and where they come from, or what it costs that none are."""
+    from ladderboard.cli._guard_words import wrapped  # noqa: PLC0415 - the help must not wait
+    from ladderboard.holdout import UNDECLARED  # noqa: PLC0415 - same
+
+    found = guard.loss
+    if found.allowed is not None:
+        if declared:
+            return []
+        said = (
+            "The classes were taken from the labels, and are public; any other prediction is "
+            "refused. If there are more, make it again with --classes A,B,C."
+        )
+    elif found.accepts_any:
+        said = f"No classes are declared. {UNDECLARED}"
+        if found.name == "zero_one" and not declared:
+            said += " Some have fewer than five labels; declare all with --classes A,B,C."
+    else:
+        return []
+    return wrapped(said, indent="  ", first="")
 
 
 def _range(text: str) -> tuple[float, float]:

@@ -20,6 +20,7 @@ from ladderboard.files._small import Small
 from ladderboard.files._vector import read_vector
 from ladderboard.files._want import Want, wanted
 from ladderboard.losses import Loss, ZeroOne
+from ladderboard.losses._classes import known, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -148,7 +149,8 @@ def _joined(
         for code, bad in reading.bad.items():
             rule = f"The value of {listed([column])} {VALUE_RULES[code]}"
             if code == "unknown_class" and want.classes is not None:
-                rule += f" ({listed(want.classes)})"
+                there = spelled(reading.values[bad], want.classes)
+                rule += f" ({listed(want.classes)}); there is {there}"
             problems.add_rows(code, rule, bad, rows, column=column)
     several = want.form != "one" and not (len(columns) == 1 and (want.single or want.width is None))
     values = np.column_stack([each.values for each in readings]) if several else readings[0].values
@@ -230,15 +232,10 @@ def _names(sheet: Sheet, choice: Choice) -> list[str]:
 
 def _check_classes(reading: Reading, classes: tuple[Any, ...]) -> None:
     """Mark what is no declared class and is not marked yet."""
-    values = reading.values
-    if values.dtype.kind == "T":
-        found, at = np.unique(values, return_inverse=True)
-        known = np.array([each in set(classes) for each in found.tolist()], dtype=np.bool_)[at]
-    else:
-        known = np.isin(values, np.array(classes, dtype=object).astype(np.float64))
+    fine = known(reading.values, classes)
     for bad in reading.bad.values():
-        known |= bad
-    reading.mark("unknown_class", ~known)
+        fine |= bad
+    reading.mark("unknown_class", ~fine)
 
 
 def _good(readings: list[Reading]) -> NDArray[np.int64]:

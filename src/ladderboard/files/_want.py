@@ -63,8 +63,8 @@ def wanted(loss: Loss, roster: Roster) -> Want:
         return Want("number", "one")
     if isinstance(loss, Shortfall):
         return Want("number", "one", strict=True, column="score")
-    if isinstance(loss, ZeroOne) and loss.classes is not None:
-        return Want(_kind_of(loss.classes), "one", loss.classes)
+    if isinstance(loss, ZeroOne) and loss.allowed is not None:
+        return Want(_kind_of(loss.allowed), "one", loss.allowed)
     return _compared(loss, roster)
 
 

@@ -25,13 +25,14 @@ from ladderboard.holdout._sample import (
 )
 from ladderboard.holdout._scorer import ALIGNED, Scored, Scorer, Submission, is_zero_one
 from ladderboard.holdout._status import LadderStatus, Status, Told
-from ladderboard.holdout._words import left, sentence
+from ladderboard.holdout._words import UNDECLARED, left, sentence
 
 if TYPE_CHECKING:
     from ladderboard.holdout._remote import RemoteHoldout
 
 __all__ = [
     "ALIGNED",
+    "UNDECLARED",
     "Guard",
     "Holdout",
     "Judge",

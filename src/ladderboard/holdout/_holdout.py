@@ -111,7 +111,9 @@ class Holdout:
         ids
             Of the examples; predictions may then come in any order.
         classes
-            The classes of the loss, where it takes them. They are public.
+            The classes of the loss, where it takes them. They are public. With ``zero_one`` they
+            are taken from the labels if not given, unless some have fewer than five labels;
+            ``"any"`` accepts every prediction, which an attacker can use.
         group
             Which examples belong together: losses are averaged within a group, n counts groups.
         weight
@@ -137,6 +139,7 @@ class Holdout:
         found = loss_of(loss, **({} if classes is None else {"classes": classes}))
         parts = {"ids": ids, "group": group, "weight": weight, "kind": kind}
         table = take_sample(labels, **parts, labelled=found.labelled)
+        found = found.with_classes_of(table.labels)
         scorer = Scorer(table, found)
         grouping = scorer.grouping
         worth = int(grouping.effective_n)
@@ -306,6 +309,11 @@ class Holdout:
         """Return the same guard, for predictions that are no larger than these limits."""
         file = replace(self._file, limits=limits)
         return type(self)(self._book, self._scorer.within(limits), file, self._name)
+
+    @property
+    def loss(self) -> Loss:
+        """The loss, with its classes: what predictions may be."""
+        return self._scorer.loss
 
     @property
     def takes(self) -> Takes:

@@ -10,7 +10,13 @@ if TYPE_CHECKING:
     from ladderboard.holdout._meter import Meter
     from ladderboard.mechanisms import Release
 
-__all__ = ["Losses", "Shown", "left", "sentence"]
+__all__ = ["UNDECLARED", "Losses", "Shown", "left", "sentence"]
+
+UNDECLARED = (
+    "A prediction that is not a class is accepted, and surely wrong. An attacker who uses that "
+    "keeps about 1.5 times as much as one who knows half of the labels (the abstaining attack)."
+)
+"""What it costs that classes are not declared."""
 
 
 class Shown(Protocol):

@@ -42,6 +42,11 @@ class Hamming(Loss):
             )
         return read
 
+    @property
+    def accepts_any(self) -> bool:
+        """In every column."""
+        return True
+
     def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
         """A matrix of the same shape."""
         read = read_values(predictions, "predictions", InvalidPredictions)

@@ -41,6 +41,16 @@ class Loss(ABC):
         return 1.0
 
     @property
+    def allowed(self) -> tuple[Any, ...] | None:
+        """The only values that a prediction of one value may have; None if there are no such."""
+        return None
+
+    @property
+    def accepts_any(self) -> bool:
+        """Whether a prediction may be a value that no label can be, and is surely wrong then."""
+        return False
+
+    @property
     def params(self) -> dict[str, Any]:
         """The parameters that, with the name, are the loss's identity; JSON-able."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
@@ -59,6 +69,22 @@ class Loss(ABC):
         if read.ndim != 1 or not len(read):
             raise InvalidLabels(f"labels must be a vector, not empty; got the shape {read.shape}.")
         return read
+
+    def with_classes_of(self, labels: NDArray[Any], also: NDArray[Any] | None = None) -> Loss:
+        """Return the loss with the classes that labels show, where it has none and could have.
+
+        For the owner, who publishes them: ``labels`` are the holdout's, ``also`` predictions that
+        are public, such as a sample submission, whose classes are taken if they include all labels.
+        """
+        return self
+
+    def abstention(self, labels: NDArray[Any]) -> float | None:
+        """Return how often the prediction that is wrong most surely is right, for the owner only.
+
+        0 where values are accepted that are no label; None where nothing is surely wrong. See
+        docs/explanation/attacks/abstaining.md.
+        """
+        return 0.0 if self.accepts_any else None
 
     @abstractmethod
     def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:

@@ -56,6 +56,11 @@ class TopK(Loss):
         read = super().read_labels(labels)
         return read if self.classes is None else class_index(read, self.classes)
 
+    @property
+    def accepts_any(self) -> bool:
+        """Where no classes are declared."""
+        return self.classes is None
+
     def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
         """A row of guesses, or of scores, for each example."""
         if self.classes is None:

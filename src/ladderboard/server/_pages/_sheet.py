@@ -88,9 +88,9 @@ def _compared(loss: Loss, roster: Roster) -> Columns:
 
 
 def _label(loss: ZeroOne, roster: Roster) -> Columns:
-    if loss.classes is not None:
-        said = f"prediction: one of {_named(loss.classes)}."
-        return ("prediction",), (str(loss.classes[0]),), (said,)
+    if loss.allowed is not None:
+        said = f"prediction: one of {_named(loss.allowed)}."
+        return ("prediction",), (str(loss.allowed[0]),), (said,)
     what = "a number" if roster.kind == "number" else "text, written as in the labels"
     return ("prediction",), (_GAP,), (f"prediction: {what}.",)
 
