@@ -97,6 +97,7 @@ EVERY = {
     "LADDERBOARD_SERVE_BODY_SECONDS": "7.5",
     "LADDERBOARD_SERVE_SESSION_SECONDS": "8",
     "LADDERBOARD_SERVE_TRIAL_SECONDS": "9",
+    "LADDERBOARD_SERVE_ADDRESS_CONNECTIONS": "10",
     "LADDERBOARD_SERVE_FAILURES": "1,2.5",
     "LADDERBOARD_SERVE_REGISTRATIONS": "3,4",
     "LADDERBOARD_SERVE_INVALID": "5,6",
@@ -119,6 +120,7 @@ def test_every_setting_reaches_the_server():
     assert (got.secure, got.threads, got.log_client) == (False, 6, True)
     assert (str(got.spool), str(got.trials)) == ("s", "t")
     assert (got.body_seconds, got.session_seconds, got.trial_seconds) == (7.5, 8, 9.0)
+    assert got.address_connections == 10
     assert (got.failures, got.registrations, got.invalid) == (Rate(1, 2.5), Rate(3, 4), Rate(5, 6))
     assert got.metrics_token == SECRET
     assert SECRET not in repr(how) + repr(found)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 
+from ladderboard.server._limits import AddressLimit, Turns
 from ladderboard.server._problems import Refused, problem_of
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from ladderboard.server._limits import Turn
     from ladderboard.server._log import Log
     from ladderboard.server._metrics import Metrics
     from ladderboard.server._options import Settings
@@ -68,6 +70,8 @@ class Front:
     ) -> None:
         self._app, self._settings, self._log, self._metrics = app, settings, log, metrics
         self._salt = salt
+        # Who a trusted proxy asks for is in the scope already.
+        self._turns = Turns(AddressLimit(settings.address_connections))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -97,8 +101,9 @@ class Front:
 
     async def _answer(self, reply: _Reply) -> None:
         try:
-            self._check_host(reply.scope)
-            await self._app(reply.scope, reply.receive, reply.send)
+            async with self._turns.enter(reply.scope.get("client")) as reply.turn:
+                self._check_host(reply.scope)
+                await self._app(reply.scope, reply.receive, reply.send)
         except ClientDisconnect:
             reply.status = reply.status or _GONE
         except asyncio.CancelledError:  # the server ends, and this took longer than it waits
@@ -167,6 +172,7 @@ class _Reply:
         self.scope["ladderboard.request"] = id
         self._receive, self._send = receive, send
         self._came, self._until = 0, 0.0
+        self.turn: Turn | None = None
         headers = Headers(scope=scope)
         sends = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
         # Who asked first whether to send sends nothing after a refusal.
@@ -174,7 +180,12 @@ class _Reply:
 
     async def receive(self) -> Message:
         """Hand over a part of the body; unless somebody else does it, not too much nor too late."""
+        if self.turn is not None:
+            self.turn.end()
         message = await (self._receive() if LARGE in self.scope else self._receive_little())
+        # Submissions have queues of their own.
+        if self.turn is not None and not self.status and LARGE not in self.scope:
+            await self.turn.begin()
         self._left = message.get("more_body", False)
         return message
 
@@ -199,6 +210,8 @@ class _Reply:
     async def send(self, message: Message) -> None:
         """Add our headers, and count."""
         if message["type"] == "http.response.start":
+            if self.turn is not None:
+                self.turn.end()
             self.status = message["status"]
             message["headers"] = [
                 *message.get("headers", ()),

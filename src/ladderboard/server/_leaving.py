@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Iterator
 
+    from ladderboard.server._limits import AddressLimit
+
 __all__ = ["GRACE", "HANDED", "BoardProtocol", "BoardServer"]
 
 GRACE = 30.0
@@ -36,6 +38,12 @@ class BoardProtocol(Limited, HttpToolsProtocol):  # type: ignore[misc]  # it is 
     """
 
     most = 1000
+    depth = 8
+    """How many requests may wait behind the one that is answered."""
+
+    address: str | None = None
+    """What the connection is counted under, where connections from one address are limited."""
+    _running: Any = None  # the request that is answered; ``cycle`` is the last that came
     _leaves = False
     _linger: float | None = None
 
@@ -44,6 +52,44 @@ class BoardProtocol(Limited, HttpToolsProtocol):  # type: ignore[misc]  # it is 
         super().connection_made(transport)
         if isinstance(self.server_state, _State) and self.server_state.leaves:
             self.leave(self.server_state.linger)
+
+    def _admit(self, transport: asyncio.Transport) -> bool:
+        limit = self.server_state.addresses if isinstance(self.server_state, _State) else None
+        self.address = None if limit is None else limit.key_of(transport.get_extra_info("peername"))
+        if limit is not None and self.address is not None:
+            others: set[Any] = self.connections
+            same = [each for each in others if each.address == self.address]
+            if len(same) >= limit.most and not self._make_way(same):
+                return False
+        return super()._admit(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let go of it; what waits behind the request that is answered will not be."""
+        self.pipeline.clear()
+        if self._running is not None and not self._running.response_complete:
+            self._running.disconnected = True
+            self._running.message_event.set()
+        super().connection_lost(exc)
+
+    def on_message_begin(self) -> None:
+        """Begin to read a request, unless too many wait already."""
+        if len(self.pipeline) >= self.depth:
+            raise _TooDeep
+        super().on_message_begin()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP, or more at once than is answered, after what came before it."""
+        if self._running is None or self._running.response_complete or self._reads_body():
+            super().send_400_response(msg)
+        elif self.cycle.more_body:
+            self._end()
+        else:
+            self.cycle.keep_alive = False
+            self.flow.pause_reading()
+
+    def _reads_body(self) -> bool:
+        """Return whether the request that is answered has not come in whole."""
+        return self.cycle is self._running and self.cycle.more_body
 
     def leave(self, linger: float | None) -> None:
         """Let the next answer be the last; silence ends it after so long, or when it always did."""
@@ -65,13 +111,24 @@ class BoardProtocol(Limited, HttpToolsProtocol):  # type: ignore[misc]  # it is 
     def on_response_complete(self) -> None:
         """Leave after an answer that had begun before, and did not say that it was the last."""
         super().on_response_complete()
+        if self.pipeline:
+            self.flow.pause_reading()
         if self._leaves and not self._busy and not self.transport.is_closing():
             self.leave(self._linger)
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+
+class _TooDeep(Exception):
+    """More requests were sent at once than a connection may have."""
 
 
 class _State(ServerState):
     """What the connections of a server know of it."""
 
+    addresses: AddressLimit | None = None
     leaves = False
     linger: float | None = None
 
@@ -87,6 +144,8 @@ class BoardServer(uvicorn.Server):
         Whether the socket outlives the server, so that others answer there next.
     ready
         Is called when it answers.
+    addresses
+        A limit on the connections from one address.
     """
 
     def __init__(
@@ -95,9 +154,11 @@ class BoardServer(uvicorn.Server):
         *,
         handed: bool = False,
         ready: Callable[[], object] | None = None,
+        addresses: AddressLimit | None = None,
     ) -> None:
         super().__init__(config)
         self.server_state = self._state = _State()
+        self._state.addresses = addresses
         self.handed = handed
         self.replaced = False
         """Others answer already: all the time in the world, until ``should_exit``, too."""

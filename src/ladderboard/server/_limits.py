@@ -11,6 +11,8 @@ import ipaddress
 import math
 from collections import OrderedDict
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 from ladderboard.server._problems import Refused
@@ -20,9 +22,14 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-__all__ = ["Bucket", "Rate", "Uploads", "address_of"]
+__all__ = ["AddressLimit", "Bucket", "Rate", "Turn", "Turns", "Uploads", "address_of"]
 
 _MOST = 10_000  # of which something is remembered
+_AT_ONCE = 2  # requests of one address that are worked on
+_MANY = 8  # that wait: more than a browser sends at once
+_PAUSE = 8.0  # times the time that a request took
+_REFUSAL = 1.0  # seconds
+_CROWDED = "Too many requests from your address are under way; wait for their answers."
 
 
 class Rate(NamedTuple):
@@ -132,9 +139,122 @@ class Bucket:
             self._used.popitem(last=False)
 
 
+class AddressLimit:
+    """How many connections, or requests under way, a client address may have.
+
+    Trusted proxies, this machine and Unix sockets are not counted: behind them may be anybody.
+
+    >>> limit = AddressLimit(100, "10.0.0.0/24")
+    >>> limit.key_of(("203.0.113.5", 40000)), limit.key_of(("2001:db8:1:2:3:4:5:6", 40000, 0, 0))
+    ('203.0.113.5', '2001:db8:1:2::/64')
+    >>> limit.key_of(("10.0.0.7", 40000)), limit.key_of(("127.0.0.1", 40000)), limit.key_of("")
+    (None, None, None)
+    """
+
+    def __init__(self, most: int, proxies: str | None = None, *, local: bool = False) -> None:
+        self.most = most
+        self._local = local  # whether this machine's addresses are counted, too: for tests
+        listed = [] if proxies is None else proxies.split(",")
+        self._proxies = [ipaddress.ip_network(each.strip()) for each in listed]
+
+    def key_of(self, peer: object) -> str | None:
+        """Return what a peer, as sockets name it, is counted under; None if it is not counted."""
+        host = peer[0] if isinstance(peer, tuple) and peer else ""
+        try:
+            address = ipaddress.ip_address(host)
+        except ValueError:
+            return None
+        address = getattr(address, "ipv4_mapped", None) or address
+        if (not self._local and address.is_loopback) or any(
+            address in net for net in self._proxies
+        ):
+            return None
+        return fold_address(host)
+
+
+class Turns:
+    """Shares the server between client addresses, whatever number of requests each sends.
+
+    A few requests of an address are worked on at once, and its others wait. Where many wait, the
+    address also pauses after each for a multiple of the time that it took: most of the server's
+    time is left for others. Waiting for a client to send or to read is not work.
+    """
+
+    def __init__(self, limit: AddressLimit) -> None:
+        self._limit = limit
+        self._queues: dict[str, _Queue] = {}
+
+    @asynccontextmanager
+    async def enter(self, client: object) -> AsyncIterator[Turn | None]:
+        """Count a request while it is under way; None where its address is not counted."""
+        key = self._limit.key_of(client)
+        if key is None:
+            yield None
+            return
+        queue = self._queues.setdefault(key, _Queue())
+        if queue.under_way >= self._limit.most:
+            await asyncio.sleep(_REFUSAL)  # or the refusals would keep the server busy
+            raise Refused(429, "rate", _CROWDED, {"Retry-After": "1"})
+        queue.under_way += 1
+        turn = Turn(queue)
+        try:
+            await turn.begin()
+            yield turn
+        finally:
+            turn.end()
+            queue.under_way -= 1
+            if not queue.under_way:
+                del self._queues[key]
+
+
+@dataclass
+class _Queue:
+    """The requests of one address."""
+
+    places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
+    under_way: int = 0
+    waiting: int = 0
+
+
+class Turn:
+    """One request's turn to be worked on."""
+
+    def __init__(self, queue: _Queue) -> None:
+        self._queue, self._since = queue, -1.0
+
+    async def begin(self) -> None:
+        """Wait for a place."""
+        if self._since < 0:
+            self._queue.waiting += 1
+            try:
+                await self._queue.places.acquire()
+            finally:
+                self._queue.waiting -= 1
+            self._since = monotonic()
+
+    def end(self) -> None:
+        """Let another request of the address have the place."""
+        if self._since < 0:
+            return
+        took, self._since = monotonic() - self._since, -1.0
+        release = self._queue.places.release
+        if self._queue.waiting > _MANY:
+            asyncio.get_running_loop().call_later(_PAUSE * took, release)
+        else:
+            release()
+
+
 def address_of(request: Request) -> str:
     """Return where a request comes from; of IPv6 the part that one customer has."""
-    host = "" if request.client is None else request.client.host
+    return fold_address("" if request.client is None else request.client.host)
+
+
+def fold_address(host: str) -> str:
+    """Return an address, of IPv6 the part that one customer has.
+
+    >>> fold_address("::ffff:203.0.113.5")
+    '203.0.113.5'
+    """
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

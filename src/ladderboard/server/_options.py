@@ -45,6 +45,8 @@ class Settings:
         How long a submission may take to come in.
     session_seconds
         How long a page's session lasts.
+    address_connections
+        How many connections a client address may have, and requests under way behind a proxy.
     failures, registrations, invalid
         Limits on failed tokens and registrations by an address, and on a team's invalid files.
     metrics_token
@@ -66,6 +68,7 @@ class Settings:
     threads: int = 32
     body_seconds: float = 300.0
     session_seconds: int = 12 * 3600
+    address_connections: int = 100
     failures: Rate = _FAILURES
     registrations: Rate = _REGISTRATIONS
     invalid: Rate = _INVALID
@@ -85,5 +88,8 @@ class Settings:
             threads=_settings.whole("threads", self.threads, at_least=1, at_most=1000),
             trial_seconds=_settings.number("trial_seconds", self.trial_seconds, above=0),
             body_seconds=_settings.number("body_seconds", self.body_seconds, above=0),
+            address_connections=_settings.whole(
+                "address_connections", self.address_connections, at_least=1
+            ),
             session_seconds=_settings.whole("session_seconds", self.session_seconds, at_least=1),
         )

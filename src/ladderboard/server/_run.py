@@ -25,6 +25,7 @@ from ladderboard.ledger import SqliteStorage
 from ladderboard.server._app import make_app
 from ladderboard.server._guard_listener import listen_anywhere, listen_given
 from ladderboard.server._leaving import BoardProtocol, BoardServer
+from ladderboard.server._limits import AddressLimit
 from ladderboard.server._log import ClockWatch, Log, log_everything, machine_time, worker_log
 from ladderboard.server._metrics import CLOCK_JUMPS, WORKERS_RESTARTED, Metrics
 from ladderboard.server._options import Settings
@@ -200,6 +201,10 @@ def _config(how: Serving, app: Any) -> uvicorn.Config:
     )
 
 
+def _address_limit(how: Serving) -> AddressLimit:
+    return AddressLimit(how.settings.address_connections, how.proxies)
+
+
 class _Wishes:
     """What signals ask of a server that is one process."""
 
@@ -244,7 +249,9 @@ def _serve_one(
         path = boards.storage.path  # on a disk that has room, where a crash's leftovers are swept
         settings = replace(settings, spool=path.with_name(f"{path.name}.spool"))
     app = make_app(boards, Parsers(how.parsers), settings=settings)
-    wishes.server = server = BoardServer(_config(how, app), handed=handed)
+    wishes.server = server = BoardServer(
+        _config(how, app), handed=handed, addresses=_address_limit(how)
+    )
     with handled({"SIGINT": wishes.stop, "SIGTERM": wishes.stop, "SIGHUP": wishes.hang_up}):
         if started is not None:
             started(server)
@@ -284,7 +291,10 @@ def _serve_as(post: Post, how: Serving) -> None:
     )
     with socket.socket(fileno=post.line) as line, socket.socket(fileno=post.socket) as listening:
         server = BoardServer(
-            _config(how, app), handed=post.handed, ready=lambda: line.sendall(b"1")
+            _config(how, app),
+            handed=post.handed,
+            ready=lambda: line.sendall(b"1"),
+            addresses=_address_limit(how),
         )
 
         def stop(_: int) -> None:

@@ -14,7 +14,15 @@ if TYPE_CHECKING:
 
 __all__ = ["make_serving"]
 
-_SAME = ("spool", "trials", "threads", "body_seconds", "session_seconds", "trial_seconds")
+_SAME = (
+    "spool",
+    "trials",
+    "threads",
+    "body_seconds",
+    "session_seconds",
+    "trial_seconds",
+    "address_connections",
+)
 _RATES = ("failures", "registrations", "invalid")
 
 

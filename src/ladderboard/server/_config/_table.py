@@ -129,6 +129,13 @@ _ROWS = (
         meaning="How long attackers that an organiser lets play may take, in seconds.",
     ),
     Setting(
+        name="serve.address_connections",
+        kind=whole(1),
+        default=100,
+        meaning="How many connections one client address may have at each process; behind a "
+        "trusted proxy, how many requests under way.",
+    ),
+    Setting(
         name="serve.failures",
         kind=RATE,
         default=(30, 10.0),
