@@ -52,15 +52,16 @@ def test_a_name_that_is_taken_and_a_board_that_is_full(visit, make_board, hall):
     page.get_by_role("button", name="Join").click()
     assert "Another team has this name" in newcomer.said("[role=alert]")
     assert page.get_by_label("Your team's name").input_value() == "ALPHA"
+    third = visit()
+    third.watch.expect(409)
+    third.open(f"/boards/{slug}/join")  # before it is full
     page.get_by_label("Your team's name").fill("Beta")
     page.get_by_role("button", name="Join").click()
     assert "Welcome, Beta" in newcomer.said()
-    third = visit()
-    third.watch.expect(409)
-    third.open(f"/boards/{slug}/join")
     third.page.get_by_label("Your team's name").fill("Gamma")
     third.page.get_by_role("button", name="Join").click()
     assert "All 2 places on this board are taken" in third.said("[role=alert]")
+    assert "The board is full" in third.said()
 
 
 def test_by_invitation_only(visit, make_board, hall):

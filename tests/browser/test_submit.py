@@ -24,7 +24,10 @@ BAD = {
         text(*LINES[:8], "7,nan", "8,", "9,maybe", *LINES[11:]),
         ["7", "8", "9", "Nothing was counted"],
     ),
-    "other columns": (text("name,guess", *LINES[1:]), ["'name'", "Nothing was counted"]),
+    "other columns": (
+        text("id,name,guess", *(f"{line},1" for line in LINES[1:])),
+        ["'name'", "Nothing was counted"],
+    ),
     "two mistakes at once": (
         text(*LINES[:20], *LINES[23:], LINES[5], "zebra,1"),
         ["3 things are wrong", "19, 20, 21", "zebra", "More than once"],
