@@ -50,6 +50,7 @@ def test_ladders_are_listed(run, made):
     run("ask", "guard.db", "good.csv", "--ladder", "second study")
     said = run("status", "guard.db").out
     assert "The best release is 0.25 on ladder second study;" in said
+    assert "2 of 5 ladders in use" in said
     rows = [line.split() for line in said.splitlines() if line.endswith("1         1")]
     assert rows == [["second", "study", "0.25", "1", "1"], ["(first)", "0.5", "1", "1"]]
 

@@ -27,14 +27,15 @@ def samples(tmp_path):
 
 @pytest.fixture
 def guard(run, samples):
-    assert run("create", "scores.db", "--lm-eval", "sums.jsonl", *EXACT).code == 0
+    words = ("--lm-eval", "sums.jsonl", *EXACT, "--ladders", "2")
+    assert run("create", "scores.db", *words).code == 0
     return samples
 
 
 def test_a_guard_is_made_of_the_ids_in_a_log(run, samples):
     said = run("create", "new.db", "--lm-eval", "sums.jsonl", "--questions", "5")
     told = " ".join(said.out.split())
-    assert "new.db is made: 12 examples; 5 questions." in told
+    assert "new.db is made: 12 examples; 5 questions on 1 ladder." in told
     assert "Loss: shortfall." in told
     assert "Secret: risks and the noise key." in told
     assert "--labels TABLE and --loss score" in told

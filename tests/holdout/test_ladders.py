@@ -146,6 +146,18 @@ def test_one_may_look_before_asking(path):
         guard.ladder("study").check_ladder()
 
 
+def test_a_search_is_refused_before_its_first_model(path):
+    guard = make(path)
+    guard.ask(wrong(30))
+    lb.Judge(guard)
+    with pytest.raises(TooManyLadders):
+        lb.Judge(guard.ladder("search"))
+    sklearn = pytest.importorskip("ladderboard.adapters.sklearn")
+    with pytest.raises(TooManyLadders):
+        sklearn.GuardScorer(guard.ladder("search"), np.zeros((N, 1)))
+    assert guard.remaining == 19
+
+
 def test_calibration_is_for_the_declared_number(tmp_path):
     for ladders in (1, 10):
         guard = lb.Holdout.create(

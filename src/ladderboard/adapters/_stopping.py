@@ -95,7 +95,4 @@ def _on_ladder(guard: Any, run: str | None) -> Guard:
             f"run must be None where there is one ladder only, as on a board; "
             f"got {_settings.shown(run)}."
         )
-    own: Guard = guard.ladder(run)
-    if hasattr(own, "check_ladder"):
-        own.check_ladder()  # refused now, and not after the first epoch
-    return own
+    return guard.ladder(run)

@@ -36,6 +36,7 @@ _PUBLIC_SCORES = (
 _SCORES = ("score", "shortfall")  # of these there are no labels
 
 _MORE = "More labels, or fewer questions, would promise something; ladderboard plan tells how many."
+_FEWER = "Fewer ladders, more labels or fewer questions would promise something."
 
 
 def create(
@@ -408,7 +409,7 @@ def _shown(
         f"Answered by: {described('mechanism', opening['mechanism'])}."
         + ("" if gain is None else f" Gains below about {gain:.2g} may go unseen."),
         f"Promised before the data, whatever is asked: {promised(bound)}",
-        *([_MORE] if bound.vacuous else []),
+        *([_MORE if rules["ladders"] == 1 else _FEWER] if bound.vacuous else []),
         f"Public, and to be told to whoever asks: {_PUBLIC_SCORES if scored else _PUBLIC}.",
         f"Secret: {'' if scored else 'labels, '}risks and the noise key. "
         + (

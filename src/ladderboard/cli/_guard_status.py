@@ -86,6 +86,10 @@ def _shown(file: str, found: "Status") -> list[str]:
         meter(found.meter.used, budget, min(width, 60), plain=plain),
         *wrapped(used),
     ]
+    declared = opening["rules"].get("ladders", 1)
+    if declared > 1:
+        in_use = sum(each.questions > 0 for each in found.ladders)
+        lines += wrapped(f"{in_use:,} of {declared:,} ladders in use")
     if at.closed:
         lines += wrapped("It is closed and answers no more questions.")
     gain = unseen(found.meter.mechanism)

@@ -128,6 +128,8 @@ class Judge:
     ) -> None:
         if mode not in _MODES:
             raise InvalidSetting(f'mode must be "min" or "max"; got {_settings.shown(mode)}.')
+        if hasattr(guard, "check_ladder"):  # refused now, and not when a model was trained
+            guard.check_ladder()
         self.guard = guard
         self.mode = mode
         self.min_delta = _settings.number("min_delta", min_delta, at_least=0)

@@ -307,10 +307,12 @@ class Book:
         A ladder is in use from its first question on. All but the first, which has no name, are
         started together with that question.
         """
-        limit, named = self.most_ladders, at.ladders - 1
-        number = self.numbered(view, ladder)
-        if limit is None or number or named + (number is None) < limit:
+        limit = self.most_ladders
+        if limit is None:
             return
+        number = self.numbered(view, ladder)
+        if number or at.ladders - 1 + (number is None) < limit:
+            return  # it is in use, or there is room whether the first is or not
         names = self._in_use(view)
         if len(names) >= limit and ladder not in names:
             raise TooManyLadders(_too_many(ladder, limit, names, self.opening))

@@ -51,7 +51,8 @@ def test_a_log_asked_of_a_served_guard(serve, data, tmp_path):
 def test_a_history_is_not_read_before_every_question(serve, data, tmp_path, monkeypatch):
     (log,) = (data / "lm_eval").glob("samples_sums_2*.jsonl")
     scores = read_samples(log)
-    served = serve(lb.Holdout.create(tmp_path / "a.db", ids=scores.ids, loss="score", questions=5))
+    settings = {"loss": "score", "questions": 5, "ladders": 4}
+    served = serve(lb.Holdout.create(tmp_path / "a.db", ids=scores.ids, **settings))
     read, whole = [], type(served).status
     monkeypatch.setattr(type(served), "status", lambda self: read.append(1) or whole(self))
     for at in range(3):

@@ -77,7 +77,8 @@ def served(serve, tmp_path):
     place = tmp_path / "owner"
     place.mkdir()
     mechanism = lb.Ladder(step=0.02)
-    return serve(lb.Holdout.create(place / "guard.db", LABELS, questions=10, mechanism=mechanism))
+    settings = {"questions": 10, "ladders": 2, "mechanism": mechanism}
+    return serve(lb.Holdout.create(place / "guard.db", LABELS, **settings))
 
 
 def command(*words, **environment):

@@ -29,7 +29,8 @@ def guard(tmp_path):
     def make(questions=20, mechanism=None):
         mechanism = mechanism or lb.Ladder(step=0.01)
         path = tmp_path / "guard.db"
-        return lb.Holdout.create(path, LABELS, questions=questions, mechanism=mechanism)
+        given = {"questions": questions, "ladders": min(2, questions), "mechanism": mechanism}
+        return lb.Holdout.create(path, LABELS, **given)
 
     return make
 

@@ -37,6 +37,7 @@ def guard(problem, tmp_path):
 
     def make(**how):
         given = {"questions": 40, "mechanism": lb.Ladder(step=0.01), **how}
+        given["ladders"] = min(2, given["questions"])
         return lb.Holdout.create(tmp_path / "guard.db", problem.y_holdout, **given)
 
     return make

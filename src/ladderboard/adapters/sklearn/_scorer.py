@@ -74,6 +74,8 @@ class GuardScorer:
     ) -> None:
         library("sklearn", extra="sklearn")
         response_of(response)
+        if hasattr(guard, "check_ladder"):  # refused now, and not when a model was trained
+            guard.check_ladder()
         self._guard, self._inputs, self._how = guard, X_holdout, response
         self._notes = Notes(folder)
 
