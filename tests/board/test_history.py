@@ -43,10 +43,10 @@ def test_each_record_has_the_certificate_of_its_time(scene, clock):
     with board.reading() as seen:
         for point, record in zip(said["points"], records, strict=False):
             at = seen.at_entry(record["entry"] + 1)
-            found = board.meter(board.row(), at).certificate(record["released"])
+            found = board.meter(board.row(), at).certificate(record["loss"])
             assert point["bound"]["low"] == found.low
             assert point["bound"]["high"] == found.high
-    now = view.summary()["bound"]
+    now = view.summary()["bound"]["loss"]
     assert said["points"][-1]["bound"]["low"] == now["low"]
     assert said["points"][-1]["bound"]["high"] == now["high"]
     assert not now["vacuous"]
@@ -77,7 +77,7 @@ def test_a_weighted_board_has_a_band_around_its_release(boards, make_folder, joi
     ada, _ = join(boards, board, "Ada")
     submit(board, ada, predict(60))
     view = board.as_seen_by(PUBLIC)
-    point, now = view.history()["points"][-1], view.summary()["bound"]
+    point, now = view.history()["points"][-1], view.summary()["bound"]["loss"]
     assert now["differences"]
     assert point["bound"]["low"] == max(point["released"] + now["low"], 0)
     assert point["bound"]["high"] == min(point["released"] + now["high"], 1)
@@ -145,7 +145,7 @@ def test_an_amended_budget_changes_no_bound(scene, organiser):
         board.amending.amend(organiser, {"questions": questions})
         after = view.history()["points"]
         assert [each["bound"] for each in after] == [each["bound"] for each in before]
-    assert after[-1]["bound"]["low"] == view.summary()["bound"]["low"]
+    assert after[-1]["bound"]["low"] == view.summary()["bound"]["loss"]["low"]
 
 
 @pytest.mark.parametrize("count", [1, MOST, MOST + 1, 3 * MOST, 3 * MOST + 1, 777])
@@ -185,7 +185,7 @@ def test_a_team_sees_its_own_history_and_no_other(scene, organiser):
     board, ada, bob = scene
     own = board.as_seen_by(ada).own_history()
     assert [each["number"] for each in own["points"]] == [1, 2, 3]
-    assert [each["released"] for each in own["points"]] == [0.2, 0.2, 0.1]
+    assert [each["loss"] for each in own["points"]] == [0.2, 0.2, 0.1]
     assert [each["improved"] for each in own["points"]] == [True, False, True]
     assert [each["display"] for each in own["points"]] == [0.8, 0.8, 0.9]
     assert not own["thinned"]
@@ -208,7 +208,7 @@ def test_on_one_ladder_a_veiled_team_does_not_see_the_records_of_others(
     submit(board, bob, predict(30))
     submit(board, ada, predict(50))
     own = board.as_seen_by(ada).own_history()
-    assert [each["released"] for each in own["points"]] == [0.2, None]
+    assert [each["loss"] for each in own["points"]] == [0.2, None]
 
 
 def test_scores_are_displayed_too(boards, make_folder, join, submit, predict):

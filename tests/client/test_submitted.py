@@ -21,11 +21,13 @@ UNSEEN = "this one was not seen to be better"
 
 def said(display=None, **changes):
     """Return an answer in which a board shows accuracies."""
-    told = {**SAID, **changes}
+    told = {**SAID, **changes}  # whose numbers are losses
+    told |= {"loss": told["released"], "score_loss": told["score"]}
     shown = {
         name: None if told[name] is None else round(1 - told[name], 3)
         for name in ("released", "score")
     }
+    told |= shown
     return read_shape(Submitted, {**told, "display": {**DISPLAY, **shown, **(display or {})}})
 
 

@@ -66,7 +66,7 @@ def test_the_page_says_everything(hall, browser, predict):
         "Anyone can register a team.",
         "gains below about 0.01 may go unseen",
         "With confidence 95%, the true zero_one of the best model asked so far lies between",
-        "if the examples are independent of each other",
+        "if the examples are independent, and if nothing public but the answers of this board",
         summary["commitment"],
         summary["head"]["hash"],
         f"{hall.url}/api/v1/boards/{hall.slug}/submissions",

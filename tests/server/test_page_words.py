@@ -23,7 +23,7 @@ BOUND = {
 
 
 def answer(**more):
-    said = {"released": 0.2, "improved": False, "again": False, "score": None, "number": 3}
+    said = {"loss": 0.2, "improved": False, "again": False, "score_loss": None, "number": 3}
     said |= {"ladder": "team", "limits": [TEAM], "next_submission_at": None, "bound": None}
     return said | more
 
@@ -35,7 +35,9 @@ def test_no_answer_says_that_a_model_is_no_better():
         (None, 0.2, 1.0), (False, True), (False, True), ("team", "board"), (None, 0.3),
         (None, "hidden", "frozen"),
     ):  # fmt: skip
-        said = answer(released=released, improved=improved, again=again, ladder=ladder, score=score)
+        said = answer(
+            loss=released, improved=improved, again=again, ladder=ladder, score_loss=score
+        )
         reply = reply_words(said, scene._replace(veil=veil))
         text = str(reply.sentence)
         assert text.endswith("; 9 questions left.")
@@ -49,7 +51,7 @@ def test_no_answer_says_that_a_model_is_no_better():
 
 
 def test_a_score_of_this_model_is_told_beside_the_best():
-    text = str(reply_words(answer(score=0.25), Scene(Display("error", 2))).sentence)
+    text = str(reply_words(answer(score_loss=0.25), Scene(Display("error", 2))).sentence)
     assert text.startswith("This model was put at 0.25; your best stays 0.20;")
 
 
@@ -60,7 +62,7 @@ def test_a_new_best_that_rounds_to_the_old_one_names_no_other():
 
 
 def test_names_of_a_metric_stay_text():
-    told = reply_words(answer(bound=BOUND), Scene(Display("<b>", 2)))
+    told = reply_words(answer(bound={"loss": BOUND}), Scene(Display("<b>", 2)))
     assert "<b>" in told.bound  # which a template escapes
     assert not hasattr(told.bound, "__html__")
 

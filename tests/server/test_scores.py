@@ -41,7 +41,7 @@ def test_who_may_hand_them_in(board):
     assert board.submit(token, scores(0), Idempotency_Key="a").status_code == 403
     assert board.submit(None, scores(0)).status_code == 401
     told = board.submit(evaluator, scores(60), query=for_team)
-    assert (told.status_code, told.json()["released"]) == (201, 0.2)
+    assert (told.status_code, told.json()["loss"]) == (201, 0.2)
     assert board.submit(board.organiser, scores(30), query=for_team).status_code == 201
     # Neither the same file nor the evaluator's key gets an answer for the team.
     assert board.submit(token, scores(30)).status_code == 403
@@ -59,7 +59,7 @@ def all_that_a_team_sees(board, slug, bad, value):
     for each in (60, bad):
         query = f"?team={team}&message={each}"
         sent = board.submit(evaluator, scores(each, value), slug=slug, query=query)
-        assert (sent.status_code, sent.json()["released"]) == (201, 0.2)
+        assert (sent.status_code, sent.json()["loss"]) == (201, 0.2)
     path = f"/boards/{slug}"
     full = board.call("GET", f"{path}/submissions?team={team}", evaluator).json()["submissions"]
     assert [each["message"] for each in full] == [str(bad), "60"]

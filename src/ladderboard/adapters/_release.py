@@ -60,7 +60,7 @@ class Told:
     @classmethod
     def of(cls, reply: Reply) -> Told:
         """Return what of a reply may be told."""
-        return cls(reply.released, reply.improved, reply.remaining)
+        return cls(reply.loss, reply.improved, reply.remaining)
 
     def numbers(self) -> dict[str, float]:
         """Return the numbers by name; without the first where it is told at the close only."""

@@ -190,11 +190,12 @@ def winner(study: Study) -> FrozenTrial | None:
 def _written(verdict: Verdict) -> dict[str, Any]:
     """Return what is kept of a reply: JSON, and the question last."""
     reply = verdict.reply
-    bound: Certificate | None = reply.bound  # a board may keep it back
+    found: Any = reply.bound  # a board may keep it back, and says it in its metric
+    bound: Certificate | None = getattr(found, "loss", found)
     said = {} if bound is None else bound.describe()
     return {
         "bound": {name: said[name] for name in _BOUND} if said else None,
-        "released": reply.released,
+        "released": reply.loss,
         "remaining": reply.remaining,
         "ladder": reply.ladder,
         "order": verdict.order,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.board._words import displayed, moment
+from ladderboard.board._words import displayed, metric_of, moment, tell_bound
 
 if TYPE_CHECKING:
     from ladderboard.board._limits import Left
@@ -32,6 +32,8 @@ class Answer:
         What was said, and whether it had been said before.
     bound
         The certificate for the best on this ladder; None where it would tell of others.
+    best
+        The loss of that best, which is not the released one where an earlier answer is repeated.
     left
         The team's limits.
     reason
@@ -49,13 +51,14 @@ class Answer:
     release: Release
     again: bool
     bound: Certificate | None
+    best: float | None
     left: Left
     reason: str
     rules: Rules
     receipt: Receipt
 
     def describe(self) -> dict[str, Any]:
-        """Return everything, JSON-able."""
+        """Return everything, JSON-able, in the board's metric; ``loss`` is that of ``released``."""
         release, shown = self.release, self.rules.display
         following = self.left.next
         return {
@@ -64,16 +67,18 @@ class Answer:
             "time": moment(self.time),
             "entry": self.entry,
             "team": {"id": self.team, "name": self.name},
-            "released": release.value,
+            "released": metric_of(shown, release.value),
+            "loss": release.value,
             "improved": release.improved,
             "question": release.question,
             "remaining": self.left.tightest.remaining,
             "limit": self.left.tightest.name,
             "limits": [each.describe() for each in self.left.limits],
             "next_submission_at": None if following is None else moment(following),
-            "bound": None if self.bound is None else self.bound.describe(),
+            "bound": None if self.bound is None else tell_bound(shown, self.bound, self.best),
             "reason": self.reason,
-            "score": release.score,
+            "score": metric_of(shown, release.score),
+            "score_loss": release.score,
             "ladder": self.rules.ladder,
             "again": self.again,
             "receipt": self.receipt.describe(),

@@ -325,6 +325,7 @@ class Desk:
             release=done.outcome.release,
             again=done.outcome.again,
             bound=None if veil else meter.certificate(value),
+            best=value,
             left=done.left,
             reason=_reason(done, meter, rules.display),
             rules=rules,

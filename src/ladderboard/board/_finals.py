@@ -9,7 +9,7 @@ from ladderboard.board._access import allow
 from ladderboard.board._kept import KeptSubmission, kept_predictions
 from ladderboard.board._standings import read_standings
 from ladderboard.board._tables import ENDED, is_plain, read_board, time_of, written
-from ladderboard.board._words import displayed, moment
+from ladderboard.board._words import displayed, metric_of, moment
 from ladderboard.bounds import untouched
 from ladderboard.errors import InvalidSetting, NotFound, NotOpen
 from ladderboard.holdout import Scorer
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from ladderboard.board._kept import Sandbox
     from ladderboard.board._people import Caller
     from ladderboard.board._rules import Rules
+    from ladderboard.board._rules_parts import Display
     from ladderboard.board._tables import BoardRow
     from ladderboard.ledger import SqlReading, SqlWriting, Turn
 
-__all__ = ["STANDINGS", "Finishing", "rank_finals", "read_entrants", "standings_of"]
+__all__ = ["STANDINGS", "Finishing", "rank_finals", "read_entrants", "standings_of", "tell_final"]
 
 STANDINGS = "standings"
 """The name under which the standings of the close are kept, with the salt of their commitment."""
@@ -219,6 +220,13 @@ def rank_finals(rows: list[dict[str, Any]]) -> None:
         row["rank"] = rank
         if row["public_rank"] is not None:
             row["move"] = row["public_rank"] - rank
+
+
+def tell_final(row: dict[str, Any], display: Display) -> dict[str, Any]:
+    """Return a row of the final ranking, which is kept in losses, in the board's metric."""
+    low, high = sorted((display.shown(row["low"]), display.shown(row["high"])))
+    score = metric_of(display, row["score"])
+    return {**row, "score": score, "loss": row["score"], "low": low, "high": high}
 
 
 def standings_of(view: SqlReading) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["MOST", "Now", "Past", "certify", "read_past", "tell_history", "tell_own"]
 
 MOST = 100  # points besides the last
-_OWN = ("number", "time", "released", "display", "score", "improved")
+_OWN = ("number", "time", "loss", "display", "improved")
 
 # Of many records every second, every third and so on, always with the first and the last: which
 # ones changes only every MOST records, so most certificates were reckoned before.
@@ -95,7 +95,7 @@ def tell_own(
         "now": None if now is None else moment(now),
         "display": display.describe(),
         "points": [
-            {**{key: each[key] for key in _OWN}, "shown": displayed(display, each["score"])}
+            {**{key: each[key] for key in _OWN}, "shown": displayed(display, each["score_loss"])}
             for each in told
         ],
         "thinned": thinned,

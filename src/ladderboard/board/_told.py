@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.board._words import displayed, moment
+from ladderboard.board._words import displayed, metric_of, moment
 
 if TYPE_CHECKING:
     from ladderboard.board._rules import Rules
@@ -55,8 +55,10 @@ def tell_submission(
         "size": size,
         "selected": bool(chosen),
         "epoch": epoch,
-        "released": value,
-        "score": score,
+        "released": metric_of(rules.display, value),
+        "loss": value,
+        "score": metric_of(rules.display, score),
+        "score_loss": score,
         "improved": bool(improved),
         "question": asked,
         "display": displayed(rules.display, value),
@@ -67,7 +69,7 @@ def tell_submission(
     return told
 
 
-def tell_team(row: tuple[Any, ...]) -> dict[str, Any]:
+def tell_team(row: tuple[Any, ...], display: Display) -> dict[str, Any]:
     """Return a team as its organiser sees it."""
     number, team, name, kind, disqualified, made, used, last, released, stored = row
     return {
@@ -79,7 +81,8 @@ def tell_team(row: tuple[Any, ...]) -> dict[str, Any]:
         "made": moment(made),
         "submissions": used,
         "last": None if last is None else moment(last),
-        "released": released,
+        "released": metric_of(display, released),
+        "loss": released,
         "stored": int(stored),
     }
 
@@ -89,4 +92,10 @@ def tell_baseline(each: Baseline, display: Display) -> dict[str, Any]:
     if each.value is None:
         return each.describe()
     shown = displayed(display, each.value)
-    return {"name": each.name, "value": each.value, "display": shown, "source": each.source}
+    return {
+        "name": each.name,
+        "value": metric_of(display, each.value),
+        "loss": each.value,
+        "display": shown,
+        "source": each.source,
+    }

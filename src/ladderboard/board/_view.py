@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from ladderboard.board._access import allow
 from ladderboard.board._activity import read_activity
 from ladderboard.board._budget import describe_budget
-from ladderboard.board._finals import rank_finals
+from ladderboard.board._finals import rank_finals, tell_final
 from ladderboard.board._history import Now, certify, read_past, tell_history, tell_own
 from ladderboard.board._limits import left, shares, veiled
 from ladderboard.board._people import Role
 from ladderboard.board._standings import read_standings
 from ladderboard.board._tables import ENDED, find_team, is_plain, read_board, read_team, time_of
 from ladderboard.board._told import SUBMISSION, TEAM, tell_baseline, tell_submission, tell_team
-from ladderboard.board._words import displayed, moment
+from ladderboard.board._words import displayed, metric_of, moment, tell_bound
 from ladderboard.errors import InvalidSetting, NotAllowed, NotFound
 
 if TYPE_CHECKING:
@@ -119,8 +119,12 @@ class View:
             "changes": None if hidden else at.changes,
             "registered": None if hidden or self._is_frozen(row) else row.teams,
             "epoch": self._epoch(row),
-            "best": {"released": best, "display": displayed(rules.display, best)},
-            "bound": None if hidden else certify(meter, least).describe(),
+            "best": {
+                "released": metric_of(rules.display, best),
+                "loss": best,
+                "display": displayed(rules.display, best),
+            },
+            "bound": None if hidden else tell_bound(rules.display, certify(meter, least), least),
             "book": board.book.name,
             "commitment": opening["commitment"],
             "head": {"entries": at.entries, "hash": at.head.hex()},
@@ -202,7 +206,8 @@ class View:
             "team": {"id": each.id, "name": self._name(row, each[3:6], own)},
             "baseline": each.kind == "baseline",
             "you": each.number == self._caller.team,
-            "released": each.released,
+            "released": metric_of(display, each.released),
+            "loss": each.released,
             "display": displayed(display, each.released),
             "since": None if each.since is None else moment(each.since),
             "submissions": each.used,
@@ -240,7 +245,8 @@ class View:
             {
                 "entry": entry,
                 "time": moment(time),
-                "released": value,
+                "released": metric_of(display, value),
+                "loss": value,
                 "display": displayed(display, value),
                 "team": {"id": team, "name": self._name(row, (team, name, "team"), own)},
             }
@@ -298,7 +304,8 @@ class View:
             "id": found.id,
             "name": found.name,
             "disqualified": bool(found.disqualified),
-            "released": found.released,
+            "released": metric_of(rules.display, found.released),
+            "loss": found.released,
             "display": displayed(rules.display, found.released),
             "submissions": found.used,
             "remaining": rest.tightest.remaining,
@@ -331,7 +338,8 @@ class View:
             raise InvalidSetting(f"after must be 0 or more, and limit between 1 and {_MOST}.")
         with self._board.reading() as view:
             rows = view.run(_TEAMS, (view.number, after, limit))
-        return [tell_team(each) for each in rows]
+            display = self._board.rules_of(read_board(view)).display
+        return [tell_team(each, display) for each in rows]
 
     def submissions(
         self, team: str | None = None, *, limit: int = 100, before: int | None = None
@@ -394,6 +402,8 @@ class View:
             own = self._own(view)
         final["rows"] = [each for each in final["rows"] if each["team"]["id"] not in gone]
         rank_finals(final["rows"])
+        display = self._board.rules_of(row).display
+        final["rows"] = [tell_final(each, display) for each in final["rows"]]
         for each in final["rows"]:
             team, kind = each["team"], "baseline" if each["baseline"] else "team"
             team["name"] = self._name(row, (team["id"], team["name"], kind), own)

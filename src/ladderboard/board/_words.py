@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ladderboard.board._rules_parts import Display
+    from ladderboard.bounds import Certificate
 
-__all__ = ["displayed", "moment", "size_text"]
+__all__ = ["displayed", "metric_of", "moment", "size_text", "tell_bound"]
+
+_DIGITS = 12  # 1 - 0.1 is 0.9
 
 
 @lru_cache(maxsize=4096)  # pages say the same ones over and over
@@ -37,3 +40,38 @@ def size_text(size: int) -> str:
 def displayed(display: Display, loss: float | None) -> float | None:
     """Return a loss as the metric that people are shown, with as many digits."""
     return None if loss is None else round(display.shown(loss), display.digits)
+
+
+def metric_of(display: Display, loss: float | None) -> float | None:
+    """Return a loss in the board's metric, with all its digits.
+
+    >>> from ladderboard.board import Display
+    >>> metric_of(Display("accuracy", shown_as="complement"), 0.1)
+    0.9
+    """
+    return None if loss is None else round(display.shown(loss), _DIGITS)
+
+
+def tell_bound(display: Display, found: Certificate, released: float | None) -> dict[str, Any]:
+    """Return a certificate in the board's metric: an interval for the best model's true value.
+
+    ``released`` is the loss that the certificate is about. ``low`` and ``high`` are None where
+    nothing was released; ``loss`` is the certificate as it was computed.
+    """
+    low, high = found.low, found.high
+    ends: tuple[float | None, float | None] = (None, None)
+    if not found.differences or released is not None:
+        centre = released if found.differences and released is not None else 0.0
+        least, most = found.span
+        first, last = max(centre + low, least), min(centre + high, most)
+        pair = display.shown(first), display.shown(last)
+        ends = min(pair), max(pair)
+    return {
+        "low": ends[0],
+        "high": ends[1],
+        "beta": found.beta,
+        "vacuous": found.vacuous,
+        "theorem": found.theorem,
+        "assumptions": list(found.assumptions),
+        "loss": found.describe(),
+    }

@@ -149,7 +149,8 @@ def _write(found: "Board", path: Path, inside: dict[str, bool]) -> "Head":
 
 def say_finals(final: dict[str, Any], display: "Display") -> None:
     """Print the final ranking."""
-    from ladderboard.cli._guard_words import wrapped  # noqa: PLC0415 - the help must not wait
+    from ladderboard.bounds._digits import outwards  # noqa: PLC0415 - the help must not wait
+    from ladderboard.cli._guard_words import wrapped  # noqa: PLC0415 - same
 
     sentence = (
         f"Final ranking on {final['n']:,} private examples; with probability at least "
@@ -163,8 +164,8 @@ def say_finals(final: dict[str, Any], display: "Display") -> None:
             (
                 "baseline" if each["baseline"] else each["rank"],
                 each["team"]["name"],
-                display.text(each["score"]),
-                "[{}, {}]".format(*display.ends(each["low"], each["high"])),
+                display.text(each["loss"]),
+                "[{}, {}]".format(*outwards(each["low"], each["high"], display.digits)),
                 each["public_rank"],
                 None if each["move"] is None else f"{each['move']:+d}" if each["move"] else "0",
             )

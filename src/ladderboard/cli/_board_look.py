@@ -115,7 +115,7 @@ def show(
         return
     from ladderboard.cli._guard_words import wrapped  # noqa: PLC0415 - the help first
 
-    paragraphs = [*_words(summary), _promised(bound, display, summary["best"]["released"])]
+    paragraphs = [*_words(summary), _promised(bound, display, summary["best"]["loss"])]
     say(*(line for each in paragraphs for line in wrapped(each, indent="  ", first="")))
     say(f"commitment {summary['commitment']}", f"head       {summary['head']['hash']}", "")
     _say_standings(standings, display)
@@ -168,14 +168,14 @@ def _say_standings(standings: dict[str, Any], display: "Display") -> None:
         (
             "baseline" if each["baseline"] else each["rank"],
             each["team"]["name"],
-            display.text(each["released"]) if each["released"] is not None else "no record",
+            display.text(each["loss"]) if each["loss"] is not None else "no record",
             f"{each['submissions']:,}",
             brief(each["since"]),
         )
         for each in standings["rows"]
     ]
     rows += [
-        ("declared", each["name"], display.text(each["value"]), None, each["source"] or None)
+        ("declared", each["name"], display.text(each["loss"]), None, each["source"] or None)
         for each in standings["declared"]
     ]
     if not rows:

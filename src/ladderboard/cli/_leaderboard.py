@@ -30,6 +30,7 @@ __all__ = ["leaderboard"]
 _ROWS = 20
 _COLUMNS = (
     "rank", "team", "name", "baseline", "released", "shown", "since", "submissions", "last",
+    "loss",
 )  # fmt: skip
 
 
@@ -131,7 +132,7 @@ def _say_rows(board: "Board", rows: "list[Standing]", *, quiet: bool) -> None:
     digits = board.display.digits
     lines: list[tuple[float | None, tuple[object, ...]]] = [
         (
-            each.released,
+            each.loss,
             (
                 "baseline" if each.baseline else _rank(each),
                 _name(each),
@@ -143,7 +144,7 @@ def _say_rows(board: "Board", rows: "list[Standing]", *, quiet: bool) -> None:
         for each in rows
     ]
     for told in declared:  # numbers from elsewhere, where they belong
-        value, source = told["value"], told.get("source")
+        value, source = told["loss"], told.get("source")
         name = f"{told['name']} ({source})" if source else told["name"]
         row = ("baseline", name, f"{told['display']:.{digits}f}", None, None)
         worse = (at for at, (loss, _) in enumerate(lines) if loss is None or loss > value)
@@ -187,6 +188,7 @@ def _csv(rows: "list[Standing]") -> str:
                 each.said["since"],
                 each.submissions,
                 each.said["last"],
+                each.loss,
             )
             for each in rows
         ],

@@ -17,7 +17,7 @@ __all__ = ["submissions"]
 
 _COLUMNS = (
     "number", "id", "time", "released", "shown", "score", "improved", "question", "selected",
-    "size", "message",
+    "size", "message", "loss",
 )  # fmt: skip
 
 

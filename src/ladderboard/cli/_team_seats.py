@@ -119,7 +119,7 @@ def list_(
                 "disqualified" if each["disqualified"] else each["kind"],
                 f"{each['submissions']:,}",
                 brief(each["last"]),
-                display.text(each["released"]),
+                display.text(each["loss"]),
             )
             for each in teams
         ],

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ladderboard.client._replies import (
         Best,
         Board,
+        Bound,
         Display,
         Files,
         Finalist,
@@ -42,6 +43,7 @@ __all__ = [
     "Best",
     "Board",
     "BoardGuard",
+    "Bound",
     "Client",
     "Config",
     "Display",

@@ -1,15 +1,21 @@
-"""What a server says, typed. Losses are losses; ``display`` is the metric that people are shown."""
+"""What a server says, typed.
+
+``released``, ``score``, ``low`` and ``high`` are in the board's metric, ``display`` is ``released``
+as it is printed, and ``loss`` is the loss behind it.
+"""
 
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from ladderboard.bounds import Certificate
+from ladderboard.bounds._digits import down, up
 from ladderboard.client._address import check_board
 
 __all__ = [
     "Best",
     "Board",
+    "Bound",
     "Display",
     "Files",
     "Finalist",
@@ -57,7 +63,32 @@ class Best:
     """The best release of a board."""
 
     released: float | None
+    loss: float | None
     display: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bound(_Told):
+    """Where the best model's true value lies, in the board's metric; ``loss`` is the certificate.
+
+    ``low`` and ``high`` are None where nothing was released.
+    """
+
+    low: float | None
+    high: float | None
+    beta: float
+    vacuous: bool
+    theorem: str
+    assumptions: tuple[str, ...]
+    loss: Certificate
+
+    def __str__(self) -> str:
+        if self.vacuous or self.low is None or self.high is None:
+            return "Nothing is promised that was not known before."
+        return (
+            f"With confidence {1 - self.beta:.4g}, the best model's true value lies in "
+            f"[{down(self.low)}, {up(self.high)}]."
+        )
 
 
 @dataclass(frozen=True)
@@ -146,7 +177,7 @@ class Board(_Told):
     baselines: tuple[dict[str, Any], ...]
     epoch: int
     best: Best
-    bound: Certificate | None
+    bound: Bound | None
     commitment: str
     head: Head
     takes: str = "predictions"
@@ -169,7 +200,9 @@ class Submission(_Told):
     selected: bool
     epoch: int
     released: float | None
+    loss: float | None
     score: float | None
+    score_loss: float | None
     improved: bool
     question: int
     display: float | None
@@ -186,6 +219,7 @@ class Standing(_Told):
     baseline: bool
     you: bool
     released: float | None
+    loss: float | None
     display: float | None
     since: datetime | None
     submissions: int
@@ -199,6 +233,7 @@ class Record(_Told):
     entry: int
     time: datetime
     released: float
+    loss: float
     display: float
     team: TeamName
 
@@ -211,6 +246,7 @@ class Team(_Told):
     name: str
     disqualified: bool
     released: float | None
+    loss: float | None
     display: float | None
     submissions: int
     remaining: int
@@ -236,6 +272,7 @@ class Finalist(_Told):
     team: TeamName
     baseline: bool
     score: float
+    loss: float
     low: float
     high: float
     display: float

@@ -22,7 +22,7 @@ def is_passing(status: int, code: object) -> bool:
     >>> is_passing(507, "disk_full"), is_passing(507, "no_room")
     (True, False)
     """
-    return status in _PASSING or (status, code) in _PASSING_CODES
+    return status in _PASSING or (isinstance(code, str) and (status, code) in _PASSING_CODES)
 
 
 def wait_of(header: str | None) -> float | None:

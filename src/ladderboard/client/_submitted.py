@@ -5,8 +5,7 @@ from datetime import datetime
 from html import escape
 from typing import Any
 
-from ladderboard.bounds import Certificate
-from ladderboard.client._replies import Display, Limit, TeamName
+from ladderboard.client._replies import Bound, Display, Limit, TeamName
 from ladderboard.holdout import Reply
 
 __all__ = ["DisplayedReply", "Submitted"]
@@ -36,8 +35,9 @@ class DisplayedReply(Display):
 class Submitted(Reply):
     """The answer to a submission: a guard's reply, and what a board adds; prints as one sentence.
 
-    The sentence is in the metric that people are shown; ``reason`` says it in losses.
-    ``bound`` is the certificate for the best on this ladder, None where it would tell of others.
+    ``released``, ``score`` and ``bound`` are in the board's metric; ``loss`` and ``score_loss`` are
+    the losses behind them. ``bound`` is about the best on this ladder, None where it would tell of
+    others.
     ``ladder`` says whose it is, ``team`` or ``board``. ``remaining`` is what is left of the
     tightest of ``limits``, which is ``limit``; ``next_submission_at`` is None where no question
     will ever be left. ``receipt`` is what proves later that it was answered. ``said`` is all
@@ -45,6 +45,8 @@ class Submitted(Reply):
     """
 
     score: float | None = field()  # a board says all of these
+    loss: float | None = field()
+    score_loss: float | None = field()
     ladder: str = field()
     again: bool = field()
     id: str
@@ -56,7 +58,7 @@ class Submitted(Reply):
     limits: tuple[Limit, ...]
     next_submission_at: datetime | None
     # A guard that is no board's always tells, and makes it when it is looked at.
-    bound: Certificate | None = field()  # type: ignore[assignment]
+    bound: Bound | None = field()  # type: ignore[assignment]
     display: DisplayedReply
     receipt: dict[str, Any] = field(repr=False)
     said: dict[str, Any] = field(repr=False, compare=False)
@@ -70,10 +72,9 @@ class Submitted(Reply):
 
     def _repr_html_(self) -> str:
         """Show the sentence, and the interval where there is one, in a notebook."""
-        if self.bound is not None:
-            return super()._repr_html_()
         told = "Improved" if self.improved else "Not improved"
-        return f"<p><b>{told}.</b> {escape(str(self))}</p>"
+        bound = "" if self.bound is None else f"<p>{escape(str(self.bound))}</p>"
+        return f"<p><b>{told}.</b> {escape(str(self))}</p>{bound}"
 
 
 def _told(said: Submitted) -> str:
@@ -101,7 +102,7 @@ def _now(said: Submitted) -> str:
         return f"{best}; its value is not told now" if said.released is None else f"{best}: {value}"
     if said.released is None:
         return f"{whose} stays what it was: this one was not seen to be better"
-    if said.released >= _WORST:
+    if said.loss is not None and said.loss >= _WORST:
         return "there is no best yet: no gain large enough was seen"
     if said.score is not None:
         return f"{whose} stays {value}"
@@ -111,7 +112,7 @@ def _now(said: Submitted) -> str:
 def _then(said: Submitted) -> str:
     if said.released is None:
         return f"then {_whose(said)} {'improved' if said.improved else 'stayed what it was'}"
-    if said.released >= _WORST and not said.improved:
+    if said.loss is not None and said.loss >= _WORST and not said.improved:
         return "then there was no best yet"
     verb = "became" if said.improved else "stayed"
     return f"then {_whose(said)} {verb} {said.display.text(said.display.released)}"

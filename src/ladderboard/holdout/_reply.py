@@ -57,6 +57,11 @@ class Reply:
         assert self.certify is not None  # noqa: S101 - every guard gives it
         return self.certify()
 
+    @cached_property
+    def loss(self) -> float | None:
+        """The loss of what was released: of a guard the same; a board releases its metric."""
+        return self.released
+
     def __str__(self) -> str:
         return self.reason
 

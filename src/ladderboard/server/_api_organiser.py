@@ -163,10 +163,12 @@ _CLOSE["responses"][200] = {"description": "The final ranking; null without a pr
 @router.post("/boards/{board}/close", response_model=Finals | None, **_CLOSE)
 async def close_board(request: Request, board: Slug) -> Response:
     """End the board for good, and score what was selected on the private split, once."""
-    said = await work_of(request).on_board(
-        request, board, lambda found, caller: found.finishing.close(caller, sandbox=sandbox)
-    )
-    return reply(request, said)
+
+    def close(found: Board, caller: Caller) -> dict[str, object] | None:
+        final = found.finishing.close(caller, sandbox=sandbox)
+        return None if final is None else found.as_seen_by(caller).finals()
+
+    return reply(request, await work_of(request).on_board(request, board, close))
 
 
 def _done() -> Response:

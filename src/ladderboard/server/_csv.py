@@ -15,9 +15,11 @@ __all__ = ["finals_csv", "standings_csv"]
 
 _COLUMNS = (
     "rank", "team", "name", "baseline", "released", "shown", "since", "submissions", "last",
+    "loss",
 )  # fmt: skip
 _FINALS = (
     "rank", "team", "name", "baseline", "score", "shown", "low", "high", "public_rank", "move",
+    "loss",
 )  # fmt: skip
 
 
@@ -25,7 +27,7 @@ def standings_csv(said: dict[str, Any], *, header: bool = True) -> bytes:
     """Return a page of the standings, with the names of the columns or without."""
     rows = [
         (*_team(each), each["released"], each["display"], each["since"], each["submissions"],
-         each["last"])
+         each["last"], each["loss"])
         for each in said["rows"]
     ]  # fmt: skip
     return _written([_COLUMNS, *rows] if header else rows)
@@ -35,7 +37,7 @@ def finals_csv(said: dict[str, Any]) -> bytes:
     """Return the final ranking."""
     rows = [
         (*_team(each), each["score"], each["display"], each["low"], each["high"],
-         each["public_rank"], each["move"])
+         each["public_rank"], each["move"], each["loss"])
         for each in said["rows"]
     ]  # fmt: skip
     return _written([_FINALS, *rows])

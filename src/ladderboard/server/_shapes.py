@@ -8,7 +8,13 @@ Moment = Annotated[
     str, Field(description="A time in UTC, to the second.", pattern=r"^\d{4,}-\d\d-\d\dT[\d:]{8}Z$")
 ]
 Id = Annotated[str, Field(pattern="^[0-9a-f]{16,64}$")]
-Loss = Annotated[float | None, Field(description="A loss; null where there is none yet.")]
+Metric = Annotated[
+    float | None, Field(description="In the board's metric; null where there is none yet.")
+]
+Loss = Annotated[
+    float | None,
+    Field(description="The loss behind it, lower is better; null where there is none."),
+]
 Shown = Annotated[float | None, Field(description="The same as the metric that people are shown.")]
 Visibility = Literal["public", "hidden", "anonymous", "frozen"]
 BoardStatus = Literal["open", "paused", "restored", "closing", "closed", "moved"]
@@ -61,6 +67,18 @@ class Certificate(Shape):
     vacuous: bool
 
 
+class Bound(Shape):
+    """Where the best model's true value lies, in the board's metric."""
+
+    low: float | None
+    high: float | None
+    beta: float
+    vacuous: bool
+    theorem: str
+    assumptions: list[str]
+    loss: Certificate
+
+
 class Display(Shape):
     """How losses are shown."""
 
@@ -80,7 +98,8 @@ class DisplayedReply(Display):
 class Best(Shape):
     """The best release of a board."""
 
-    released: Loss
+    released: Metric
+    loss: Loss
     display: Shown
 
 
@@ -154,7 +173,7 @@ class BoardSummary(Shape):
     registered: int | None
     epoch: int
     best: Best
-    bound: Certificate | None
+    bound: Bound | None
     book: str
     commitment: str
     head: Head
@@ -191,7 +210,8 @@ class Standing(Shape):
     team: TeamName
     baseline: bool
     you: bool
-    released: Loss
+    released: Metric
+    loss: Loss
     display: Shown
     since: Moment | None
     submissions: int
@@ -203,6 +223,7 @@ class Declared(Shape):
 
     name: str
     value: float
+    loss: float
     display: float
     source: str
 
@@ -224,6 +245,7 @@ class Record(Shape):
     entry: int
     time: Moment
     released: float
+    loss: float
     display: float
     team: TeamName
 
@@ -240,7 +262,8 @@ class Team(Shape):
     id: Id
     name: str
     disqualified: bool
-    released: Loss
+    released: Metric
+    loss: Loss
     display: Shown
     submissions: int
     remaining: int
@@ -260,7 +283,8 @@ class ListedTeam(Shape):
     made: Moment
     submissions: int
     last: Moment | None
-    released: Loss
+    released: Metric
+    loss: Loss
     stored: Annotated[int, Field(description="Bytes that are kept of its submissions.")]
 
 
@@ -320,6 +344,7 @@ class Finalist(Shape):
     team: TeamName
     baseline: bool
     score: float
+    loss: float
     low: float
     high: float
     display: float

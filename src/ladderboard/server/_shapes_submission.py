@@ -5,11 +5,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ladderboard.server._shapes import (
-    Certificate,
+    Bound,
     DisplayedReply,
     Id,
     Limit,
     Loss,
+    Metric,
     Moment,
     Shape,
     Shown,
@@ -38,16 +39,18 @@ class SubmissionReply(Shape):
     time: Moment
     entry: int | None
     team: TeamName
-    released: Loss
+    released: Metric
+    loss: Loss
     improved: bool
     question: int
     remaining: int
     limit: str
     limits: list[Limit]
     next_submission_at: Moment | None
-    bound: Certificate | None
+    bound: Bound | None
     reason: str
-    score: Loss
+    score: Metric
+    score_loss: Loss
     ladder: Literal["team", "board"]
     again: bool
     receipt: Receipt
@@ -65,8 +68,10 @@ class Submission(Shape):
     size: Annotated[int | None, Field(description="Bytes that are kept of it.")]
     selected: bool
     epoch: int
-    released: Loss
-    score: Loss
+    released: Metric
+    loss: Loss
+    score: Metric
+    score_loss: Loss
     improved: bool
     question: int
     display: Shown

@@ -24,7 +24,7 @@ from ladderboard.mechanisms import mechanism
 
 if TYPE_CHECKING:
     from ladderboard.adapters.mcp._folder import Folder
-    from ladderboard.client import Client, Display
+    from ladderboard.client import Board, Client, Display, Team
 
 __all__ = ["BoardDesk", "open_board"]
 
@@ -95,7 +95,7 @@ class BoardDesk(Desk):
                 for each in reversed(own)
                 if each.improved and each.epoch == epoch
             ],
-            reason=_stands(team.submissions, team.released, rank, board.registered),
+            reason=_stands(team, board, rank),
             status=board.status,
             released=team.released,
             display=_displayed(board.display, team.display),
@@ -103,7 +103,7 @@ class BoardDesk(Desk):
             teams=board.registered,
             best=board.best.released,
             submissions=team.submissions,
-            unseen=_gain(board.mechanism),
+            unseen=_gain(board),
             rows=board.rows,
             kind=board.kind,
             loss=board.loss,
@@ -149,17 +149,23 @@ def _displayed(display: Display, released: float | None) -> dict[str, Any]:
     return {"name": display.name, "direction": display.direction, "released": released}
 
 
-def _gain(described: dict[str, Any]) -> float | None:
+def _gain(board: Board) -> float | None:
+    """Return the gain in the metric that may go unseen; None where its unit is another's."""
+    if board.said["display"]["as"] not in {"loss", "complement"}:
+        return None
     try:
-        return unseen(mechanism(described))
+        return unseen(mechanism(board.mechanism))
     except InvalidInput:  # one that only the server has
         return None
 
 
-def _stands(submissions: int, released: float | None, rank: int | None, teams: int | None) -> str:
+def _stands(team: Team, board: Board, rank: int | None) -> str:
+    submissions, teams = team.submissions, board.registered
     if not submissions:
         return "Your team has submitted nothing yet."
-    best = "its best is not told" if released is None else f"its best is a loss of {released:.6g}"
+    best = "its best is not told"
+    if team.display is not None:
+        best = f"its best {board.display.name} is {team.display:.{board.display.digits}f}"
     place = "" if rank is None else f", on place {rank}"
     among = f" of {many(teams, 'team')}" if place and teams else ""
     return f"After {many(submissions, 'submission')} of your team {best}{place}{among}."

@@ -130,7 +130,7 @@ def bound_of(bound: Any) -> dict[str, Any] | None:
         "low": told["low"],
         "high": told["high"],
         "confidence": 1 - told["beta"],
-        "differences": told["differences"],
+        "differences": told.get("differences", False),  # a board tells where the value itself lies
         "sentence": str(bound).partition("\n")[0],
     }
 

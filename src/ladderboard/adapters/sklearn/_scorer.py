@@ -138,9 +138,9 @@ class GuardScorer:
 def _points(reply: Reply) -> float:
     if not reply.improved:
         return _WORST
-    if reply.released is None:  # OneBit keeps it back, but what improved later is better
+    if reply.loss is None:  # OneBit keeps it back, but what improved later is better
         return -1.0 / (1 + reply.question)
-    return -reply.released
+    return -reply.loss
 
 
 def _candidate(estimator: Any) -> str:

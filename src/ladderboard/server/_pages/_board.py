@@ -67,7 +67,7 @@ def _look(found: Board, caller: Caller, cursor: str | None, now: int) -> dict[st
     return {
         "board": board,
         "display": display,
-        "gain": display.gain_text(unseen(found.book.mechanism), board["best"]["released"]),
+        "gain": display.gain_text(unseen(found.book.mechanism), board["best"]["loss"]),
         "standings": or_none(lambda: view.leaderboard(cursor=cursor)),
         "history": history,
         "finals": or_none(view.finals) if board["status"] == "closed" else None,

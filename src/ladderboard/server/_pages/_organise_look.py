@@ -28,7 +28,7 @@ def look_at_board(found: Board, caller: Caller, after: int) -> dict[str, Any]:
     fields, activity = filled(rules.describe()), view.activity()
     for each in teams:
         each["left"] = max(budget["share"] - each["submissions"], 0)
-        each["display"] = rules.display.text(each["released"])
+        each["display"] = rules.display.text(each["loss"])
     return {
         "board": view.summary(),
         "role": "organiser",

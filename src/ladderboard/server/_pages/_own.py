@@ -68,8 +68,8 @@ def own_affairs(
 def charted(history: Mapping[str, Any]) -> dict[str, Any]:
     """Return a history as it is drawn: from the first record on.
 
-    >>> start = {"released": 1.0, "display": 0.0, "improved": False}
-    >>> first = {"released": 0.2, "display": 0.8, "improved": True}
+    >>> start = {"loss": 1.0, "display": 0.0, "improved": False}
+    >>> first = {"loss": 0.2, "display": 0.8, "improved": True}
     >>> [each["display"] for each in charted({"points": [start, first]})["points"]]
     [None, 0.8]
     """
@@ -79,17 +79,17 @@ def charted(history: Mapping[str, Any]) -> dict[str, Any]:
 
 def _is_none(each: Mapping[str, Any]) -> bool:
     """Tell whether there was no record after a submission."""
-    return each["released"] is not None and each["released"] >= 1 and not each["improved"]
+    return each["loss"] is not None and each["loss"] >= 1 and not each["improved"]
 
 
 def said_of(each: Mapping[str, Any], digits: int) -> str:
     """Return the release after a submission, for a cell.
 
-    >>> said_of({"display": 0.78, "released": 0.22, "improved": False}, 3)
+    >>> said_of({"display": 0.78, "loss": 0.22, "improved": False}, 3)
     '0.780'
-    >>> said_of({"display": 0.0, "released": 1.0, "improved": False}, 3)
+    >>> said_of({"display": 0.0, "loss": 1.0, "improved": False}, 3)
     'no record'
-    >>> said_of({"display": None, "released": None, "improved": True}, 3)
+    >>> said_of({"display": None, "loss": None, "improved": True}, 3)
     'not shown'
     """
     if each["display"] is None:

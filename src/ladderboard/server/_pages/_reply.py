@@ -53,7 +53,7 @@ def reply_words(said: Mapping[str, Any], scene: Scene) -> Reply:
     >>> scene = Scene(Display("accuracy", 3, "complement"), gain=0.02, before=0.22, window=86400)
     >>> team = {"name": "team", "remaining": 43, "allowed": 50}
     >>> window = {"name": "window", "remaining": 5, "allowed": 8}
-    >>> said = {"released": 0.214, "improved": False, "again": False, "score": None, "number": 7}
+    >>> said = {"loss": 0.214, "improved": False, "again": False, "score_loss": None, "number": 7}
     >>> said |= {"ladder": "team", "limits": [window, team], "next_submission_at": None}
     >>> said |= {"bound": None}
     >>> print(reply_words(said, scene).sentence)
@@ -63,10 +63,10 @@ def reply_words(said: Mapping[str, Any], scene: Scene) -> Reply:
     A new best: 0.786 (was 0.780); 43 questions left, 5 of them now (at most 8 in any 24 hours).
     >>> print(reply_words({**said, "again": True, "limits": [team]}, scene).sentence)
     The same predictions were answered before, as your submission 7; nothing was counted. Then your best became 0.786; 43 questions left.
-    >>> hidden = {**said, "released": None, "improved": False, "ladder": "board", "limits": [team]}
+    >>> hidden = {**said, "loss": None, "improved": False, "ladder": "board", "limits": [team]}
     >>> print(reply_words(hidden, scene._replace(veil="hidden")).sentence)
     The best of the whole board stays what it was, which is not shown while the standings are hidden; gains below about 0.02 may go unseen; 43 questions left.
-    >>> print(reply_words({**said, "released": 1.0, "improved": False}, scene).sentence)
+    >>> print(reply_words({**said, "loss": 1.0, "improved": False}, scene).sentence)
     Your team has no record yet: no gain large enough was seen; gains below about 0.02 may go unseen; 43 questions left, 5 of them now (at most 8 in any 24 hours).
     """  # noqa: E501 - sentences as they are read
     told = _told(said, scene)
@@ -78,21 +78,21 @@ def reply_words(said: Mapping[str, Any], scene: Scene) -> Reply:
         parts = [first + told[0], *told[1:]]
     else:
         parts = told
-        seen = None if said["improved"] else scene.display.gain_text(scene.gain, said["released"])
+        seen = None if said["improved"] else scene.display.gain_text(scene.gain, said["loss"])
         if seen is not None:
             parts.append(f"gains below about {seen} may go unseen")
     left = left_words(said["limits"], scene.window, said["next_submission_at"], scene.now)
     sentence = Markup("{}; {}.").format("; ".join(parts), left)
     bound = None
     if said["bound"] is not None:  # which is about the best of now, and not of then
-        released = None if said["again"] else said["released"]
-        bound = bound_words(said["bound"], scene.display, released, said["ladder"])
+        released = None if said["again"] else said["loss"]
+        bound = bound_words(said["bound"]["loss"], scene.display, released, said["ladder"])
     return Reply(said["improved"] and not said["again"], sentence, bound)
 
 
 def _told(said: Mapping[str, Any], scene: Scene) -> list[str]:
     """Return what was said of the best, and of this model where the mechanism says that too."""
-    value, score, text = said["released"], said["score"], scene.display.text
+    value, score, text = said["loss"], said["score_loss"], scene.display.text
     parts = []
     if score is not None and score != value:
         parts.append(f"{'Then this' if said['again'] else 'This'} model was put at {text(score)}")
@@ -105,7 +105,7 @@ def _whose(said: Mapping[str, Any]) -> str:
 
 
 def _now(said: Mapping[str, Any], scene: Scene) -> str:
-    value, text, whose = said["released"], scene.display.text, _whose(said)
+    value, text, whose = said["loss"], scene.display.text, _whose(said)
     if said["improved"]:
         best = "A new best" if said["ladder"] == "team" else "A new best of the whole board"
         if value is None:
@@ -122,7 +122,7 @@ def _now(said: Mapping[str, Any], scene: Scene) -> str:
 
 
 def _again(said: Mapping[str, Any], scene: Scene) -> str:
-    value, whose = said["released"], _whose(said)
+    value, whose = said["loss"], _whose(said)
     if value is None:
         told = "improved" if said["improved"] else "stayed what it was"
         return f"Then {whose} {told}{_why(scene)}"

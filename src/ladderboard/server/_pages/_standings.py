@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup, escape
 
+from ladderboard.bounds._digits import outwards
 from ladderboard.server._pages._page import figure
 from ladderboard.server._pages._words import percent
 
@@ -38,12 +39,12 @@ def standings_table(page: dict[str, Any] | None, digits: int) -> dict[str, Any] 
     """Return a page of the standings, with the baselines from elsewhere where they belong."""
     if page is None:
         return None
-    rows = [(each["released"], _row(each, digits)) for each in page["rows"]]
+    rows = [(each["loss"], _row(each, digits)) for each in page["rows"]]
     for each in page["declared"]:
         name = f"{each['name']} ({each['source']})" if each["source"] else each["name"]
         row = _Line("aside", "", name, "baseline", figure(each["display"], digits), None, "")
-        at = (at for at, (value, _) in enumerate(rows) if value is None or value > each["value"])
-        rows.insert(next(at, len(rows)), (each["value"], row))
+        at = (at for at, (value, _) in enumerate(rows) if value is None or value > each["loss"])
+        rows.insert(next(at, len(rows)), (each["loss"], row))
     return {
         "rows": Markup("\n".join(row.written() for _, row in rows)),  # noqa: S704 - see there
         "ties": any(each["tied"] for each in page["rows"]),
@@ -131,7 +132,7 @@ def _final(each: dict[str, Any], display: Display, own: str | None, *, tied: boo
         figure(each["display"], display.digits),
         "" if each["public_rank"] is None else str(each["public_rank"]),
         moved(each["move"]),
-        *display.ends(each["low"], each["high"]),
+        *outwards(each["low"], each["high"], display.digits),
     )
 
 

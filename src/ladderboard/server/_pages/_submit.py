@@ -140,10 +140,10 @@ def _before(view: View, answer: Answer) -> float | None:
         this = view.submission(answer.id)
         earlier = view.submissions(limit=1, before=answer.number)
         if earlier and earlier[0]["epoch"] == this["epoch"]:  # else labels were corrected
-            found = earlier[0]["released"]
+            found = earlier[0]["loss"]
     elif answer.entry is not None:
         records = or_none(view.records) or []
         found = next(
-            (each["released"] for each in reversed(records) if each["entry"] < answer.entry), None
+            (each["loss"] for each in reversed(records) if each["entry"] < answer.entry), None
         )
     return found

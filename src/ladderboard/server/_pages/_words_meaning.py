@@ -15,12 +15,12 @@ __all__ = ["bound_in_words", "meaning_in_words"]
 _TRUE = {
     "predictions": "True means over fresh labels for these same examples; for models that were "
     "made without a look at the test inputs, over fresh data of the same kind. It holds if the "
-    "examples are independent of each other, if nobody saw their labels but through the answers of "
-    "this board, and if nothing else that the organiser did in public depended on them.",
+    "examples are independent, and if nothing public but the answers of this board, the "
+    "organiser's acts included, depends on their labels.",
     "scores": "True means over fresh examples of the same kind, scored in the same way, for models "
-    "that were made without a look at these. It holds if the examples are independent of each "
-    "other, if the evaluators' scores are right, if nobody saw them but through the answers of "
-    "this board, and if nothing else that the organiser did in public depended on them.",
+    "that were made without a look at these. It holds if the examples are independent, if the "
+    "evaluators' scores are right, and if nothing public but the answers of this board, the "
+    "organiser's acts included, depends on them.",
 }
 _CORRECTED = (
     " Labels were corrected: each new one must follow from its own example, its old label and what "
@@ -84,9 +84,8 @@ def bound_in_words(board: Mapping[str, Any], point: Mapping[str, Any] | None) ->
     0.85. This counts all 12 questions of all teams together, and holds at all times at once,
     whatever they try, even if they work together. True means over fresh labels for these same
     examples; for models that were made without a look at the test inputs, over fresh data of the
-    same kind. It holds if the examples are independent of each other, if nobody saw their labels
-    but through the answers of this board, and if nothing else that the organiser did in public
-    depended on them.
+    same kind. It holds if the examples are independent, and if nothing public but the answers of
+    this board, the organiser's acts included, depends on their labels.
     """
     name, digits = board["display"]["name"], board["display"]["digits"]
     if point is None:

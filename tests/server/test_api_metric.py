@@ -1,0 +1,57 @@
+"""What the API says is in the board's metric; ``loss`` is the loss behind it."""
+
+import csv
+import io
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("loss", "shown"),
+    [("accuracy", lambda loss: 1 - loss), ("{name: mse, range: [0, 2]}", lambda loss: 4 * loss)],
+)
+def test_a_board_speaks_of_its_metric_everywhere(empty_hall, predict, loss, shown):
+    hall = empty_hall
+    hall.board(loss=loss, questions=50, teams=2, mechanism="{name: ladder, step: 0.01}",
+               baselines="[{name: Elsewhere, value: 0.25}]")  # fmt: skip
+    _, token = hall.join("Ada")
+    told = hall.submit(token, predict(10, 30)).json()
+    inside = told["loss"]
+    assert 0 < inside < 0.5
+    assert told["released"] == pytest.approx(shown(inside), abs=1e-12)
+    assert told["display"]["released"] == pytest.approx(told["released"], abs=1e-4)
+    assert (told["score"], told["score_loss"]) == (told["released"], inside)
+    bound = told["bound"]
+    ends = sorted((shown(bound["loss"]["low"]), shown(bound["loss"]["high"])))
+    assert [bound["low"], bound["high"]] == pytest.approx(ends)
+    assert bound["low"] <= told["released"] <= bound["high"]
+    assert f"{told['display']['released']:.4f}" in told["reason"]
+
+    board = hall.call("GET", "/boards/first").json()
+    assert (board["best"]["released"], board["best"]["loss"]) == (told["released"], inside)
+    assert board["bound"]["low"] <= told["released"] <= board["bound"]["high"]
+    page = hall.call("GET", "/boards/first/leaderboard").json()
+    (row,), (declared,) = page["rows"], page["declared"]
+    assert (row["released"], row["loss"]) == (told["released"], inside)
+    assert (declared["value"], declared["loss"]) == (pytest.approx(shown(0.25)), 0.25)
+    (record,) = hall.call("GET", "/boards/first/records").json()["records"]
+    assert (record["released"], record["loss"]) == (told["released"], inside)
+    (listed,) = hall.call("GET", "/boards/first/submissions", token).json()["submissions"]
+    assert (listed["released"], listed["loss"]) == (told["released"], inside)
+
+    final = hall.call("POST", "/boards/first/close", hall.organiser).json()
+    assert final == hall.call("GET", "/boards/first/finals").json()
+    (row,) = final["rows"]
+    assert row["score"] == pytest.approx(shown(row["loss"]), abs=1e-12)
+    assert row["low"] < row["score"] < row["high"]
+
+
+def test_a_csv_has_metric_and_loss(empty_hall, predict):
+    hall = empty_hall
+    hall.board(loss="accuracy", questions=50, teams=2, mechanism="{name: ladder, step: 0.01}")
+    _, token = hall.join("Ada")
+    told = hall.submit(token, predict(10)).json()
+    with hall.browser() as browser:
+        said = browser.get(f"/boards/{hall.slug}/standings.csv")
+    (row,) = csv.DictReader(io.StringIO(said.text))
+    assert float(row["released"]) == told["released"] == pytest.approx(1 - float(row["loss"]))
