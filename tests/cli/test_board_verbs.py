@@ -38,7 +38,7 @@ def test_the_answer_is_a_sentence_with_what_remains(submit, hall):
     assert submit(70, "-q").out.startswith("Your best stays zero_one 0.2000: ")
     with Client() as client:
         receipts = client.receipts(hall.slug)
-    assert receipts[0].answer["reason"] == "The best is now 0.2; 24 questions left."
+    assert receipts[0].answer["reason"] == "The best is now 0.2000; 24 questions left."
     assert [each.state for each in receipts] == ["answered"] * 3
 
 
