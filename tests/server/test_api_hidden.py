@@ -150,3 +150,36 @@ def test_log_and_metrics_name_nobody(planted, predict):
     lines = [json.loads(each) for each in hall.log.getvalue().splitlines()]
     assert {"time", "event", "request", "method", "route", "status", "ms", "bytes"} == set(lines[0])
     assert "/api/v1/boards/{board}/submissions" in {each["route"] for each in lines}
+
+
+@pytest.mark.parametrize("visibility", ["hidden", "anonymous"])
+def test_registering_does_not_tell_which_names_there_are(planted, visibility):
+    hall, *_ = planted
+    hall.amend(visibility=visibility)
+
+    def register(name, token=None):
+        return hall.call("POST", "/boards/first/teams", token, json={"name": name})
+
+    taken, free = register(f" {NAME.upper()}"), register("Nobody has this")
+    assert (taken.status_code, free.status_code) == (201, 201)
+    assert taken.json()["name"] == NAME.upper()
+    assert taken.json().keys() == free.json().keys()
+    own = hall.call("GET", "/boards/first/team", taken.json()["token"]).json()
+    assert own["name"] == NAME.upper()
+    # The organiser sees all names, and is told as before.
+    assert register(NAME, hall.organiser).status_code == 409
+
+
+def test_names_are_told_apart_when_they_are_shown(planted, predict):
+    hall, team, token, _ = planted
+    hall.amend(visibility="hidden")
+    made = hall.call("POST", "/boards/first/teams", json={"name": NAME}).json()
+    for each in (token, made["token"]):
+        assert hall.submit(each, predict(150)).status_code == 201
+    hall.amend(visibility="public")
+    listed = hall.call("GET", "/boards/first/leaderboard").json()["rows"]
+    names = {each["team"]["id"]: each["team"]["name"] for each in listed}
+    assert names[team] == NAME
+    assert names[made["id"]] == f"{NAME} ({made['id'][:4]})"
+    said = hall.call("POST", "/boards/first/teams", json={"name": names[made["id"]]})
+    assert said.status_code == 409

@@ -10,6 +10,7 @@ import numpy as np
 from ladderboard.board._access import allow
 from ladderboard.board._limits import recount
 from ladderboard.board._replay import replay
+from ladderboard.board._seats import UNNAMED, tell_names_apart
 from ladderboard.board._tables import ENDED, read_board, written
 from ladderboard.errors import InvalidLabels, InvalidSetting, NotOpen
 from ladderboard.holdout import keep_sample, sample_digest, write_sample
@@ -140,6 +141,8 @@ class Amending:
             if after.visibility == "frozen" != row.visibility:
                 horizon = (turn.at.entries, row.epoch)
                 view.change(_FREEZE, (view.number,))
+            if row.visibility in UNNAMED and after.visibility not in UNNAMED:
+                tell_names_apart(view)
             values = (written(after.describe()), after.visibility, *horizon)
             view.change(_RULES, (*values, view.number))
             recount(view, after, turn.at)

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
     from ladderboard.board._tables import TeamRow
     from ladderboard.ledger import SqlReading, SqlWriting, Turn
 
-__all__ = ["NewTeam", "Seats", "add_credential", "end_credentials"]
+__all__ = ["UNNAMED", "NewTeam", "Seats", "add_credential", "end_credentials", "tell_names_apart"]
+
+UNNAMED = frozenset({"hidden", "anonymous"})
+"""Visibilities of boards that tell nobody the names of other teams."""
+
 
 _ADD = (
     "INSERT INTO main.team (book, number, id, name, folded, kind, disqualified, made, used) "
@@ -30,7 +34,11 @@ _ADD = (
 )
 _COUNT = "UPDATE main.board SET teams = teams + 1 WHERE book = ?"
 _NEXT = "SELECT COALESCE(MAX(number), 0) + 1 FROM main.team WHERE book = ?"
-_SAME = "SELECT 1 FROM main.team WHERE book = ? AND folded = ?"
+_SAME = "SELECT kind FROM main.team WHERE book = ? AND folded = ?"
+_DUPLICATES = (
+    "SELECT number, id, name FROM main.team WHERE book = ? AND folded LIKE ? ORDER BY number"
+)
+_RENAME = "UPDATE main.team SET name = ?, folded = ? WHERE book = ? AND number = ?"
 _CREDENTIAL = (
     "INSERT INTO main.credential (hash, book, role, team, made, expires) VALUES (?, ?, ?, ?, ?, ?)"
 )
@@ -72,7 +80,7 @@ class Seats:
         registration = self._board.rules.registration
         if invitation is None and registration != "open":
             raise NotAllowed("Teams come by invitation here; ask the organiser for one.")
-        return self._add(name, invitation)
+        return self._add(name, invitation, stranger=True)
 
     def admit(self, caller: Caller, name: str, invitation: str | None = None) -> NewTeam:
         """Let a team in: one that the organiser names, or one that may register."""
@@ -85,7 +93,7 @@ class Seats:
         allow(caller, "teams")
         return self._add(name, None)
 
-    def _add(self, name: str, invitation: str | None) -> NewTeam:
+    def _add(self, name: str, invitation: str | None, *, stranger: bool = False) -> NewTeam:
         name, salt = check_name(name), self._board.book.world.salt
         token, team = new_token("team", salt), salt()[-8:].hex()
 
@@ -102,7 +110,8 @@ class Seats:
                     raise NotAllowed(_STALE)
             if row.teams >= self._board.rules_of(row).teams:
                 raise Taken(f"All {row.teams} places on this board are taken.")
-            number = _insert(view, team, name, "team", now)
+            secret = stranger and row.visibility in UNNAMED
+            number = _insert(view, team, name, "team", now, secret=secret)
             view.change(_COUNT, (view.number,))
             add_credential(view, token, "team", now, team=number)
             if hashed is not None:
@@ -240,12 +249,31 @@ class Seats:
         return read_team(view, caller.team or 0)
 
 
-def _insert(view: SqlWriting, team: str, name: str, kind: str, now: int) -> int:
-    if view.run(_SAME, (view.number, fold(name))):
+def _insert(
+    view: SqlWriting, team: str, name: str, kind: str, now: int, *, secret: bool = False
+) -> int:
+    """Add a team; where names are ``secret``, a name that another team has is not refused.
+
+    The ``folded`` form of such a duplicate has a space and the team's id, which no other has.
+    """
+    folded = fold(name)
+    same = view.run(_SAME, (view.number, folded))
+    if same and secret and same[0][0] != "baseline":  # baselines are shown to everybody
+        folded = f"{folded} {team}"
+    elif same:
         raise Taken("Another team has this name, or one that looks like it; choose another.")
     number = int(view.run(_NEXT, (view.number,))[0][0])
-    view.change(_ADD, (view.number, number, team, name, fold(name), kind, now))
+    view.change(_ADD, (view.number, number, team, name, folded, kind, now))
     return number
+
+
+def tell_names_apart(view: SqlWriting) -> None:
+    """Give teams whose name another team had first the beginning of their id; names are shown."""
+    for number, team, name in view.run(_DUPLICATES, (view.number, "% %")):
+        names = [f"{name} ({team[:size]})" for size in (4, 8, len(team))]
+        free = (each for each in names if not view.run(_SAME, (view.number, fold(each))))
+        shown = next(free, names[-1])
+        view.change(_RENAME, (shown, fold(shown), view.number, number))
 
 
 def add_credential(view: SqlWriting, token: str, role: str, now: int, **more: Any) -> None:
