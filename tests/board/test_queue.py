@@ -115,7 +115,7 @@ def test_a_commit_of_which_nobody_knows_is_looked_up(board, submit, predict, joi
     assert board.book.check() == 1
     row = board.as_seen_by(PUBLIC).leaderboard()["rows"][0]
     assert (row["released"], row["submissions"]) == (0.1, 1)
-    assert board.stored(_place(board)) == predict(30)
+    assert board.stored(_place(board)) == board.scorer().read(predict(30)).pack()
 
 
 def _place(board):
@@ -132,7 +132,7 @@ def test_a_storage_that_stays_broken_is_told(board, submit, predict, join):
     again = submit(board, caller, predict(30))
     assert again.again
     assert board.book.at().asked == 1
-    assert board.stored(_place(board)) == predict(30)
+    assert board.stored(_place(board)) == board.scorer().read(predict(30)).pack()
 
 
 def test_what_a_crash_left_without_a_row_is_swept(board, submit, predict, join, tmp_path):
@@ -146,4 +146,4 @@ def test_what_a_crash_left_without_a_row_is_swept(board, submit, predict, join, 
     assert boards.sweep() == 1
     with pytest.raises(LadderboardError):
         board.stored(left)
-    assert board.stored(_place(board)) == predict(30)
+    assert board.stored(_place(board)) == board.scorer().read(predict(30)).pack()

@@ -3,9 +3,13 @@
 import copy
 import hashlib
 
+import numpy as np
 import pytest
 
+from ladderboard.holdout import Submission
 from ladderboard.verify import check
+
+FEW = Submission.of(np.ones(3)).pack()
 
 
 def insert(at, kind, of=0):
@@ -136,12 +140,12 @@ def test_noise_is_drawn_again_where_releases_cannot_be(lives, make, helper, tmp_
     refused(forge, "its noise was not drawn from the key", forge.number("question", 1))
 
 
-def other_body(body):
+def other_body(body, format_="csv"):
     """Put another file where one was, with its size and hash."""
 
     def change(forge):
         (_, told), *_ = forge.of("question")[1].files
-        told.update(size=len(body), sha256=hashlib.sha256(body).digest())
+        told.update(size=len(body), sha256=hashlib.sha256(body).digest(), format=format_)
         forge.of("question")[1].files = [["file", told], ["part", body]]
 
     return change
@@ -162,6 +166,8 @@ def not_in_it(forge):
 FILES = {
     "nothing": (other_body(b""), 5, "its file cannot be read"),
     "no table": (other_body(b"\0\1"), 5, "its file cannot be read"),
+    "no array": (other_body(b"\0\1", "aligned"), 5, "its file cannot be read"),
+    "few rows": (other_body(FEW, "aligned"), 5, "its predictions are not for the rows"),
     "a risk": (secret(risk=0.99), 5, "its risk is not that of its file on the labels"),
     "damaged": (damaged, None, "is damaged"),
     "a size": (told(size=3), None, "is damaged"),

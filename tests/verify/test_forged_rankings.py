@@ -6,6 +6,7 @@ import json
 import pytest
 
 from ladderboard.board._words import moment
+from ladderboard.holdout import Submission
 from ladderboard.verify import check
 
 UNASKED = {"baseline": False, "disqualified": False, "rank": None, "released": None, "since": None}
@@ -132,8 +133,8 @@ def all_selected(forge):
     for each in forge.of("question"):
         if each.fields["asker"] == team:
             each.files[0][1]["selected"] = True
-            private = [line.split(",") for line in each.files[1][1].decode().split()[201:]]
-            wrong[each.files[0][1]["id"]] = sum(int(a) % 2 != int(b) for a, b in private)
+            guessed = Submission.unpack(each.files[1][1]).aligned[200:]
+            wrong[each.files[0][1]["id"]] = sum(at % 2 != int(b) for at, b in enumerate(guessed))
     assert len(wrong) == 3
     row = next(row for row in forge.finals["rows"] if row["team"]["id"] == team)
     best = min(wrong, key=wrong.get)

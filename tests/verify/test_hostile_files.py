@@ -120,7 +120,7 @@ def bomb(forge, rooms=16):
     body = gzip.compress(b"id,prediction\n" + b"1,1\n" * 2**22, 1) * rooms
     entry = forge.of("question")[0]
     told = entry.files[0][1]
-    told.update(size=len(body), sha256=hashlib.sha256(body).digest())
+    told.update(size=len(body), sha256=hashlib.sha256(body).digest(), format="csv")
     parts = [body[at : at + 2**20] for at in range(0, len(body), 2**20)]
     entry.files = [["file", told], *(["part", each] for each in parts)]
 

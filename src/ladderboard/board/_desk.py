@@ -129,11 +129,12 @@ class Desk:
         Status, deadlines, limits, the budget and quotas are looked at here; all of it is checked
         again in the transaction. A known ``retry`` key is let through: its answer costs nothing.
         """
-        _refuse_other(caller, team)
+        allow(caller, "submit")
         board = self._board
         with board.reading() as view:
             row = board.read(view)
             allow(caller, "submit", board.rules_of(row))
+            _refuse_other(caller, team)
             who = find_team(view, team) if team else read_team(view, caller.team or 0)
             if retry is not None:
                 mark = board.book.retry_of(Asked(b"", 1.0, asker=who.id, retry=retry))

@@ -129,14 +129,16 @@ def score(
             submission = Submission.unpack(body, training=opened.training)
         else:
             submission = scorer.read(file.body, training=opened.training, format=file.format)
-    except (
-        InvalidInput,
-        InvalidState,
-    ) as error:  # a library that is missing is no fault of the ledger
+    except (InvalidInput, InvalidState) as error:  # not a library that is missing
         raise differs(number, f"its file cannot be read ({error})") from None
+    if submission.aligned.shape[:1] != (scorer.roster.n,):
+        raise differs(number, "its predictions are not for the rows of the holdout")
     if submission.digest != opened.submission:
         raise differs(number, "its file is not what was submitted")
-    scored = scorer.score(submission)
+    try:
+        scored = scorer.score(submission)
+    except (IndexError, TypeError, ValueError):  # of predictions that no parser has checked
+        raise differs(number, "its predictions cannot be scored") from None
     if (scored.risk, scored.broken) != (opened.risk, opened.broken):
         raise differs(number, "its risk is not that of its file on the labels")
     return submission, scorer.by_group(scored)
