@@ -250,7 +250,10 @@ def test_a_forged_receipt_opens_nothing(program, page, taken_part, change, sente
 
 @pytest.mark.parametrize(
     "change",
-    [{"released": 0.0}, {"improved": False}, {"question": 7}, {"entry": 3}, {"team": {"id": "x"}}],
+    [
+        *({"released": 0.0}, {"released": None}, {"loss": 0.0}, {"score_loss": 0.0}),
+        *({"improved": False}, {"question": 7}, {"entry": 3}, {"team": {"id": "x"}}),
+    ],
 )
 def test_an_answer_that_the_ledger_does_not_know_is_found(program, page, taken_part, change):
     program("ledger", page, "--out", "ledger.jsonl")

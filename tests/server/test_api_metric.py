@@ -2,15 +2,20 @@
 
 import csv
 import io
+import json
+from dataclasses import replace
 
 import pytest
+
+from ladderboard.errors import BrokenLedger
+from ladderboard.verify._kept import read_receipts
 
 
 @pytest.mark.parametrize(
     ("loss", "shown"),
     [("accuracy", lambda loss: 1 - loss), ("{name: mse, range: [0, 2]}", lambda loss: 4 * loss)],
 )
-def test_a_board_speaks_of_its_metric_everywhere(empty_hall, predict, loss, shown):
+def test_a_board_speaks_of_its_metric_everywhere(empty_hall, predict, loss, shown, tmp_path):
     hall = empty_hall
     hall.board(loss=loss, questions=50, teams=2, mechanism="{name: ladder, step: 0.01}",
                baselines="[{name: Elsewhere, value: 0.25}]")  # fmt: skip
@@ -26,6 +31,15 @@ def test_a_board_speaks_of_its_metric_everywhere(empty_hall, predict, loss, show
     assert [bound["low"], bound["high"]] == pytest.approx(ends)
     assert bound["low"] <= told["released"] <= bound["high"]
     assert f"{told['display']['released']:.4f}" in told["reason"]
+
+    # The ledger has losses: a kept answer is compared with them.
+    (tmp_path / "answer.json").write_text(json.dumps(told))
+    (receipt,) = read_receipts(tmp_path / "answer.json")
+    lines = hall.call("GET", "/boards/first/ledger").content.splitlines()
+    entry = json.loads(lines[told["entry"]])
+    receipt.match(told["entry"], entry)
+    with pytest.raises(BrokenLedger):
+        replace(receipt, answer={**told, "loss": inside / 2}).match(told["entry"], entry)
 
     board = hall.call("GET", "/boards/first").json()
     assert (board["best"]["released"], board["best"]["loss"]) == (told["released"], inside)

@@ -125,7 +125,7 @@ def test_downloads_are_those_of_the_server(rich, empty_hall, tmp_path):
         )
     finals = json.loads((folder / "finals.json").read_bytes())["rows"]
     lines = (folder / "finals.csv").read_text().splitlines()
-    assert lines[0] == "rank,team,name,baseline,score,shown,low,high,public_rank,move"
+    assert lines[0] == "rank,team,name,baseline,score,shown,low,high,public_rank,move,loss"
     assert len(lines) == 1 + len(finals)
     assert any(",'=1+1," in line for line in lines)  # no formula for a spreadsheet
 

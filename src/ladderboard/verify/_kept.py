@@ -23,6 +23,7 @@ _HASH = re.compile("[0-9a-f]{64}")
 _TOLD = ("time", "asker", "question", "value", "score", "improved")
 _LONGEST = 2**24
 _DAMAGED = object()
+_NEAR = 1e-9  # digits that are left of a number in the metric
 _KEPT = b'{"state": '
 
 
@@ -72,15 +73,36 @@ class KeptReceipt:
 def _differences(said: dict[str, Any], fields: dict[str, Any]) -> Iterator[bool]:
     """Yield for each thing that an answer and its entry both tell whether it differs.
 
-    Where the number of the entry was not told, some of it was told otherwise.
+    Where the number of the entry was not told, some of it was told otherwise. An entry has losses.
+    An answer has them beside the metric; one that is kept from before there was a ``loss`` has
+    nothing else.
     """
-    told = {"score": "score", "improved": "improved"}
+    is_metric = "loss" in said
+    told = {"score_loss" if is_metric else "score": "score", "improved": "improved"}
     if said.get("entry") is not None:
-        told |= {"released": "value", "question": "question", "entry": "number"}
+        told |= {"question": "question", "entry": "number"}
+        told |= {"loss" if is_metric else "released": "value"}
     for name, field in told.items():
         yield name in said and said[name] != fields[field]
+    if is_metric:
+        for name, loss in (("released", "loss"), ("score", "score_loss")):
+            yield _is_other(said, name, said.get(loss))
     team = said.get("team")
     yield isinstance(team, dict) and team.get("id") != fields["asker"]
+
+
+def _is_other(said: dict[str, Any], name: str, loss: Any) -> bool:
+    """Return whether a number in the metric is not that of its loss, where the unit is known."""
+    display, value = said.get("display"), said.get(name)
+    shown_as = display.get("as") if isinstance(display, dict) else None
+    if value is None or loss is None:
+        return value is not loss
+    if shown_as not in {"loss", "complement"}:
+        return False
+    try:
+        return abs(value - (1 - loss if shown_as == "complement" else loss)) > _NEAR
+    except TypeError:
+        return True
 
 
 def read_receipts(path: str | PathLike[str]) -> tuple[KeptReceipt, ...]:
