@@ -40,9 +40,10 @@ def test_every_line_has_its_name_and_no_two_names_touch(given, axes, tmp_path):
     axis.figure.set_dpi(200)  # as it is saved
     drawn = axis.figure.canvas.get_renderer()
     lines = [line for line in axis.lines if line.get_marker() != "o"]
-    assert {line.get_color() for line in lines} == {name.get_color() for name in axis.texts}
-    assert len(lines) == len(axis.texts)
-    boxes = [name.get_window_extent(drawn) for name in axis.texts]
+    names = axis.get_legend().get_texts()
+    assert {line.get_color() for line in lines} == {name.get_color() for name in names}
+    assert len(lines) == len(names)
+    boxes = [name.get_window_extent(drawn) for name in names]
     for at, box in enumerate(boxes):
         assert box.x1 <= axis.figure.bbox.x1
         assert not any(box.overlaps(other) for other in boxes[at + 1 :])

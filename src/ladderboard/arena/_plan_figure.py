@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +22,6 @@ _KNOWN = 0.5  # an error that is known without data
 _LARGEST = 10**15
 _PER_DECADE = 6
 _DECADES = 2  # to either side of the plan's own questions
-_GAP = 0.05  # between names, as a part of the axis's height
-_ROOM = 0.25  # what a name needs, as a part of the axis's width
 
 
 def plan_figure(plan: Plan, path: Path | str) -> Path:
@@ -77,7 +74,7 @@ def _draw(axis: Any, plan: Plan, n: int) -> None:
     if plan.promised:
         axis.plot(plan.questions, plan.error, "o", color=COLOURS[0], markersize=7, zorder=5)
     _tick(axis)
-    _label(axis, lines, ks)
+    _label(axis, lines)
 
 
 def _questions(middle: int) -> list[int]:
@@ -101,44 +98,18 @@ def _tick(axis: Any) -> None:
         axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
 
 
-def _label(axis: Any, lines: list[_Line], ks: list[int]) -> None:
-    """Write each line's name where it ends, moved apart where names would lie on each other."""
-    low, high = map(math.log, axis.get_ylim())
-    heights = [(math.log(line.points[-1][1]) - low) / (high - low) for line in lines]
-    order = sorted(range(len(lines)), key=heights.__getitem__)
-    stays = [at for at in order if lines[at].points[-1][0] == ks[-1]]
-    above = -math.inf
-    for at in stays:
-        above = max(heights[at], above + _GAP)
-        place = {"xycoords": "axes fraction", "va": "center", "annotation_clip": False}
-        axis.annotate(lines[at].way.name, (1.01, above), color=lines[at].colour, **place)
-    # The others leave through the top: names stand beside them, those of neighbours in a column.
-    columns: list[list[_Line]] = []
-    for line in sorted(lines, key=lambda line: line.points[-1]):
-        end = line.points[-1][0]
-        if end != ks[-1]:
-            if not columns or not _near(columns[-1][0].points[-1][0], end, ks):
-                columns.append([])
-            columns[-1].append(line)
-    for column in columns:
-        levels = [math.exp(high - (row + 0.7) * _GAP * (high - low)) for row in range(len(column))]
-        left = not _near(ks[0], min(line.crossing(levels[-1]) for line in column), ks)
-        for line, level in zip(column, levels, strict=True):
-            crossings = [other.crossing(level) for other in column]
-            axis.annotate(
-                line.way.name,
-                (min(crossings) if left else max(crossings), level),
-                (-6 if left else 6, 0),
-                textcoords="offset points",
-                color=line.colour,
-                ha="right" if left else "left",
-                va="center",
-            )
-
-
-def _near(one: float, other: float, ks: list[int]) -> bool:
-    """Return whether two numbers of questions are too near for a name between them."""
-    return abs(math.log(other / one)) < _ROOM * math.log(ks[-1] / ks[0])
+def _label(axis: Any, lines: list[_Line]) -> None:
+    """Name the lines beside the plot, in the order in which they end."""
+    order = sorted(range(len(lines)), key=lambda at: lines[at].points[-1][1], reverse=True)
+    axis.legend(
+        [axis.lines[at] for at in order],
+        [lines[at].way.name for at in order],
+        loc="upper left",
+        bbox_to_anchor=(1.01, 1),
+        borderaxespad=0,
+        frameon=False,
+        labelcolor="linecolor",
+    )
 
 
 @dataclass(frozen=True)
@@ -148,12 +119,3 @@ class _Line:
     way: Alternative
     colour: str
     points: list[tuple[int, float]]
-
-    def crossing(self, height: float) -> float:
-        """Return at how many questions the line comes to a height, or where it ends below."""
-        for (k, error), (after_k, after_error) in pairwise(self.points):
-            if error <= height < after_error:
-                share = math.log(height / error) / math.log(after_error / error)
-                return k * (after_k / k) ** share
-        first, last = self.points[0], self.points[-1]
-        return last[0] if last[1] <= height else first[0]
