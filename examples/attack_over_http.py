@@ -123,7 +123,7 @@ class Remote:
             Authorization=f"Bearer {self._token(account)}",
         )
         self.asked += 1
-        return Release(said["released"], said["score"], said["improved"], said["question"])
+        return Release(said["loss"], said["score_loss"], said["improved"], said["question"])
 
     def _account(self, account: int) -> int:
         """Return who asks: whoever was asked for, or has most questions left where that is equal.
@@ -201,7 +201,7 @@ def play(name: str, rules: str, seed: int) -> Outcome:
         game = Remote(line, world, QUESTIONS, np.random.default_rng(own))
         with suppress(BudgetSpent):
             attack.play(game)  # type: ignore[arg-type]  # it is all that an attack sees of a game
-        leader = line.call("GET", "/leaderboard?limit=1")["rows"][0]["released"]
+        leader = line.call("GET", "/leaderboard?limit=1")["rows"][0]["loss"]
         line.close()
     true = world.true_risk(game.last)
     return Outcome(true - world.risk(game.last), true - leader, game.asked)

@@ -26,13 +26,13 @@ def nearest(size: int, power: float, unknown: np.ndarray) -> np.ndarray:
 
 
 with Client(*sys.argv[1:]) as client:
-    judge = lb.Judge(client.guard("digits"))
+    judge = lb.Judge(client.guard("digits"), mode="max")
     for model in product((20, 50, 100, 200, 300), (1.0, 2.0, 3.0)):
-        error = np.mean(nearest(*model, images[300:]) != labels[300:])
-        judge.consider(error, lambda: {"id": ids, "prediction": nearest(*model, test)}, name=model)  # noqa: B023
+        own = np.mean(nearest(*model, images[300:]) == labels[300:])
+        judge.consider(own, lambda: {"id": ids, "prediction": nearest(*model, test)}, name=model)  # noqa: B023
 
-print("question   own error   released   images   power   improved")
+print("question   own accuracy   released   images   power   improved")
 for each in judge.verdicts:
     improved = "yes, the winner" if each is judge.winner else "yes" if each.improved else "no"
-    said = f"{each.question:>8}{each.score:>12.3f}{each.reply.released:>11.3f}"
+    said = f"{each.question:>8}{each.score:>15.3f}{each.reply.released:>11.3f}"
     print(f"{said}{each.name[0]:>9}{each.name[1]:>8}   {improved}")

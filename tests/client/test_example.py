@@ -25,10 +25,18 @@ def test_the_example_searches_submits_and_ends_with_a_table(empty_hall):
     )
     assert done.returncode == 0, done.stderr
     head, *rows = done.stdout.splitlines()
-    assert head.split() == ["question", "own", "error", "released", "images", "power", "improved"]
+    assert head.split() == [
+        "question",
+        "own",
+        "accuracy",
+        "released",
+        "images",
+        "power",
+        "improved",
+    ]
     assert [int(row.split()[0]) for row in rows] == list(range(1, len(rows) + 1))
     assert len(rows) >= 4
     own = [float(row.split()[1]) for row in rows]
-    assert own == sorted(own, reverse=True)  # it asked on records only
+    assert own == sorted(own)  # it asked on records only
     improved = [row for row in rows if row.split()[5].startswith("yes")]
     assert [row for row in rows if row.endswith("the winner")] == improved[-1:]

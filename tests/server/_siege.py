@@ -275,7 +275,7 @@ def _compare(told, slug, by_id, files, read):
         known = by_id[said["id"]]
         assert said["again"] == (each.status == 200)
         assert Submission.unpack(files[said["id"]]).digest == read(each.body).digest
-        assert [said["released"], *(said[name] for name in RELEASE[1:])] == [
+        assert [said["loss"], said["score_loss"], *(said[name] for name in RELEASE[2:])] == [
             known["value"], known["score"], bool(known["improved"]), known["question"]
         ]  # fmt: skip
         assert (said["entry"], said["number"]) == (known["entry"], known["number"])
