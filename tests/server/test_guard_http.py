@@ -53,7 +53,7 @@ def test_the_status_is_public_and_holds_no_labels(served, labels):
     status, _, said = served.call()
     assert status == 200
     assert (said["n"], said["questions"], said["asked"], said["remaining"]) == (200, 10, 1, 9)
-    assert said["loss"] == {"loss": "zero_one", "classes": None}
+    assert said["loss"] == {"loss": "zero_one", "classes": [0, 1]}
     assert said["kind"] == "number"
     assert [each["name"] for each in said["ladders"]] == ["", "deep"]
     assert [(each["ladder"], each["value"]) for each in said["history"]] == [("deep", 0.0)]
