@@ -33,8 +33,8 @@ description: |
 # hand in a score for each example, teams nothing, and the holdout has no labels.
 loss: accuracy
 # Classes are public, and other predictions are refused. Left out, they are those of
-# sample_submission.csv if it has every label, and those of the labels otherwise.
-# loss: {{name: accuracy, classes: [cat, dog]}}
+# sample_submission.csv if it has every label, and those of the labels otherwise. To declare them,
+# write {{name: accuracy, classes: [cat, dog]}} instead of accuracy.
 # display: {{name: accuracy, digits: 3}}
 
 # How many questions in all, and how many teams may ever take part. Each has its share for sure.
