@@ -12,7 +12,12 @@ from hypothesis import settings
 from ladderboard.tape import Tape
 
 settings.register_profile("fixed", derandomize=True, deadline=None, print_blob=True)
-settings.load_profile("fixed")
+settings.register_profile("fast", settings.get_profile("fixed"), max_examples=30)
+
+
+def pytest_configure(config):
+    """Try fewer examples in the fast lane."""
+    settings.load_profile("fast" if config.option.markexpr == "not slow" else "fixed")
 
 
 class ScriptedTape(Tape):

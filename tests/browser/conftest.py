@@ -22,6 +22,19 @@ from _visitor import Visitor  # noqa: E402
 from _world import make_world  # noqa: E402
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Without a script the fast lane submits and joins; script/test --all does everything so."""
+    for item in items:
+        params = item.callspec.params if hasattr(item, "callspec") else {}
+        if (
+            params.get("script") is False
+            and item.path.parent == HERE
+            and item.path.stem not in {"test_join", "test_submit"}
+        ):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="module")
 def browser():
     """Give a browser. It goes with its module: its loop would be in the way of other tests'."""

@@ -100,6 +100,7 @@ def test_the_organiser_makes_the_teams(visit, make_board):
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+@pytest.mark.slow
 def test_a_token_is_replaced(visit, make_board, hall, script):
     slug = make_board()
     old = hall.join("Alpha")[1]

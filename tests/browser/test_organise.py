@@ -43,6 +43,7 @@ def run(hall, make_board, visit):
     return Run(hall, make_board(title="Well run", finals="{selections: 1}"), visit)
 
 
+@pytest.mark.slow
 def test_the_meter_and_who_was_active(run):
     said = run.organiser.said()
     for told in ("Questions used 2 of 100; 98 left", "Visible changes 2", "Each team's share 25"):
@@ -92,6 +93,7 @@ def test_freeze_and_hide(run):
     assert "Alpha" in run.seen()
 
 
+@pytest.mark.slow
 def test_amend_a_deadline_and_a_title(run):
     page = run.organiser.page
     run.organiser.watch.expect(422)
@@ -193,6 +195,7 @@ def test_an_invitation_is_used_by_another_browser(run, visit):
     assert "Guests" in run.organiser.said()
 
 
+@pytest.mark.slow
 def test_somebody_is_trusted_and_then_not(run, visit):
     page = run.organiser.page
     page.get_by_label("They are to be").select_option("organiser")
@@ -209,6 +212,7 @@ def test_somebody_is_trusted_and_then_not(run, visit):
     assert other.open(run.page) == 401
 
 
+@pytest.mark.slow
 def test_a_copy_is_downloaded_and_restored_elsewhere(run, tmp_path):
     page = run.organiser.page
     run.organiser.watch.expect(422)
@@ -237,6 +241,7 @@ def test_a_copy_is_downloaded_and_restored_elsewhere(run, tmp_path):
     elsewhere.close()
 
 
+@pytest.mark.slow
 def test_others_are_not_let_in(run, visit):
     public = visit()
     public.watch.expect(401)
