@@ -329,8 +329,8 @@ def test_answers_that_are_coarser_than_the_whole_way_are_refused(
     assert [each.code for each in report.problems] == ["too_coarse"] * refused
     if loss.startswith("{name: rmse"):
         said = report.problems[0].message
-        assert "the loss falls by 0.018, and step or grid is 0.02" in said
-        assert "nothing would be shown between 84.8528 and 0.0000 rmse" in said
+        assert "the loss falls by 0.018, and a gain below 0.02 may go unseen" in said
+        assert "nothing may be shown between 84.8528 and 0.0000 rmse" in said
 
 
 def test_the_calibrated_default_is_refused_where_it_is_too_coarse(folder, monkeypatch):

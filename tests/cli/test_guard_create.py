@@ -208,4 +208,4 @@ def test_answers_too_coarse_for_the_labels_are_warned_of(run, made, spread, warn
     said = " ".join(done.err.split())
     assert ("Warning: the answers are too coarse for these labels." in said) is warned
     assert "0.0005" not in done.out  # what tells of labels is not in what a program passes on
-    assert ("has a loss of 0.0005, and step or grid is 0.02" in said) is warned
+    assert ("has a loss of 0.0005, and a gain below 0.02 may go unseen" in said) is warned

@@ -15,7 +15,7 @@ def test_what_is_public_is_shown(run, made):
     for name in ("half", "good", "near"):
         run("ask", "guard.db", f"{name}.csv")
     said = run("status", "guard.db").out
-    assert said.startswith("guard.db: zero_one on 400 examples\n")
+    assert said.startswith("guard.db: zero_one (classes 0, 1) on 400 examples\n")
     assert "answered by ladder (step 0.1; grid 0.05)" in said
     assert "3 of 5 questions used, 2 left" in said
     assert "█" * 36 + "░" * 24 in said
@@ -52,7 +52,7 @@ def test_ladders_are_listed(run, made):
     assert "The best release is 0.25 on ladder second study;" in said
     assert "2 of 5 ladders in use" in said
     rows = [line.split() for line in said.splitlines() if line.endswith("1         1")]
-    assert rows == [["second", "study", "0.25", "1", "1"], ["(first)", "0.5", "1", "1"]]
+    assert rows == [["second", "study", "0.25", "1", "1"], ["(no", "name)", "0.5", "1", "1"]]
 
 
 def test_a_value_that_is_kept_back_stays_so(run, made):

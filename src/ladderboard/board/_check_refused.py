@@ -31,9 +31,9 @@ def refusals(folder: BoardFolder, promise: Promise) -> Iterator[Problem]:
         text = folder.rules.display.text
         said = (
             f"The answers are too coarse for this loss. From the best baseline (a constant, or one "
-            f"of your files) to perfect predictions the loss falls by {gap:.2g}, and step or grid "
-            f"is {coarse:.2g}: nothing would be shown between {text(coarse)} and {text(0.0)} "
-            f"{folder.rules.display.name}. Use more examples, declare a narrower range, or set a "
-            "mechanism with a finer step and grid."
+            f"of your files) to perfect predictions the loss falls by {gap:.2g}, and a gain below "
+            f"{coarse:.2g} may go unseen: nothing may be shown between {text(coarse)} and "
+            f"{text(0.0)} {folder.rules.display.name}. Use more examples, declare a narrower "
+            "range, or set a mechanism with a finer step and grid."
         )
         yield Problem("too_coarse", "mechanism", 1, (), said)

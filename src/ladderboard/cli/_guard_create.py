@@ -168,9 +168,9 @@ def _warn_coarse(guard: "Holdout") -> None:
     if gap is not None and 0 < gap <= coarse:
         said = (
             f"Warning: the answers are too coarse for these labels. A constant prediction has a "
-            f"loss of {gap:.2g}, and step or grid is {coarse:.2g}: even a perfect model may look "
-            "no better. Use more examples, declare a narrower range, or give --mechanism a finer "
-            "step and grid. (This tells of the labels; it is for you alone.)"
+            f"loss of {gap:.2g}, and a gain below {coarse:.2g} may go unseen: even a perfect model "
+            "may look no better. Use more examples, declare a narrower range, or give --mechanism "
+            "a finer step and grid. (This tells of the labels; it is for you alone.)"
         )
         typer.echo("\n".join(wrapped(said, indent="  ", first="")), err=True)
 

@@ -137,6 +137,7 @@ def _when(found: "Status") -> str:
 
 
 def _ladders(ladders: "tuple[LadderStatus, ...]", width: int) -> list[str]:
+    ladders = tuple(each for each in ladders if each.questions or len(ladders) == 1)
     shown = sorted(ladders, key=_order)[:_ROWS]
     rows = [("ladder", "released", "questions", "improved"), *map(_row, shown)]
     longest = max(width - 34, 8)
@@ -157,7 +158,7 @@ def _order(ladder: "LadderStatus") -> tuple[float, str]:
 def _row(ladder: "LadderStatus") -> tuple[Any, ...]:
     value = "kept back" if ladder.released is None else f"{ladder.released:.6g}"
     return (
-        printable(ladder.name) or "(first)",
+        printable(ladder.name) or "(no name)",
         value,
         f"{ladder.questions:,}",
         f"{ladder.changes:,}",

@@ -114,6 +114,6 @@ def unseen(mechanism: Mechanism) -> float | None:
 
 
 def coarseness(mechanism: Mechanism) -> float:
-    """Return the larger of step and grid: what lies closer together looks the same; 0 for none."""
+    """Return the gain below which models may look the same: of step, grid and noise; 0 for none."""
     step, grid = (getattr(mechanism, each, None) or 0.0 for each in ("step", "grid"))
-    return float(max(step, grid))
+    return float(max(step, grid, unseen(mechanism) or 0.0))
