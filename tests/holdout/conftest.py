@@ -75,7 +75,7 @@ class Guarded:
 
     numbers = itertools.count()
 
-    def __init__(self, folder, *, n=200, questions=400, sealed=False):
+    def __init__(self, folder, *, n=200, questions=400, ladders=20, sealed=False):
         self.run, self.n = next(self.numbers), n
         self.path = folder / f"guard-{self.run}.db"
         self.key_file = folder / f"guard-{self.run}.key" if sealed else None
@@ -87,7 +87,7 @@ class Guarded:
             self.path,
             labels=self.labels,
             questions=questions,
-            ladders=min(questions, 20),
+            ladders=min(questions, ladders),
             mechanism=self.mechanism,
             key=KEY,
             key_file=self.key_file,

@@ -88,15 +88,17 @@ def test_threads_on_ladders_of_their_own(guarded, chain):
 
 def test_a_status_is_of_one_moment(guarded):
     """While ladders are started and asked: nothing in it is of before or after the rest."""
-    guard = guarded(n=N, questions=400).open()
+    guard = guarded(n=N, questions=400, ladders=40).open()
     done = Event()
 
     def go_on():
-        for at in range(40):
-            ladder = guard.ladder(f"study {at}")
-            for question in range(3):
-                ladder.ask(model(at, question))
-        done.set()
+        try:
+            for at in range(40):
+                ladder = guard.ladder(f"study {at}")
+                for question in range(3):
+                    ladder.ask(model(at, question))
+        finally:
+            done.set()
 
     busy = Thread(target=go_on)
     busy.start()
