@@ -183,13 +183,13 @@ def test_an_evaluator_submits_a_log_for_a_team(program, hall, log, monkeypatch):
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("A new best: score ")
     again = program("submit", slug, "--inspect", "60.eval", "--team", team, "--json").json
-    assert (again["released"], again["question"]) == (0.2, 1)
+    assert (again["released"], again["loss"], again["question"]) == (0.8, 0.2, 1)
     both = program("submit", slug, "--inspect", "60.eval", "-f", "a.csv", "--team", team)
     assert "leave -f and --format out" in both.err
     rows = "".join(f"{at},{int(at >= 60)}\n" for at in range(400))
     Path("scores.csv").write_text(f"id,score\n{rows}")
     file = program("submit", slug, "-f", "scores.csv", "--team", team, "--json").json
-    assert (file["released"], file["question"], file["again"]) == (0.2, 1, True)
+    assert (file["released"], file["question"], file["again"]) == (0.8, 1, True)
 
 
 def test_a_board_of_predictions_is_sent_no_scores(program, hall, log, monkeypatch):

@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from ladderboard.server._pages._wheel import wheel_place
+
 ROLES = ("public", "team", "other", "evaluator", "organiser", "ended", "foreign")
 STATES = ("open", "paused", "hidden", "anonymous", "frozen", "closed")
 B = "/api/v1/boards/{board}"
@@ -87,6 +89,7 @@ EXPECTED = {
     "POST /session": {"": (403,) * 5, "strange": (403, 403)},
     "POST /session/end": {"": (403,) * 5, "strange": (403, 403)},
     "GET /static/{name}": {"": (200,) * 5, "strange": (200, 200)},
+    "GET /install/{name}": {"": (200,) * 5, "strange": (200, 200)},
 }
 BODIES = {
     f"PUT {B}/selections": {"submissions": ["{submission}"]},
@@ -148,7 +151,7 @@ class Stage:
             team=self.team,
             submission=self.submission,
             token="0" * 16,
-            name="style.css",
+            name=wheel_place().rpartition("/")[2] if "/install/" in path else "style.css",
         )
         more = {}
         if route == f"POST {B}/submissions":

@@ -61,6 +61,7 @@ def test_sixty_four_clients_and_a_budget_that_is_too_small(
         assert not any(client.cut for client in clients)
         # Nothing went wrong, here or in the log, and refusals say why.
         lines = keep.log()
+        assert {each.pop("event") for each in (lines.pop(0), lines.pop())} == {"start", "stop"}
         assert [each for each in lines if each["event"] != "request"] == []
         assert [each for each in lines if each["status"] >= 500] == []
         refused = [each for each in told if each.status not in {200, 201}]
