@@ -101,6 +101,7 @@ def test_shifts_move_an_image_by_one_pixel():
     assert (made.digits == 7).all()
 
 
+@pytest.mark.slow
 def test_a_search_finds_something_and_is_fooled_a_little():
     n, questions = 400, 60
     scores = [

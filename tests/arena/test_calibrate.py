@@ -57,6 +57,7 @@ def test_the_search_finds_what_an_exhaustive_one_would():
             assert other.error > least - 3 * other.error_se
 
 
+@pytest.mark.slow
 def test_calibration_is_what_the_rule_says():
     found = calibrate(**QUICK, seed=2)
     near = [each for each in found.finalists if each.error <= 1.2 * found.least.error]

@@ -69,6 +69,7 @@ def untimed(rows):
     return [dataclasses.replace(row, seconds=0) for row in rows]
 
 
+@pytest.mark.slow
 def test_a_cluster_that_loses_a_worker_gives_the_same_rows(cluster, tmp_path, monkeypatch):
     address, _, workers = cluster
     (tmp_path / "own_code.py").write_text(OWN)

@@ -23,6 +23,7 @@ def table(path):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_the_paper_twice_gives_the_same_bytes(small, tmp_path):
     settings = {"quick": True, "repetitions": 30, "workers": 1}
     once = lb.arena.paper_experiment(tmp_path / "once", **settings)

@@ -148,6 +148,7 @@ def test_it_goes_on_where_it_was_interrupted(small, tmp_path, monkeypatch):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_the_command_writes_its_files(tmp_path):
     words = ["experiment", "faithful", "--quick", "--repetitions", "1", "--out", str(tmp_path)]
     command = [sys.executable, "-m", "ladderboard", *words, "--workers", "1"]

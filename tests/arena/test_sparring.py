@@ -45,7 +45,11 @@ def assert_agree(values, mean, se):
     assert values.mean() == pytest.approx(mean, abs=5 * math.hypot(own, se))
 
 
-@pytest.mark.parametrize("candidate", CANDIDATES, ids=str)
+@pytest.mark.parametrize(
+    "candidate",
+    [CANDIDATES[0], *(pytest.param(each, marks=pytest.mark.slow) for each in CANDIDATES[1:])],
+    ids=str,
+)
 def test_the_shifted_attack_does_as_well_by_counting(candidate):
     size = Size(1_000, 300)
     counted = trial(candidate, size, 400, seed=1)
@@ -54,6 +58,7 @@ def test_the_shifted_attack_does_as_well_by_counting(candidate):
     assert_agree(biases, counted.bias, counted.bias_se)
 
 
+@pytest.mark.slow
 def test_the_sybil_attack_does_as_well_by_counting():
     candidate, size = Candidate(1.0, 0.5, 0.7, 0.005), Size(1_000, 300, 40)
     counted = trial(candidate, size, 400, seed=1)

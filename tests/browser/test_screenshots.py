@@ -18,6 +18,7 @@ def run(*words):
     )
 
 
+@pytest.mark.slow
 def test_pictures_of_some_pages(tmp_path):
     done = run(tmp_path / "all", "--quick", "--only", "login", "--only", "refusal")
     assert done.returncode == 0, done.stderr

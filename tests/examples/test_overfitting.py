@@ -96,6 +96,7 @@ own score leads, the guard judges    0.1500  0.1454         23         2
 """
 
 
+@pytest.mark.slow
 def test_a_short_run_of_the_program_prints_its_table():
     assert run("0", "100") == SHORT
 

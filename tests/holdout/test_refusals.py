@@ -136,7 +136,7 @@ def worlds(loss, labels, kind, ids):
 
 
 @pytest.mark.parametrize("name", CASES)
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_refusals_do_not_depend_on_labels(name, data):
     loss, label, good, kind = CASES[name]

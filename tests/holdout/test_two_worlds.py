@@ -257,7 +257,10 @@ LEAKS = {
 }
 
 
-@pytest.mark.parametrize("name", LEAKS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if "zero_one" in name else []) for name in LEAKS],
+)
 def test_leaks_are_found(worlds, monkeypatch, name):
     leak, where = LEAKS[name]
     leak(monkeypatch)

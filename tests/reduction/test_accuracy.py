@@ -249,6 +249,7 @@ def test_values_outside_zero_and_one_are_not_clipped_away() -> None:
         assert estimator.ask(values).value == pytest.approx(mean, abs=1e-12)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     means=st.lists(st.floats(0, 1), min_size=16, max_size=16),

@@ -68,7 +68,9 @@ def rest(process):
     return said
 
 
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "stop", [signal.SIGINT, signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)]
+)
 def test_it_answers_until_it_is_stopped_and_leaves_nothing_behind(start, file, stop):
     path = file.parent / "s.sock"
     process, url = start("--socket", str(path), "--socket-mode", "600")

@@ -101,6 +101,7 @@ def test_what_it_cannot_be_encrypted_to_is_said(desk, tmp_path):
     assert '<details id="copy" open>' in page
 
 
+@pytest.mark.slow
 def test_one_is_made_at_a_time(lively, desk, desk_of, monkeypatch):
     begun, go, write = threading.Event(), threading.Event(), board_dump.dump_board
 
@@ -139,6 +140,7 @@ def test_a_failure_leaves_nothing(lively, desk, monkeypatch):
     assert desk.send("dump", **TYPED).status_code == 200
 
 
+@pytest.mark.slow
 def test_whoever_goes_away_leaves_nothing(lively, desk, monkeypatch):
     """The client asks, reads nothing, and hangs up in the middle of a file that fills its line."""
     write = board_dump.dump_board

@@ -63,6 +63,7 @@ def test_the_winner_is_the_last_that_improved_whoever_asked(tmp_path, how):
         assert not any(each.user_attrs for each in study.trials)
 
 
+@pytest.mark.slow
 def test_a_trial_that_began_before_another_process_began_one_finishes_after_it(tmp_path):
     study, _ = work(tmp_path, questions=9, trials=1, how="late", first=(2.0, 6.0))
     assert [(row["trial"], row["improved"]) for row in judged(study)] == [(1, True), (0, True)]
@@ -70,6 +71,7 @@ def test_a_trial_that_began_before_another_process_began_one_finishes_after_it(t
     assert winner(study).params == {"depth": 2.0}
 
 
+@pytest.mark.slow
 def test_when_the_budget_is_spent_both_processes_stop(tmp_path):
     study, guard = work(tmp_path, questions=2, trials=400, how="guarded")
     assert guard.remaining == 0

@@ -4,9 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 EXAMPLE = Path(__file__).parents[3] / "examples/sklearn_search.py"
 
 
+@pytest.mark.slow
 def test_the_example_ends_with_a_table():
     ran = subprocess.run(
         [sys.executable, "-W", "error", str(EXAMPLE)], capture_output=True, text=True, check=False

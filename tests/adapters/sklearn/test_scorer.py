@@ -21,10 +21,12 @@ TREE = DecisionTreeClassifier(random_state=0)
 DEPTHS = {"max_depth": [1, 3, 2, 5, 4, 8], "max_features": [2, 5, 12]}
 ROWS = np.arange(300)
 ONCE = [(ROWS, [0])]
+# New workers take their time; test_judge_search.py has two in the fast lane.
+JOBS = [1, pytest.param(2, marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize("mechanism", [None, lb.Ladder(step=0.01), lb.OneBit(step=0.01)])
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", JOBS)
 def test_one_question_a_candidate_and_the_last_that_improved_wins(problem, guard, jobs, mechanism):
     asked = guard(mechanism=mechanism)
     scorer = GuardScorer(asked, problem.X_holdout)
@@ -46,7 +48,7 @@ def test_one_question_a_candidate_and_the_last_that_improved_wins(problem, guard
         assert search.best_score_ == -asked.released
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", JOBS)
 def test_where_errors_are_swallowed_the_reason_comes_at_the_end(problem, guard, jobs):
     asked = guard()
     scorer = GuardScorer(asked, problem.X_holdout)
@@ -67,6 +69,7 @@ def test_the_warning_for_a_swallowed_refusal_holds_the_reason(problem, guard):
     assert not any(issubclass(each.category, FitFailedWarning) for each in caught)
 
 
+@pytest.mark.slow
 def test_training_rows_and_a_fold_that_tests_on_the_same_rows_are_refused(problem, guard):
     asked = guard()
     search = GridSearchCV(TREE, DEPTHS, cv=ONCE, error_score="raise", return_train_score=True)
@@ -128,6 +131,7 @@ def test_where_none_improves_the_search_says_so(problem, guard):
         search.set_params(refit=scorer.winner).fit(problem.X, problem.y)
 
 
+@pytest.mark.slow
 def test_frames_lambdas_and_models_of_ones_own(problem, guard):
     asked = guard()
     frame, holdout = (pd.DataFrame(each) for each in (problem.X, problem.X_holdout))
@@ -228,7 +232,7 @@ def test_copies_share_what_they_know_and_leave_nothing(problem, guard, tmp_path)
     assert (tmp_path / "marks").is_dir()
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", JOBS)
 def test_several_folds_are_refused_with_the_reason(problem, guard, jobs):
     """The last test: an error in a worker ends all of joblib's, and new ones take their time."""
     asked = guard()
