@@ -24,7 +24,7 @@ def row(found, name):
     return one
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(sizes, errors, betas)
 def test_the_least_n_will_do_and_one_less_will_not(questions, error, beta):
     n = plan(questions=questions, error=error, beta=beta).n
@@ -35,7 +35,7 @@ def test_the_least_n_will_do_and_one_less_will_not(questions, error, beta):
         assert plan(n=n - 1, questions=questions, beta=beta).error > error
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(sizes, errors, betas)
 def test_the_most_questions_will_do_and_one_more_will_not(n, error, beta):
     found = plan(n=n, error=error, beta=beta)
@@ -48,7 +48,7 @@ def test_the_most_questions_will_do_and_one_more_will_not(n, error, beta):
         assert plan(n=n, questions=k + 1, beta=beta).error > error
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(sizes, sizes, st.integers(1, 10**6), betas)
 def test_more_questions_cost_and_more_examples_help(n, questions, more, beta):
     before = plan(n=n, questions=questions, beta=beta)
@@ -57,7 +57,7 @@ def test_more_questions_cost_and_more_examples_help(n, questions, more, beta):
     assert plan(n=n, questions=questions, beta=beta / 2).error >= before.error
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(sizes, errors, st.floats(0.1, 1))
 def test_a_smaller_error_needs_no_less(questions, error, part):
     assert (
@@ -67,7 +67,7 @@ def test_a_smaller_error_needs_no_less(questions, error, part):
     assert plan(n=n, error=part * error).questions <= plan(n=n, error=error).questions
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(sizes, errors)
 def test_every_row_that_does_not_move_solves_the_same_job(questions, error):
     """What a row finds for n gives at most the error, in the row of the plan the other way."""

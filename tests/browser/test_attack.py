@@ -63,6 +63,7 @@ def test_without_a_script_the_page_comes_again_by_itself(hall, make_board, visit
     assert "The games were cancelled." in organiser.said()
 
 
+@pytest.mark.slow
 def test_a_start_that_was_refused_is_not_sent_again_when_the_games_end(organiser):
     organiser.watch.expect(409)
     page, path = organiser.page, organiser.page.url

@@ -22,7 +22,7 @@ from ladderboard.server._parse_process import Parser
 # The fast lane tries these on PostgreSQL too: they are about what a database does. Pages, roles and
 # files do not depend on it; script/test --all tries everything on both.
 ON_BOTH_DATABASES = {
-    "test_api_submissions", "test_api_teams", "test_backup", "test_board_kill", "test_load",
+    "test_api_submissions", "test_api_teams", "test_backup", "test_load",
     "test_lost_database", "test_many_boards", "test_run",
 }  # fmt: skip
 

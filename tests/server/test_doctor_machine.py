@@ -161,6 +161,7 @@ def listing(folder):
     return {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))}
 
 
+@pytest.mark.slow
 def test_beside_a_server_and_after_it_was_killed(tmp_path, monkeypatch):
     monkeypatch.setenv("LADDERBOARD_SERVE_PORT", "0")
     database = tmp_path / "boards.db"

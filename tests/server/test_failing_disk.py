@@ -214,6 +214,7 @@ def test_games_on_a_full_disk_are_refused_and_end_in_time(disk, monkeypatch):
         others.start("first", {}, "now")
 
 
+@pytest.mark.slow
 def test_a_log_on_a_full_disk_ends_no_server(disk, tmp_path, predict):
     file = (disk.path / "log").open("wb")
     command = [sys.executable, PROGRAM, tmp_path / "boards.db", "1"]

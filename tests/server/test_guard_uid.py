@@ -103,7 +103,7 @@ def agent(shelf, url, secrets, user=AGENT, group=SHARED):
     return json.loads(out)
 
 
-@pytest.mark.parametrize("way", ["port", "socket"])
+@pytest.mark.parametrize("way", ["socket", pytest.param("port", marks=pytest.mark.slow)])
 def test_an_agent_completes_a_run_and_can_read_neither_file_nor_key(shelf, folder, way):
     file, key = folder / "guard.db", folder / "key"
     code = CREATE.format(n=N, k=QUESTIONS)

@@ -127,6 +127,7 @@ def test_one_is_made_at_a_time(lively, desk, desk_of, monkeypatch):
     assert desk.send("dump", **TYPED).status_code == 200
 
 
+@pytest.mark.slow
 def test_a_failure_leaves_nothing(lively, desk, monkeypatch):
     def fail(*_, **__):
         raise OSError("secret path")

@@ -220,6 +220,7 @@ def amend(url, token):
     assert httpx.patch(place, json=LARGE, headers=own, timeout=60).status_code == 200
 
 
+@pytest.mark.slow
 def test_several_processes_know_of_one_game(start, database, load):
     if database == "sqlite":
         return

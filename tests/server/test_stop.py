@@ -110,6 +110,7 @@ def test_an_upload_under_way_is_answered(shops, shop, sent):
     assert recorded(shop) == 1
 
 
+@pytest.mark.slow
 @SLOWER
 def test_a_second_signal_ends_it_at_once(shops, shop):
     shop.start()
