@@ -45,7 +45,7 @@ class VoteCell:
     farthest: float
 
 
-def line_of(n: int, k: int) -> float:
+def line_of(n: int, k: float) -> float:
     """Return sqrt(k/n)/pi, the mean bias for exact answers to first order in k/n.
 
     An exactly answered guess is right on a label with probability p = 1/2 + 1/sqrt(2 pi n), nearly;
