@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.adapters._stopping import Stopping
+from ladderboard.adapters import Stopping
 from ladderboard.errors import InvalidPredictions, InvalidSetting, TooManyLadders
 
 ROOT = Path(__file__).parents[2]

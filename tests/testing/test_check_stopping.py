@@ -2,7 +2,7 @@
 
 import pytest
 
-from ladderboard.adapters._stopping import Stopping
+from ladderboard.adapters import Stopping
 from ladderboard.errors import BudgetSpent
 from ladderboard.testing import check_stopping
 

@@ -1,7 +1,21 @@
 """Tools people already use, each in a file or folder of its own, none importing another.
 
 Import the one that is wanted, as in ``from ladderboard.adapters.sklearn import judge_search``. It
-loads the library that it is for, and says what to install where that is missing.
+loads the library that it is for, and says what to install where that is missing. ``Stopping`` is
+the base of the callbacks that stop a training early, for libraries that have no adapter here.
 """
 
-__all__: list[str] = []
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ladderboard.adapters._stopping import Stopping
+
+__all__ = ["Stopping"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "Stopping":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ladderboard.adapters._stopping import Stopping  # noqa: PLC0415 - loads the guard
+
+    return Stopping

@@ -18,11 +18,13 @@ from ladderboard.analysts._labels import EasyLabels, Labels
 from ladderboard.analysts._log_loss import LogLossDecoder
 from ladderboard.analysts._majority import MajorityAttack
 from ladderboard.analysts._multiclass import MulticlassAttack
+from ladderboard.analysts._odds import Odds as Odds
 from ladderboard.analysts._one_bit import OneBitAttack
 from ladderboard.analysts._plateau import Plateau
 from ladderboard.analysts._random_search import RandomSearch
 from ladderboard.analysts._rare_class import RareClass
 from ladderboard.analysts._registry import ANALYSTS, analyst
+from ladderboard.analysts._rule import Rule as Rule
 from ladderboard.analysts._shifted import ShiftedMajority
 from ladderboard.analysts._steady import SteadyImprovement
 from ladderboard.analysts._sybil import SybilAttack

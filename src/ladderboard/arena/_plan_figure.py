@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ladderboard.arena._figure import COLOURS, figure_of, saved
-from ladderboard.bounds._alternatives import FEW, MEASURED, OTHERS, WORST_CASE, after
+from ladderboard.bounds import FEW, MEASURED, OTHERS, WORST_CASE, after
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
-    from ladderboard.bounds import Plan
-    from ladderboard.bounds._alternatives import Alternative
+    from ladderboard.bounds import Alternative, Plan
 
 __all__ = ["plan_figure"]
 

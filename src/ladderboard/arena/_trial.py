@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ladderboard.analysts._odds import Odds
-from ladderboard.analysts._rule import Rule
+from ladderboard.analysts import Odds, Rule
 from ladderboard.arena._candidate import Trial
 from ladderboard.arena._sparring import Book, Rules, attacked, honest
 

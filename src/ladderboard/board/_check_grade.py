@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ladderboard.errors import BrokenLoss, InvalidInput, Problem
-from ladderboard.files._want import wanted
+from ladderboard.files import wanted
 from ladderboard.holdout import Scorer
 from ladderboard.losses import Brier, Log, TopK
 

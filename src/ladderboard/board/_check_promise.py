@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.bounds import certificate
-from ladderboard.bounds._alternatives import TYPICAL
-from ladderboard.bounds._certificate import NONE
-from ladderboard.bounds._digits import confidence, up
+from ladderboard._formatting import format_confidence, round_up
+from ladderboard.bounds import NONE, TYPICAL, certificate
 from ladderboard.errors import InvalidSetting
-from ladderboard.holdout._meter import unseen
-from ladderboard.mechanisms import ShakyLadder
-from ladderboard.mechanisms._calibrated import Calibrated
+from ladderboard.holdout import unseen
+from ladderboard.mechanisms import Calibrated, ShakyLadder
 
 if TYPE_CHECKING:
     from ladderboard.board._folder import BoardFolder
@@ -69,7 +66,7 @@ class Promise:
             size = f"{self.worth:,} examples and {self.questions:,} questions"
             told = f"{self.mechanism.name} tells too much for {size}"
             return [f"Nothing is promised that was not known beforehand: {told}."]
-        sure = confidence(self.likely.beta)
+        sure = format_confidence(self.likely.beta)
         ends = (
             f"With probability {sure} the true {self._name} of the best model lies "
             f"{self._reach(self.worst)} what is shown at the end of the budget, whatever happens"
@@ -100,7 +97,8 @@ class Promise:
         if not isinstance(origin, Calibrated) or origin.beyond or self.display.unit != 1.0:
             return None
         return (
-            f"Measured, not promised: {up(origin.error, 3)} away from the truth on average, over "
+            "Measured, not promised: "
+            f"{round_up(origin.error, 3)} away from the truth on average, over "
             "games against attackers. `ladderboard plan` has the same figures for other sizes."
         )
 
@@ -110,7 +108,7 @@ class Promise:
         if self.display.shown_as == "complement":
             below, above = above, below
         unit = self.display.unit if self.display.shown_as == "scaled" else 1.0
-        return f"between {up(unit * below, 2)} below and {up(unit * above, 2)} above"
+        return f"between {round_up(unit * below, 2)} below and {round_up(unit * above, 2)} above"
 
     def describe(self) -> dict[str, Any]:
         """Return everything, JSON-able."""

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from ladderboard.board._check_enough import would_do
 from ladderboard.board._times import write_time
-from ladderboard.holdout._words import UNDECLARED
-from ladderboard.mechanisms import OneBit
-from ladderboard.mechanisms._calibrated import Calibrated
+from ladderboard.holdout import UNDECLARED
+from ladderboard.mechanisms import Calibrated, OneBit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

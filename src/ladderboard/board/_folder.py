@@ -14,8 +14,7 @@ from ladderboard.board._rules import Rules, read_rules
 from ladderboard.board._rules_keys import Noted
 from ladderboard.errors import InvalidInput, InvalidRules
 from ladderboard.files import Roster, read_predictions
-from ladderboard.holdout import is_zero_one
-from ladderboard.holdout._sample import sample_digest, write_sample
+from ladderboard.holdout import is_zero_one, sample_digest, write_sample
 from ladderboard.ledger import digest
 from ladderboard.mechanisms import Setup
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ladderboard.errors import InvalidInput, InvalidLabels
-from ladderboard.files import HoldoutTable, Limits, read_holdout
-from ladderboard.files._problems import listed, many
+from ladderboard.files import HoldoutTable, Limits, listed, many, read_holdout
 from ladderboard.losses import Absolute, Pinball, Squared
 
 if TYPE_CHECKING:

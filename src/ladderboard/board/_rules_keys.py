@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidInput, InvalidRules, Problem
-from ladderboard.files._problems import Problems
+from ladderboard.files import Problems
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ladderboard._formatting import round_outwards
 from ladderboard.board._times import write_time
-from ladderboard.bounds._digits import outwards
 from ladderboard.files import Limits
 
 __all__ = ["Baseline", "Display", "FileLimits", "Finals", "Phase", "Window"]
@@ -122,7 +122,7 @@ class Display:
         ('0.75', '0.89')
         """
         least, most = sorted((self.shown(low), self.shown(high)))
-        return outwards(least, most, self.digits)
+        return round_outwards(least, most, self.digits)
 
     def describe(self) -> dict[str, Any]:
         """Return it JSON-able."""

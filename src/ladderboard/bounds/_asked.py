@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ladderboard import _settings
+from ladderboard._formatting import round_up
 from ladderboard.bounds._alternatives import MEASURED, UNSURE
 from ladderboard.bounds._certify import read_beta, read_count
-from ladderboard.bounds._digits import up
 from ladderboard.bounds._search import LARGEST, least, most
 from ladderboard.errors import InvalidSetting
 
@@ -119,4 +119,4 @@ class Asked:
         if not math.isfinite(error):
             return way.missing(self.n, first, self.beta)
         asked = "one question has" if first == 1 else f"{first} questions have"
-        return f"{asked} an error of {up(error, 3)}"
+        return f"{asked} an error of {round_up(error, 3)}"

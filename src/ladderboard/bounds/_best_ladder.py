@@ -6,8 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ladderboard.bounds._certify import certificate, read_beta, read_count
-from ladderboard.mechanisms import Ladder
-from ladderboard.mechanisms._fixed import UNITS
+from ladderboard.mechanisms import UNITS, Ladder
 
 if TYPE_CHECKING:
     from ladderboard.bounds._certificate import Certificate

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.bounds._digits import confidence, down, up
+from ladderboard._formatting import format_confidence, round_down, round_up
 from ladderboard.errors import InvalidState
 
 if TYPE_CHECKING:
@@ -148,12 +148,13 @@ class Certificate:
         what = "min true risk - released value" if self.differences else "min true risk"
         if self.theorem == NONE:
             return f"nothing is promised: {what} may be anything" + (
-                "" if self.differences else f" in [{down(self.low)}, {up(self.high)}]"
+                "" if self.differences else f" in [{round_down(self.low)}, {round_up(self.high)}]"
             )
-        interval = f"[{down(self.low)}, {up(self.high)}] (half width {up(self.half_width)})"
+        half_width = round_up(self.half_width)
+        interval = f"[{round_down(self.low)}, {round_up(self.high)}] (half width {half_width})"
         if self.theorem == AS_PRINTED:
             return f"{what} in {interval} but for a probability of a constant times {self.beta:g}"
-        return f"{what} in {interval} with probability at least {confidence(self.beta)}"
+        return f"{what} in {interval} with probability at least {format_confidence(self.beta)}"
 
 
 def _plain(value: Any) -> Any:

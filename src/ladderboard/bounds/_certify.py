@@ -20,8 +20,7 @@ from ladderboard.bounds._transcript import Transcript, transcript_of
 from ladderboard.bounds._uncounted import uncounted
 from ladderboard.bounds._words import sentences
 from ladderboard.errors import InvalidSetting
-from ladderboard.mechanisms import Mechanism, Setup
-from ladderboard.mechanisms._fixed import WIDEST
+from ladderboard.mechanisms import WIDEST, Mechanism, Setup
 
 __all__ = ["certificate", "read_beta", "read_count"]
 

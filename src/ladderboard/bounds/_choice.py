@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 from ladderboard.bounds._history import History
 from ladderboard.bounds._nats import Weights
 from ladderboard.bounds._transcript import transcript_of
-from ladderboard.mechanisms import Ladder, Setup
-from ladderboard.mechanisms._fixed import UNITS
+from ladderboard.mechanisms import UNITS, Ladder, Setup
 
 if TYPE_CHECKING:
     from ladderboard.bounds._transcript import Transcript

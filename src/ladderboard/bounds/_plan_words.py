@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from ladderboard._formatting import format_confidence, round_up_to
 from ladderboard.bounds._alternatives import SHAKY, SHAKY_MEASURED, SHAKY_TYPICAL, TYPICAL
 from ladderboard.bounds._asked import KNOWN
 from ladderboard.bounds._choice import Job, choose
-from ladderboard.bounds._digits import confidence, up_to
 from ladderboard.bounds._search import least
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def answer(plan: Plan) -> str:
             f"question{_enough_for_one(plan)}."
         )
     if plan.asked_for == "error":
-        error = up_to(plan.error, _decimals(plan.error))
+        error = round_up_to(plan.error, _decimals(plan.error))
         if not plan.promised:
             return (
                 f"Nothing can be promised beforehand about {questions} on {examples}: "
@@ -46,8 +46,8 @@ def answer(plan: Plan) -> str:
         more = " or more" if plan.beyond else ""
         said = f"{examples} answer {questions}{more} with an error of at most {error}."
     return (
-        f"{said} Promised beforehand with probability {confidence(plan.beta)}, whatever is asked, "
-        f"by {plan.mechanism}."
+        f"{said} Promised beforehand with probability {format_confidence(plan.beta)}, "
+        f"whatever is asked, by {plan.mechanism}."
     )
 
 
@@ -75,7 +75,9 @@ def _found(plan: Plan, row: PlanRow | None) -> str | None:
         return None
     if plan.asked_for == "error":
         assert row.found is not None  # noqa: S101 - errors have no end of a search
-        return up_to(row.found, 2 if row.found > 0.1 else 3) if row.found < KNOWN else "nothing"
+        return (
+            round_up_to(row.found, 2 if row.found > 0.1 else 3) if row.found < KNOWN else "nothing"
+        )
     return "more than 10^15" if row.found is None else f"{int(row.found):,}"
 
 
@@ -86,7 +88,7 @@ def cells(plan: Plan) -> list[tuple[str, ...]]:
 
     def shown(found: float | None, beyond: bool) -> str:
         if errors:
-            return "-" if found is None else up_to(found, decimals)
+            return "-" if found is None else round_up_to(found, decimals)
         if found is None:
             return "> 10^15"
         return "10^15 or more" if beyond else f"{found:,}"
@@ -98,7 +100,7 @@ def cells(plan: Plan) -> list[tuple[str, ...]]:
 def _decimals(value: float) -> int:
     """Return how many decimals show three digits, and at least four; a promise is below 0.5."""
     decimals = max(4, 2 - math.floor(math.log10(value)))
-    while value < KNOWN <= float(up_to(value, decimals)):
+    while value < KNOWN <= float(round_up_to(value, decimals)):
         decimals += 1
     return decimals
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ladderboard.bounds._sample import Sample
 from ladderboard.bounds._values import AnyOrder, Cells, Nothing, Values
 from ladderboard.mechanisms import (
+    UNITS,
     Exact,
     Ladder,
     Mechanism,
@@ -20,9 +21,11 @@ from ladderboard.mechanisms import (
     Rounded,
     Setup,
     ShakyLadder,
+    ends,
+    from_units,
+    nearest,
+    to_units,
 )
-from ladderboard.mechanisms._climb import ends
-from ladderboard.mechanisms._fixed import UNITS, from_units, nearest, to_units
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ladderboard.bounds._digits import confidence
+from ladderboard._formatting import format_confidence
 from ladderboard.mechanisms import (
     BootstrapLadder,
     Exact,
@@ -62,7 +62,7 @@ def sentences(
     beta: float | None, *, ladders: int, private: bool, noisy: bool, closed: bool, rounds: bool
 ) -> tuple[str, ...]:
     """Return what must hold for a certificate; beta is None where it is not exactly kept."""
-    said = [] if beta is None else [_WHEN.format(confidence(beta))]
+    said = [] if beta is None else [_WHEN.format(format_confidence(beta))]
     said += [_SAMPLE, _INPUTS]
     if rounds:
         said.append("That rounds, and not only their number, would be given was fixed beforehand.")

@@ -22,8 +22,7 @@ from ladderboard.cli._said import printable, say, say_json
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
-    from ladderboard.board._backup import Backup, Kept
-    from ladderboard.board._backup_check import Checked, Since
+    from ladderboard.board import Backup, Checked, Kept, Since
 
 __all__ = ["check", "create", "restore"]
 
@@ -68,7 +67,7 @@ def create(
 
     The server may run meanwhile. The folder appears when all of it is on the disk.
     """
-    from ladderboard.board import _backup_make as making  # noqa: PLC0415 - the help first
+    from ladderboard.board import back_up, check_place, forget_old  # noqa: PLC0415
 
     if to is not None and passphrase_file is not None:
         raise InvalidSetting("Give --to or --passphrase-file, not both.")
@@ -82,12 +81,10 @@ def create(
 
     with open_database(database, key_file) as boards:
         left_out = tuple(without or ())
-        making.check_place(boards, folder, left_out)  # before somebody types a passphrase
+        check_place(boards, folder, left_out)  # before somebody types a passphrase
         words = find_passphrase(passphrase_file, new=True) if to is None else None
-        made = making.back_up(
-            boards, folder, passphrase=words, public_key=to, without=left_out, tell=tell
-        )
-    gone = [] if keep is None else making.forget_old(made, keep)
+        made = back_up(boards, folder, passphrase=words, public_key=to, without=left_out, tell=tell)
+    gone = [] if keep is None else forget_old(made, keep)
     if as_json:
         boards_said = [each._asdict() for each in made.boards]
         removed = [str(each) for each in gone]
@@ -133,8 +130,11 @@ def check(
 
     What was restored is removed again, and nothing else is touched.
     """
-    from ladderboard.board._backup import find_backup  # noqa: PLC0415 - the help must not wait
-    from ladderboard.board._backup_check import check_backup, since  # noqa: PLC0415 - same
+    from ladderboard.board import (  # noqa: PLC0415
+        check_backup,
+        find_backup,
+        since,
+    )
 
     backup, words, key = _opened(folder, secret_key, passphrase_file, find_backup)
     hours = max(time.time() - backup.time, 0) / 3600
@@ -204,8 +204,10 @@ def restore(
     It must hold no other boards. Each board waits until somebody says how many questions may have
     been answered since the backup was made.
     """
-    from ladderboard.board._backup import find_backup  # noqa: PLC0415 - the help must not wait
-    from ladderboard.board._backup_check import restore_backup  # noqa: PLC0415 - same
+    from ladderboard.board import (  # noqa: PLC0415
+        find_backup,
+        restore_backup,
+    )
 
     backup, words, key = _opened(folder, secret_key, passphrase_file, find_backup)
     told = []

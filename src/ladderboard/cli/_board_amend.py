@@ -95,8 +95,10 @@ def _change(board: "Board", settings: list[str], file: Path | None) -> dict[str,
 
 
 def _from_file(board: "Board", file: Path) -> dict[str, Any]:
-    from ladderboard.board import read_rules  # noqa: PLC0415 - the help must not wait
-    from ladderboard.board._compare import changes_between  # noqa: PLC0415 - same
+    from ladderboard.board import (  # noqa: PLC0415
+        changes_between,
+        read_rules,
+    )
 
     path = file / "board.yaml" if file.is_dir() else file
     try:
@@ -128,7 +130,7 @@ def _typed(settings: list[str]) -> dict[str, Any]:
 
 def _value(path: str, text: str) -> Any:
     """Return what a value means in board.yaml."""
-    from ladderboard.board._rules_yaml import read_yaml  # noqa: PLC0415 - the help must not wait
+    from ladderboard.board import read_yaml  # noqa: PLC0415 - the help must not wait
 
     wrong: list[str] = []
     value, _ = read_yaml(text, lambda _, sentence, __: wrong.append(sentence))
@@ -138,8 +140,11 @@ def _value(path: str, text: str) -> Any:
 
 
 def _correct(board: "Board", file: Path, replay: str) -> dict[str, Any]:
-    from ladderboard.board._board import kept_sample  # noqa: PLC0415 - the help must not wait
-    from ladderboard.board._compare import labels_changed, read_corrected  # noqa: PLC0415 - same
+    from ladderboard.board import (  # noqa: PLC0415
+        kept_sample,
+        labels_changed,
+        read_corrected,
+    )
     from ladderboard.holdout import read_sample  # noqa: PLC0415 - same
     from ladderboard.server import sandbox  # noqa: PLC0415 - same
 

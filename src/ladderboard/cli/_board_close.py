@@ -149,7 +149,7 @@ def _write(found: "Board", path: Path, inside: dict[str, bool]) -> "Head":
 
 def say_finals(final: dict[str, Any], display: "Display") -> None:
     """Print the final ranking."""
-    from ladderboard.bounds._digits import outwards  # noqa: PLC0415 - the help must not wait
+    from ladderboard._formatting import round_outwards  # noqa: PLC0415 - the help must not wait
     from ladderboard.cli._guard_words import wrapped  # noqa: PLC0415 - same
 
     sentence = (
@@ -165,7 +165,7 @@ def say_finals(final: dict[str, Any], display: "Display") -> None:
                 "baseline" if each["baseline"] else each["rank"],
                 each["team"]["name"],
                 display.text(each["loss"]),
-                "[{}, {}]".format(*outwards(each["low"], each["high"], display.digits)),
+                "[{}, {}]".format(*round_outwards(each["low"], each["high"], display.digits)),
                 each["public_rank"],
                 None if each["move"] is None else f"{each['move']:+d}" if each["move"] else "0",
             )

@@ -128,8 +128,8 @@ def show(
 
 def _promised(bound: "Certificate", display: "Display", best: float | None) -> str:
     """Say what is promised about the best model, in the metric that the standings are in."""
-    from ladderboard.bounds._certificate import AS_PRINTED, NONE  # noqa: PLC0415 - the help first
-    from ladderboard.bounds._digits import confidence  # noqa: PLC0415 - same
+    from ladderboard._formatting import format_confidence  # noqa: PLC0415 - same
+    from ladderboard.bounds import AS_PRINTED, NONE  # noqa: PLC0415 - the help first
 
     if bound.theorem == NONE:
         return f"Nothing is promised about the best model. {' '.join(bound.assumptions[:1])}"
@@ -138,7 +138,7 @@ def _promised(bound: "Certificate", display: "Display", best: float | None) -> s
     low, high = bound.low, bound.high
     if bound.differences:
         low, high = max(best + low, bound.span[0]), min(best + high, bound.span[1])
-    sure = f"With probability at least {confidence(bound.beta)}"
+    sure = f"With probability at least {format_confidence(bound.beta)}"
     if bound.theorem == AS_PRINTED:
         sure = f"But for a probability of a constant times {bound.beta:g}"
     least, most = display.ends(low, high)

@@ -84,8 +84,10 @@ def new(
     The example has rules, made-up labels that nobody has seen, data to learn from and a script that
     takes part. From a competition's folder come labels, metric, limits and text.
     """
-    from ladderboard.board._example import write_example  # noqa: PLC0415 - the help must not wait
-    from ladderboard.board._huggingface import write_huggingface  # noqa: PLC0415 - same
+    from ladderboard.board import (  # noqa: PLC0415
+        write_example,
+        write_huggingface,
+    )
     from ladderboard.cli._serve_words import program  # noqa: PLC0415 - same
 
     if example and huggingface is not None:

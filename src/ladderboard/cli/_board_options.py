@@ -96,7 +96,7 @@ def open_database(
 ) -> "Iterator[Boards]":
     """Open the boards of a database, and let go of them at the end."""
     try:
-        from ladderboard.board._database import open_boards  # noqa: PLC0415 - the help first
+        from ladderboard.board import open_boards  # noqa: PLC0415 - the help first
     except ImportError as error:
         raise MissingDependency(
             f"Boards need {error.name}: pip install 'ladderboard[server]'."
@@ -111,7 +111,7 @@ def open_database(
 
 def open_live(database: str) -> "SqlStorage":
     """Open a database to look at what is public in it; no key file is needed for that."""
-    from ladderboard.board._database import open_storage  # noqa: PLC0415 - the help first
+    from ladderboard.board import open_storage  # noqa: PLC0415 - the help first
 
     file = _file(database)
     if file is not None:
@@ -180,7 +180,7 @@ def every_team(board: "Board") -> list[dict[str, Any]]:
 
 def find_team(board: "Board", team: str, *, with_token: bool = False) -> dict[str, Any]:
     """Return the team with this id, or else with this name."""
-    from ladderboard.board._people import fold  # noqa: PLC0415 - the help must not wait
+    from ladderboard.board import fold  # noqa: PLC0415 - the help must not wait
 
     every = every_team(board)
     # Ids first: who takes another team's id for a name must not be taken for it.

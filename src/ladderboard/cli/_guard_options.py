@@ -79,7 +79,7 @@ def check_file(file: str) -> None:
         raise InvalidSetting(f"{path} is a directory; a guard is one file.")
     if any(os.path.lexists(f"{file}{end}") for end in ("-wal", "-journal")):
         # Here nothing has opened the file yet, so that it can be looked at without its log.
-        from ladderboard.holdout._put_back import refuse_strange_log  # noqa: PLC0415 - seldom
+        from ladderboard.holdout import refuse_strange_log  # noqa: PLC0415 - seldom
 
         refuse_strange_log(path)
 

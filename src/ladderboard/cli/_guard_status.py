@@ -58,7 +58,7 @@ def _checked(recomputed: int, asked: int) -> str:
 
 def _shown(file: str, found: "Status") -> list[str]:
     from ladderboard.cli._guard_plot import can_draw, history, meter  # noqa: PLC0415 - help first
-    from ladderboard.cli._guard_words import (  # noqa: PLC0415 - same
+    from ladderboard.cli._guard_words import (  # noqa: PLC0415
         assumed,
         described,
         promised,

@@ -80,11 +80,11 @@ def _refused(error: LadderboardError) -> list[str]:
 
 
 def _bound(bound: "Certificate") -> tuple[str, str]:
-    from ladderboard.bounds._digits import confidence  # noqa: PLC0415 - only where it is wanted
+    from ladderboard._formatting import format_confidence  # noqa: PLC0415 - only where it is wanted
     from ladderboard.cli._guard_words import interval  # noqa: PLC0415 - same
 
     what = "best true risk less the released value" if bound.differences else "best true risk"
-    return f"{what}, at {confidence(bound.beta)}", interval(bound)
+    return f"{what}, at {format_confidence(bound.beta)}", interval(bound)
 
 
 def _plain(text: str) -> str:

@@ -4,8 +4,8 @@ import shutil
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.bounds._certificate import AS_PRINTED, NONE
-from ladderboard.bounds._digits import confidence, down, up
+from ladderboard._formatting import format_confidence, round_down, round_up
+from ladderboard.bounds import AS_PRINTED, NONE
 from ladderboard.cli._said import printable
 
 if TYPE_CHECKING:
@@ -40,23 +40,25 @@ def interval(bound: "Certificate") -> str:
     """Return the ends, rounded outwards, so that what is printed is still true."""
     if bound.theorem == NONE:
         return "nothing is promised"
-    return f"[{down(bound.low)}, {up(bound.high)}]"
+    return f"[{round_down(bound.low)}, {round_up(bound.high)}]"
 
 
 def promised(bound: "Certificate") -> str:
     """Return what a certificate promises, in a sentence or two."""
     if bound.theorem == NONE:
         return f"Nothing is promised: {_BEST} may be anything. {_why(bound)}"
-    sure = f"With probability at least {confidence(bound.beta)}"
+    sure = f"With probability at least {format_confidence(bound.beta)}"
     if bound.theorem == AS_PRINTED:
         sure = f"But for a probability of a constant times {bound.beta:g}"
     if bound.differences:
         said = (
             f"{sure}, {_BEST} less the released value lies in {interval(bound)}: "
-            f"the error is at most {up(bound.error or 0)}."
+            f"the error is at most {round_up(bound.error or 0)}."
         )
     else:
-        said = f"{sure}, {_BEST} lies in {interval(bound)} (half width {up(bound.half_width)})."
+        said = (
+            f"{sure}, {_BEST} lies in {interval(bound)} (half width {round_up(bound.half_width)})."
+        )
     return f"{said} That is no more than was known beforehand." if bound.vacuous else said
 
 

@@ -92,8 +92,10 @@ def run_verb(app: Callable[..., Any], words: list[str]) -> NoReturn:
 
 def _run_worker(app: Callable[..., Any], words: list[str]) -> None:
     """Run a worker of a server, if this is one, and exit; all that it says goes to the log."""
-    from ladderboard.server._log import worker_log  # noqa: PLC0415 - other verbs need none
-    from ladderboard.server._post import is_worker  # noqa: PLC0415 - same
+    from ladderboard.server import (  # noqa: PLC0415
+        is_worker,
+        worker_log,
+    )
 
     if is_worker():
         with worker_log():

@@ -22,7 +22,7 @@ from ladderboard.errors import InvalidSetting, MissingDependency
 
 if TYPE_CHECKING:
     from ladderboard.board import BoardFolder, Boards
-    from ladderboard.server._config import Found
+    from ladderboard.server import Found
 
 __all__ = ["serve"]
 
@@ -128,20 +128,20 @@ def _settings(server: Any, url: str | None) -> Any:
 
 
 def _serving(found: "Found", by_url: Any) -> Any:
-    from ladderboard.server._config._serving import make_serving  # noqa: PLC0415 - the help first
+    from ladderboard.server import make_serving  # noqa: PLC0415 - the help first
 
     return make_serving(found, by_url)
 
 
 def _log(to: TextIO | None) -> Any:
-    from ladderboard.server._log import Log, machine_time  # noqa: PLC0415 - the help first
+    from ladderboard.server import Log, machine_time  # noqa: PLC0415 - the help first
 
     return Log(to, machine_time)
 
 
 def _warn(to: TextIO | None) -> None:
     """Name variables that mean nothing: to a person in a sentence, elsewhere in the log."""
-    from ladderboard.server._config import strangers  # noqa: PLC0415 - the help must not wait
+    from ladderboard.server import strangers  # noqa: PLC0415 - the help must not wait
 
     for said in strangers(os.environ):
         if sys.stderr.isatty():
@@ -152,7 +152,7 @@ def _warn(to: TextIO | None) -> None:
 
 def _try_port(how: Any) -> None:
     """Refuse a port that is taken before anything is made, which could not be served."""
-    from ladderboard.server._guard_listener import try_port  # noqa: PLC0415 - the help first
+    from ladderboard.server import try_port  # noqa: PLC0415 - the help first
 
     try_port(how.host, how.port)
 
@@ -182,8 +182,10 @@ def _read(folders: list[Path]) -> "list[BoardFolder]":
 
 def _settle(boards: "Boards", folder: "BoardFolder", *, quiet: bool) -> None:
     """Make a board of a folder that is new; of one that is known, see that it is the same."""
-    from ladderboard.board._baselines import ask_baselines  # noqa: PLC0415 - the help first
-    from ladderboard.board._compare import differences  # noqa: PLC0415 - same
+    from ladderboard.board import (  # noqa: PLC0415
+        ask_baselines,
+        differences,
+    )
     from ladderboard.cli._board_make import described  # noqa: PLC0415 - same
 
     slug = folder.rules.slug

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard.cli._board_options import DATABASE, every_team, organiser
 from ladderboard.client import read_address
-from ladderboard.server._config import CONFIG, find_settings, has_password
+from ladderboard.server import CONFIG, find_settings, has_password
 
 if TYPE_CHECKING:
     from ladderboard.board import Board, BoardFolder
@@ -128,7 +128,7 @@ def _predictions(folder: "BoardFolder | None") -> tuple[list[str], str]:
 
 def _free_name(board: "Board") -> str | None:
     """Return a name that no team has yet; None if all places are taken."""
-    from ladderboard.board._people import fold  # noqa: PLC0415 - the help must not wait
+    from ladderboard.board import fold  # noqa: PLC0415 - the help must not wait
 
     every = every_team(board)
     taken = {fold(each["name"]) for each in every}

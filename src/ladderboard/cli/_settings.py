@@ -8,7 +8,7 @@ from ladderboard.cli._said import note, say, say_json
 from ladderboard.cli._table import say_table
 
 if TYPE_CHECKING:
-    from ladderboard.server._config import Value, Variable
+    from ladderboard.server import Value, Variable
 
 __all__ = ["settings"]
 
@@ -20,11 +20,7 @@ def settings(*, config: Config = None, as_json: AsJson = False) -> None:
     the default. Below are the variables that are for others than a server. Passwords and tokens
     are never shown.
     """
-    from ladderboard.server._config import (  # noqa: PLC0415 - the help must not wait
-        VARIABLES,
-        find_settings,
-        strangers,
-    )
+    from ladderboard.server import VARIABLES, find_settings, strangers  # noqa: PLC0415
 
     found = find_settings(config)
     values = list(found.values.values())
@@ -93,6 +89,6 @@ def _state(each: "Variable") -> str | None:
 
 
 def _safe(value: str) -> str:
-    from ladderboard.server._config import without_password  # noqa: PLC0415 - the help first
+    from ladderboard.server import without_password  # noqa: PLC0415 - the help first
 
     return without_password(value)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from ladderboard._formatting import round_down, round_up
 from ladderboard.bounds import Certificate
-from ladderboard.bounds._digits import down, up
 from ladderboard.client._address import check_board
 
 __all__ = [
@@ -87,7 +87,7 @@ class Bound(_Told):
             return "Nothing is promised that was not known before."
         return (
             f"With confidence {1 - self.beta:.4g}, the best model's true value lies in "
-            f"[{down(self.low)}, {up(self.high)}]."
+            f"[{round_down(self.low)}, {round_up(self.high)}]."
         )
 
 

@@ -10,9 +10,12 @@ from ladderboard.files._cells import plain_cell
 from ladderboard.files._formats import format_of
 from ladderboard.files._holdout import HoldoutTable, read_holdout
 from ladderboard.files._limits import Limits
+from ladderboard.files._polars import load_polars as load_polars
 from ladderboard.files._predictions import read_predictions
 from ladderboard.files._problems import Problems, listed, many, refuse
 from ladderboard.files._roster import Roster
+from ladderboard.files._want import Want as Want
+from ladderboard.files._want import wanted as wanted
 
 __all__ = [
     "HoldoutTable",

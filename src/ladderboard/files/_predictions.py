@@ -19,8 +19,7 @@ from ladderboard.files._roster import Roster
 from ladderboard.files._small import Small
 from ladderboard.files._vector import read_vector
 from ladderboard.files._want import Want, wanted
-from ladderboard.losses import Loss, ZeroOne
-from ladderboard.losses._classes import known, spelled
+from ladderboard.losses import Loss, ZeroOne, known, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable

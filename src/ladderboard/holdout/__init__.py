@@ -15,6 +15,7 @@ from ladderboard.holdout._judge import Guard, Judge, Verdict, last_improved
 from ladderboard.holdout._key_file import make_key_file, read_key_file
 from ladderboard.holdout._meter import Meter, coarseness, unseen
 from ladderboard.holdout._parcel import Parcel, pack
+from ladderboard.holdout._put_back import refuse_strange_log as refuse_strange_log
 from ladderboard.holdout._reply import Reply
 from ladderboard.holdout._sample import (
     keep_sample,

@@ -19,8 +19,17 @@ from ladderboard.holdout._sample import (
     write_sample,
 )
 from ladderboard.holdout._scorer import Scorer
-from ladderboard.ledger import Book, Cipher, HighWater, Opening, SqliteStorage, World, restore
-from ladderboard.ledger._sqlite_link import connect, failed
+from ladderboard.ledger import (
+    Book,
+    Cipher,
+    HighWater,
+    Opening,
+    SqliteStorage,
+    World,
+    connect,
+    failed,
+    restore,
+)
 from ladderboard.losses import loss as loss_of
 
 if TYPE_CHECKING:

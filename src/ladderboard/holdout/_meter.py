@@ -71,9 +71,11 @@ class Meter:
             return nothing(f"No certificate could be computed: {error}", self.rules["beta"])
 
     def _certificate(self, released: float | None) -> Certificate:
-        from ladderboard.bounds import certificate  # noqa: PLC0415 - same
-        from ladderboard.bounds._certificate import NONE  # noqa: PLC0415 - same
-        from ladderboard.bounds._words import CORRECTED  # noqa: PLC0415 - same
+        from ladderboard.bounds import (  # noqa: PLC0415
+            CORRECTED,
+            NONE,
+            certificate,
+        )
 
         at, declared = self.at, self.rules.get("ladders")
         if self.rules["weighted"] or released is None or released >= 1:

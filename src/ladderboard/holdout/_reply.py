@@ -82,14 +82,14 @@ class Reply:
 
     def _repr_html_(self) -> str:
         """Show the sentence and the interval in a notebook."""
-        from ladderboard.bounds._digits import outwards  # noqa: PLC0415 - a question need not wait
+        from ladderboard._formatting import round_outwards  # noqa: PLC0415 - a question need not wait
 
         said = [f"<p><b>{'Improved' if self.improved else 'Not improved'}.</b> "]
         said.append(f"{escape(str(self))}</p>")
         if not self.bound.differences:
             said.append(
                 f"<p>The true risk of the best model so far lies in "
-                f"[{', '.join(outwards(self.bound.low, self.bound.high, 3))}] "
+                f"[{', '.join(round_outwards(self.bound.low, self.bound.high, 3))}] "
                 f"with probability at least {1 - self.bound.beta:.0%}.</p>"
             )
         return "".join(said)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ladderboard.files import HoldoutTable
     from ladderboard.losses import Loss
-    from ladderboard.mechanisms._grouping import Grouping
+    from ladderboard.mechanisms import Grouping
 
 __all__ = ["ALIGNED", "Scored", "Scorer", "Submission", "is_zero_one"]
 

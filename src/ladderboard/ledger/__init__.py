@@ -17,16 +17,23 @@ from ladderboard.ledger._canonical import decode, digest, encode
 from ladderboard.ledger._chain import Head, differs, follow
 from ladderboard.ledger._commitment import Commitment
 from ladderboard.ledger._entry import Entry, read_json
+from ladderboard.ledger._migrate import latest as latest
 from ladderboard.ledger._opening import Opening
 from ladderboard.ledger._padding import pad, unpad
 from ladderboard.ledger._parts import Part
+from ladderboard.ledger._postgres_address import Address as Address
+from ladderboard.ledger._postgres_address import load_psycopg as load_psycopg
 from ladderboard.ledger._receipt import Receipt
 from ladderboard.ledger._records import RecordReader, RecordWriter
 from ladderboard.ledger._restore import restore
 from ladderboard.ledger._seal import KEY_BYTES, Cipher, NoSeal, Seal
 from ladderboard.ledger._secret import Secret
+from ladderboard.ledger._sql import NAMES as NAMES
 from ladderboard.ledger._sql import SqlReading, SqlWriting
 from ladderboard.ledger._sqlite import SqliteStorage
+from ladderboard.ledger._sqlite_link import APPLICATION as APPLICATION
+from ladderboard.ledger._sqlite_link import connect as connect
+from ladderboard.ledger._sqlite_link import failed as failed
 from ladderboard.ledger._storage import START, At, Reading, Row, Storage, Writing
 from ladderboard.ledger._transfer import check_book, note_restored, put_book, take_book
 from ladderboard.ledger._turn import Turn

@@ -61,7 +61,7 @@ class Cipher(Seal):
     def __init__(self, key: bytes, book: str) -> None:
         try:
             from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - an extra
-            from cryptography.hazmat.primitives.ciphers.aead import (  # noqa: PLC0415 - same
+            from cryptography.hazmat.primitives.ciphers.aead import (  # noqa: PLC0415
                 ChaCha20Poly1305,
             )
         except ImportError:

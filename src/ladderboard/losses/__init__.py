@@ -8,6 +8,8 @@ function, or subclass :class:`Loss` and run ``ladderboard.testing.check_loss`` o
 
 from ladderboard.losses._absolute import Absolute
 from ladderboard.losses._brier import Brier
+from ladderboard.losses._classes import known as known
+from ladderboard.losses._classes import spelled as spelled
 from ladderboard.losses._custom import Custom
 from ladderboard.losses._hamming import Hamming
 from ladderboard.losses._log import Log

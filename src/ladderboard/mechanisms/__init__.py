@@ -9,8 +9,14 @@ questions. To write one of your own, subclass :class:`Mechanism` and run
 
 from ladderboard.mechanisms._bootstrap import BootstrapLadder
 from ladderboard.mechanisms._calibrated import Calibrated, calibrated_settings
+from ladderboard.mechanisms._climb import ends as ends
 from ladderboard.mechanisms._error import leaderboard_error
 from ladderboard.mechanisms._exact import Exact
+from ladderboard.mechanisms._fixed import UNITS as UNITS
+from ladderboard.mechanisms._fixed import WIDEST as WIDEST
+from ladderboard.mechanisms._fixed import from_units as from_units
+from ladderboard.mechanisms._fixed import nearest as nearest
+from ladderboard.mechanisms._fixed import to_units as to_units
 from ladderboard.mechanisms._grouping import Grouping
 from ladderboard.mechanisms._ladder import Ladder
 from ladderboard.mechanisms._mechanism import Mechanism
@@ -26,6 +32,7 @@ from ladderboard.mechanisms._shaky_ladder import ShakyLadder
 from ladderboard.mechanisms._step import Seen, SeenMany, Setup, Step, StepMany, risk_of
 from ladderboard.mechanisms._teller import Teller
 from ladderboard.mechanisms._thresholdout import Thresholdout
+from ladderboard.mechanisms._vector import read_vector as read_vector
 
 __all__ = [
     "MECHANISMS",

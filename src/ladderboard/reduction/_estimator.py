@@ -21,8 +21,7 @@ from ladderboard.errors import (
     InvalidSetting,
     InvalidState,
 )
-from ladderboard.mechanisms import OneBit
-from ladderboard.mechanisms._vector import read_vector
+from ladderboard.mechanisms import OneBit, read_vector
 from ladderboard.reduction._accuracy import Accuracy
 from ladderboard.reduction._answer import Answer
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ladderboard import _settings
-from ladderboard.bounds._digits import confidence as digits
-from ladderboard.bounds._kl import kl_lower, kl_upper
+from ladderboard._formatting import format_confidence as digits
+from ladderboard.bounds import kl_lower, kl_upper
 from ladderboard.reduction._estimator import check_tells, read_told
 from ladderboard.reduction._probes import PROBES
 from ladderboard.tape import NumpyTape

@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ladderboard.server._app import make_app
+    from ladderboard.server._config import CONFIG as CONFIG
+    from ladderboard.server._config import VARIABLES as VARIABLES
+    from ladderboard.server._config import Found as Found
+    from ladderboard.server._config import Value as Value
+    from ladderboard.server._config import Variable as Variable
     from ladderboard.server._config import find_settings
+    from ladderboard.server._config import has_password as has_password
+    from ladderboard.server._config import strangers as strangers
+    from ladderboard.server._config import without_password as without_password
+    from ladderboard.server._config._serving import make_serving as make_serving
     from ladderboard.server._doctor import examine
     from ladderboard.server._guard_app import GuardApp
     from ladderboard.server._guard_listener import (
@@ -24,12 +33,17 @@ if TYPE_CHECKING:
         listen_on_path,
         listen_on_port,
     )
+    from ladderboard.server._guard_listener import try_port as try_port
     from ladderboard.server._guard_private import check_private
     from ladderboard.server._guard_run import serve_guard
     from ladderboard.server._guard_token import take_token
     from ladderboard.server._limits import Rate
+    from ladderboard.server._log import Log as Log
+    from ladderboard.server._log import machine_time as machine_time
+    from ladderboard.server._log import worker_log as worker_log
     from ladderboard.server._options import Settings
     from ladderboard.server._parse import Parsers
+    from ladderboard.server._post import is_worker as is_worker
     from ladderboard.server._post import own_command
     from ladderboard.server._run import BoardProtocol, Serving, serve, serve_as_worker
     from ladderboard.server._sandbox import sandbox
@@ -63,6 +77,20 @@ __all__ = [
 
 # A guard is served without what boards need, and settings are found without what either needs.
 _HOMES = {
+    "CONFIG": "_config",
+    "Found": "_config",
+    "Log": "_log",
+    "VARIABLES": "_config",
+    "Value": "_config",
+    "Variable": "_config",
+    "has_password": "_config",
+    "is_worker": "_post",
+    "machine_time": "_log",
+    "make_serving": "_config._serving",
+    "strangers": "_config",
+    "try_port": "_guard_listener",
+    "without_password": "_config",
+    "worker_log": "_log",
     "BoardProtocol": "_run",
     "GuardApp": "_guard_app",
     "Listener": "_guard_listener",

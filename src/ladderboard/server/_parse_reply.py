@@ -16,7 +16,7 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidPredictions, Problem
-from ladderboard.files._want import Want, wanted
+from ladderboard.files import Want, wanted
 from ladderboard.holdout import Submission
 from ladderboard.ledger import read_array
 from ladderboard.server import _parse_worker as wire

@@ -32,8 +32,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ladderboard.errors import InvalidPredictions, MissingDependency
-from ladderboard.files import Limits, Roster, read_predictions
-from ladderboard.files._polars import load_polars
+from ladderboard.files import Limits, Roster, load_polars, read_predictions
 from ladderboard.ledger import decode, encode, read_array, write_array
 from ladderboard.losses import LOSSES, Custom, Loss, loss
 

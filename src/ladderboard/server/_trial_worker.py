@@ -50,8 +50,10 @@ def main() -> None:
     os.nice(_LOWEST)
     _leave_with(asked["parent"])
     # What takes long to load comes after giving way.
-    from ladderboard.board import Target  # noqa: PLC0415
-    from ladderboard.board._check_curve import play_target  # noqa: PLC0415
+    from ladderboard.board import (  # noqa: PLC0415
+        Target,
+        play_target,
+    )
 
     def told(part: float) -> None:
         _check(asked["parent"])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ladderboard.adapters._stopping import Stopping
+from ladderboard.adapters import Stopping
 from ladderboard.holdout import Holdout
 from ladderboard.mechanisms import Ladder
 from ladderboard.testing._promise import promise
@@ -45,7 +45,7 @@ def check_stopping(
     --------
     Without any library, on what all callbacks are made of:
 
-    >>> from ladderboard.adapters._stopping import Stopping
+    >>> from ladderboard.adapters import Stopping
     >>> def play(callback, scores):
     ...     for step in range(len(scores)):
     ...         callback.check(next(scores), "a model", step=step)

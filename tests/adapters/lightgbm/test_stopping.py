@@ -9,7 +9,7 @@ import lightgbm as lgb
 import numpy as np
 import pytest
 
-from ladderboard.adapters._stopping import Stopping
+from ladderboard.adapters import Stopping
 from ladderboard.adapters.lightgbm import GuardStopping
 from ladderboard.errors import InvalidSetting
 from ladderboard.testing import check_stopping

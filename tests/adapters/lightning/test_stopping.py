@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 
-from ladderboard.adapters._stopping import Stopping
+from ladderboard.adapters import Stopping
 from ladderboard.adapters.lightning import GuardStopping
 from ladderboard.errors import InvalidPredictions, InvalidSetting
 from ladderboard.testing import check_stopping

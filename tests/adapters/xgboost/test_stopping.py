@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import xgboost as xgb
 
-from ladderboard.adapters._stopping import Stopping
+from ladderboard.adapters import Stopping
 from ladderboard.adapters.xgboost import GuardStopping
 from ladderboard.errors import InvalidSetting
 from ladderboard.testing import check_stopping

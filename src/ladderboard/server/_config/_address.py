@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ladderboard.board._database import has_words
+from ladderboard.board import has_words
 from ladderboard.errors import InvalidSetting
 
 __all__ = ["check_database", "file_of", "has_password", "without_password"]

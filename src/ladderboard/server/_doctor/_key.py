@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from ladderboard.board._tables import SERVER
+from ladderboard.board import SERVER
 from ladderboard.errors import LadderboardError, MissingDependency, WrongKey
-from ladderboard.holdout._key_file import read_key_file
+from ladderboard.holdout import read_key_file
 from ladderboard.ledger import Cipher, NoSeal
 from ladderboard.server._doctor._files import others
 from ladderboard.server._doctor._finding import note, ok, problem

@@ -8,12 +8,9 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
-from ladderboard.board._tables import PART, SERVER
+from ladderboard.board import PART, SERVER
 from ladderboard.errors import InvalidState, StorageFailed
-from ladderboard.ledger._migrate import latest
-from ladderboard.ledger._postgres_address import Address, load_psycopg
-from ladderboard.ledger._sql import NAMES
-from ladderboard.ledger._sqlite_link import APPLICATION, failed
+from ladderboard.ledger import APPLICATION, NAMES, Address, failed, latest, load_psycopg
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

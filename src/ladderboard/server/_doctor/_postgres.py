@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from ladderboard.errors import LadderboardError, MissingDependency
-from ladderboard.ledger._postgres_address import Address
+from ladderboard.ledger import Address
 from ladderboard.server._doctor._finding import note, ok, problem
 from ladderboard.server._doctor._look import SCHEMA, look_into_postgres, see
 from ladderboard.server._doctor._sqlite import formatted

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup, escape
 
-from ladderboard.bounds._digits import outwards
+from ladderboard._formatting import round_outwards
 from ladderboard.server._pages._page import figure
 from ladderboard.server._pages._words import percent
 
@@ -132,7 +132,7 @@ def _final(each: dict[str, Any], display: Display, own: str | None, *, tied: boo
         figure(each["display"], display.digits),
         "" if each["public_rank"] is None else str(each["public_rank"]),
         moved(each["move"]),
-        *outwards(each["low"], each["high"], display.digits),
+        *round_outwards(each["low"], each["high"], display.digits),
     )
 
 

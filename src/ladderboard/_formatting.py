@@ -1,16 +1,14 @@
-"""Digits: numbers written so that what is printed is still true."""
+"""Numbers as text, rounded so that what is printed is still true."""
 
 from __future__ import annotations
 
 import math
 
-__all__ = ["confidence", "down", "outwards", "up", "up_to"]
-
 _RARE = 1e-4
 _DUST = 1e-9  # of a last digit: what adding and multiplying leave behind
 
 
-def up(value: float, digits: int = 4) -> str:
+def round_up(value: float, digits: int = 4) -> str:
     """Write a number in so many digits, never below itself.
 
     >>> up(0.12301), up(0.1), up(-0.00251, 2)
@@ -24,17 +22,17 @@ def up(value: float, digits: int = 4) -> str:
     return f"{last / 10.0**place:.{digits}g}"
 
 
-def down(value: float, digits: int = 4) -> str:
+def round_down(value: float, digits: int = 4) -> str:
     """Write a number in so many digits, never above itself.
 
     >>> down(0.12309), down(-0.12301)
     ('0.123', '-0.1231')
     """
-    text = up(-value, digits)
+    text = round_up(-value, digits)
     return text.removeprefix("-") if text.startswith("-") else f"-{text}" if value else "0"
 
 
-def up_to(value: float, decimals: int) -> str:
+def round_up_to(value: float, decimals: int) -> str:
     """Write a number with so many decimals, never below itself.
 
     >>> up_to(0.12301, 3), up_to(0.5, 4)
@@ -46,7 +44,7 @@ def up_to(value: float, decimals: int) -> str:
     return f"{(math.floor(value * 10**decimals) + 1) / 10**decimals:.{decimals}f}"
 
 
-def outwards(low: float, high: float, decimals: int) -> tuple[str, str]:
+def round_outwards(low: float, high: float, decimals: int) -> tuple[str, str]:
     """Write an interval with so many decimals, never narrower than itself.
 
     >>> outwards(0.12309, 0.45001, 3), outwards(-math.inf, 0.1 + 0.2, 1)
@@ -58,10 +56,10 @@ def outwards(low: float, high: float, decimals: int) -> tuple[str, str]:
     return f"{least / scale:.{decimals}f}", f"{most / scale:.{decimals}f}"
 
 
-def confidence(beta: float) -> str:
+def format_confidence(beta: float) -> str:
     """Write 1 - beta, never above itself; where that would print as 1, as the difference it is.
 
     >>> confidence(0.05), confidence(1e-7)
     ('0.95', '1 - 1e-07')
     """
-    return f"1 - {up(beta, 3)}" if beta < _RARE else down(1 - beta, 6)
+    return f"1 - {round_up(beta, 3)}" if beta < _RARE else round_down(1 - beta, 6)
