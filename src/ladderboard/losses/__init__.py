@@ -6,22 +6,13 @@ number in [0, 1] for each example; the mean of them is the risk. :func:`loss` ma
 function, or subclass :class:`Loss` and run ``ladderboard.testing.check_loss`` on it.
 """
 
-from ladderboard.losses._absolute import Absolute
-from ladderboard.losses._brier import Brier
-from ladderboard.losses._classes import known as known
-from ladderboard.losses._classes import spelled as spelled
-from ladderboard.losses._custom import Custom
-from ladderboard.losses._hamming import Hamming
-from ladderboard.losses._log import Log
-from ladderboard.losses._loss import Loss
-from ladderboard.losses._metric import METRICS, Metric
-from ladderboard.losses._pinball import Pinball
-from ladderboard.losses._refused import REFUSED
-from ladderboard.losses._registry import LOSSES, loss, metric
-from ladderboard.losses._shortfall import Shortfall
-from ladderboard.losses._squared import Squared
-from ladderboard.losses._top_k import TopK
-from ladderboard.losses._zero_one import ZeroOne
+from ladderboard.losses._base import Loss
+from ladderboard.losses._classification import Brier, Hamming, Log, TopK, ZeroOne
+from ladderboard.losses._classification import known as known
+from ladderboard.losses._classification import spelled as spelled
+from ladderboard.losses._custom import Custom, Shortfall
+from ladderboard.losses._registry import LOSSES, METRICS, REFUSED, Metric, loss, metric
+from ladderboard.losses._regression import Absolute, Pinball, Squared
 
 __all__ = [
     "LOSSES",

@@ -18,8 +18,6 @@ from ladderboard.errors import InvalidInput, Problem
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Refusal", "different", "is_read", "read_numbers", "read_values", "refuse_rows"]
-
 Refusal = type[InvalidInput]
 
 _SHOWN = 10

@@ -1,4 +1,4 @@
-"""Custom losses: a function of the owner's."""
+"""Losses that are computed elsewhere: by a user's function, or by an evaluator that gave scores."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard.errors import BrokenLoss, InvalidLabels, InvalidPredictions, InvalidSetting
-from ladderboard.losses._arrays import read_values
-from ladderboard.losses._loss import Loss
+from ladderboard.losses._arrays import read_numbers, read_values, refuse_rows
+from ladderboard.losses._base import Loss, one_for_each
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-__all__ = ["Custom", "load_function"]
 
 LossFunction = Callable[[Any, Any], Any]
 
@@ -114,3 +112,30 @@ def _path_of(function: LossFunction) -> str | None:
         return path if load_function(path) is function else None
     except InvalidSetting:
         return None
+
+
+@dataclass(frozen=True)
+class Shortfall(Loss):
+    """One minus a score in [0, 1] that an evaluator gave to each example; 1 is best.
+
+    Labels are not looked at: whoever gave the scores has done so. It is for scores from somebody
+    who is trusted, as whoever may choose them may choose 1.
+
+    Examples
+    --------
+    >>> Shortfall()(["any", "label"], [1, 0.25]).tolist()
+    [0.0, 0.75]
+    """
+
+    name: ClassVar[str] = "shortfall"
+    labelled: ClassVar[bool] = False
+
+    def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
+        """Numbers in [0, 1]; nothing is forgiven, for a score is no rounded probability."""
+        read = one_for_each(read_numbers(predictions, "scores", InvalidPredictions), shape[0])
+        refuse_rows((read < 0) | (read > 1), "scores must lie in [0, 1]", InvalidPredictions)
+        return read
+
+    def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
+        """1 - score."""
+        return 1 - predictions

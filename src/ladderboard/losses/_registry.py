@@ -1,35 +1,184 @@
-"""Losses and metrics by name."""
+"""Losses and metrics by name, and the metrics that are refused."""
 
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING, Any
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 from ladderboard import _settings
-from ladderboard.errors import InvalidSetting
-from ladderboard.losses._absolute import Absolute
-from ladderboard.losses._brier import Brier
-from ladderboard.losses._custom import Custom
-from ladderboard.losses._hamming import Hamming
-from ladderboard.losses._log import Log
-from ladderboard.losses._loss import Loss
-from ladderboard.losses._metric import METRICS, Metric
-from ladderboard.losses._pinball import Pinball
-from ladderboard.losses._refused import refuse_metric
-from ladderboard.losses._shortfall import Shortfall
-from ladderboard.losses._squared import Squared
-from ladderboard.losses._top_k import TopK
-from ladderboard.losses._zero_one import ZeroOne
+from ladderboard.errors import InvalidSetting, NoPerExampleLoss
+from ladderboard.losses._base import Loss
+from ladderboard.losses._classification import Brier, Hamming, Log, TopK, ZeroOne
+from ladderboard.losses._custom import Custom, Shortfall
+from ladderboard.losses._regression import Absolute, Pinball, Squared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["LOSSES", "loss", "metric"]
+Shown = Literal["loss", "complement", "scaled", "root"]
+
+# metric: (the loss behind it, how its number is shown)
+METRICS: dict[str, tuple[str, Shown]] = {
+    "accuracy": ("zero_one", "complement"),
+    "acc": ("zero_one", "complement"),
+    "exact_match": ("zero_one", "complement"),
+    "error": ("zero_one", "loss"),
+    "error_rate": ("zero_one", "loss"),
+    "misclassification": ("zero_one", "loss"),
+    "zero_one_loss": ("zero_one", "loss"),
+    "top_k_accuracy": ("top_k", "complement"),
+    "top_k_error": ("top_k", "loss"),
+    "brier_score": ("brier", "loss"),
+    "log_loss": ("log", "scaled"),
+    "logloss": ("log", "scaled"),
+    "cross_entropy": ("log", "scaled"),
+    "mae": ("absolute", "scaled"),
+    "mean_absolute_error": ("absolute", "scaled"),
+    "mse": ("squared", "scaled"),
+    "mean_squared_error": ("squared", "scaled"),
+    "rmse": ("squared", "root"),
+    "root_mean_squared_error": ("squared", "root"),
+    "pinball_loss": ("pinball", "scaled"),
+    "quantile_loss": ("pinball", "scaled"),
+    "hamming_loss": ("hamming", "loss"),
+    "hamming_accuracy": ("hamming", "complement"),
+    "score": ("shortfall", "complement"),
+}
+
+_RANKING = "it compares every positive with every negative"
+_COUNTS = "it is a ratio of counts over the whole set"
+_TOGETHER = "it is computed from all predictions together"
+_SPREAD = "it divides by the spread of the labels"
+_CORPUS = "it is computed over a whole corpus"
+_UNBOUNDED = "its cost of one example has no upper limit"
+_CLASS_SHARES = "it weighs examples by how often their class occurs among the hidden labels"
+
+# metric: (why it has no bounded per-example loss, the nearest loss that works)
+REFUSED: dict[str, tuple[str, str]] = {
+    "auc": (_RANKING, "brier"),
+    "roc_auc": (_RANKING, "brier"),
+    "auroc": (_RANKING, "brier"),
+    "gini": (_RANKING, "brier"),
+    "concordance": (_RANKING, "brier"),
+    "pr_auc": (_COUNTS, "brier"),
+    "auprc": (_COUNTS, "brier"),
+    "average_precision": (_COUNTS, "brier"),
+    "f1": (_COUNTS, "zero_one"),
+    "f1_macro": (_COUNTS, "zero_one"),
+    "f1_micro": (f"{_COUNTS} (with one label an example it is accuracy)", "zero_one"),
+    "f1_weighted": (_COUNTS, "zero_one"),
+    "fbeta": (_COUNTS, "zero_one"),
+    "precision": (_COUNTS, "zero_one"),
+    "recall": (_COUNTS, "zero_one"),
+    "jaccard": (_COUNTS, "zero_one"),
+    "iou": (_COUNTS, "zero_one"),
+    "dice": (_COUNTS, "zero_one"),
+    "balanced_accuracy": (_CLASS_SHARES, "zero_one"),
+    "mcc": (_COUNTS, "zero_one"),
+    "matthews_corrcoef": (_COUNTS, "zero_one"),
+    "cohen_kappa": (_COUNTS, "zero_one"),
+    "kappa": (_COUNTS, "zero_one"),
+    "quadratic_weighted_kappa": (_COUNTS, "squared"),
+    "qwk": (_COUNTS, "squared"),
+    "r2": (_SPREAD, "squared"),
+    "explained_variance": (_SPREAD, "squared"),
+    "pearson": (_TOGETHER, "squared"),
+    "correlation": (_TOGETHER, "squared"),
+    "spearman": (_TOGETHER, "absolute"),
+    "kendall": (_TOGETHER, "absolute"),
+    "median_absolute_error": (_TOGETHER, "absolute"),
+    "max_error": (_TOGETHER, "absolute"),
+    "ece": (_TOGETHER, "brier"),
+    "bleu": (_CORPUS, "zero_one"),
+    "meteor": (_CORPUS, "zero_one"),
+    "chrf": (_CORPUS, "zero_one"),
+    "wer": (_CORPUS, "zero_one"),
+    "cer": (_CORPUS, "zero_one"),
+    "perplexity": (_CORPUS, "log"),
+    "mean_average_precision": (_RANKING, "top_k"),
+    "mape": (_UNBOUNDED, "absolute"),
+    "mean_absolute_percentage_error": (_UNBOUNDED, "absolute"),
+    "mean_squared_log_error": (_UNBOUNDED, "squared"),
+    "msle": (_UNBOUNDED, "squared"),
+    "rmsle": (_UNBOUNDED, "squared"),
+    "hinge": (_UNBOUNDED, "zero_one"),
+}
+
+# metric: the nearest loss. These are means of bounded scores, with details of their own.
+NOT_BUILT_IN: dict[str, str] = {
+    "ndcg": "top_k",
+    "map": "top_k",
+    "mrr": "top_k",
+    "rouge": "zero_one",
+    "smape": "absolute",
+}
+
+_SAID = {
+    "auc": "AUC", "roc_auc": "ROC AUC", "auroc": "AUROC", "pr_auc": "PR AUC", "auprc": "AUPRC",
+    "f1": "F1", "mcc": "MCC", "r2": "R2", "bleu": "BLEU", "rouge": "ROUGE", "meteor": "METEOR",
+    "wer": "WER", "cer": "CER", "ndcg": "NDCG", "map": "MAP", "mrr": "MRR", "mape": "MAPE",
+    "smape": "sMAPE", "msle": "MSLE", "rmsle": "RMSLE", "iou": "IoU", "ece": "ECE", "qwk": "QWK",
+}  # fmt: skip
 
 LOSSES: dict[str, type[Loss]] = {
     each.name: each
     for each in (ZeroOne, TopK, Brier, Log, Absolute, Squared, Pinball, Hamming, Shortfall)
 }
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A loss under the name people use, with the direction and unit in which it is shown.
+
+    Everything inside works with the loss; only what a person reads goes through ``shown``.
+
+    Examples
+    --------
+    >>> import ladderboard as lb
+    >>> accuracy = lb.metric("accuracy")
+    >>> accuracy.loss.name, accuracy.direction, accuracy.shown(0.25)
+    ('zero_one', 'higher', 0.75)
+    >>> round(lb.metric("rmse", range=(0, 10)).shown(0.04), 12)
+    2.0
+    """
+
+    name: str
+    loss: Loss
+    shown_as: Shown = "loss"
+
+    @property
+    def direction(self) -> Literal["higher", "lower"]:
+        """Which way is better, as shown."""
+        return "higher" if self.shown_as == "complement" else "lower"
+
+    def shown(self, risk: float) -> float:
+        """Return the metric for a mean loss in [0, 1]."""
+        if self.shown_as == "complement":
+            return 1 - risk
+        if self.shown_as == "scaled":
+            return risk * self.loss.unit
+        if self.shown_as == "root":
+            return math.sqrt(max(risk, 0) * self.loss.unit)
+        return risk
+
+
+def refuse_metric(name: str) -> None:
+    """Raise, if this metric is refused by name, with the reason and the nearest loss."""
+    said = _SAID.get(name, name)
+    if name in NOT_BUILT_IN:
+        raise InvalidSetting(
+            f"{said} is not built in; pass a function that gives 1 minus its score for every "
+            f'example, or take the nearest loss, "{NOT_BUILT_IN[name]}".'
+        )
+    if name in REFUSED:
+        why, nearest = REFUSED[name]
+        raise NoPerExampleLoss(
+            f"{said} is not a mean of bounded per-example losses: {why}. "
+            f'The nearest loss that works is "{nearest}".',
+            nearest=nearest,
+        )
 
 
 def metric(name: str | Loss | Mapping[str, Any] | Callable[..., Any], /, **params: Any) -> Metric:

@@ -1,4 +1,4 @@
-"""What every loss is: a frozen description with a vectorised per-example function."""
+"""The base class of all losses."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from ladderboard.losses._arrays import read_values
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-__all__ = ["Loss", "one_for_each"]
 
 
 @dataclass(frozen=True)

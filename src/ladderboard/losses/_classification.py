@@ -1,0 +1,473 @@
+"""Losses for classification: of classes, of their probabilities, of sets of labels.
+
+Classes are the values that a label or a prediction may have. They are declared, or taken from the
+labels when a guard or a board is made. They are public.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
+
+import numpy as np
+
+from ladderboard import _settings
+from ladderboard.errors import InvalidInput, InvalidLabels, InvalidPredictions, InvalidSetting
+from ladderboard.losses._arrays import different, is_read, read_numbers, read_values, refuse_rows
+from ladderboard.losses._base import Loss, one_for_each
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Classes = tuple[Any, ...]
+ANY = "any"
+"""In place of classes: any value is accepted, and what is not a label is wrong."""
+
+_MOST = 1_000  # classes that are taken from labels
+_OFTEN = 5  # labels of a class that is taken from them: fewer may be one person's answer
+_FEW = 16  # comparing with each class takes longer than sorting if there are more
+_SPELLED = 3
+
+# Printed probabilities are rounded, so a row may miss 1 by this much; it is then made to sum to 1.
+_SUM_TOLERANCE = 0.01
+# Single precision can leave [0, 1] by this much; it is then clipped.
+_EDGE_TOLERANCE = 1e-6
+
+_NAMED = 10
+
+
+@overload
+def read_classes(classes: Any, *, optional: Literal[True]) -> Classes | None: ...
+@overload
+def read_classes(classes: Any, *, optional: Literal[False] = False) -> Classes: ...
+def read_classes(classes: Any, *, optional: bool = False) -> Classes | None:
+    """Return declared classes as a tuple of plain values: at least two, all different."""
+    if classes is None and optional:
+        return None
+    rule = "classes must be a list of at least two different labels"
+    if classes is None or isinstance(classes, str | bytes):
+        raise InvalidSetting(f"{rule}; got {_settings.shown(classes)}.")
+    try:
+        read = read_values(classes, "classes", InvalidInput)
+    except InvalidInput as error:
+        raise InvalidSetting(f"{rule}: {error}") from None
+    plain: Classes = tuple(read.tolist())
+    if read.ndim != 1 or len(plain) < 2 or len(set(plain)) != len(plain):
+        raise InvalidSetting(f"{rule}; got {_settings.shown(classes)}.")
+    return plain
+
+
+def class_index(labels: NDArray[Any], classes: Classes) -> NDArray[np.int64]:
+    """Return the place of each label among the classes."""
+    place = {each: index for index, each in enumerate(classes)}
+    found = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.int64)
+    refuse_rows(found < 0, "labels must be among the declared classes=", InvalidLabels)
+    return found
+
+
+def classes_of(labels: NDArray[Any], also: NDArray[Any] | None = None) -> Classes | None:
+    """Return the classes of ``also``, which is public, if it has every label; else the labels'.
+
+    None where labels may be answers rather than classes: there are more than 1,000, one of them has
+    fewer than five labels, or there are fewer than two.
+
+    >>> classes_of(np.array([1, 0] * 5)), classes_of(np.arange(10))
+    ((0, 1), None)
+    """
+    if labels.ndim != 1 or labels.dtype.kind == "O":
+        return None
+    values, counts = np.unique(labels, return_counts=True)
+    found = values.tolist()
+    if also is not None and also.ndim == 1 and also.dtype.kind != "O":
+        shown = np.unique(also).tolist()
+        if set(found) <= set(shown) and 2 <= len(shown) <= _MOST:
+            return tuple(shown)
+    return tuple(found) if 2 <= len(found) <= _MOST and counts.min() >= _OFTEN else None
+
+
+def known(values: NDArray[Any], classes: Classes) -> NDArray[np.bool_]:
+    """Return which values are classes; numbers by value, text by its characters."""
+    if len(classes) <= _FEW and values.dtype.kind in "bif":
+        numbers = [each for each in classes if not isinstance(each, str)]
+        if all(abs(each) <= 2**53 for each in numbers):
+            found = np.zeros(values.shape, np.bool_)
+            for each in numbers:
+                found |= values == each
+            return found
+    if values.dtype.kind == "O":
+        return np.array([each in set(classes) for each in values.tolist()], dtype=np.bool_)
+    different, at = np.unique(values, return_inverse=True)
+    allowed = set(classes)
+    return np.array([each in allowed for each in different.tolist()], dtype=np.bool_)[at]
+
+
+def spelled(unknown: NDArray[Any], classes: Classes) -> str:
+    """Return values that are not classes, each with the class that it may stand for.
+
+    >>> spelled(np.array(["Cat", "bird"]), ("cat", "dog"))
+    "'Cat' (did you mean 'cat'?), 'bird'"
+    """
+    if unknown.dtype.kind == "O":
+        some = list(dict.fromkeys(unknown.tolist()))
+    else:
+        _, first = np.unique(unknown, return_index=True)
+        some = unknown[np.sort(first)].tolist()
+    told = []
+    for each in some[:_SPELLED]:
+        near = _nearest(each, classes)
+        hint = "" if near is None else f" (did you mean {_settings.shown(near)}?)"
+        told.append(f"{_settings.shown(each)}{hint}")
+    return ", ".join(told) + (", ..." if len(some) > _SPELLED else "")
+
+
+def _nearest(value: Any, classes: Classes) -> Any:
+    """Return the class that is written nearly like a value; None if there is none."""
+    plain = {_plain(each): each for each in classes}
+    if _plain(value) in plain:
+        return plain[_plain(value)]
+    if not isinstance(value, str):
+        return None
+    close = difflib.get_close_matches(_plain(value), list(plain)[:_MOST], n=1, cutoff=0.7)
+    return plain[close[0]] if close else None
+
+
+def _plain(value: Any) -> str:
+    """Return how a value is written, without capitals and blanks; 1.0 is 1."""
+    text = str(value).strip().casefold()[:100]
+    return text.removesuffix(".0")
+
+
+def read_probabilities(predictions: Any, n: int, classes: int) -> NDArray[np.float64]:
+    """Return a matrix of probabilities, one row for each example, one column for each class.
+
+    With two classes a vector is taken too: the probability of the second class.
+    """
+    read = read_numbers(predictions, "predictions", InvalidPredictions)
+    vector = classes == 2 and read.shape == (n,)
+    if not vector and read.shape != (n, classes):
+        shapes = f"({n}, {classes})" + (f" or ({n},)" if classes == 2 else "")
+        raise InvalidPredictions(
+            f"predictions must be probabilities in the shape {shapes}; got {read.shape}."
+        )
+    outside = (read < -_EDGE_TOLERANCE) | (read > 1 + _EDGE_TOLERANCE)
+    refuse_rows(outside, "probabilities must lie in [0, 1]", InvalidPredictions)
+    read = np.clip(read, 0, 1)
+    if vector:
+        return np.column_stack((1 - read, read))
+    total = read.sum(axis=1)
+    refuse_rows(
+        np.abs(total - 1) > _SUM_TOLERANCE,
+        "the probabilities of a row must sum to 1",
+        InvalidPredictions,
+    )
+    return read / total[:, None]
+
+
+@dataclass(frozen=True)
+class ZeroOne(Loss):
+    """0 where the prediction is the label, 1 where it is not.
+
+    Parameters
+    ----------
+    classes
+        The values that labels and predictions may have; others are refused. Without them, or with
+        ``"any"``, every value is accepted, and one that is not the label is wrong. A guard or a
+        board without classes takes them from its labels, one with ``"any"`` does not.
+
+    Examples
+    --------
+    >>> ZeroOne()(["cat", "dog", "cat"], ["cat", "cat", "bird"]).tolist()
+    [0.0, 1.0, 1.0]
+    >>> ZeroOne(classes=["cat", "dog"])(["cat", "dog", "cat"], ["Cat", "cat", "dog"])
+    Traceback (most recent call last):
+    ...
+    ladderboard.errors.InvalidPredictions: predictions must be among the classes ('cat', 'dog');
+    there is 'Cat' (did you mean 'cat'?); 1 of 3 rows break this rule (at position 0).
+    """
+
+    name: ClassVar[str] = "zero_one"
+
+    classes: Classes | Literal["any"] | None = None
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.classes, str) and self.classes == ANY):
+            _settings.settle(self, classes=read_classes(self.classes, optional=True))
+
+    @property
+    def allowed(self) -> Classes | None:
+        """The values that predictions may have; None if any."""
+        return self.classes if isinstance(self.classes, tuple) else None
+
+    @property
+    def accepts_any(self) -> bool:
+        """Where no classes are declared."""
+        return self.allowed is None
+
+    def with_classes_of(self, labels: NDArray[Any], also: NDArray[Any] | None = None) -> ZeroOne:
+        """Return the loss with the classes that labels show, if it has none."""
+        return self if self.classes is not None else replace(self, classes=classes_of(labels, also))
+
+    def abstention(self, labels: NDArray[Any]) -> float | None:
+        """The share of the rarest class; None if there are two classes only."""
+        if self.allowed is None or len(self.allowed) == 2:
+            return super().abstention(labels)
+        return float(
+            np.bincount(class_index(labels, self.allowed), minlength=len(self.allowed)).min()
+            / len(labels)
+        )
+
+    def read_labels(self, labels: Any) -> NDArray[Any]:
+        """Check that labels are a vector, of the declared classes if there are any."""
+        read = super().read_labels(labels)
+        if self.allowed is not None:
+            class_index(read, self.allowed)  # refuses others
+        return read
+
+    def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+        """One value for each example."""
+        read = one_for_each(read_values(predictions, "predictions", InvalidPredictions), shape[0])
+        self._refuse_unknown(read)
+        return read
+
+    def score(self, labels: NDArray[Any], predictions: Any) -> NDArray[np.float64]:
+        """Score predictions; an array of plain numbers is compared as it is, without a copy."""
+        if is_read(predictions) and predictions.shape == labels.shape:
+            self._refuse_unknown(predictions)
+            return different(labels, predictions).astype(np.float64)
+        return super().score(labels, predictions)
+
+    def constants(self, labels: NDArray[Any]) -> list[Any]:
+        """The most frequent label."""
+        values, counts = np.unique(labels, return_counts=True)
+        return [np.full(len(labels), values[counts.argmax()])]
+
+    def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
+        """1 where they differ."""
+        return different(labels, predictions)
+
+    def _refuse_unknown(self, predictions: NDArray[Any]) -> None:
+        if self.allowed is None or not len(predictions):
+            return
+        unknown = ~known(predictions, self.allowed)
+        if unknown.any():
+            among = ", ".join(map(_settings.shown, self.allowed[:_NAMED]))
+            more = ", ..." if len(self.allowed) > _NAMED else ""
+            there = spelled(predictions[unknown], self.allowed)
+            rule = f"predictions must be among the classes ({among}{more}); there is {there}"
+            refuse_rows(unknown, rule, InvalidPredictions)
+
+
+@dataclass(frozen=True)
+class TopK(Loss):
+    """0 where the label is among the first k guesses, 1 where it is not.
+
+    Without classes a prediction is a row of k guesses. With declared classes it is a row of scores,
+    one for each class, higher is likelier; a tie with the k-th place counts against it, so that
+    equal scores for everything are no way to be right.
+
+    Examples
+    --------
+    >>> TopK(k=2)(["cat", "dog"], [["dog", "cat"], ["cat", "bird"]]).tolist()
+    [0.0, 1.0]
+    >>> TopK(k=2, classes=["a", "b", "c"])(["a", "b"], [[0.3, 0.4, 0.1], [0.5, 0.2, 0.3]]).tolist()
+    [0.0, 1.0]
+    """
+
+    name: ClassVar[str] = "top_k"
+
+    k: int = 5
+    classes: Classes | None = None
+
+    def __post_init__(self) -> None:
+        _settings.settle(
+            self,
+            k=_settings.whole("k", self.k, at_least=1),
+            classes=read_classes(self.classes, optional=True),
+        )
+        if self.classes is not None and self.k >= len(self.classes):
+            raise InvalidSetting(
+                f"k must be below the number of classes, {len(self.classes)}; got {self.k}."
+            )
+
+    def read_labels(self, labels: Any) -> NDArray[Any]:
+        """Labels, as places among the classes if these are declared."""
+        read = super().read_labels(labels)
+        return read if self.classes is None else class_index(read, self.classes)
+
+    @property
+    def accepts_any(self) -> bool:
+        """Where no classes are declared."""
+        return self.classes is None
+
+    def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+        """A row of guesses, or of scores, for each example."""
+        if self.classes is None:
+            read = read_values(predictions, "predictions", InvalidPredictions)
+            wanted = (shape[0], self.k)
+        else:
+            read = read_numbers(predictions, "predictions", InvalidPredictions)
+            wanted = (shape[0], len(self.classes))
+        if read.shape != wanted:
+            what = "guesses" if self.classes is None else "scores, one a class,"
+            raise InvalidPredictions(
+                f"predictions must be {what} in the shape {wanted}; got {read.shape}."
+            )
+        return read
+
+    def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
+        """1 where no guess is the label, or k others score as high."""
+        if self.classes is None:
+            labels = np.broadcast_to(labels[:, None], predictions.shape)
+            return np.asarray(different(labels, predictions).all(axis=1))
+        own = predictions[np.arange(len(labels)), labels]
+        others = np.count_nonzero(predictions >= own[:, None], axis=1) - 1
+        return others >= self.k
+
+
+@dataclass(frozen=True)
+class Hamming(Loss):
+    """The fraction of an example's labels that are predicted wrongly.
+
+    Labels and predictions are matrices: a row for each example, a column for each label.
+
+    Examples
+    --------
+    >>> Hamming()([[1, 0, 0, 1], [0, 0, 0, 0]], [[1, 0, 1, 1], [0, 0, 0, 0]]).tolist()
+    [0.25, 0.0]
+    """
+
+    name: ClassVar[str] = "hamming"
+
+    def read_labels(self, labels: Any) -> NDArray[Any]:
+        """A matrix with a column for each label."""
+        read = read_values(labels, "labels", InvalidLabels)
+        if read.ndim != 2 or not read.size:
+            raise InvalidLabels(
+                "labels must be a matrix, a row for each example and a column for each label "
+                "(in a file label_1, label_2 and so on); "
+                f"got the shape {read.shape}."
+            )
+        return read
+
+    @property
+    def accepts_any(self) -> bool:
+        """In every column."""
+        return True
+
+    def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+        """A matrix of the same shape."""
+        read = read_values(predictions, "predictions", InvalidPredictions)
+        if read.shape != shape:
+            raise InvalidPredictions(
+                f"predictions must be a matrix of the shape {shape}; got {read.shape}."
+            )
+        return read
+
+    def constants(self, labels: NDArray[Any]) -> list[Any]:
+        """The most frequent label of each column."""
+        found = [np.unique(column, return_counts=True) for column in labels.T]
+        row = [values[counts.argmax()] for values, counts in found]
+        return [np.tile(np.array(row, dtype=labels.dtype), (len(labels), 1))]
+
+    def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
+        """The mean over the columns of where they differ."""
+        return different(labels, predictions).mean(axis=1)
+
+
+@dataclass(frozen=True)
+class Brier(Loss):
+    """Half the squared distance between the probabilities and the label's indicator.
+
+    With two classes this is (p - y)², y being 1 for the second class; with more it is Brier's
+    sum over the classes, halved, so that it lies in [0, 1] for any number of classes.
+
+    Examples
+    --------
+    >>> Brier()([0, 1], [0.5, 1.0]).tolist()
+    [0.25, 0.0]
+    >>> Brier(classes=["a", "b", "c"])(["c"], [[0.5, 0.5, 0.0]]).tolist()
+    [0.75]
+    """
+
+    name: ClassVar[str] = "brier"
+
+    classes: Classes = (0, 1)
+
+    def __post_init__(self) -> None:
+        _settings.settle(self, classes=read_classes(self.classes))
+
+    def read_labels(self, labels: Any) -> NDArray[Any]:
+        """Labels as places among the classes."""
+        return class_index(super().read_labels(labels), self.classes)
+
+    def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+        """Probabilities of every class, or of the second of two."""
+        return read_probabilities(predictions, shape[0], len(self.classes))
+
+    def constants(self, labels: NDArray[Any]) -> list[Any]:
+        """How frequent each class is."""
+        return [
+            np.tile(
+                np.bincount(labels, minlength=len(self.classes)) / len(labels), (len(labels), 1)
+            )
+        ]
+
+    def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
+        """Half of sum_c (p_c - [c is the label])²."""
+        distance = predictions.copy()
+        distance[np.arange(len(labels)), labels] -= 1
+        return np.minimum(np.einsum("ij,ij->i", distance, distance) / 2, 1)
+
+
+@dataclass(frozen=True)
+class Log(Loss):
+    """-log p of the label, p raised to at least ``clip``, divided by -log clip.
+
+    The clip makes the loss bounded, and is part of its identity: another clip is another loss.
+    Confident right answers are not clipped, so a perfect prediction costs 0.
+
+    Examples
+    --------
+    >>> Log(clip=0.01)([1, 1, 0], [1.0, 0.1, 1.0]).round(4).tolist()
+    [0.0, 0.5, 1.0]
+    """
+
+    name: ClassVar[str] = "log"
+
+    classes: Classes = (0, 1)
+    clip: float = 0.01
+
+    def __post_init__(self) -> None:
+        _settings.settle(
+            self,
+            classes=read_classes(self.classes),
+            clip=_settings.number("clip", self.clip, above=0, below=1),
+        )
+
+    @property
+    def unit(self) -> float:
+        """A loss of 1 is so many nats."""
+        return -math.log(self.clip)
+
+    def read_labels(self, labels: Any) -> NDArray[Any]:
+        """Labels as places among the classes."""
+        return class_index(super().read_labels(labels), self.classes)
+
+    def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+        """Probabilities of every class, or of the second of two."""
+        return read_probabilities(predictions, shape[0], len(self.classes))
+
+    def constants(self, labels: NDArray[Any]) -> list[Any]:
+        """How frequent each class is."""
+        return [
+            np.tile(
+                np.bincount(labels, minlength=len(self.classes)) / len(labels), (len(labels), 1)
+            )
+        ]
+
+    def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
+        """Return log max(p, clip) / log clip."""
+        p = np.maximum(predictions[np.arange(len(labels)), labels], self.clip)
+        return np.clip(np.log(p) / math.log(self.clip), 0, 1) + 0.0  # no negative zero
