@@ -9,7 +9,7 @@ for simulation. What is drawn is described by a *law*: :class:`DiscreteGaussian`
 
 from ladderboard.tape._laws import DiscreteGaussian, DiscreteLaplace, Laplace, Law, Seed
 from ladderboard.tape._numpy import NumpyTape
-from ladderboard.tape._stream import Stream
+from ladderboard.tape._samplers import Stream
 from ladderboard.tape._tape import Draws, DrawsMany, Tape
 
 __all__ = [

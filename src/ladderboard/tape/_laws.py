@@ -16,9 +16,7 @@ from ladderboard.errors import InvalidSetting
 from ladderboard.tape import _samplers
 
 if TYPE_CHECKING:
-    from ladderboard.tape._stream import Stream
-
-__all__ = ["DiscreteGaussian", "DiscreteLaplace", "Laplace", "Law", "Seed"]
+    from ladderboard.tape._samplers import Stream
 
 # A continuous draw is an integer of this many steps to the unit: as fine as a double can tell.
 _FINE = 1 << 53

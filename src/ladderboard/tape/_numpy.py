@@ -13,8 +13,6 @@ from ladderboard.tape._tape import Draws, DrawsMany, Tape, bad_address
 if TYPE_CHECKING:
     from ladderboard.tape._laws import Law
 
-__all__ = ["NumpyTape"]
-
 # Draws are made a block of questions at a time. The first block is short, so that a short session
 # pays little; each further one is twice as long, up to the longest.
 _FIRST = 64

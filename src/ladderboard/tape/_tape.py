@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ladderboard.errors import InvalidSetting
-from ladderboard.tape._stream import Stream
+from ladderboard.tape._samplers import Stream
 
 if TYPE_CHECKING:
     from ladderboard.tape._laws import Law
-
-__all__ = ["Draws", "DrawsMany", "Tape", "bad_address", "read_seed"]
 
 Draws = tuple[Any, ...]
 DrawsMany = tuple[np.ndarray[Any, Any], ...]
