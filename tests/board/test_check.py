@@ -9,7 +9,7 @@ import pytest
 
 from ladderboard.board import check_board, read_folder
 from ladderboard.board._check_grade import Grader
-from ladderboard.board._times import read_time
+from ladderboard.board._rules._text import read_time
 
 BASE = "questions: 100\nteams: 5\n"
 RULES = "loss: accuracy\n" + BASE

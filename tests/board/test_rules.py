@@ -16,8 +16,8 @@ from ladderboard.board import (
     Window,
     read_rules,
 )
-from ladderboard.board._rules_read import KNOWN
-from ladderboard.board._times import read_time
+from ladderboard.board._rules._parse import KNOWN
+from ladderboard.board._rules._text import read_time
 from ladderboard.errors import InvalidRules, InvalidSetting
 
 LEAST = "slug: digits\nloss: accuracy\nquestions: 1000\n"

@@ -4,7 +4,7 @@ import pytest
 
 from ladderboard.board import FileLimits, Finals, Phase, Rules, Window, read_rules
 from ladderboard.board._compare import changes_between
-from ladderboard.board._times import read_time
+from ladderboard.board._rules._text import read_time
 from ladderboard.errors import InvalidRules
 
 TEAM = "slug: digits\nloss: accuracy\nquestions: 1000\nteams: 50\nend: 2027-01-31 AoE\n"

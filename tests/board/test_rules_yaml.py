@@ -5,7 +5,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ladderboard.board import Rules, read_rules
-from ladderboard.board._rules_yaml import MOST_BYTES, MOST_VALUES, read_yaml
+from ladderboard.board._rules._yaml import MOST_BYTES, MOST_VALUES, read_yaml
 from ladderboard.errors import InvalidRules
 
 LEAST = "slug: digits\nloss: accuracy\nquestions: 1000\n"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ladderboard.board._times import read_time, write_time
+from ladderboard.board._rules._text import moment, read_time
 from ladderboard.errors import InvalidSetting
 
 
@@ -28,14 +28,14 @@ from ladderboard.errors import InvalidSetting
     ],
 )
 def test_times_with_an_offset(text, expected):
-    assert write_time(read_time("end", text)) == expected
-    assert write_time(read_time("end", text, end=True)) == expected  # the hour is given
+    assert moment(read_time("end", text)) == expected
+    assert moment(read_time("end", text, end=True)) == expected  # the hour is given
 
 
 @pytest.mark.parametrize("text", ["2028-02-29 AoE", "2028-02-29 aoe", "2028-02-29AOE"])
 def test_a_day_anywhere_on_earth_begins_and_ends_at_utc_minus_12(text):
-    assert write_time(read_time("start", text)) == "2028-02-29T12:00:00Z"
-    assert write_time(read_time("end", text, end=True)) == "2028-03-01T12:00:00Z"
+    assert moment(read_time("start", text)) == "2028-02-29T12:00:00Z"
+    assert moment(read_time("end", text, end=True)) == "2028-03-01T12:00:00Z"
 
 
 @pytest.mark.parametrize(
@@ -74,5 +74,5 @@ def test_what_is_no_time_is_refused_with_what_to_type(given, rule):
 def test_offsets_agree_with_the_standard_library(naive, minutes):
     when = naive.replace(microsecond=0, tzinfo=timezone(timedelta(minutes=minutes)))
     assert read_time("start", when.isoformat()) == when.timestamp()
-    assert write_time(int(when.timestamp())) == when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    assert read_time("end", write_time(int(when.timestamp()))) == when.timestamp()
+    assert moment(int(when.timestamp())) == when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert read_time("end", moment(int(when.timestamp()))) == when.timestamp()

@@ -25,22 +25,24 @@ from ladderboard.board._kept import Parse
 from ladderboard.board._limits import Left, Limit
 from ladderboard.board._people import PUBLIC, Caller, Role, check_text, token_hash
 from ladderboard.board._people import fold as fold
-from ladderboard.board._rules import Rules, read_rules
-from ladderboard.board._rules_parts import (
+from ladderboard.board._rules import (
     Baseline,
     Display,
     FileLimits,
     Finals,
     Phase,
+    Rules,
     Window,
+    moment,
+    read_rules,
 )
+from ladderboard.board._rules import read_yaml as read_yaml
 from ladderboard.board._seats import NewTeam
 from ladderboard.board._store import Prepared, Store
 from ladderboard.board._store_database import DatabaseStore
 from ladderboard.board._store_folder import FolderStore
 from ladderboard.board._store_mixed import MixedStore
 from ladderboard.board._view import View
-from ladderboard.board._words import moment
 
 if TYPE_CHECKING:
     from ladderboard.board._backup import Backup as Backup
@@ -65,7 +67,6 @@ if TYPE_CHECKING:
     from ladderboard.board._example import write_example as write_example
     from ladderboard.board._huggingface import write_huggingface as write_huggingface
     from ladderboard.board._restore import restore_board
-    from ladderboard.board._rules_yaml import read_yaml as read_yaml
     from ladderboard.board._tables import PART as PART
     from ladderboard.board._tables import SERVER as SERVER
 
@@ -129,7 +130,6 @@ _SELDOM = {
     "labels_changed": "_compare",
     "play_target": "_check_curve",
     "read_corrected": "_compare",
-    "read_yaml": "_rules_yaml",
     "restore_backup": "_backup_check",
     "since": "_backup_check",
     "write_example": "_example",

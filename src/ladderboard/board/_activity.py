@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.board._words import moment
+from ladderboard.board._rules import moment
 
 if TYPE_CHECKING:
     from ladderboard.ledger import SqlReading

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.board._words import displayed, metric_of, moment, tell_bound
+from ladderboard.board._rules import displayed, metric_of, moment, tell_bound
 
 if TYPE_CHECKING:
     from ladderboard.board._limits import Left

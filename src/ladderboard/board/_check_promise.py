@@ -13,8 +13,7 @@ from ladderboard.mechanisms import Calibrated, ShakyLadder
 
 if TYPE_CHECKING:
     from ladderboard.board._folder import BoardFolder
-    from ladderboard.board._rules import Rules
-    from ladderboard.board._rules_parts import Display
+    from ladderboard.board._rules import Display, Rules
     from ladderboard.bounds import Certificate
     from ladderboard.mechanisms import Mechanism
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ladderboard.board._check_enough import would_do
-from ladderboard.board._times import write_time
+from ladderboard.board._rules import moment
 from ladderboard.holdout import UNDECLARED
 from ladderboard.mechanisms import Calibrated, OneBit
 
@@ -53,7 +53,7 @@ def warnings_about(folder: BoardFolder, promise: Promise, now: float) -> Iterato
         yield "one_bit tells no value before the close: standings show only who improved."
     yield from _undeclared(folder)
     if rules.deadline is not None and rules.deadline <= now:
-        yield f"The deadline is past: {write_time(rules.deadline)}. Nothing would be answered."
+        yield f"The deadline is past: {moment(rules.deadline)}. Nothing would be answered."
     if folder.sample is None:
         who = "participants" if rules.takes == "predictions" else "evaluators"
         yield f"There is no sample_submission.csv: {who} will have to guess the format."

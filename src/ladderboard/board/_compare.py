@@ -10,7 +10,7 @@ import numpy as np
 from ladderboard.board._amend import refuse_unlabelled
 from ladderboard.board._board import kept_sample
 from ladderboard.board._folder_table import read_table
-from ladderboard.board._rules_keys import Noted
+from ladderboard.board._rules import Noted
 from ladderboard.holdout import read_sample
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from ladderboard.board._limits import (
 )
 from ladderboard.board._people import Role
 from ladderboard.board._queue import KeyedLock
+from ladderboard.board._rules import moment
 from ladderboard.board._tables import clock_of, find_team, read_board, read_team, time_of
-from ladderboard.board._words import moment
 from ladderboard.errors import InvalidSetting, LadderboardError, NotFound, StorageFailed
 from ladderboard.holdout import ALIGNED, sentence
 from ladderboard.ledger import Asked
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ladderboard.board._board import Board
     from ladderboard.board._limits import Left
     from ladderboard.board._people import Caller
-    from ladderboard.board._rules_parts import Display
+    from ladderboard.board._rules import Display
     from ladderboard.board._store import Prepared
     from ladderboard.board._tables import BoardRow, TeamRow
     from ladderboard.holdout import Submission

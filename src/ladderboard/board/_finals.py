@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ladderboard.board._access import allow
 from ladderboard.board._kept import KeptSubmission, kept_predictions
+from ladderboard.board._rules import displayed, metric_of, moment
 from ladderboard.board._standings import read_standings
 from ladderboard.board._tables import ENDED, is_plain, read_board, time_of, written
-from ladderboard.board._words import displayed, metric_of, moment
 from ladderboard.bounds import untouched
 from ladderboard.errors import InvalidSetting, NotFound, NotOpen
 from ladderboard.holdout import Scorer
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from ladderboard.board._board import Board
     from ladderboard.board._kept import Sandbox
     from ladderboard.board._people import Caller
-    from ladderboard.board._rules import Rules
-    from ladderboard.board._rules_parts import Display
+    from ladderboard.board._rules import Display, Rules
     from ladderboard.board._tables import BoardRow
     from ladderboard.ledger import SqlReading, SqlWriting, Turn
 

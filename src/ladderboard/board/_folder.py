@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ladderboard.board._folder_table import read_table
-from ladderboard.board._rules import Rules, read_rules
-from ladderboard.board._rules_keys import Noted
+from ladderboard.board._rules import Noted, Rules, read_rules
 from ladderboard.errors import InvalidInput, InvalidRules
 from ladderboard.files import Roster, read_predictions
 from ladderboard.holdout import is_zero_one, sample_digest, write_sample

@@ -14,8 +14,7 @@ from ladderboard.losses import Absolute, Pinball, Squared
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ladderboard.board._rules import Rules
-    from ladderboard.board._rules_keys import Noted
+    from ladderboard.board._rules import Noted, Rules
     from ladderboard.losses import Loss
 
 __all__ = ["SPLITS", "read_table"]

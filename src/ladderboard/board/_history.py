@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ladderboard.board._words import displayed, moment
+from ladderboard.board._rules import displayed, moment
 from ladderboard.holdout import Meter
 
 if TYPE_CHECKING:
     from ladderboard.board._board import Board
-    from ladderboard.board._rules_parts import Display
+    from ladderboard.board._rules import Display
     from ladderboard.board._tables import BoardRow
     from ladderboard.bounds import Certificate
     from ladderboard.ledger import At, SqlReading

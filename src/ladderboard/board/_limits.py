@@ -5,8 +5,8 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ladderboard.board._rules import moment, size_text
 from ladderboard.board._tables import read_board
-from ladderboard.board._words import moment, size_text
 from ladderboard.errors import BudgetSpent, NoRoom, NotOpen, TooSoon
 
 if TYPE_CHECKING:

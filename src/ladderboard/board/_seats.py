@@ -13,8 +13,8 @@ from ladderboard.board._people import (
     new_token,
     token_hash,
 )
+from ladderboard.board._rules import moment
 from ladderboard.board._tables import ENDED, find_team, read_board, read_team, time_of
-from ladderboard.board._words import moment
 from ladderboard.errors import InvalidSetting, NotAllowed, NotFound, NotOpen, Taken
 
 if TYPE_CHECKING:

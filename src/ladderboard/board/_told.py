@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.board._words import displayed, metric_of, moment
+from ladderboard.board._rules import displayed, metric_of, moment
 
 if TYPE_CHECKING:
-    from ladderboard.board._rules import Rules
-    from ladderboard.board._rules_parts import Baseline, Display
+    from ladderboard.board._rules import Baseline, Display, Rules
     from ladderboard.ledger import Receipt
 
 __all__ = ["SUBMISSION", "TEAM", "tell_baseline", "tell_submission", "tell_team"]

@@ -12,10 +12,10 @@ from ladderboard.board._finals import rank_finals, tell_final
 from ladderboard.board._history import Now, certify, read_past, tell_history, tell_own
 from ladderboard.board._limits import left, shares, veiled
 from ladderboard.board._people import Role
+from ladderboard.board._rules import displayed, metric_of, moment, tell_bound
 from ladderboard.board._standings import read_standings
 from ladderboard.board._tables import ENDED, find_team, is_plain, read_board, read_team, time_of
 from ladderboard.board._told import SUBMISSION, TEAM, tell_baseline, tell_submission, tell_team
-from ladderboard.board._words import displayed, metric_of, moment, tell_bound
 from ladderboard.errors import InvalidSetting, NotAllowed, NotFound
 
 if TYPE_CHECKING:

@@ -18,8 +18,6 @@ from ladderboard.errors import MissingDependency
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Lines", "read_yaml"]
-
 MOST_BYTES = 1_000_000
 MOST_VALUES = 50_000  # some losses have twenty thousand classes
 _DEEPEST = 16

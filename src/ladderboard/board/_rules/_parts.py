@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ladderboard._formatting import round_outwards
-from ladderboard.board._times import write_time
+from ladderboard.board._rules._text import moment
 from ladderboard.files import Limits
-
-__all__ = ["Baseline", "Display", "FileLimits", "Finals", "Phase", "Window"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class Phase:
     def describe(self) -> dict[str, Any]:
         """Return it JSON-able, times as text."""
         times = {"start": self.start, "end": self.end}
-        written = {key: None if at is None else write_time(at) for key, at in times.items()}
+        written = {key: None if at is None else moment(at) for key, at in times.items()}
         return {"name": self.name, **written}
 
 

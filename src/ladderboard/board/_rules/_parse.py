@@ -1,0 +1,514 @@
+"""Reading rules: from the mapping in ``board.yaml`` to checked fields, with all problems noted."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import MISSING, fields
+from functools import partial
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ladderboard import _settings
+from ladderboard.board._rules._parts import Baseline, Display, FileLimits, Finals, Phase, Window
+from ladderboard.board._rules._text import one_line, paragraphs, read_time
+from ladderboard.errors import InvalidInput, InvalidRules, InvalidSetting, Problem
+from ladderboard.files import Problems
+from ladderboard.losses import Metric, ZeroOne, loss, metric
+from ladderboard.mechanisms import MECHANISMS, Mechanism
+from ladderboard.mechanisms import mechanism as mechanism_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ladderboard.board._rules._yaml import Lines
+
+T = TypeVar("T")
+CALIBRATED = "calibrated"
+_SLUG = r"[a-z0-9][a-z0-9-]{0,62}"
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([kmgt]i?b|b)", re.IGNORECASE | re.ASCII)
+_POWERS = "bkmgt"
+_LARGEST = 2**50
+KNOWN = (
+    "slug", "title", "description", "loss", "display", "mechanism", "beta", "questions", "teams",
+    "per_team", "window", "start", "end", "phases", "ladder", "registration", "visibility",
+    "baselines", "finals", "files", "play",
+)  # fmt: skip
+MAIN = "main"
+_MOST = 10**15
+_TEAMS = {"open": 100, "invited": 50, "organiser": 50}
+_LENGTHS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400}
+_NAME = 40
+_FOREVER = 100 * 366 * 86_400
+_WAYS = ("loss", "complement", "scaled", "root")
+_NOTHING = Metric("zero_one", ZeroOne())
+
+
+def _sentence(message: str) -> str:
+    """Begin with a capital, unless with a file, whose name is written as it is.
+
+    >>> _sentence("phases[0].end is missing."), _sentence("holdout.csv: no row is public.")
+    ('Phases[0].end is missing.', 'holdout.csv: no row is public.')
+    """
+    first = message.partition(" ")[0]
+    if "." in first and "[" not in first:
+        return message
+    return f"{message[0].upper()}{message[1:]}"
+
+
+class Noted:
+    """Everything that is wrong with a board's rules, with the line of each."""
+
+    def __init__(self, where: str = "", lines: Lines | None = None) -> None:
+        self.where = where
+        self.lines: Lines = lines or {}
+        self.found: list[tuple[int, Problem]] = []
+
+    def add(self, code: str, message: str, *, key: str | None = None, line: int = 0) -> None:
+        """Note one problem."""
+        at = ", ".join(each for each in (self.where, f"line {line}" if line else "") if each)
+        said = f"{at}: {message}" if at else _sentence(message)
+        ids = (str(line),) if line else ()
+        self.found.append((line, Problem(code, key, 1, ids, said)))
+
+    def problems(self) -> list[Problem]:
+        """Return all problems in the order of their lines."""
+        return [each for _, each in sorted(self.found, key=lambda pair: pair[0])]
+
+    def refuse_if_any(self) -> None:
+        """Raise the refusal that lists every problem, if there is one."""
+        every = Problems(InvalidRules)
+        every.found = self.problems()
+        every.refuse_if_any()
+
+
+class Keys:
+    """A mapping, and where it stands in the whole.
+
+    Parameters
+    ----------
+    given
+        What was typed.
+    noted
+        Where problems go.
+    path
+        The keys that lead to it.
+    """
+
+    def __init__(self, given: Any, noted: Noted, path: tuple[str | int, ...] = ()) -> None:
+        self.given: dict[str, Any] = given
+        self.noted, self.path = noted, path
+        self.wrong: set[str] = set()
+
+    def name(self, key: str | None = None) -> str:
+        """Return how a message calls a key, as in ``phases[0].end``."""
+        path = self.path if key is None else (*self.path, key)
+        parts = [f"[{each}]" if isinstance(each, int) else f".{each}" for each in path]
+        return "".join(parts).removeprefix(".")
+
+    def bad(self, key: str | None, message: str, code: str = "bad_value") -> None:
+        """Note what is wrong with a key, or with the whole mapping."""
+        path = self.path if key is None else (*self.path, key)
+        line = next(
+            (self.noted.lines[path[:cut]] for cut in range(len(path), 0, -1)
+             if path[:cut] in self.noted.lines),
+            0,
+        )  # fmt: skip
+        self.wrong.add(key or "")
+        self.noted.add(code, message, key=self.name(key) or None, line=line)
+
+    def only(self, known: tuple[str, ...]) -> None:
+        """Note keys that are none of the known ones, with the nearest that is."""
+        for key in self.given:
+            if key in known:
+                continue
+            close = difflib.get_close_matches(str(key).lower(), known, n=1, cutoff=0.6)
+            hint = f"did you mean {close[0]}?" if close else f"there is {', '.join(known)}."
+            owner = f"{self.name()} has no" if self.path else "there is no"
+            self.bad(key, f"{owner} key {_settings.shown(key)}; {hint}", "unknown_key")
+
+    def has(self, key: str) -> bool:
+        """Return whether a key has a value."""
+        return self.given.get(key) is not None
+
+    def take(self, key: str, read: Callable[[str, Any], T], default: T) -> T:
+        """Return a value as it was read, the default where there is none or it is wrong."""
+        if not self.has(key):
+            return default
+        try:
+            return read(self.name(key), self.given[key])
+        except InvalidInput as error:
+            self.bad(key, str(error))
+        return default
+
+    def need(self, key: str, read: Callable[[str, Any], T], default: T, hint: str) -> T:
+        """As ``take``, for a key that must be there; ``hint`` says what to type."""
+        if self.has(key):
+            return self.take(key, read, default)
+        self.bad(None if self.path else key, f"{self.name(key)} is missing; {hint}.", "missing_key")
+        self.wrong.add(key)
+        return default
+
+    def part(self, key: str, known: tuple[str, ...]) -> Keys | None:
+        """Return the mapping under a key; None where there is none."""
+        if not self.has(key):
+            return None
+        return self._mapping(self.given[key], (*self.path, key), known)
+
+    def parts(self, key: str, known: tuple[str, ...]) -> list[Keys]:
+        """Return the mappings in the list under a key."""
+        if not self.has(key):
+            return []
+        given = self.given[key]
+        if not isinstance(given, list):
+            self.bad(key, f"{self.name(key)} must be a list; got {_settings.shown(given)}.")
+            return []
+        found = [self._mapping(each, (*self.path, key, at), known) for at, each in enumerate(given)]
+        if None in found:
+            self.wrong.add(key)
+        return [each for each in found if each is not None]
+
+    def _mapping(
+        self, given: Any, path: tuple[str | int, ...], known: tuple[str, ...]
+    ) -> Keys | None:
+        under = Keys(given, self.noted, path)
+        if not isinstance(given, dict) or not all(isinstance(each, str) for each in given):
+            under.bad(
+                None, f"{under.name()} must hold {', '.join(known)}; got {_settings.shown(given)}."
+            )
+            self.wrong.add(str(path[len(self.path)]))
+            return None
+        under.only(known)
+        return under
+
+
+def read_slug(name: str, value: Any) -> str:
+    """Return what stands for the board in addresses."""
+    if isinstance(value, str) and re.fullmatch(_SLUG, value):
+        return value
+    raise InvalidSetting(
+        f"{name} must be 1 to 63 letters a to z, digits and hyphens, and not begin with a hyphen; "
+        f"got {_settings.shown(value)}."
+    )
+
+
+def read_flag(name: str, value: Any) -> bool:
+    """Return true or false; other words for them mean something else to somebody."""
+    if isinstance(value, bool):
+        return value
+    raise InvalidSetting(f"{name} must be true or false; got {_settings.shown(value)}.")
+
+
+def read_size(name: str, value: Any) -> int:
+    """Return a number of bytes: a whole number, or text with a unit.
+
+    >>> read_size("bytes", "20 MB"), read_size("bytes", "1 GiB")
+    (20000000, 1073741824)
+    """
+    if isinstance(value, str) and (found := _SIZE.fullmatch(value.strip())):
+        unit = found[2].lower()
+        size = float(found[1]) * (1024 if "i" in unit else 1000) ** _POWERS.index(unit[0])
+        value = int(size) if size <= _LARGEST else value
+    elif isinstance(value, str):
+        raise InvalidSetting(
+            f"{name} must be a number of bytes, such as 20000000 or 20 MB; "
+            f"got {_settings.shown(value)}."
+        )
+    return _settings.whole(name, value, at_least=1, at_most=_LARGEST)
+
+
+def inside(name: str, value: Any) -> str:
+    """Return the path of a file inside the board's folder."""
+    path = one_line(name, value, most=500)
+    parts = PurePosixPath(path).parts
+    if path.startswith("/") or "\\" in path or ":" in path or ".." in parts or not parts:
+        raise InvalidSetting(
+            f"{name} must be a file in the board's folder, such as baselines/mean.csv; "
+            f"got {_settings.shown(value)}."
+        )
+    return str(PurePosixPath(path))
+
+
+def read_loss(name: str, value: Any) -> Metric:
+    """Return a loss, and how it is shown, from its name or from a mapping with its parameters."""
+    word, params = _named(name, value, "accuracy")
+    try:
+        if word == "custom":
+            return metric(loss({"loss": word, **params}))
+        return metric(word, **params)
+    except InvalidInput as error:
+        raise InvalidSetting(f"{name}: {_in_yaml(str(error))}") from None
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a module of somebody's, or its import
+        raise InvalidSetting(
+            f"{name}: {_settings.shown(word)} failed with {type(error).__name__}."
+        ) from None
+
+
+def _in_yaml(sentence: str) -> str:
+    """Return a sentence in which a loss that it suggests is written as in board.yaml.
+
+    >>> _in_yaml('It needs a range; try loss("squared", range=(0, 100)).')
+    'It needs a range; try loss: {name: squared, range: [0, 100]}.'
+    """
+
+    def spelled(found: re.Match[str]) -> str:
+        settings = found[2].replace("=", ": ").replace("(", "[").replace(")", "]")
+        return f"loss: {{name: {found[1]}{settings}}}"
+
+    return re.sub(r'\bloss\("(\w+)"((?:, \w+=\([^()]*\))*)\)', spelled, sentence)
+
+
+def read_mechanism(name: str, value: Any) -> Mechanism | None:
+    """Return a mechanism from its name, or from a mapping with its settings; None: calibrated."""
+    word, params = _named(name, value, CALIBRATED)
+    if word == CALIBRATED:
+        if params:
+            raise InvalidSetting(f"{name}: {CALIBRATED} takes no settings; they are measured.")
+        return None
+    kind = MECHANISMS.get(word)
+    if kind is None:
+        raise InvalidSetting(
+            f"{name} must be {CALIBRATED}, {', '.join(MECHANISMS)}; got {_settings.shown(word)}."
+        )
+    if kind.needs_training:
+        raise InvalidSetting(
+            f"{name}: {word} needs a training loss with every question, and a submission has none."
+        )
+    known = {each.name: each.default is MISSING for each in fields(kind) if each.compare}
+    lacking = [each for each, needed in known.items() if needed and each not in params]
+    unknown = [each for each in params if each not in known]
+    if lacking or unknown:
+        there_is = f"it takes {', '.join(known)}" if known else "it takes no settings"
+        said = f"needs {', '.join(lacking)}" if lacking else f"has no {_settings.shown(unknown[0])}"
+        raise InvalidSetting(f"{name}: {word} {said}; {there_is}.")
+    try:
+        return mechanism_of({"mechanism": word, **params})
+    except InvalidInput as error:
+        raise InvalidSetting(f"{name}: {error}") from None
+
+
+def _named(name: str, value: Any, example: str) -> tuple[str, dict[str, Any]]:
+    """Return a name and settings, from a name alone or a mapping that has one."""
+    params = dict(value) if isinstance(value, dict) else {"name": value}
+    word = params.pop("name", None)
+    if not isinstance(word, str) or not all(isinstance(each, str) for each in params):
+        raise InvalidSetting(
+            f"{name} must be a name, such as {example}, or a mapping with name and settings; "
+            f"got {_settings.shown(value)}."
+        )
+    return word, params
+
+
+def read_fields(keys: Keys, slug: str | None) -> dict[str, Any]:
+    """Return the fields of ``Rules``; they are to be used only if nothing was noted."""
+    keys.only(KNOWN)
+    name = _slug(keys, slug)
+    shown = keys.need("loss", read_loss, _NOTHING, "try loss: accuracy")
+    registration = keys.take("registration", _choice("open", "invited", "organiser"), "invited")
+    baselines = _baselines(keys)
+    return {
+        "slug": name,
+        "title": keys.take("title", one_line, name),
+        "description": keys.take("description", paragraphs, ""),
+        "loss": shown.loss,
+        "display": _display(keys, shown),
+        "mechanism": keys.take("mechanism", read_mechanism, None),
+        "beta": keys.take("beta", partial(_settings.number, at_least=1e-100, below=1), 0.05),
+        **_budget(keys, registration, sum(each.file is not None for each in baselines)),
+        "window": _window(keys),
+        "phases": _phases(keys),
+        "ladder": keys.take(
+            "ladder", _choice("team", "board"), "board" if registration == "open" else "team"
+        ),
+        "registration": registration,
+        "visibility": keys.take(
+            "visibility", _choice("public", "hidden", "anonymous", "frozen"), "public"
+        ),
+        "baselines": baselines,
+        "finals": _finals(keys),
+        "files": _files(keys),
+        "play": keys.take("play", read_flag, False),
+    }
+
+
+def _choice(*choices: str) -> Any:
+    return partial(_settings.one_of, choices=choices)
+
+
+def _count(at_least: int = 1, at_most: int = _MOST) -> Any:
+    return partial(_settings.whole, at_least=at_least, at_most=at_most)
+
+
+def _slug(keys: Keys, slug: str | None) -> str:
+    if keys.has("slug") or slug is None:
+        return keys.need("slug", read_slug, "board", "try slug: my-board")
+    try:
+        return read_slug("slug", slug)
+    except ValueError:
+        keys.bad(
+            "slug",
+            f"slug is missing, and the folder's name {_settings.shown(slug)} cannot stand for it; "
+            "write one, such as slug: my-board.",
+            "missing_key",
+        )
+        return "board"
+
+
+def _budget(keys: Keys, registration: str, asked: int) -> dict[str, int]:
+    """Return questions, teams and the limit of each; every team needs a share of its own."""
+    questions = keys.need("questions", _count(), 1, "try questions: 1000")
+    teams = keys.take("teams", _count(), _TEAMS[registration])
+    left = max(questions - asked, 0) // teams
+    per_team = keys.take("per_team", _count(), max(left, 1))
+    related = {"questions", "teams", "per_team", "registration", "baselines"}
+    if not related & keys.wrong:
+        if not left:
+            most = questions - asked
+            fewer = f", or teams to at most {most}" if most > 0 else ""
+            minus = f" less {asked} for baselines" if asked else ""
+            said = "" if keys.has("teams") else " (as many as there may be if teams is left out)"
+            keys.bad(
+                "questions",
+                f"{questions} questions{minus} leave none for each of {teams} teams{said}; raise "
+                f"questions to at least {teams + asked}{fewer}.",
+                "no_share",
+            )
+        elif per_team > questions - asked:
+            keys.bad(
+                "per_team",
+                f"per_team must be at most {questions - asked}, the questions there are; "
+                f"got {per_team}.",
+            )
+    return {"questions": questions, "teams": teams, "per_team": per_team}
+
+
+def _display(keys: Keys, found: Metric) -> Display:
+    """Return the display: as the loss's name says, unless something else was typed."""
+    part = keys.part("display", ("name", "direction", "digits", "as"))
+    # A function of the organiser's own goes by its last name.
+    shown_as, name = found.shown_as, found.name.rpartition(":")[2][:_NAME]
+    if part is None:
+        return Display(name, shown_as=shown_as, unit=found.loss.unit)
+    direction = part.take("direction", _choice("higher", "lower"), None)
+    way = part.take("as", _choice(*_WAYS), None)
+    if (
+        way is not None
+        and direction is not None
+        and (way == "complement") != (direction == "higher")
+    ):
+        part.bad("as", f"display.as: {way} is not better when {direction}; leave one of them out.")
+    if way is None and direction is not None and direction != found.direction:
+        way = "complement" if direction == "higher" else "loss"
+    if way is not None and way != shown_as:
+        shown_as, name = way, found.loss.name
+    return Display(
+        part.take("name", partial(one_line, most=_NAME), name),
+        part.take("digits", _count(0, 10), 4),
+        shown_as,
+        found.loss.unit,
+    )
+
+
+def _window(keys: Keys) -> Window | None:
+    part = keys.part("window", ("questions", *_LENGTHS))
+    if part is None:
+        return None
+    questions = part.need("questions", _count(), 1, "try window: {questions: 5, days: 1}")
+    given = [each for each in _LENGTHS if part.has(each)]
+    if len(given) != 1:
+        part.bad(
+            None,
+            "window needs its length once, as in window: {questions: 5, hours: 24}; "
+            f"got {', '.join(given) or 'none'}.",
+        )
+        return None
+    unit = _LENGTHS[given[0]]
+    most = _FOREVER // unit
+    length = part.take(given[0], partial(_settings.number, above=0, at_most=most), 1.0)
+    return Window(questions, max(round(length * unit), 1))
+
+
+def _phases(keys: Keys) -> tuple[Phase, ...]:
+    """Return phases in order; without any, one that never ends."""
+    whole = keys.has("start") or keys.has("end")
+    if whole and keys.has("phases"):
+        keys.bad("phases", "give phases, or one start and end, not both.", "conflict")
+        return ()
+    if not keys.has("phases"):
+        return _ordered([_phase(keys, MAIN)], [keys])
+    parts = keys.parts("phases", ("name", "start", "end"))
+    found = [
+        _phase(part, part.take("name", partial(one_line, most=_NAME), f"phase {at}"))
+        for at, part in enumerate(parts, 1)
+    ]
+    if not found and not keys.wrong & {"phases"}:
+        keys.bad("phases", "phases must hold at least one; leave it out for a board always open.")
+    return _ordered(found, parts)
+
+
+def _phase(part: Keys, name: str) -> Phase:
+    start = part.take("start", read_time, None)
+    return Phase(name, start, part.take("end", partial(read_time, end=True), None))
+
+
+def _ordered(found: list[Phase], parts: list[Keys]) -> tuple[Phase, ...]:
+    """Note phases that overlap, end before they begin, or have no end where one follows."""
+    last = len(found) - 1
+    for at, (phase, part) in enumerate(zip(found, parts, strict=True)):
+        if at and phase.start is None and "start" not in part.wrong:
+            part.bad(None, f"{part.name('start')} is missing; only the first phase may leave it.")
+        if at < last and phase.end is None and "end" not in part.wrong:
+            part.bad(None, f"{part.name('end')} is missing; only the last phase may leave it out.")
+        if phase.start is not None and phase.end is not None and phase.end <= phase.start:
+            part.bad("end", f"{part.name('end')} must be later than {part.name('start')}.")
+        before = found[at - 1].end if at else None
+        if before is not None and phase.start is not None and phase.start < before:
+            part.bad(
+                "start",
+                f"{part.name('start')} must not be earlier than the end of the phase before.",
+            )
+        if phase.name in [each.name for each in found[:at]]:
+            part.bad("name", f"{part.name('name')} must differ from those of other phases.")
+    return tuple(found)
+
+
+def _baselines(keys: Keys) -> tuple[Baseline, ...]:
+    found: list[Baseline] = []
+    for part in keys.parts("baselines", ("name", "file", "value", "source")):
+        name = part.need("name", one_line, "baseline", "every baseline has one")
+        if name.casefold() in [each.name.casefold() for each in found] and not part.wrong:
+            part.bad("name", f"{part.name('name')} must differ from those of other baselines.")
+        file = part.take("file", inside, None)
+        value = part.take("value", partial(_settings.number, at_least=0, at_most=1), None)
+        if part.has("file") == part.has("value"):
+            part.bad(
+                None,
+                f"{part.name()} needs either a file, which is asked and counted, or a value, which "
+                "is a loss from 0 to 1 that was found elsewhere.",
+            )
+        source = part.take("source", partial(one_line, most=300), "")
+        if part.has("file") and part.has("source"):
+            part.bad("source", f"{part.name('source')} goes with a value, not with a file.")
+        if part.wrong:
+            keys.wrong.add("baselines")
+        found.append(Baseline(name, file, value, source))
+    return tuple(found)
+
+
+def _finals(keys: Keys) -> Finals | None:
+    part = keys.part("finals", ("selections",))
+    return None if part is None else Finals(part.take("selections", _count(1, 100), 1))
+
+
+def _files(keys: Keys) -> FileLimits:
+    part = keys.part("files", ("bytes", "rows", "seconds", "quota", "team_quota"))
+    usual = FileLimits()
+    if part is None:
+        return usual
+    return FileLimits(
+        part.take("bytes", read_size, usual.bytes),
+        part.take("rows", _count(), usual.rows),
+        part.take("seconds", _count(1, 3600), usual.seconds),
+        part.take("quota", read_size, usual.quota),
+        part.take("team_quota", read_size, None),
+    )

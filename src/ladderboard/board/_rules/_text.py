@@ -1,0 +1,228 @@
+"""Text in rules and answers: titles and names, times, sizes and scores.
+
+A time without an offset means another moment to everybody who reads it, so it is refused. "AoE" is
+anywhere on earth, UTC-12: a day that ends there has ended everywhere.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from datetime import UTC, date, datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from ladderboard import _settings
+from ladderboard.errors import InvalidSetting
+
+if TYPE_CHECKING:
+    from ladderboard.board._rules._parts import Display
+    from ladderboard.bounds import Certificate
+
+# Controls, halves of characters, line and paragraph separators, private use. What is not assigned
+# is let through: the next version of Unicode may have it, and a title must be read anywhere.
+_NEVER = {"Cc", "Cs", "Zl", "Zp", "Co"}
+_JOINERS = "\u200c\u200d"  # without them Persian and many emoji fall apart
+_BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # letters that are not there to be seen
+_TURNS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+_DAY = 86_400
+_AOE = -12 * 3600
+_YEARS = 1971, 9998  # so that no offset leads out of what can be written
+_FARTHEST = 14 * 3600
+_TIME = re.compile(
+    r"(?P<day>\d{4}-\d{2}-\d{2})"
+    r"(?:(?:[Tt]| +)(?P<hour>\d{2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,]\d{1,9})?)?)?"
+    r" *(?P<offset>[Zz]|UTC|[Aa][Oo][Ee]|[+-]\d{2}(?::?\d{2})?)?",
+    re.ASCII,
+)
+_DIGITS = 12  # 1 - 0.1 is 0.9
+
+
+def one_line(name: str, value: Any, *, most: int = 100) -> str:
+    r"""Return a name or a title in its composed form, or refuse it by ``name``.
+
+    No controls, nothing invisible, nothing that turns the direction of writing.
+
+    >>> one_line("title", " Digits ")
+    'Digits'
+    >>> one_line("title", "a\u202eb")
+    Traceback (most recent call last):
+    ...
+    ladderboard.errors.InvalidSetting: title must not hold the character U+202E; got 'a\u202eb'.
+    """
+    text = unicodedata.normalize("NFC", _text(name, value)).strip()
+    _check(name, value, text, _hidden)
+    if not text or len(text) > most:
+        raise InvalidSetting(f"{name} must have 1 to {most} characters; it has {len(text)}.")
+    return text
+
+
+def paragraphs(name: str, value: Any, *, most: int = 100_000) -> str:
+    """Return a text of several lines, or refuse it by ``name``."""
+    text = _text(name, value).replace("\r\n", "\n")
+    _check(name, value, text.replace("\n", "").replace("\t", ""), _deceives)
+    if len(text) > most:
+        raise InvalidSetting(f"{name} must have at most {most:,} characters; it has {len(text):,}.")
+    return text
+
+
+def _text(name: str, value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    hint = "; put it in quotes" if isinstance(value, int | float) else ""
+    raise InvalidSetting(f"{name} must be text; got {_settings.shown(value)}{hint}.")
+
+
+def _check(name: str, value: str, text: str, rule: Any) -> None:
+    for each in text:
+        if rule(each):
+            raise InvalidSetting(
+                f"{name} must not hold the character U+{ord(each):04X}; "
+                f"got {_settings.shown(value)}."
+            )
+
+
+def _hidden(each: str) -> bool:
+    kind = unicodedata.category(each)
+    return kind in _NEVER or each in _BLANK or (kind == "Cf" and each not in _JOINERS)
+
+
+def _deceives(each: str) -> bool:
+    return unicodedata.category(each) in {"Cc", "Cs"} or each in _TURNS
+
+
+def read_time(name: str, value: Any, *, end: bool = False) -> int:
+    """Return a time in seconds since 1970, or refuse it by ``name``; fractions are dropped.
+
+    A day alone is taken with AoE: as its beginning, or as its end where ``end`` says so.
+
+    >>> moment(read_time("end", "2027-01-31 AoE", end=True))
+    '2027-02-01T12:00:00Z'
+    >>> read_time("end", "2027-01-31 23:59")
+    Traceback (most recent call last):
+    ...
+    ladderboard.errors.InvalidSetting: end needs an offset, or nobody knows when it is; try
+    2027-01-31T23:59:00+01:00, 2027-01-31T23:59:00Z or 2027-01-31 AoE.
+    """
+    found = _TIME.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is None:
+        raise InvalidSetting(
+            f"{name} must be a time such as 2027-01-31T23:59:00+01:00, 2027-01-31T23:59:00Z or "
+            f"2027-01-31 AoE; got {_settings.shown(value)}."
+        )
+    day, offset = _day(name, found["day"]), found["offset"]
+    timed = found["hour"] is not None
+    within = _clock(name, value, found) if timed else _DAY * end
+    if offset is None:
+        text = found["day"]
+        clock = f"{found['hour']}:{found['minute']}:{found['second'] or '00'}" if timed else None
+        clock = clock or ("23:59:00" if end else "00:00:00")
+        raise InvalidSetting(
+            f"{name} needs an offset, or nobody knows when it is; try {text}T{clock}+01:00, "
+            f"{text}T{clock}Z or {text} AoE."
+        )
+    if not timed and offset.lower() != "aoe":
+        raise InvalidSetting(
+            f"{name} needs a time of day, or AoE for a whole day; got {_settings.shown(value)}."
+        )
+    return day * _DAY + within - _offset(name, value, offset)
+
+
+def _day(name: str, text: str) -> int:
+    """Return the day's number since 1970."""
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        raise InvalidSetting(f"{name} must be a day there is; got {text!r}.") from None
+    if not _YEARS[0] <= day.year <= _YEARS[1]:
+        raise InvalidSetting(f"{name} must lie in the years {_YEARS[0]} to {_YEARS[1]}.")
+    return day.toordinal() - date(1970, 1, 1).toordinal()
+
+
+def _clock(name: str, value: str, found: re.Match[str]) -> int:
+    """Return the seconds since midnight; 24:00 is the end of the day."""
+    hour, minute, second = (int(found[each] or 0) for each in ("hour", "minute", "second"))
+    seconds = hour * 3600 + minute * 60 + second
+    if minute > 59 or second > 59 or seconds > _DAY:
+        raise InvalidSetting(
+            f"{name} must have a time of day from 00:00:00 to 24:00:00; "
+            f"got {_settings.shown(value)}."
+        )
+    return seconds
+
+
+def _offset(name: str, value: str, text: str) -> int:
+    """Return how many seconds a place is ahead of UTC."""
+    if text.lower() == "aoe":
+        return _AOE
+    if text.lower() in {"z", "utc"}:
+        return 0
+    digits = text[1:].replace(":", "").ljust(4, "0")
+    ahead = int(digits[:2]) * 3600 + int(digits[2:]) * 60
+    if ahead > _FARTHEST or int(digits[2:]) > 59:
+        raise InvalidSetting(
+            f"{name} must have an offset from -14:00 to +14:00; got {_settings.shown(value)}."
+        )
+    return -ahead if text[0] == "-" else ahead
+
+
+@lru_cache(maxsize=4096)  # pages say the same ones over and over
+def moment(time: int) -> str:
+    """Return a time as the API and messages say it.
+
+    >>> moment(0)
+    '1970-01-01T00:00:00Z'
+    """
+    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def size_text(size: int) -> str:
+    """Return a number of bytes for people.
+
+    >>> [size_text(each) for each in (900, 20_000, 10_000_000, 2**30)]
+    ['900 bytes', '20 kB', '10 MB', '1.07 GB']
+    """
+    for name, unit in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if size >= unit:
+            return f"{size / unit:.3g} {name}"
+    return f"{size} bytes"
+
+
+def displayed(display: Display, loss: float | None) -> float | None:
+    """Return a loss as the metric that people are shown, with as many digits."""
+    return None if loss is None else round(display.shown(loss), display.digits)
+
+
+def metric_of(display: Display, loss: float | None) -> float | None:
+    """Return a loss in the board's metric, with all its digits.
+
+    >>> from ladderboard.board import Display
+    >>> metric_of(Display("accuracy", shown_as="complement"), 0.1)
+    0.9
+    """
+    return None if loss is None else round(display.shown(loss), _DIGITS)
+
+
+def tell_bound(display: Display, found: Certificate, released: float | None) -> dict[str, Any]:
+    """Return a certificate in the board's metric: an interval for the best model's true value.
+
+    ``released`` is the loss that the certificate is about. ``low`` and ``high`` are None where
+    nothing was released; ``loss`` is the certificate as it was computed.
+    """
+    low, high = found.low, found.high
+    ends: tuple[float | None, float | None] = (None, None)
+    if not found.differences or released is not None:
+        centre = released if found.differences and released is not None else 0.0
+        least, most = found.span
+        first, last = max(centre + low, least), min(centre + high, most)
+        pair = display.shown(first), display.shown(last)
+        ends = min(pair), max(pair)
+    return {
+        "low": ends[0],
+        "high": ends[1],
+        "beta": found.beta,
+        "vacuous": found.vacuous,
+        "theorem": found.theorem,
+        "assumptions": list(found.assumptions),
+        "loss": found.describe(),
+    }
