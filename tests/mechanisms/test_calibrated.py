@@ -12,7 +12,7 @@ import ladderboard as lb
 from ladderboard.arena import Candidate, Size
 from ladderboard.arena._trial import trial
 from ladderboard.errors import InvalidSetting
-from ladderboard.mechanisms._calibrated import calibrated_settings
+from ladderboard.mechanisms._calibration import calibrated_settings
 
 ROOM = files("ladderboard.mechanisms")
 TABLES = [json.loads((ROOM / f"calibrated{which}.json").read_text()) for which in ("", "-teams")]

@@ -14,7 +14,7 @@ from scipy import integrate, stats
 import ladderboard as lb
 from ladderboard.errors import InvalidSetting, OutsideTheorem
 from ladderboard.mechanisms import PaperSettings, paper_settings
-from ladderboard.mechanisms._paper import least_n
+from ladderboard.mechanisms._shaky_ladder import least_n
 
 
 def test_the_anchor():

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.mechanisms import _bootstrap
-from ladderboard.mechanisms._fixed import nearest, to_units
+from ladderboard.mechanisms import _by_example
+from ladderboard.mechanisms._fixed_point import nearest, to_units
 
 KEY = bytes(range(32))
 
@@ -101,7 +101,7 @@ def uniform(seed, count):
 @pytest.mark.parametrize("test", ["paired", "bayes"])
 @pytest.mark.parametrize("seed", range(3))
 def test_bootstrap_ladder(test, seed, monkeypatch):
-    monkeypatch.setattr(_bootstrap, "_AT_ONCE", 100)  # several chunks of weights
+    monkeypatch.setattr(_by_example, "_AT_ONCE", 100)  # several chunks of weights
     n, replicates, alpha = 20, 16, 0.25
     mechanism = lb.BootstrapLadder(test=test, replicates=replicates, alpha=alpha)
     tape = lb.Tape(seed=seed)

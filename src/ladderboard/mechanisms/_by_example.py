@@ -8,19 +8,24 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from ladderboard import _settings
 from ladderboard.errors import InvalidSetting, InvalidState
-from ladderboard.mechanisms._fixed import UNITS
-from ladderboard.mechanisms._mechanism import Mechanism, check_field
+from ladderboard.mechanisms import _fixed_point
+from ladderboard.mechanisms._base import Mechanism, check_field
+from ladderboard.mechanisms._types import Seen, Setup, Step
+from ladderboard.tape import Seed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from ladderboard.mechanisms._step import Setup
-    from ladderboard.tape import Draws
+    from ladderboard.tape import Draws, Law
 
-__all__ = ["ByExample", "Leader", "clearly_below"]
+# Bayesian bootstrap weights held in memory at once.
+_AT_ONCE = 1_000_000
+
+_LAWS: tuple[Law, ...] = (Seed(), Seed())
 
 
 class Leader(NamedTuple):
@@ -72,4 +77,138 @@ def clearly_below(
     which is a thousand times smaller, does not decide.
     """
     margin = float(np.std(losses - leader, ddof=1)) / math.sqrt(len(losses))
-    return best - risk > margin + 1 / UNITS
+    return best - risk > margin + 1 / _fixed_point.UNITS
+
+
+@dataclass(frozen=True)
+class ParameterFreeLadder(ByExample):
+    """Release a model's risk when it beats the leader's by its standard error.
+
+    The step is the standard error of the paired difference to the leader's losses, so it needs
+    the losses and no setting. Releases are rounded to 1/n, and a model whose rounded risk is not
+    below the leader's changes nothing.
+
+    Examples
+    --------
+    >>> session = ParameterFreeLadder().start(n=4)
+    >>> session.ask(losses=[1, 1, 0, 0]).value
+    0.5
+    >>> session.ask(losses=[1, 0, 0, 0]).value  # 0.25 is not below 0.5 - 0.25
+    0.5
+    >>> session.ask(losses=[0, 0, 0, 0]).value
+    0.0
+
+    References
+    ----------
+    Blum, Hardt, "The Ladder: A reliable leaderboard for machine learning competitions", 2015.
+    """
+
+    name: ClassVar[str] = "parameter_free_ladder"
+    zero_one_only: ClassVar[bool] = True
+
+    def advance(self, setup: Setup, state: Leader, seen: Seen, draws: Draws) -> Step:
+        """Update if the risk is below R - s/sqrt(n) and, rounded to 1/n, below R."""
+        assert seen.losses is not None  # noqa: S101 - the session refuses questions without them
+        leader = setup.high if state.losses is None else state.losses
+        value = min(round(seen.risk * setup.n) / setup.n, setup.high)
+        # With losses other than 0 and 1 a model can be clearly below and round to the same value.
+        # A score would then tell of a crossing that nobody counts.
+        if clearly_below(seen.risk, state.best, seen.losses, leader) and value < state.best:
+            return Step(Leader(value, seen.losses), value, value, True)
+        return Step(state, state.best, None, False)
+
+
+@dataclass(frozen=True)
+class BootstrapLadder(ByExample):
+    """A ladder that tells a bootstrap score, or tests by a Bayesian bootstrap, or both.
+
+    Parameters
+    ----------
+    test
+        ``"paired"``: update if the risk is below the leader's by the standard error of their
+        paired difference. ``"bayes"``: update if the model is better with probability above
+        1 - alpha under a Bayesian bootstrap of the paired losses.
+    resample
+        Whether the score told is the mean over a bootstrap resample of the examples (the first
+        idea of Neto et al.) instead of the risk itself.
+    alpha
+        For ``"bayes"``: how unsure an update may be.
+    replicates
+        For ``"bayes"``: how many sets of weights are drawn.
+
+    A bootstrap score may be higher than the last one; it is told as it is, as published.
+
+    Examples
+    --------
+    >>> import ladderboard as lb
+    >>> session = lb.BootstrapLadder(test="bayes").start(n=4, tape=lb.Tape(seed=1))
+    >>> session.ask(losses=[1, 1, 0, 0]).improved
+    True
+
+    References
+    ----------
+    Neto et al., "Reducing overfitting in challenge-based competitions", 2016.
+    """
+
+    name: ClassVar[str] = "bootstrap_ladder"
+
+    test: Literal["paired", "bayes"] = "paired"
+    resample: bool = True
+    alpha: float = 0.05
+    replicates: int = 1000
+
+    def __post_init__(self) -> None:
+        _settings.one_of("test", self.test, ("paired", "bayes"))
+        if not isinstance(self.resample, bool):
+            raise InvalidSetting(
+                f"resample must be True or False; got {_settings.shown(self.resample)}."
+            )
+        _settings.settle(
+            self,
+            alpha=_settings.number("alpha", self.alpha, above=0, below=1),
+            replicates=_settings.whole("replicates", self.replicates, at_least=1, at_most=10**6),
+        )
+
+    @property
+    def laws(self) -> tuple[Law, ...]:
+        """Slots: a seed for the resample, a seed for the weights."""
+        return _LAWS
+
+    def advance(self, setup: Setup, state: Leader, seen: Seen, draws: Draws) -> Step:
+        """Test against the leader; if better, tell the score of a resample."""
+        losses = seen.losses
+        assert losses is not None  # noqa: S101 - the session refuses questions without them
+        for_resample, for_weights = draws
+        leader = setup.high if state.losses is None else state.losses
+        if self.test == "paired":
+            ahead = leader if isinstance(leader, float) else _fixed_point.mean(leader)
+            better = clearly_below(seen.risk, ahead, losses, leader)
+        else:
+            better = self._posterior(losses - leader, for_weights) > 1 - self.alpha
+        if not better:
+            return Step(state, state.best, None, False)
+        value = _fixed_point.mean(_resampled(losses, for_resample)) if self.resample else seen.risk
+        return Step(Leader(value, losses), value, value, value < state.best)
+
+    def _posterior(self, difference: NDArray[np.float64], seed: bytes) -> float:
+        """Return how often the difference, weighted by flat Dirichlet weights, is below 0."""
+        raw = np.random.PCG64(int.from_bytes(seed, "big"))
+        n = len(difference)
+        rows = max(1, _AT_ONCE // n)
+        lower = 0
+        for done in range(0, self.replicates, rows):
+            count = min(rows, self.replicates - done)
+            # Weights need not be normalised: only the sign of the sum matters.
+            weights = -np.log1p(-_uniform(raw, count * n)).reshape(count, n)
+            lower += int(np.count_nonzero(weights @ difference < 0))
+        return lower / self.replicates
+
+
+def _resampled(losses: NDArray[np.float64], seed: bytes) -> NDArray[np.float64]:
+    uniform = _uniform(np.random.PCG64(int.from_bytes(seed, "big")), len(losses))
+    return losses[(uniform * len(losses)).astype(np.int64)]
+
+
+def _uniform(raw: np.random.PCG64, count: int) -> NDArray[np.float64]:
+    """Return uniform numbers in [0, 1) from the raw words, which NumPy promises never to change."""
+    return (raw.random_raw(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53

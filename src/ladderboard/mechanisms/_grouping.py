@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ladderboard.errors import InvalidLabels, InvalidRisk
-from ladderboard.mechanisms import _fixed
+from ladderboard.mechanisms import _fixed_point
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-__all__ = ["Grouping"]
 
 _HALF = 10**6  # units are split into two halves of so much, whose sums cannot overflow
 _BITS = 20  # and products need halves of so many bits
@@ -73,7 +71,7 @@ class Grouping:
 
     def losses(self, losses: Any) -> NDArray[np.float64]:
         """Return the mean loss of each group, in the order in which groups first appear."""
-        return _fixed.many_from_units(self._units(losses))
+        return _fixed_point.many_from_units(self._units(losses))
 
     def risk(self, losses: Any, *, binary: bool = False) -> float:
         """Return the mean over groups, weighted if there are weights.
@@ -85,8 +83,8 @@ class Grouping:
             return float(np.sum(losses)) / self.n
         units = self._units(losses)
         if self.weight is None:
-            return _sum(units) / (self.n * _fixed.UNITS)
-        return _dot(self.weight, units) / (self._total * _fixed.UNITS)
+            return _sum(units) / (self.n * _fixed_point.UNITS)
+        return _dot(self.weight, units) / (self._total * _fixed_point.UNITS)
 
     def _units(self, losses: Any) -> NDArray[np.int64]:
         read = np.asarray(losses, dtype=np.float64)
@@ -94,13 +92,13 @@ class Grouping:
             raise InvalidRisk(f"losses must hold one number for each of {self.examples} examples.")
         if not ((read >= 0) & (read <= 1)).all():
             raise InvalidRisk("losses must lie in [0, 1]; some do not.")
-        units = _fixed.many_to_units(read)
+        units = _fixed_point.many_to_units(read)
         if self._order is None:
             return units
         high, low = np.divmod(units[self._order], _HALF)
         high, rest = np.divmod(np.add.reduceat(high, self._starts), self._sizes)
         low = np.add.reduceat(low, self._starts) + rest * _HALF
-        means = high * _HALF + _fixed.nearest(low, self._sizes) // self._sizes
+        means = high * _HALF + _fixed_point.nearest(low, self._sizes) // self._sizes
         return np.asarray(means[self._rank])
 
     def _arrange(self, group: NDArray[Any]) -> NDArray[np.int64]:

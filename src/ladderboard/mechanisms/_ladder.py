@@ -1,23 +1,111 @@
-"""The Ladder (Blum and Hardt 2015)."""
+"""The Ladder (Blum and Hardt 2015), its one-bit variant, and the comparison all ladders share.
+
+Every ladder compares as Fig. 1 does, one question or many at a time: a threshold stands until a
+model crosses it.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ladderboard import _settings
-from ladderboard.mechanisms import _fixed
-from ladderboard.mechanisms._climb import Rung, climb_many, on_grid
-from ladderboard.mechanisms._mechanism import Mechanism
-from ladderboard.mechanisms._step import Seen, SeenMany, Setup, Step, StepMany
+from ladderboard.mechanisms import _fixed_point
+from ladderboard.mechanisms._base import Mechanism
+from ladderboard.mechanisms._types import Seen, SeenMany, Setup, Step, StepMany
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ladderboard.tape import Draws, DrawsMany
 
-__all__ = ["Ladder", "Standing"]
+_FIRST_LOOK = 64
+_LONGEST_LOOK = 65_536
+
+
+class Rung(NamedTuple):
+    """Where a ladder stands: the best release R, and the noise xi on its threshold."""
+
+    best: Any
+    slack: Any
+
+
+class Climb(NamedTuple):
+    """Many questions answered: where the ladder stands, R after each, and where R moved."""
+
+    rung: Rung
+    best: NDArray[Any]
+    moved: NDArray[np.bool_]
+    improved: NDArray[np.bool_]
+
+
+@lru_cache(maxsize=1024)
+def ends(low: float, high: float, grid: int) -> tuple[int, int]:
+    """Return the lowest and the highest multiple of the grid that a risk can round to."""
+    bottom, top = _fixed_point.to_units(low), _fixed_point.to_units(high)
+    return _fixed_point.nearest(bottom, grid), _fixed_point.nearest(top, grid)
+
+
+def on_grid(setup: Setup, units: Any, grid: int) -> Any:
+    """Round to the grid and clip to the multiples a risk can round to; one int or an array."""
+    bottom, top = ends(setup.low, setup.high, grid)
+    rounded = _fixed_point.nearest(units, grid)
+    if type(rounded) is int:
+        return min(max(rounded, bottom), top)
+    return np.clip(rounded, bottom, top)
+
+
+def climb_many(
+    rung: Rung,
+    step: Any,
+    compared: NDArray[Any],
+    released: NDArray[Any],
+    slacks: NDArray[Any],
+    *,
+    forced_down: bool,
+) -> Climb:
+    """Take many questions: cross where ``compared < R - step + xi``, then release.
+
+    ``compared`` is R_S(f_t) + xi_t, ``released`` what would be told, ``slacks`` the xi''_t. With
+    ``forced_down`` a crossing that would not lower R leaves it. Between two crossings the
+    threshold stands still, so the next crossing is found by looking ahead in longer and longer
+    strides; the cost is a few operations a question, and some more a crossing.
+    """
+    best, slack = rung
+    count = len(compared)
+    after = np.empty(count, dtype=released.dtype)
+    moved = np.zeros(count, dtype=np.bool_)
+    improved = np.zeros(count, dtype=np.bool_)
+    told_until = 0
+    at = _first_below(compared, best - step + slack, 0)
+    while at < count:
+        slack = slacks[at].item()
+        told = released[at].item()
+        if told < best or not forced_down:
+            after[told_until:at] = best
+            told_until = at
+            moved[at] = True
+            improved[at] = told < best
+            best = told
+        at = _first_below(compared, best - step + slack, at + 1)
+    after[told_until:] = best
+    return Climb(Rung(best, slack), after, moved, improved)
+
+
+def _first_below(values: NDArray[Any], bound: Any, start: int) -> int:
+    """Return the first index from ``start`` on with a value below ``bound``, or the length."""
+    stride = _FIRST_LOOK
+    while start < len(values):
+        hits = values[start : start + stride] < bound
+        first = int(hits.argmax())
+        if hits[first]:
+            return start + first
+        start += stride
+        stride = min(2 * stride, _LONGEST_LOOK)
+    return len(values)
 
 
 class Standing(NamedTuple):
@@ -62,30 +150,30 @@ class Ladder(Mechanism):
     def __post_init__(self) -> None:
         _settings.settle(
             self,
-            step=_fixed.read_size("step", self.step, above_zero=self.grid is None),
+            step=_fixed_point.read_size("step", self.step, above_zero=self.grid is None),
             grid=None
             if self.grid is None
-            else _fixed.read_size("grid", self.grid, above_zero=True),
+            else _fixed_point.read_size("grid", self.grid, above_zero=True),
         )
 
     @cached_property
     def _units(self) -> tuple[int, int]:
         grid = self.step if self.grid is None else self.grid
-        return _fixed.to_units(self.step), _fixed.to_units(grid)
+        return _fixed_point.to_units(self.step), _fixed_point.to_units(grid)
 
     def begin(self, setup: Setup, draws: Draws) -> Standing:
         """R_0 is the worst risk there is."""
-        return Standing(_fixed.to_units(setup.high))
+        return Standing(_fixed_point.to_units(setup.high))
 
     def advance(self, setup: Setup, state: Standing, seen: Seen, draws: Draws) -> Step:
         """Update if the risk is below R - step, to the risk rounded to the grid."""
         step, grid = self._units
-        risk = _fixed.to_units(seen.risk)
+        risk = _fixed_point.to_units(seen.risk)
         told = on_grid(setup, risk, grid)
         if risk < state.best - step and told < state.best:
-            value = _fixed.from_units(told)
+            value = _fixed_point.from_units(told)
             return Step(Standing(told), value, value, True)
-        return Step(state, _fixed.from_units(state.best), None, False)
+        return Step(state, _fixed_point.from_units(state.best), None, False)
 
     def advance_many(
         self,
@@ -96,7 +184,7 @@ class Ladder(Mechanism):
     ) -> StepMany:
         """As ``advance``, for many questions."""
         step, grid = self._units
-        risks = _fixed.many_to_units(seen.risks)
+        risks = _fixed_point.many_to_units(seen.risks)
         done = climb_many(
             Rung(state.best, 0),
             step,
@@ -105,10 +193,47 @@ class Ladder(Mechanism):
             np.zeros_like(risks),
             forced_down=True,
         )
-        value = _fixed.many_from_units(done.best)
+        value = _fixed_point.many_from_units(done.best)
         score = np.where(done.moved, value, np.nan)
         return StepMany(Standing(done.rung.best), value, score, done.improved)
 
     def value(self, state: Standing) -> float | None:
         """R as it stands."""
-        return _fixed.from_units(state.best)
+        return _fixed_point.from_units(state.best)
+
+
+@dataclass(frozen=True)
+class OneBit(Ladder):
+    """Say only ``improved``; the value is told when the session is closed.
+
+    Examples
+    --------
+    >>> session = OneBit(step=0.1).start(n=100)
+    >>> session.ask(risk=0.52)
+    Release(value=None, score=None, improved=True, question=1)
+    >>> session.close()
+    0.5
+    """
+
+    name: ClassVar[str] = "one_bit"
+
+    def advance(self, setup: Setup, state: Standing, seen: Seen, draws: Draws) -> Step:
+        """As the Ladder, keeping the value back."""
+        done = super().advance(setup, state, seen, draws)
+        return Step(done.state, None, None, done.improved)
+
+    def advance_many(
+        self, setup: Setup, state: Standing, seen: SeenMany, draws: DrawsMany
+    ) -> StepMany:
+        """As ``advance``, for many questions."""
+        done = super().advance_many(setup, state, seen, draws)
+        silence = np.full(len(seen.risks), np.nan)
+        return StepMany(done.state, silence, silence.copy(), done.improved)
+
+    def value(self, state: Standing) -> float | None:
+        """Nothing is told before the end."""
+        return None
+
+    def close(self, state: Standing) -> float | None:
+        """R, told at the end."""
+        return super().value(state)

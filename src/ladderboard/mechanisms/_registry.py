@@ -5,21 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ladderboard import _settings
-from ladderboard.mechanisms._bootstrap import BootstrapLadder
-from ladderboard.mechanisms._exact import Exact
-from ladderboard.mechanisms._ladder import Ladder
-from ladderboard.mechanisms._mechanism import Mechanism
-from ladderboard.mechanisms._noisy import Noisy
-from ladderboard.mechanisms._one_bit import OneBit
-from ladderboard.mechanisms._parameter_free import ParameterFreeLadder
-from ladderboard.mechanisms._rounded import Rounded
+from ladderboard.mechanisms._base import Mechanism
+from ladderboard.mechanisms._by_example import BootstrapLadder, ParameterFreeLadder
+from ladderboard.mechanisms._ladder import Ladder, OneBit
+from ladderboard.mechanisms._scores import Exact, Noisy, Rounded
 from ladderboard.mechanisms._shaky_ladder import ShakyLadder
 from ladderboard.mechanisms._thresholdout import Thresholdout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-__all__ = ["MECHANISMS", "mechanism"]
 
 MECHANISMS: dict[str, type[Mechanism]] = {
     each.name: each

@@ -10,10 +10,17 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidRisk, InvalidSetting, InvalidState, SessionClosed
-from ladderboard.mechanisms import _fixed
-from ladderboard.mechanisms._release import Release, Releases
-from ladderboard.mechanisms._step import DAMAGED, Seen, SeenMany, Setup, risk_of
-from ladderboard.mechanisms._vector import read_vector
+from ladderboard.mechanisms import _fixed_point
+from ladderboard.mechanisms._types import (
+    DAMAGED,
+    Release,
+    Releases,
+    Seen,
+    SeenMany,
+    Setup,
+    read_vector,
+    risk_of,
+)
 from ladderboard.tape import Tape
 
 if TYPE_CHECKING:
@@ -21,10 +28,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from ladderboard.mechanisms._mechanism import Mechanism
+    from ladderboard.mechanisms._base import Mechanism
     from ladderboard.tape import Draws
-
-__all__ = ["Session"]
 
 _FORMAT = 1
 _LADDERS = 2**63
@@ -95,7 +100,7 @@ class Session:
         """See ``Mechanism.start``."""
         setup = Setup(
             _settings.whole("n", n, at_least=1),
-            *_settings.interval("risk_range", risk_range, within=_fixed.WIDEST),
+            *_settings.interval("risk_range", risk_range, within=_fixed_point.WIDEST),
         )
         ladder = _settings.whole("ladder", ladder, at_least=0, at_most=_LADDERS)
         mechanism.check(setup)
@@ -127,7 +132,9 @@ class Session:
                 )
             setup = Setup(
                 _settings.whole("n", written["n"], at_least=1),
-                *_settings.interval("risk_range", written["risk_range"], within=_fixed.WIDEST),
+                *_settings.interval(
+                    "risk_range", written["risk_range"], within=_fixed_point.WIDEST
+                ),
             )
             ladder = _settings.whole("ladder", written["ladder"], at_least=0, at_most=_LADDERS)
             if not isinstance(written["closed"], bool):
@@ -275,7 +282,7 @@ class Session:
         if type(risk) is not float:
             if not isinstance(risk, Real) or isinstance(risk, bool):
                 raise InvalidRisk("ask needs risk=, one number, or losses=, one for each example.")
-            risk = math.nan if abs(risk) > _fixed.WIDEST else float(risk)
+            risk = math.nan if abs(risk) > _fixed_point.WIDEST else float(risk)
         risk += 0.0  # no negative zero
         if not low <= risk <= high:
             raise InvalidRisk(f"risk must be a finite number in [{low:g}, {high:g}].")

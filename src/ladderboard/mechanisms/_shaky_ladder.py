@@ -1,7 +1,8 @@
-"""The Shaky Ladder (Fig. 1), in the paper's form and in the form people should use."""
+"""The Shaky Ladder (Fig. 1), with the paper's settings and with those that people should use."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -9,12 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from ladderboard import _settings
-from ladderboard.mechanisms import _fixed
-from ladderboard.mechanisms._calibrated import Calibrated, calibrated_settings
-from ladderboard.mechanisms._climb import Rung, climb_many, on_grid
-from ladderboard.mechanisms._mechanism import Mechanism
-from ladderboard.mechanisms._paper import PaperSettings, paper_settings
-from ladderboard.mechanisms._step import Seen, SeenMany, Setup, Step, StepMany
+from ladderboard.errors import OutsideTheorem
+from ladderboard.mechanisms import _fixed_point
+from ladderboard.mechanisms._base import Mechanism
+from ladderboard.mechanisms._calibration import Calibrated, calibrated_settings
+from ladderboard.mechanisms._ladder import Rung, climb_many, on_grid
+from ladderboard.mechanisms._types import Seen, SeenMany, Setup, Step, StepMany
 from ladderboard.tape import DiscreteGaussian, DiscreteLaplace, Laplace
 
 if TYPE_CHECKING:
@@ -22,7 +23,104 @@ if TYPE_CHECKING:
 
     from ladderboard.tape import Draws, DrawsMany, Law
 
-__all__ = ["ShakyLadder"]
+_LARGEST_N = 10**30
+_LARGEST_K = 10**18
+_LEAST_BETA = 1e-100
+
+
+@dataclass(frozen=True)
+class PaperSettings:
+    """Eq. (2) for n examples, so many questions and failure probability beta.
+
+    ``transfer_epsilon`` is e = epsilon sqrt(B) with B = 4 / step, the privacy at which the
+    transfer theorem is applied; its conditions are tested there (docs/explanation/errata.md).
+    """
+
+    n: int
+    questions: int
+    beta: float
+    epsilon: float
+    delta: float
+    noise_scale: float
+    step: float
+    updates: float
+    transfer_epsilon: float
+
+    def failures(self) -> list[str]:
+        """Return the conditions of the transfer theorem that fail, in words."""
+        e, delta, n = self.transfer_epsilon, self.delta, self.n
+        found = []
+        if not e < 1 / 3:
+            found.append(f"e = epsilon sqrt(B) must be below 1/3 and is {e:.4g}")
+        if not delta < e / 4:
+            found.append(f"delta must be below e/4 = {e / 4:.4g} and is {delta:.4g}")
+        needed = math.log(4 * e / delta) / e**2
+        if not n >= needed:
+            found.append(f"n must be at least log(4e/delta)/e^2 = {needed:.4g} and is {n}")
+        return found
+
+    def check(self) -> None:
+        """Refuse settings that the theorem does not cover."""
+        failures = self.failures()
+        if not failures:
+            return
+        least = least_n(self.questions, self.beta)
+        hint = (
+            "no n below 1e30 would do"
+            if least is None
+            else f"the least n that would do for {self.questions} questions is {least}"
+        )
+        raise OutsideTheorem(
+            f"The paper's theorem does not cover n={self.n}, questions={self.questions}, "
+            f"beta={self.beta:g}: {'; '.join(failures)}; {hint}. "
+            "For settings made for use, take ShakyLadder.calibrated.",
+            least_n=least,
+        )
+
+
+def paper_settings(n: int, questions: int, beta: float) -> PaperSettings:
+    """Compute Eq. (2), whether or not the theorem covers it.
+
+    >>> found = paper_settings(n=10_000, questions=1_000, beta=0.05)
+    >>> f"{found.epsilon:.4g} {found.delta:.4g} {found.noise_scale:.4g} {found.step:.4g}"
+    '0.03818 5e-09 0.01145 0.5171'
+    >>> f"{found.transfer_epsilon:.4g}"
+    '0.1062'
+    """
+    n = _settings.whole("n", n, at_least=1, at_most=2 * _LARGEST_N)
+    k = _settings.whole("questions", questions, at_least=1, at_most=_LARGEST_K)
+    beta = _settings.number("beta", beta, at_least=_LEAST_BETA, below=1)
+    delta = beta / (k * n)  # Eq. (2)
+    root = math.sqrt(math.log(1 / delta))
+    epsilon = (math.log(k / beta) * root / n) ** 0.6  # Eq. (2)
+    scale = root / (epsilon * n)  # Fig. 1, input
+    step = 4 * math.log(4 * k / beta) * scale  # Eq. (2)
+    updates = 4 / step  # the lemma on B
+    return PaperSettings(
+        n, k, beta, epsilon, delta, scale, step, updates, epsilon * math.sqrt(updates)
+    )
+
+
+def least_n(questions: int, beta: float) -> int | None:
+    """Return the least n whose settings meet every condition, or None below 10^30.
+
+    Once all conditions hold they go on holding for larger n (docs/explanation/paper-settings.md),
+    so the first such n is found by doubling and then halving the interval.
+    """
+
+    def holds(n: int) -> bool:
+        return not paper_settings(n, questions, beta).failures()
+
+    high = 1
+    while not holds(high):
+        high *= 2
+        if high > _LARGEST_N:
+            return None
+    low = high // 2  # fails, or is 0
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
 
 
 @dataclass(frozen=True)
@@ -85,14 +183,14 @@ class ShakyLadder(Mechanism):
 
     def __post_init__(self) -> None:
         _settings.one_of("law", self.law, ("gaussian", "laplace"))
-        read = partial(_settings.number, at_least=0) if self.continuous else _fixed.read_size
+        read = partial(_settings.number, at_least=0) if self.continuous else _fixed_point.read_size
         grid, standing = self.grid, self.standing_noise
         _settings.settle(
             self,
             step=read("step", self.step),
             compare_noise=read("compare_noise", self.compare_noise),
             release_noise=read("release_noise", self.release_noise),
-            grid=None if grid is None else _fixed.read_size("grid", grid, above_zero=True),
+            grid=None if grid is None else _fixed_point.read_size("grid", grid, above_zero=True),
             standing_noise=None if standing is None else read("standing_noise", standing),
         )
 
@@ -167,15 +265,15 @@ class ShakyLadder(Mechanism):
         if self.continuous:
             return tuple(map(Laplace, sizes))
         kind = DiscreteGaussian if self.law == "gaussian" else DiscreteLaplace
-        return tuple(kind(_fixed.to_units(size)) for size in sizes)
+        return tuple(kind(_fixed_point.to_units(size)) for size in sizes)
 
     @cached_property
     def _units(self) -> tuple[int, int]:
-        return _fixed.to_units(self.step), _fixed.to_units(self.grid or 0)
+        return _fixed_point.to_units(self.step), _fixed_point.to_units(self.grid or 0)
 
     def begin(self, setup: Setup, draws: Draws) -> Rung:
         """R_0 is the worst risk there is; xi is drawn like any xi''."""
-        return Rung(setup.high if self.continuous else _fixed.to_units(setup.high), draws[2])
+        return Rung(setup.high if self.continuous else _fixed_point.to_units(setup.high), draws[2])
 
     def advance(self, setup: Setup, state: Rung, seen: Seen, draws: Draws) -> Step:
         """Fig. 1, step 3."""
@@ -187,7 +285,7 @@ class ShakyLadder(Mechanism):
             told = risk + on_release
         else:
             step, grid = self._units
-            risk = _fixed.to_units(seen.risk)
+            risk = _fixed_point.to_units(seen.risk)
             told = on_grid(setup, risk + on_release, grid) if grid else risk + on_release
         crossed = risk + on_compare < best - step + slack
         # With a grid, a crossing that would not lower R shows nothing.
@@ -209,12 +307,12 @@ class ShakyLadder(Mechanism):
             told = risks + on_release
         else:
             step, grid = self._units
-            risks = _fixed.many_to_units(seen.risks)
+            risks = _fixed_point.many_to_units(seen.risks)
             told = on_grid(setup, risks + on_release, grid) if grid else risks + on_release
         done = climb_many(
             state, step, risks + on_compare, told, slacks, forced_down=self.grid is not None
         )
-        value = done.best if self.continuous else _fixed.many_from_units(done.best)
+        value = done.best if self.continuous else _fixed_point.many_from_units(done.best)
         return StepMany(done.rung, value, np.where(done.moved, value, np.nan), done.improved)
 
     def value(self, state: Rung) -> float:
@@ -222,4 +320,4 @@ class ShakyLadder(Mechanism):
         return self._say(state.best)
 
     def _say(self, best: float) -> float:
-        return best if self.continuous else _fixed.from_units(best)  # type: ignore[arg-type]
+        return best if self.continuous else _fixed_point.from_units(best)  # type: ignore[arg-type]

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from ladderboard import _settings
 from ladderboard.errors import BudgetSpent
-from ladderboard.mechanisms import _fixed
-from ladderboard.mechanisms._mechanism import Mechanism
-from ladderboard.mechanisms._step import Seen, SeenMany, Setup, Step, StepMany
+from ladderboard.mechanisms import _fixed_point
+from ladderboard.mechanisms._base import Mechanism
+from ladderboard.mechanisms._types import Seen, SeenMany, Setup, Step, StepMany
 from ladderboard.tape import Laplace
 
 if TYPE_CHECKING:
     from ladderboard.tape import Draws, DrawsMany, Law
-
-__all__ = ["Thresholdout"]
 
 
 class Guarded(NamedTuple):
@@ -67,7 +65,7 @@ class Thresholdout(Mechanism):
         _settings.settle(
             self,
             threshold=_settings.number("threshold", self.threshold, at_least=0),
-            noise=_settings.number("noise", self.noise, at_least=0, at_most=_fixed.WIDEST),
+            noise=_settings.number("noise", self.noise, at_least=0, at_most=_fixed_point.WIDEST),
             budget=None if budget is None else _settings.whole("budget", budget, at_least=1),
         )
 

@@ -1,4 +1,4 @@
-"""What every mechanism is: a frozen description with a pure step."""
+"""The base class of all mechanisms: a frozen description with a pure step."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ import numpy as np
 
 from ladderboard.errors import InvalidState
 from ladderboard.mechanisms._session import Session
-from ladderboard.mechanisms._step import DAMAGED, Seen, SeenMany, Setup, Step, StepMany
+from ladderboard.mechanisms._types import DAMAGED, Seen, SeenMany, Setup, Step, StepMany
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ladderboard.tape import Draws, DrawsMany, Law, Tape
-
-__all__ = ["Mechanism", "check_field"]
 
 
 @dataclass(frozen=True)

@@ -17,18 +17,6 @@ from ladderboard.errors import InvalidSetting
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "UNITS",
-    "WIDEST",
-    "from_units",
-    "many_from_units",
-    "many_to_units",
-    "mean",
-    "nearest",
-    "read_size",
-    "to_units",
-]
-
 UNITS = 10**12
 # Within this every fixed-point number, and its sum with noise, is exact in a double and in 64 bits.
 WIDEST = 1000

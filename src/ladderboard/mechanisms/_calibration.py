@@ -18,8 +18,6 @@ from typing import Any
 
 from ladderboard import _settings
 
-__all__ = ["Calibrated", "calibrated_settings"]
-
 _TABLES = "calibrated.json", "calibrated-teams.json"
 _DIGITS = 4  # of a setting; more would be neither measured nor read
 _LARGEST = 10**15

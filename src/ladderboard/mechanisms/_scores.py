@@ -1,0 +1,171 @@
+"""Mechanisms that publish a score for every model: exact, rounded or noisy."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ladderboard import _settings
+from ladderboard.mechanisms import _fixed_point
+from ladderboard.mechanisms._base import Mechanism
+from ladderboard.mechanisms._types import Seen, SeenMany, Setup, Step, StepMany
+from ladderboard.tape import DiscreteGaussian
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ladderboard.tape import Draws, DrawsMany, Law
+
+_MOST_DIGITS = 12
+
+
+class Best(NamedTuple):
+    """The lowest score said so far; None before the first."""
+
+    best: float | None
+
+
+@dataclass(frozen=True)
+class Teller(Mechanism):
+    """Say a score for every question; the value is the lowest said so far."""
+
+    state_type: ClassVar[Any] = Best
+
+    @abstractmethod
+    def score(self, risk: float, draws: Draws) -> float:
+        """Return what is said about a model with this risk."""
+
+    def score_many(self, risks: NDArray[np.float64], draws: DrawsMany) -> NDArray[np.float64]:
+        """As ``score``, for many questions."""
+        rows = list(zip(*(column.tolist() for column in draws), strict=True)) or [()] * len(risks)
+        said = [self.score(risk, row) for risk, row in zip(risks.tolist(), rows, strict=True)]
+        return np.array(said, dtype=np.float64)
+
+    def begin(self, setup: Setup, draws: Draws) -> Best:
+        """Nothing was said yet."""
+        return Best(None)
+
+    def advance(self, setup: Setup, state: Best, seen: Seen, draws: Draws) -> Step:
+        """Say the score and keep the lowest."""
+        score = self.score(seen.risk, draws)
+        if state.best is None or score < state.best:
+            return Step(Best(score), score, score, True)
+        return Step(state, state.best, score, False)
+
+    def advance_many(
+        self,
+        setup: Setup,
+        state: Best,
+        seen: SeenMany,
+        draws: DrawsMany,
+    ) -> StepMany:
+        """As ``advance``, for many questions."""
+        score = self.score_many(seen.risks, draws)
+        before = np.inf if state.best is None else state.best
+        value = np.minimum.accumulate(np.concatenate(([before], score)))
+        improved = value[1:] < value[:-1]
+        last = float(value[-1])
+        return StepMany(Best(None if np.isinf(last) else last), value[1:], score, improved)
+
+
+@dataclass(frozen=True)
+class Exact(Teller):
+    """Say every model's risk as it is.
+
+    Examples
+    --------
+    >>> session = Exact().start(n=3)
+    >>> session.ask(losses=[1, 0, 0]).score
+    0.3333333333333333
+    >>> session.ask(risk=0.5)
+    Release(value=0.3333333333333333, score=0.5, improved=False, question=2)
+    """
+
+    name: ClassVar[str] = "exact"
+    zero_one_only: ClassVar[bool] = True
+
+    def score(self, risk: float, draws: Draws) -> float:
+        """The risk."""
+        return risk
+
+    def score_many(self, risks: NDArray[np.float64], draws: DrawsMany) -> NDArray[np.float64]:
+        """The risks."""
+        return risks
+
+
+@dataclass(frozen=True)
+class Rounded(Teller):
+    """Say every model's risk to so many digits after the point.
+
+    Examples
+    --------
+    >>> Rounded(digits=2).start(n=1000).ask(risk=0.3141).score
+    0.31
+    """
+
+    name: ClassVar[str] = "rounded"
+
+    digits: int
+
+    def __post_init__(self) -> None:
+        digits = _settings.whole("digits", self.digits, at_least=0, at_most=_MOST_DIGITS)
+        _settings.settle(self, digits=digits)
+
+    @property
+    def grid(self) -> float:
+        """Scores are multiples of this."""
+        return _fixed_point.from_units(self._grid)
+
+    @property
+    def _grid(self) -> int:
+        return int(10 ** (_MOST_DIGITS - self.digits))
+
+    def score(self, risk: float, draws: Draws) -> float:
+        """The risk, rounded."""
+        return _fixed_point.from_units(
+            _fixed_point.nearest(_fixed_point.to_units(risk), self._grid)
+        )
+
+    def score_many(self, risks: NDArray[np.float64], draws: DrawsMany) -> NDArray[np.float64]:
+        """The risks, rounded."""
+        return _fixed_point.many_from_units(
+            _fixed_point.nearest(_fixed_point.many_to_units(risks), self._grid)
+        )
+
+
+@dataclass(frozen=True)
+class Noisy(Teller):
+    """Say every model's risk plus Gaussian noise of this standard deviation (on the risk).
+
+    The same model asked again gets other noise, so the mean of many answers tells the risk.
+
+    Examples
+    --------
+    >>> import ladderboard as lb
+    >>> lb.Noisy(sd=0.01).start(n=1000, tape=lb.Tape(seed=1)).ask(risk=0.3).score
+    0.286314979454
+    """
+
+    name: ClassVar[str] = "noisy"
+
+    sd: float
+
+    def __post_init__(self) -> None:
+        _settings.settle(self, sd=_fixed_point.read_size("sd", self.sd))
+
+    @cached_property
+    def laws(self) -> tuple[Law, ...]:
+        """One slot: the noise on the score."""
+        return (DiscreteGaussian(_fixed_point.to_units(self.sd)),)
+
+    def score(self, risk: float, draws: Draws) -> float:
+        """The risk plus noise."""
+        return _fixed_point.from_units(_fixed_point.to_units(risk) + draws[0])
+
+    def score_many(self, risks: NDArray[np.float64], draws: DrawsMany) -> NDArray[np.float64]:
+        """The risks plus noise."""
+        return _fixed_point.many_from_units(_fixed_point.many_to_units(risks) + draws[0])

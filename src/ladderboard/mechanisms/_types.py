@@ -1,0 +1,155 @@
+"""What a mechanism's step takes and returns, what is released, and the leaderboard error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
+
+import numpy as np
+
+from ladderboard.errors import InvalidRisk
+from ladderboard.mechanisms import _fixed_point
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import ArrayLike, NDArray
+
+DAMAGED = "The saved state is damaged; give back what session.state returned."
+
+
+class Setup(NamedTuple):
+    """What is fixed for a whole session: the number of examples and the range of the risk."""
+
+    n: int
+    low: float
+    high: float
+
+
+class Seen(NamedTuple):
+    """What a mechanism may look at for one question."""
+
+    risk: float
+    losses: NDArray[np.float64] | None
+    training: float | None
+
+
+class SeenMany(NamedTuple):
+    """What a mechanism may look at for many questions that were chosen beforehand."""
+
+    risks: NDArray[np.float64]
+    training: NDArray[np.float64] | None
+
+
+class Step(NamedTuple):
+    """What a question leads to: the next state, and what is said."""
+
+    state: Any
+    value: float | None
+    score: float | None
+    improved: bool
+
+
+class StepMany(NamedTuple):
+    """What many questions lead to: the last state, and what is said after each (None as NaN)."""
+
+    state: Any
+    value: NDArray[np.float64]
+    score: NDArray[np.float64]
+    improved: NDArray[np.bool_]
+
+
+class Release(NamedTuple):
+    """What is said after a question.
+
+    ``value`` is the leaderboard's estimate after it (the paper's R_t, the best so far), ``score``
+    what is said about this very model (None if nothing is), ``improved`` whether the value went
+    down, ``question`` its number, from 1.
+    """
+
+    value: float | None
+    score: float | None
+    improved: bool
+    question: int
+
+
+@dataclass(frozen=True, eq=False)
+class Releases:
+    """Many releases as arrays, in the order of their questions; None is written as NaN."""
+
+    value: NDArray[np.float64]
+    score: NDArray[np.float64]
+    improved: NDArray[np.bool_]
+    question: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.question)
+
+    @overload
+    def __getitem__(self, index: int) -> Release: ...
+    @overload
+    def __getitem__(self, index: slice) -> Releases: ...
+    def __getitem__(self, index: int | slice) -> Release | Releases:
+        if isinstance(index, slice):
+            return Releases(
+                self.value[index], self.score[index], self.improved[index], self.question[index]
+            )
+        value, score = float(self.value[index]), float(self.score[index])
+        return Release(
+            None if np.isnan(value) else value,
+            None if np.isnan(score) else score,
+            bool(self.improved[index]),
+            int(self.question[index]),
+        )
+
+    def __iter__(self) -> Iterator[Release]:
+        return (self[index] for index in range(len(self)))
+
+
+def risk_of(setup: Setup, losses: NDArray[np.float64]) -> float:
+    """Return the risk of a model with these losses, one for each example."""
+    return min(max(_fixed_point.mean(losses), setup.low), setup.high)
+
+
+def read_vector(name: str, values: Any) -> NDArray[np.float64]:
+    """Return a copy as a vector of doubles, without negative zeros; refuse anything else."""
+    try:
+        vector = np.asarray(values)
+        masked = isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)
+    except Exception:  # noqa: BLE001 - ragged rows, or whatever a foreign object does
+        raise InvalidRisk(f"{name} must be a vector of numbers.") from None
+    if masked:
+        raise InvalidRisk(f"{name} must not be masked; fill the gaps first.")
+    if vector.ndim != 1 or vector.dtype.kind not in "biuf" or vector.dtype.itemsize > 8:
+        raise InvalidRisk(f"{name} must be a vector of numbers.")
+    return vector.astype(np.float64) + 0.0
+
+
+def leaderboard_error(true_risks: ArrayLike, released_values: ArrayLike) -> float:
+    """Return the largest gap between the best true risk so far and the value released then.
+
+    Definition 1: ``max_t |min_{i<=t} R_D(f_i) - R_t|``.
+
+    Parameters
+    ----------
+    true_risks
+        R_D(f_1), ..., R_D(f_k): each model's risk on the distribution.
+    released_values
+        R_1, ..., R_k: ``Release.value`` after each question.
+
+    Examples
+    --------
+    >>> leaderboard_error([0.5, 0.25, 0.4], [0.5, 0.375, 0.25])
+    0.125
+    """
+    risks = read_vector("true_risks", true_risks)
+    released = read_vector("released_values", released_values)
+    for name, read in (("true_risks", risks), ("released_values", released)):
+        if not len(read) or not np.isfinite(read).all():
+            raise InvalidRisk(f"{name} must be finite numbers, at least one.")
+    if len(risks) != len(released):
+        raise InvalidRisk(
+            "true_risks and released_values must be of one length; "
+            f"got {len(risks)} and {len(released)}."
+        )
+    return float(np.abs(np.minimum.accumulate(risks) - released).max())
