@@ -16,7 +16,8 @@ from ladderboard.client import read_config
 from ladderboard.client._address import read_address
 from ladderboard.client._receipts import Receipts
 from ladderboard.errors import InvalidState
-from ladderboard.ledger import _canonical, _migrate, _receipt, _seal, _vault, _water
+from ladderboard.ledger import _encoding, _encryption, _high_water, _receipt, _vault
+from ladderboard.ledger._storage import _schema
 from ladderboard.mechanisms import _session
 from ladderboard.verify import _records, read_receipts
 
@@ -32,12 +33,12 @@ def number_in(words):
 
 
 NUMBERS = {
-    "ledger database": _migrate.latest(),
+    "ledger database": _schema.latest(),
     "tables of boards": len(PART.steps),
-    "ledger entry": number_in(_canonical.PREFIX),
-    "encrypted secret side": _seal._CLOSED[0],
+    "ledger entry": number_in(_encoding.PREFIX),
+    "encrypted secret side": _encryption._CLOSED[0],
     "key file": None,
-    "mark": number_in(_water._WORDS),
+    "mark": number_in(_high_water._WORDS),
     "large submissions": None,
     "vault": number_in(_vault._START),
     "dump": _dump.FORMAT,

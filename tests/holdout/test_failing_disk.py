@@ -148,7 +148,7 @@ def test_an_answer_stands_though_its_mark_could_not_be_written(guard, monkeypatc
 
     guard.ask(model(0))
     with monkeypatch.context() as patched:
-        patched.setattr("ladderboard.ledger._water.os.pwrite", full)
+        patched.setattr("ladderboard.ledger._high_water.os.pwrite", full)
         assert guard.ask(model(1)).question == 2
     assert guard.ask(model(2)).question == 3
     assert guard.check() == 3
@@ -156,7 +156,7 @@ def test_an_answer_stands_though_its_mark_could_not_be_written(guard, monkeypatc
 
 def test_half_a_mark_is_not_taken_for_one(disk, monkeypatch):
     water = HighWater(disk.path / "guard.db")
-    monkeypatch.setattr("ladderboard.ledger._water.os.pwrite", lambda *_: 10)
+    monkeypatch.setattr("ladderboard.ledger._high_water.os.pwrite", lambda *_: 10)
     with pytest.raises(DiskFull, match=r"guard\.db\.mark cannot be written"):
         water.replace(Level("b", 1, 1, "00"))
 

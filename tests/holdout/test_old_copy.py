@@ -51,7 +51,7 @@ def put_back(kept, path):
 @pytest.fixture
 def looking(monkeypatch):
     """Let a storage look at every transaction whether its file is still there."""
-    monkeypatch.setattr("ladderboard.ledger._sqlite_link._GLANCE", -1)
+    monkeypatch.setattr("ladderboard.ledger._storage._sqlite._GLANCE", -1)
 
 
 @pytest.fixture
@@ -215,7 +215,7 @@ def test_a_file_swapped_while_it_is_open(guarded, tmp_path, looking):
 
 def test_a_file_swapped_between_two_looks_at_it(guarded, tmp_path, monkeypatch):
     """Somebody answers in a file that has lost its name: the mark knows of it all the same."""
-    monkeypatch.setattr("ladderboard.ledger._sqlite_link._GLANCE", math.inf)
+    monkeypatch.setattr("ladderboard.ledger._storage._sqlite._GLANCE", math.inf)
     made = guarded(n=N)
     guard = made.open()
     ask(guard, 0)

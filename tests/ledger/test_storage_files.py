@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from ladderboard.errors import InvalidState, StorageFailed
-from ladderboard.ledger import SqliteStorage, _sqlite_link
+from ladderboard.ledger import SqliteStorage
+from ladderboard.ledger._storage import _sqlite
 
 
 def modes(folder):
@@ -157,7 +158,7 @@ def test_values_of_a_kind_never_written_are_refused(file):
 
 @pytest.mark.parametrize("how", ["removed", "replaced", "moved"])
 def test_a_file_that_is_no_longer_there_is_not_written_to(file, how, tmp_path, monkeypatch, grow):
-    monkeypatch.setattr(_sqlite_link, "_GLANCE", -1.0)
+    monkeypatch.setattr(_sqlite, "_GLANCE", -1.0)
     storage = SqliteStorage(file)
     storage.backup(tmp_path / "old.db")
     with storage.writing("b") as book:

@@ -66,7 +66,7 @@ def test_a_fork_waits_for_a_link_that_is_being_closed(file, in_a_child, grow, mo
 def test_a_child_of_a_fork_while_a_link_was_opened_for_too_long_refuses(
     file, in_a_child, grow, monkeypatch
 ):
-    monkeypatch.setattr("ladderboard.ledger._pool._CALM", 0.05)
+    monkeypatch.setattr("ladderboard.ledger._storage._pool._CALM", 0.05)
     storage, opening, go = SqliteStorage(file), threading.Event(), threading.Event()
     storage.close()
     really = storage._pool._make

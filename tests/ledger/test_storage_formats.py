@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from ladderboard.errors import InvalidState, StorageFailed
-from ladderboard.ledger import PostgresStorage, SqliteStorage, _migrate
-from ladderboard.ledger._migrate import Step
+from ladderboard.ledger import PostgresStorage, SqliteStorage
+from ladderboard.ledger._storage import _schema
+from ladderboard.ledger._storage._schema import Step
 
 FORMATS = Path(__file__).parent / "formats"
 MAKE = runpy.run_path(str(FORMATS / "make.py"))
@@ -53,7 +54,7 @@ def test_every_format_opens_and_reads_back(format_, tmp_path, grow):
             grow(book)
             assert book.at().entries == 4
     assert {path.stem for path in FORMATS.glob("*.db")} == {
-        str(number) for number in range(1, _migrate.latest() + 1)
+        str(number) for number in range(1, _schema.latest() + 1)
     }
 
 
@@ -61,7 +62,7 @@ def test_what_the_script_writes_is_what_is_kept(tmp_path):
     MAKE["write"](tmp_path / "guard.db")
     with SqliteStorage(tmp_path / "guard.db") as storage:
         check_content(storage)
-    kept = FORMATS / f"{_migrate.latest()}.db"
+    kept = FORMATS / f"{_schema.latest()}.db"
     assert _dump(tmp_path / "guard.db") == _dump(kept)
 
 
@@ -93,7 +94,7 @@ def test_a_newer_schema_is_refused_and_both_formats_are_named(postgres, schema):
 
 
 def test_steps_follow_each_other():
-    assert [step.before for step in _migrate.STEPS] == list(range(1, _migrate.latest()))
+    assert [step.before for step in _schema.STEPS] == list(range(1, _schema.latest()))
 
 
 def colours(path):
@@ -110,7 +111,7 @@ def test_a_file_is_copied_and_then_migrated(tmp_path, monkeypatch, grow):
     file = Path(shutil.copy(FORMATS / "1.db", tmp_path / "guard.db"))
     old = SqliteStorage(file)
     check_content(old)
-    monkeypatch.setattr(_migrate, "STEPS", (STEP,))
+    monkeypatch.setattr(_schema, "STEPS", (STEP,))
     with SqliteStorage(file) as storage:
         check_content(storage)
         assert not any(storage.is_copy(name) for name in storage.books())
@@ -134,7 +135,7 @@ def test_a_file_is_copied_and_then_migrated(tmp_path, monkeypatch, grow):
 
 def test_a_new_file_is_like_a_migrated_one(tmp_path, monkeypatch):
     shutil.copy(FORMATS / "1.db", tmp_path / "old.db")
-    monkeypatch.setattr(_migrate, "STEPS", (STEP,))
+    monkeypatch.setattr(_schema, "STEPS", (STEP,))
     SqliteStorage(tmp_path / "old.db").close()
     SqliteStorage(tmp_path / "new.db", create=True).close()
 
@@ -149,12 +150,12 @@ def test_a_new_file_is_like_a_migrated_one(tmp_path, monkeypatch):
 
 def test_a_migration_that_fails_changes_nothing_and_overwrites_no_copy(tmp_path, monkeypatch):
     file = Path(shutil.copy(FORMATS / "1.db", tmp_path / "guard.db"))
-    monkeypatch.setattr(_migrate, "STEPS", (BROKEN,))
+    monkeypatch.setattr(_schema, "STEPS", (BROKEN,))
     with pytest.raises(StorageFailed, match="nowhere"):
         SqliteStorage(file)
     assert colours(file) is None
     first = (tmp_path / "guard.db.before-1").read_bytes()
-    monkeypatch.setattr(_migrate, "STEPS", (STEP,))
+    monkeypatch.setattr(_schema, "STEPS", (STEP,))
     SqliteStorage(file).close()
     assert colours(file) == [("blue",)] * 3
     assert (tmp_path / "guard.db.before-1").read_bytes() == first
@@ -168,11 +169,11 @@ def test_a_schema_is_copied_and_then_migrated(postgres, monkeypatch, grow):
         with old.add_book(name) as book:
             grow(book, b"secret")
             book.add_ladder(0, "", b"state")
-    monkeypatch.setattr(_migrate, "STEPS", (BROKEN,))
+    monkeypatch.setattr(_schema, "STEPS", (BROKEN,))
     with pytest.raises(StorageFailed, match="nowhere"):
         PostgresStorage(postgres.url(), schema=schema)
     assert postgres.run("SELECT 1 FROM pg_namespace WHERE nspname = %s", f"{schema}_before_1") == []
-    monkeypatch.setattr(_migrate, "STEPS", (STEP,))
+    monkeypatch.setattr(_schema, "STEPS", (STEP,))
     with PostgresStorage(postgres.url(), schema=schema) as storage:
         assert storage.books() == ["b", "c"]
         assert not storage.is_copy("b")

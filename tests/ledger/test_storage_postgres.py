@@ -7,7 +7,8 @@ import psycopg
 import pytest
 
 from ladderboard.errors import InvalidSetting, InvalidState, MissingDependency, StorageFailed
-from ladderboard.ledger import PostgresStorage, _postgres_link
+from ladderboard.ledger import PostgresStorage
+from ladderboard.ledger._storage import _postgres
 
 
 @pytest.fixture
@@ -252,7 +253,7 @@ def test_books_are_written_to_side_by_side(storage, grow):
 
 
 def test_waiting_for_others_has_an_end(storage, monkeypatch, grow):
-    monkeypatch.setattr(_postgres_link, "_WRITE", _postgres_link._WRITE.replace("'30s'", "'50ms'"))
+    monkeypatch.setattr(_postgres, "_WRITE", _postgres._WRITE.replace("'30s'", "'50ms'"))
     said = []
 
     def other():

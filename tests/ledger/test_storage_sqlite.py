@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from ladderboard.errors import DiskFull, InvalidState, StorageFailed
-from ladderboard.ledger import SqliteStorage, _pool, _sqlite_link, _turns
+from ladderboard.ledger import SqliteStorage
+from ladderboard.ledger._storage import _pool, _sqlite
 
 
 def entries(storage):
@@ -169,8 +170,8 @@ def test_a_commit_that_is_refused_is_certain(file, grow):
 
 
 def test_waiting_for_others_has_an_end(file, monkeypatch, grow):
-    monkeypatch.setattr(_sqlite_link, "PATIENCE", 0.05)
-    monkeypatch.setattr(_turns, "PATIENCE", 0.05)
+    monkeypatch.setattr(_sqlite, "PATIENCE", 0.05)
+    monkeypatch.setattr(_pool, "PATIENCE", 0.05)
     first, second = SqliteStorage(file), SqliteStorage(file)
     said = []
 
@@ -227,9 +228,9 @@ def test_names_with_a_meaning_in_addresses_are_names(tmp_path):
 
 def test_the_log_is_started_over_once_no_reader_looks_at_it(file, monkeypatch, grow):
     """Without SQLite's own checkpoints, which readers may keep from ever finishing."""
-    monkeypatch.setattr(_sqlite_link, "_LONG", 300_000)
-    monkeypatch.setattr(_sqlite_link, "_COMMITS", 8)
-    monkeypatch.setattr(_sqlite_link, "_SETTINGS", ("PRAGMA wal_autocheckpoint = 0",))
+    monkeypatch.setattr(_sqlite, "_LONG", 300_000)
+    monkeypatch.setattr(_sqlite, "_COMMITS", 8)
+    monkeypatch.setattr(_sqlite, "_SETTINGS", ("PRAGMA wal_autocheckpoint = 0",))
     storage, log = SqliteStorage(file), file.with_name("guard.db-wal")
 
     def write(times):

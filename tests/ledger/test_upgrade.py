@@ -13,8 +13,9 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.errors import InvalidState, StorageFailed
-from ladderboard.ledger import Part, PostgresStorage, SqliteStorage, _migrate
-from ladderboard.ledger._migrate import Step, newer
+from ladderboard.ledger import Part, PostgresStorage, SqliteStorage
+from ladderboard.ledger._storage import _schema
+from ladderboard.ledger._storage._schema import Step, newer
 
 FORMATS = Path(__file__).parent / "formats"
 STEP = Step(1, ("ALTER TABLE main.book ADD COLUMN colour TEXT",))
@@ -98,7 +99,7 @@ def test_an_older_program_names_the_copy_of_a_part(place):
 
 def test_an_older_program_names_the_copy(place, monkeypatch):
     with monkeypatch.context() as newer_program:
-        newer_program.setattr(_migrate, "STEPS", (STEP,))
+        newer_program.setattr(_schema, "STEPS", (STEP,))
         place.open().close()
     (copy,) = place.copies()
     said = rf"up to 1\. Install the newer one again; this is {lb.__version__}\. Or put {copy} back"
@@ -112,7 +113,7 @@ def test_who_went_back_can_upgrade_again(postgres, monkeypatch):
     PostgresStorage(postgres.url(), create=True, schema=schema).close()
     for round_ in (1, 2):
         with monkeypatch.context() as newer_program:
-            newer_program.setattr(_migrate, "STEPS", (STEP,))
+            newer_program.setattr(_schema, "STEPS", (STEP,))
             PostgresStorage(postgres.url(), schema=schema).close()
         postgres.run(f"ALTER SCHEMA {schema} RENAME TO {schema}_newer_{round_}")
         if round_ == 1:
@@ -132,10 +133,11 @@ def test_the_newest_copy_that_can_be_read_here_is_named():
 
 NO_ROOM = """
 import resource, signal, sys
-from ladderboard.ledger import SqliteStorage, _migrate
+from ladderboard.ledger import SqliteStorage
+from ladderboard.ledger._storage import _schema
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (36_000, 36_000))
-_migrate.STEPS = (_migrate.Step(1, ("ALTER TABLE main.book ADD COLUMN colour TEXT",)),)
+_schema.STEPS = (_schema.Step(1, ("ALTER TABLE main.book ADD COLUMN colour TEXT",)),)
 try:
     SqliteStorage(sys.argv[1])
 except Exception as error:
@@ -163,7 +165,7 @@ def test_a_copy_is_its_owners_whatever_the_umask(tmp_path, monkeypatch):
     file = Path(shutil.copy(FORMATS / "1.db", tmp_path / "guard.db"))
     old = os.umask(0)
     try:
-        monkeypatch.setattr(_migrate, "STEPS", (STEP,))
+        monkeypatch.setattr(_schema, "STEPS", (STEP,))
         SqliteStorage(file).close()
     finally:
         os.umask(old)

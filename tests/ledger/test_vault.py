@@ -25,7 +25,7 @@ from ladderboard.ledger import (
     read_vault,
     write_vault,
 )
-from ladderboard.ledger._vault_key import Cost
+from ladderboard.ledger._vault import Cost
 
 ROOM = 64 * 1024 - 4
 PIECE = 64 * 1024 + 16

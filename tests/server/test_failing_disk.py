@@ -18,7 +18,8 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.errors import DiskFull, ReadOnly
-from ladderboard.ledger import SqliteStorage, _sqlite_link, _turns
+from ladderboard.ledger import SqliteStorage
+from ladderboard.ledger._storage import _pool, _sqlite
 from ladderboard.server._intake_spool import Spool
 from ladderboard.server._trial import Trials
 
@@ -121,8 +122,8 @@ def test_a_disk_that_may_only_be_read_goes_on_showing(place, disk, predict):
 
 
 def test_who_holds_the_file_for_long_keeps_nobody_from_looking(place, disk, predict, monkeypatch):
-    monkeypatch.setattr(_sqlite_link, "PATIENCE", 2.0)
-    monkeypatch.setattr(_turns, "PATIENCE", 2.0)
+    monkeypatch.setattr(_sqlite, "PATIENCE", 2.0)
+    monkeypatch.setattr(_pool, "PATIENCE", 2.0)
     hall = place(threads=2)
     _, token = hall.join("Alpha")
     begun = []
@@ -158,7 +159,7 @@ def test_a_file_that_is_taken_away_is_missed_until_it_is_back(place, disk, predi
     _, token = hall.join("Alpha")
     file, away = disk.path / "boards.db", disk.path / "away.db"
     file.rename(away)
-    time.sleep(2 * _sqlite_link._GLANCE)
+    time.sleep(2 * _sqlite._GLANCE)
     is_told(hall.submit(token, predict(20)), 503, "storage", NOTHING)
     assert hall.call("GET", "/healthz").status_code == 503
     # A copy is another file: what others wrote is not in it.

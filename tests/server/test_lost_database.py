@@ -15,7 +15,8 @@ import httpx
 import psycopg
 import pytest
 
-from ladderboard.ledger import PostgresStorage, _postgres_address, _postgres_link
+from ladderboard.ledger import PostgresStorage
+from ladderboard.ledger._storage import _postgres
 from ladderboard.server import _app
 
 NOTHING = "Nothing was recorded, and no question was used"
@@ -38,7 +39,7 @@ def own(postgres_server):
 def there(own, halls, monkeypatch):
     """Serve one board, and have a team on it; where nobody answers, for a short time only."""
     monkeypatch.setattr(_app, "_DATABASE", 2.5)
-    monkeypatch.setattr(_postgres_address, "_SILENT", 0.5)
+    monkeypatch.setattr(_postgres, "_SILENT", 0.5)
     url = own.url(more="?connect_timeout=2")
     storage = PostgresStorage(url, create=True, schema=f"s_{secrets.token_hex(6)}")
     hall = halls.Hall(storage)
@@ -106,7 +107,7 @@ def test_a_server_that_hangs_keeps_nobody_for_ever(there, own, predict):
 
 @pytest.mark.parametrize("path", ["/boards/{}", "/", "/api/v1/boards/{}/leaderboard", "/healthz"])
 def test_a_database_that_freezes_under_a_reader_is_given_up_soon(there, own, monkeypatch, path):
-    begin, frozen = _postgres_link.PostgresLink.begin, []
+    begin, frozen = _postgres.PostgresLink.begin, []
 
     def freeze(link, *, write):
         begin(link, write=write)
@@ -114,7 +115,7 @@ def test_a_database_that_freezes_under_a_reader_is_given_up_soon(there, own, mon
             own.hang()
             frozen.append(time.monotonic())
 
-    monkeypatch.setattr(_postgres_link.PostgresLink, "begin", freeze)
+    monkeypatch.setattr(_postgres.PostgresLink, "begin", freeze)
     try:
         reply = there.client.get(path.format(there.slug))
         waited = time.monotonic() - frozen[0]
@@ -151,9 +152,9 @@ def grow_a_book(own):
 
 def test_a_commit_without_an_answer_is_uncertain_and_found_later(there, own, predict, monkeypatch):
     """A commit that waits for a second server, which is not there, is on the disk already."""
-    monkeypatch.setattr(_postgres_link, "_ANSWER", 1.0)
-    short = _postgres_link._WRITE.replace("'30s'", "'300ms'")
-    monkeypatch.setattr(_postgres_link, "_WRITE", short)
+    monkeypatch.setattr(_postgres, "_ANSWER", 1.0)
+    short = _postgres._WRITE.replace("'30s'", "'300ms'")
+    monkeypatch.setattr(_postgres, "_WRITE", short)
     is_back(there, predict, 30, 1)
 
     def wait_for(name):

@@ -6,8 +6,8 @@ import sys
 
 NEWER = """
 import pickle, sys
-from ladderboard.ledger import _migrate
-_migrate.STEPS = (_migrate.Step(1, ("ALTER TABLE main.book ADD COLUMN colour TEXT",)),)
+from ladderboard.ledger._storage import _schema
+_schema.STEPS = (_schema.Step(1, ("ALTER TABLE main.book ADD COLUMN colour TEXT",)),)
 pickle.load(sys.stdin.buffer).close()
 """
 

@@ -4,9 +4,10 @@ from contextlib import suppress
 
 import pytest
 
-from ladderboard.ledger import SqliteStorage, _block, _sql, _sqlite_link
-from ladderboard.ledger._sql import SqlReading, SqlWriting
-from ladderboard.ledger._sqlite_link import SqliteLink
+from ladderboard.ledger import SqliteStorage
+from ladderboard.ledger._storage import _sql, _sqlite, _transaction
+from ladderboard.ledger._storage._sql import SqlReading, SqlWriting
+from ladderboard.ledger._storage._sqlite import SqliteLink
 from ladderboard.testing import check_storage
 
 
@@ -186,7 +187,7 @@ def views_without_an_end(patch):
 
 
 def any_text(patch):
-    for module in (_sql, _block):
+    for module in (_sql, _transaction):
         patch.setattr(module, "text", lambda value: value.replace("\0", "").replace("\ud800", ""))
 
 
@@ -196,7 +197,9 @@ def books_by_name(patch):
 
 
 def books_added_twice(patch):
-    patch.setattr(_block, "_ADD", _block._ADD.replace("NOTHING", "UPDATE SET name = name"))
+    patch.setattr(
+        _transaction, "_ADD", _transaction._ADD.replace("NOTHING", "UPDATE SET name = name")
+    )
 
 
 def everything_a_copy(patch):
@@ -256,7 +259,7 @@ MUTANTS = [
     ("mutant", "sentence"), MUTANTS, ids=[each[0].__name__ for each in MUTANTS]
 )
 def test_a_storage_that_breaks_a_promise_is_caught(mutant, sentence, tmp_path, monkeypatch):
-    monkeypatch.setattr(_sqlite_link, "PATIENCE", 2.0)
+    monkeypatch.setattr(_sqlite, "PATIENCE", 2.0)
     mutant(monkeypatch)
     with pytest.raises(AssertionError, match=sentence):
         check(tmp_path)

@@ -8,47 +8,53 @@ read and everything that follows from it is written.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.ledger._arrays import read_array, write_array
-from ladderboard.ledger._asked import Asked, Outcome
-from ladderboard.ledger._block import SqlStorage
-from ladderboard.ledger._book import Book
+from ladderboard.ledger._book import Book, World
+from ladderboard.ledger._book_transaction import Asked, Outcome, Turn
 from ladderboard.ledger._bundle import BundleWriter, write_bundle
-from ladderboard.ledger._canonical import decode, digest, encode
-from ladderboard.ledger._chain import Head, differs, follow
-from ladderboard.ledger._commitment import Commitment
-from ladderboard.ledger._entry import Entry, read_json
-from ladderboard.ledger._migrate import latest as latest
-from ladderboard.ledger._opening import Opening
-from ladderboard.ledger._padding import pad, unpad
-from ladderboard.ledger._parts import Part
-from ladderboard.ledger._postgres_address import Address as Address
-from ladderboard.ledger._postgres_address import load_psycopg as load_psycopg
+from ladderboard.ledger._chain import Entry, Head, differs, follow, read_json
+from ladderboard.ledger._commitments import Commitment, Opening, Secret
+from ladderboard.ledger._encoding import decode, digest, encode, pad, read_array, unpad, write_array
+from ladderboard.ledger._encryption import KEY_BYTES, Cipher, NoSeal, Seal
+from ladderboard.ledger._high_water import HighWater, Level
 from ladderboard.ledger._receipt import Receipt
-from ladderboard.ledger._records import RecordReader, RecordWriter
-from ladderboard.ledger._restore import restore
-from ladderboard.ledger._seal import KEY_BYTES, Cipher, NoSeal, Seal
-from ladderboard.ledger._secret import Secret
-from ladderboard.ledger._sql import NAMES as NAMES
-from ladderboard.ledger._sql import SqlReading, SqlWriting
-from ladderboard.ledger._sqlite import SqliteStorage
-from ladderboard.ledger._sqlite_link import APPLICATION as APPLICATION
-from ladderboard.ledger._sqlite_link import connect as connect
-from ladderboard.ledger._sqlite_link import failed as failed
-from ladderboard.ledger._storage import START, At, Reading, Row, Storage, Writing
-from ladderboard.ledger._transfer import check_book, note_restored, put_book, take_book
-from ladderboard.ledger._turn import Turn
-from ladderboard.ledger._water import HighWater, Level
-from ladderboard.ledger._world import World
+from ladderboard.ledger._restore import check_book, note_restored, put_book, restore, take_book
+from ladderboard.ledger._storage import APPLICATION as APPLICATION
+from ladderboard.ledger._storage import NAMES as NAMES
+from ladderboard.ledger._storage import (
+    START,
+    At,
+    Part,
+    Reading,
+    Row,
+    SqliteStorage,
+    SqlReading,
+    SqlStorage,
+    SqlWriting,
+    Storage,
+    Writing,
+)
+from ladderboard.ledger._storage import connect as connect
+from ladderboard.ledger._storage import failed as failed
+from ladderboard.ledger._storage import latest as latest
 
 if TYPE_CHECKING:
-    from ladderboard.ledger._postgres import PostgresStorage
-    from ladderboard.ledger._vault import VaultReader, VaultWriter, read_vault, write_vault
-    from ladderboard.ledger._vault_key import Passphrase, PublicKey, SecretKey
-    from ladderboard.ledger._vault_text import (
+    from ladderboard.ledger._storage import Address as Address
+    from ladderboard.ledger._storage import PostgresStorage
+    from ladderboard.ledger._storage import load_psycopg as load_psycopg
+    from ladderboard.ledger._vault import (
+        Passphrase,
+        PublicKey,
+        RecordReader,
+        RecordWriter,
+        SecretKey,
+        VaultReader,
+        VaultWriter,
         make_secret_key,
         read_public_key,
         read_secret_key,
+        read_vault,
         write_public_key,
+        write_vault,
     )
 
 __all__ = [
@@ -114,24 +120,28 @@ __all__ = [
 ]
 
 
-# Not needed for a file, and not installed everywhere.
-_ELSEWHERE = {
-    "PostgresStorage": "_postgres",
+# Loaded when they are used: not needed for a guard in a file, and not installed everywhere.
+_LAZY = {
+    "Address": "_storage",
+    "PostgresStorage": "_storage",
+    "load_psycopg": "_storage",
+    "Passphrase": "_vault",
+    "PublicKey": "_vault",
+    "RecordReader": "_vault",
+    "RecordWriter": "_vault",
+    "SecretKey": "_vault",
     "VaultReader": "_vault",
     "VaultWriter": "_vault",
+    "make_secret_key": "_vault",
+    "read_public_key": "_vault",
+    "read_secret_key": "_vault",
     "read_vault": "_vault",
+    "write_public_key": "_vault",
     "write_vault": "_vault",
-    "Passphrase": "_vault_key",
-    "PublicKey": "_vault_key",
-    "SecretKey": "_vault_key",
-    "make_secret_key": "_vault_text",
-    "read_public_key": "_vault_text",
-    "read_secret_key": "_vault_text",
-    "write_public_key": "_vault_text",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _ELSEWHERE:
+    if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_ELSEWHERE[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)

@@ -1,10 +1,12 @@
-"""A book: one chain, its ladders and its secrets, and the one transaction in which they grow."""
+"""A book: one chain with its ladders and secrets, and the operations on it."""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
+import time
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ladderboard.errors import (
@@ -16,18 +18,15 @@ from ladderboard.errors import (
     StorageFailed,
     TooManyLadders,
 )
-from ladderboard.ledger._asked import Asked, Outcome
-from ladderboard.ledger._canonical import encode
-from ladderboard.ledger._chain import Head, append, follow
-from ladderboard.ledger._check import check, check_opening
-from ladderboard.ledger._entry import Entry
+from ladderboard.ledger._book_transaction import Asked, Outcome, Turn, found_by, refuse_if_spent
+from ladderboard.ledger._chain import Entry, Head, append, check, check_opening, follow
+from ladderboard.ledger._commitments import fresh_salt
+from ladderboard.ledger._encoding import encode
+from ladderboard.ledger._encryption import NoSeal
+from ladderboard.ledger._high_water import Level
 from ladderboard.ledger._ladders import Ladders
 from ladderboard.ledger._receipt import read_receipt
-from ladderboard.ledger._seal import NoSeal
 from ladderboard.ledger._storage import COPY, START
-from ladderboard.ledger._turn import Turn, found_by, refuse_if_spent
-from ladderboard.ledger._water import Level
-from ladderboard.ledger._world import World
 from ladderboard.mechanisms import Mechanism
 from ladderboard.mechanisms import mechanism as mechanism_of
 from ladderboard.tape import Tape
@@ -35,15 +34,30 @@ from ladderboard.tape import Tape
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from ladderboard.ledger._opening import Opening
+    from ladderboard.ledger._commitments import Opening
+    from ladderboard.ledger._encryption import Seal
+    from ladderboard.ledger._high_water import HighWater
     from ladderboard.ledger._receipt import Receipt
-    from ladderboard.ledger._seal import Seal
     from ladderboard.ledger._storage import At, Reading, Storage, Writing
-    from ladderboard.ledger._water import HighWater
-
-__all__ = ["Book"]
 
 _KEEP = "kept {}"
+
+
+def _now() -> int:
+    return int(time.time())
+
+
+@dataclass(frozen=True)
+class World:
+    """The time, and randomness for salts and ids; fixed in tests, and nowhere else."""
+
+    clock: Callable[[], int] = field(default=_now)
+    salt: Callable[[], bytes] = field(default=fresh_salt)
+
+    @property
+    def real(self) -> bool:
+        """Whether time is the machine's, so that a database that is shared may know better."""
+        return self.clock is _now
 
 
 class Book:

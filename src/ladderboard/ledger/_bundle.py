@@ -12,17 +12,15 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.ledger._canonical import encode
-from ladderboard.ledger._fresh import fresh_file
+from ladderboard.ledger._atomic_file import fresh_file
+from ladderboard.ledger._encoding import encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
     from typing import BinaryIO
 
-    from ladderboard.ledger._secret import Secret
-
-__all__ = ["BundleWriter", "write_bundle"]
+    from ladderboard.ledger._commitments import Secret
 
 _START = b"ladderboard bundle 1\n"
 _LENGTH = struct.Struct(">Q")

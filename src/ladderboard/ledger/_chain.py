@@ -1,19 +1,110 @@
-"""The chain: entries that name their predecessor."""
+"""The hash chain: its entries, appending to it, following it and checking it."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import struct
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ladderboard.errors import BrokenLedger
-from ladderboard.ledger._entry import NOTHING, Entry
-from ladderboard.ledger._storage import Row
+from ladderboard.errors import BrokenLedger, LadderboardError
+from ladderboard.ledger._commitments import DECIDED, Commitment, Secret
+from ladderboard.ledger._encoding import digest
+from ladderboard.ledger._ladders import state_digest, write_state
+from ladderboard.ledger._storage import START, Row
+from ladderboard.mechanisms import Release
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ladderboard.ledger._storage import At, Writing
+    from ladderboard.ledger._encryption import Seal
+    from ladderboard.ledger._ladders import Ladders
+    from ladderboard.ledger._storage import At, Reading, Writing
+    from ladderboard.mechanisms import Session
 
-__all__ = ["Head", "append", "differs", "follow"]
+FORMAT = 1
+NOTHING = bytes(32)  # what the first entry calls its predecessor
+_PREFIX = b"ladderboard:1:entry\n"
+_WRITER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+_COMMON = ("format", "book", "number", "kind", "time", "previous")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry, as its bytes; everything else is read from them.
+
+    The bytes are ASCII JSON. They are kept and hashed as they were written, so nobody has to agree
+    on how to write JSON, only on how to read it.
+    """
+
+    form: bytes
+
+    @classmethod
+    def make(
+        cls, *, book: str, number: int, kind: str, time: int, previous: bytes, **more: Any
+    ) -> Entry:
+        """Write an entry; ``more`` are the fields of its kind."""
+        fields = {
+            "format": FORMAT,
+            "book": book,
+            "number": number,
+            "kind": kind,
+            "time": time,
+            "previous": previous.hex(),
+            **more,
+        }
+        return cls(_WRITER.encode(fields).encode("ascii"))
+
+    @cached_property
+    def hash(self) -> bytes:
+        """The SHA-256 of the bytes, with their length before them."""
+        return hashlib.sha256(_PREFIX + struct.pack(">Q", len(self.form)) + self.form).digest()
+
+    def read(self) -> dict[str, Any]:
+        """Return the fields, or raise ``BrokenLedger`` where the bytes are no entry."""
+        try:
+            fields = read_json(self.form.decode("ascii"))
+            if any(name not in fields for name in _COMMON):
+                raise ValueError("fields are missing")
+        except (RecursionError, ValueError):
+            raise BrokenLedger("An entry of the ledger cannot be read; it was damaged.") from None
+        if fields["format"] != FORMAT:
+            raise BrokenLedger(
+                f"An entry has format {fields['format']!r:.20}; this version reads {FORMAT}."
+            )
+        return fields
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse a field that is written twice: readers would not agree on it."""
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise ValueError("a field is written twice")
+    return fields
+
+
+def _not_json(name: str) -> None:
+    """Refuse NaN and infinities, which Python reads and JSON does not know."""
+    raise ValueError(f"{name} is no JSON")
+
+
+_decode_nested = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_not_json).raw_decode
+_decode_flat = json.JSONDecoder(parse_constant=_not_json).raw_decode
+
+
+def read_json(text: str) -> dict[str, Any]:
+    """Return a JSON object that fills a text from end to end, in which no name comes twice.
+
+    >>> read_json('{"a":1}')
+    {'a': 1}
+    """
+    fields, end = _decode_flat(text)
+    if end != len(text) or type(fields) is not dict:
+        raise ValueError("it is no JSON object")
+    # Each name has its colon. Where there are no more colons than names, no name was lost.
+    return fields if text.count(":") == len(fields) else _decode_nested(text)[0]
 
 
 class Head(NamedTuple):
@@ -83,3 +174,86 @@ def _wrong(fields: dict[str, Any], book: str, number: int, previous: bytes, last
     if type(fields["time"]) is not int or fields["time"] < last:
         return "its time is before that of the last"
     return ""
+
+
+def release_of(fields: dict[str, Any]) -> Release:
+    """Return the release that an entry tells."""
+    return Release(fields["value"], fields["score"], fields["improved"], fields["question"])
+
+
+def check_opening(opening: dict[str, Any], key: bytes, salt: bytes) -> None:
+    """Recompute what the first entry commits to, as far as the key and its salt go."""
+    if Commitment("key", hashlib.sha256(key).digest(), salt).hash.hex() != opening["key"]:
+        raise BrokenLedger("The noise key is not the one that was committed to.")
+    decided = {each: opening[each] for each in DECIDED}
+    if digest("opening", decided).hex() != opening["commitment"]:
+        raise BrokenLedger("The commitment is not that of what the first entry says.")
+
+
+def check(book: Reading, name: str, ladders: Ladders, seal: Seal) -> int:
+    """Follow the chain, open every secret side, ask every question again; return how many.
+
+    Of a mechanism that looks at the losses of examples, which are not kept, no question can be
+    asked again; it is seen that its states follow each other, and the return is 0.
+    """
+    sessions: list[Session] = []
+    stood: list[bytes] = []
+    at = START
+    for number, (entry, fields) in enumerate(follow(book.entries(), name)):
+        changed = moved(at, fields)
+        at = at._replace(entries=number + 1, head=entry.hash, time=fields["time"], **changed)
+        if fields["kind"] == "ladder":
+            sessions.append(ladders.start(fields["ladder"]))
+            stood.append(state_digest(write_state(sessions[-1])))
+        elif fields["kind"] == "question":
+            packed = book.secret(number)
+            if packed is None:
+                raise differs(number, "its secret side is missing")
+            secret = Secret.unpack(seal.open(f"secret {number}", packed))
+            ladder = fields["ladder"]
+            _check_hashes(number, fields, secret, stood[ladder])
+            stood[ladder] = secret.after
+            if ladders.replay:
+                _ask_again(number, fields, secret, sessions[ladder])
+    if at != book.at():
+        raise BrokenLedger("The ledger's last entry is not where the book says it stands.")
+    for ladder, last in enumerate(stood):
+        if state_digest(ladders.form(book, ladder)) != last:
+            raise BrokenLedger(f"The state of ladder {ladder} does not follow from its questions.")
+    return at.asked if ladders.replay else 0
+
+
+def moved(at: At, fields: dict[str, Any]) -> dict[str, Any]:
+    """Return what an entry moves."""
+    kind = fields["kind"]
+    if kind == "question":
+        return {"asked": at.asked + 1, "changes": at.changes + fields["improved"]}
+    if kind == "ladder":
+        return {"ladders": at.ladders + 1}
+    if kind == "restored":
+        return {"lost": at.lost + 1, "charged": at.charged + fields["charged"]}
+    if kind == "resumed":
+        return {"charged": at.charged + fields["charged"]}
+    return {"closed": True} if kind == "closed" else {}
+
+
+def _check_hashes(number: int, fields: dict[str, Any], secret: Secret, stood: bytes) -> None:
+    for shown, commitment in (("secret", secret.commitment), ("submission", secret.submitted)):
+        if commitment.hash.hex() != fields[shown]:
+            raise differs(number, f"its {shown} is not what was committed to")
+    if secret.before != stood:
+        raise differs(number, "its ladder stood elsewhere before it")
+
+
+def _ask_again(number: int, fields: dict[str, Any], secret: Secret, session: Session) -> None:
+    try:
+        given = {} if secret.training is None else {"training": secret.training}
+        release = session.ask(risk=secret.risk, context=secret.submission, **given)
+    except LadderboardError as error:
+        raise differs(number, f"it cannot be asked again ({error})") from None
+    if session.draws != secret.draws:
+        raise differs(number, "its noise was not drawn from the key")
+    if release != release_of(fields):
+        raise differs(number, "its release does not follow from its risk and noise")
+    if state_digest(write_state(session)) != secret.after:
+        raise differs(number, "its ladder stood elsewhere after it")

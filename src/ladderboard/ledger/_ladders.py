@@ -1,19 +1,61 @@
-"""A book's ladders: sessions that live in its storage."""
+"""A book's ladders: sessions whose state is kept in its storage."""
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING
 
-from ladderboard.errors import InvalidSetting
-from ladderboard.ledger._state import pad_state, read_state, unpad_state, write_state
+from ladderboard.errors import BrokenLedger, InvalidSetting
+from ladderboard.ledger._encoding import PREFIX, Record, decode, encode, pad, unpad
 
 if TYPE_CHECKING:
-    from ladderboard.ledger._seal import Seal
+    from typing import Any
+
+    from ladderboard.ledger._encryption import Seal
     from ladderboard.ledger._storage import Reading, Writing
     from ladderboard.mechanisms import Mechanism, Session
     from ladderboard.tape import Tape
 
-__all__ = ["Ladders"]
+_BLOCK = 256
+_DOUBLE = len(encode(0.0))
+_MOVING = ("question", "closed", "state")
+_FORM = Record(*_MOVING)
+
+
+def write_state(session: Session) -> bytes:
+    """Return the form of what moves; mechanism, n and tape are the book's, and stay."""
+    return _FORM.encode(session.progress)
+
+
+def read_state(form: bytes) -> dict[str, Any]:
+    """Return what moves, or refuse."""
+    try:
+        moving = decode(form)
+        return {each: moving[each] for each in _MOVING}
+    except (KeyError, TypeError, ValueError):
+        raise _damaged() from None
+
+
+def state_digest(form: bytes) -> bytes:
+    """Return the digest of a state from its form: the same as ``digest("state", ...)``."""
+    return hashlib.sha256(PREFIX + b"state\n" + form).digest()
+
+
+def pad_state(form: bytes, losses: int) -> bytes:
+    """Return a form of constant size, with room for so many losses."""
+    return pad(form, _BLOCK + losses * _DOUBLE)
+
+
+def unpad_state(padded: bytes) -> bytes:
+    """Return the form, or refuse."""
+    try:
+        return unpad(padded)
+    except ValueError:
+        raise _damaged() from None
+
+
+def _damaged() -> BrokenLedger:
+    return BrokenLedger("A ladder's state cannot be read; it was damaged.")
 
 
 class Ladders:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard.errors import BrokenLedger
-from ladderboard.ledger._entry import Entry
-from ladderboard.ledger._secret import Secret
+from ladderboard.ledger._chain import Entry
+from ladderboard.ledger._commitments import Secret
 
 if TYPE_CHECKING:
-    from ladderboard.ledger._seal import Seal
+    from ladderboard.ledger._encryption import Seal
     from ladderboard.ledger._storage import Reading
-
-__all__ = ["Receipt", "read_receipt"]
 
 _FORMAT = 1
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["SCHEMA", "Seen", "is_left", "look_into_file", "look_into_postgres", "see"]
 
 SCHEMA = "ladderboard"
-_ENTRIES = 2**40  # places that a book has: see ladderboard.ledger._sql
+_ENTRIES = 2**40  # places that a book has: see ladderboard.ledger._storage._sql
 _LAST = "SELECT time FROM main.entry WHERE place >= ? AND place < ? ORDER BY place DESC LIMIT 1"
 _KEY = (
     "SELECT value FROM main.kept JOIN main.book ON main.book.id = main.kept.book "

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-__all__ = ["COPY", "START", "At", "Reading", "Row", "Storage", "Writing"]
-
 COPY = "copy"  # kept under this name: whether the book is a copy that nobody has adopted
 
 

@@ -1,4 +1,4 @@
-"""Seals: the secret side as it is kept, open or encrypted with a key of the owner's."""
+"""Encryption of the secret side in the database."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import secrets
 from abc import ABC, abstractmethod
 
 from ladderboard.errors import InvalidState, MissingDependency, WrongKey
-
-__all__ = ["KEY_BYTES", "Cipher", "NoSeal", "Seal"]
 
 KEY_BYTES = 32
 _NONCE = 12

@@ -1,22 +1,107 @@
-"""The secret side of an entry: what decided a release, kept apart from it."""
+"""Salted hashes that are published first and opened later."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import secrets
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard.errors import BrokenLedger
-from ladderboard.ledger._canonical import Record, decode
-from ladderboard.ledger._commitment import Commitment
-from ladderboard.ledger._padding import pad, unpad
+from ladderboard.ledger._encoding import Record, decode, digest, pad, unpad
 
 if TYPE_CHECKING:
-    from ladderboard.ledger._canonical import Encoded
+    from collections.abc import Callable, Mapping
 
-__all__ = ["Secret"]
+    from ladderboard.ledger._encoding import Encoded
 
+SALT_BYTES = 32
+_FORM = Record("content", "salt")
+DECIDED = ("n", "loss", "mechanism", "rules", "holdout", "key")
+"""The fields of the first entry that its commitment is the hash of."""
 _BLOCK = 512
 _CONTENT = Record("risk", "training", "broken", "draws", "before", "after")
 _PACKED = Record("content", "salt", "submission", "submission_salt")
+
+
+def fresh_salt() -> bytes:
+    """Return a salt from the operating system; every commitment has one of its own."""
+    return secrets.token_bytes(SALT_BYTES)
+
+
+@dataclass(frozen=True)
+class Commitment:
+    """What was committed to, with the salt that hides it.
+
+    Parameters
+    ----------
+    domain
+        What kind of thing it is; the same content in two domains has two hashes.
+    content
+        Anything with a canonical form.
+    salt
+        Thirty-two random bytes.
+    """
+
+    domain: str
+    content: Any
+    salt: bytes
+
+    @classmethod
+    def to(cls, domain: str, content: Any, salt: Callable[[], bytes] = fresh_salt) -> Commitment:
+        """Commit to a content with a fresh salt."""
+        return cls(domain, content, salt())
+
+    @property
+    def hash(self) -> bytes:
+        """What is published."""
+        return digest(self.domain, _FORM.encode({"salt": self.salt, "content": self.content}))
+
+    def opens(self, published: bytes) -> bool:
+        """Tell whether this is what was committed to."""
+        return hmac.compare_digest(self.hash, published)
+
+
+@dataclass(frozen=True)
+class Opening:
+    """Everything that decides releases.
+
+    Parameters
+    ----------
+    n
+        How many examples the risk is a mean of.
+    loss, mechanism
+        What their ``describe`` returns.
+    rules
+        JSON-able; ``questions`` is the budget.
+    holdout
+        The digest of ids, labels and what goes with them.
+    """
+
+    n: int
+    loss: Mapping[str, Any]
+    mechanism: Mapping[str, Any]
+    rules: Mapping[str, Any]
+    holdout: bytes
+
+    def hidden(self, key: bytes, salts: tuple[bytes, bytes]) -> dict[str, Commitment]:
+        """Commit to the holdout and to the noise key, each with a salt of its own."""
+        return {
+            "holdout": Commitment("holdout", self.holdout, salts[0]),
+            "key": Commitment("key", hashlib.sha256(key).digest(), salts[1]),
+        }
+
+    def public(self, hidden: Mapping[str, Commitment]) -> dict[str, Any]:
+        """Return the fields of the first entry; ``commitment`` is the hash of all the others."""
+        fields = {
+            "n": self.n,
+            "loss": dict(self.loss),
+            "mechanism": dict(self.mechanism),
+            "rules": dict(self.rules),
+            **{name: each.hash.hex() for name, each in hidden.items()},
+        }
+        return {**fields, "commitment": digest("opening", fields).hex()}
 
 
 class Secret(NamedTuple):

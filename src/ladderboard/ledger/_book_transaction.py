@@ -1,23 +1,68 @@
-"""A turn: one transaction in which a book grows, by questions and by notes."""
+"""One transaction on a book: the questions it answers, and their outcomes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard.errors import BudgetSpent, KeyReused, SessionClosed
-from ladderboard.ledger._asked import Outcome, release_of
-from ladderboard.ledger._chain import append
-from ladderboard.ledger._entry import Entry
+from ladderboard.ledger._chain import Entry, append, release_of
+from ladderboard.ledger._commitments import Secret
+from ladderboard.ledger._ladders import state_digest, write_state
 from ladderboard.ledger._receipt import Receipt
-from ladderboard.ledger._secret import Secret
-from ladderboard.ledger._state import state_digest, write_state
 
 if TYPE_CHECKING:
-    from ladderboard.ledger._asked import Asked
+    from numpy.typing import NDArray
+
     from ladderboard.ledger._book import Book
     from ladderboard.ledger._storage import At, Reading, Writing
+    from ladderboard.mechanisms import Release
 
-__all__ = ["Turn", "found_by", "refuse_if_closed", "refuse_if_spent"]
+
+class Asked(NamedTuple):
+    """A question as it reaches the ledger: everything computed, nothing released.
+
+    Parameters
+    ----------
+    submission
+        The digest of the aligned predictions.
+    risk
+        Their mean loss on the holdout.
+    losses
+        The loss of every example, where the mechanism wants them.
+    training
+        The mean loss on the training data, where the mechanism looks at it.
+    broken
+        Whether the loss broke down, so that the risk is the worst there is.
+    ladder
+        The name of the ladder; it is started with the question if it is new.
+    asker
+        An opaque id.
+    retry
+        A key under which the same question may be sent again.
+    """
+
+    submission: bytes
+    risk: float
+    losses: NDArray[Any] | None = None
+    training: float | None = None
+    broken: bool = False
+    ladder: str = ""
+    asker: str | None = None
+    retry: str | None = None
+
+
+class Outcome(NamedTuple):
+    """What came of a question: its release, its entry, and where the book stands.
+
+    ``number`` is the entry's; ``again`` says that it had been answered before. Then there is no
+    ``receipt`` here: it is read from the book by whoever wants it.
+    """
+
+    release: Release
+    number: int
+    at: At
+    again: bool
+    receipt: Receipt | None = None
 
 
 class Turn:

@@ -1,8 +1,4 @@
-"""The high-water mark: how far a book had come, kept beside its file.
-
-Written after a commit, so it is never ahead of a file that was not put back. It needs no fsync: a
-mark that lags says less, and nothing that is false.
-"""
+"""The high-water mark: how far a book had come, kept beside its file."""
 
 from __future__ import annotations
 
@@ -14,19 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ladderboard.errors import OldCopy, Taken, disk_failed
-from ladderboard.ledger._entry import Entry
-
-try:
-    import fcntl
-except ImportError:  # Windows: marks of two processes may then lag behind each other
-    fcntl = None  # type: ignore[assignment]
+from ladderboard.ledger._chain import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ladderboard.ledger._storage import At, Reading
 
-__all__ = ["HighWater", "Level", "lacking"]
+try:
+    import fcntl
+except ImportError:  # Windows: marks of two processes may then lag behind each other
+    fcntl = None  # type: ignore[assignment]
+
 
 # A lock on a file is inherited by a forked child, who would keep it for as long as it lives. So no
 # mark is open while this process forks, and threads come one by one.

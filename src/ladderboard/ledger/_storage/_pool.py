@@ -1,28 +1,171 @@
-"""Links that are open, and what becomes of them when the process forks."""
+"""Connections to a database, the pool that holds them, and the locks of writers."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 import time
 import weakref
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from ladderboard.ledger._link import NoWay
+from ladderboard.errors import InvalidState, StorageFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ladderboard.ledger._link import Link
-    from ladderboard.ledger._turns import Turns
-
-__all__ = ["Pool"]
-
-
+PATIENCE = 60.0  # seconds to wait for others who write
+_TWICE = "This thread is changing the book already; end that block first."
 _CALM = 5.0  # seconds that a fork waits for the blocks of other threads to end
 _CROWDED = 30.0  # seconds to wait for a link of another thread's where no more can be opened
+_NUMBERS = count()
+
+
+class Turns(ABC):
+    """A thread that already writes must not wait for itself."""
+
+    @abstractmethod
+    def enter(self, book: str) -> None:
+        """Wait for the turn to change a book."""
+
+    @abstractmethod
+    def leave(self, book: str) -> None:
+        """Let the next one write; nothing if the turn was another process's."""
+
+
+class OneByOne(Turns):
+    """One writer at a time, as in SQLite, which would let threads poll for their turn."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._owner = 0
+
+    def enter(self, book: str) -> None:
+        """Wait for the turn to change anything."""
+        me = threading.get_ident()
+        if self._owner == me:
+            raise InvalidState(_TWICE)
+        if not self._lock.acquire(False) and not self._lock.acquire(timeout=PATIENCE):
+            raise StorageFailed(f"Others have been writing for more than {PATIENCE:.0f} seconds.")
+        self._owner = me
+
+    def leave(self, book: str) -> None:
+        """Let the next one write."""
+        if self._owner == threading.get_ident():
+            self._owner = 0
+            self._lock.release()
+
+
+class OneByBook(Turns):
+    """The database queues those who want the same book."""
+
+    def __init__(self) -> None:
+        self._writers: set[tuple[int, str]] = set()
+
+    def enter(self, book: str) -> None:
+        """Refuse a second block on the same book and thread."""
+        writer = (threading.get_ident(), book)
+        if writer in self._writers:
+            raise InvalidState(_TWICE)
+        self._writers.add(writer)
+
+    def leave(self, book: str) -> None:
+        """Forget the block."""
+        self._writers.discard((threading.get_ident(), book))
+
+
+class NoWay(StorageFailed):
+    """No link can be opened now: there may be as many as the database allows."""
+
+
+class Link(ABC):
+    """One connection, and the one transaction that may be open on it.
+
+    Whatever a driver raises ends the link: the transaction is undone, ``broken`` is True, and
+    every further statement fails, so that none is ever run outside its transaction.
+    """
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+        self.broken = False
+        self.owner = 0  # the thread that uses, opens or closes it
+        self.retired = False  # to be closed when its block ends
+
+    @abstractmethod
+    def run(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """Run a statement and return its rows."""
+
+    @abstractmethod
+    def change(self, statement: str, values: tuple[Any, ...] = ()) -> int:
+        """Run a statement and return how many rows it changed."""
+
+    @abstractmethod
+    def begin(self, *, write: bool) -> None:
+        """Begin a transaction."""
+
+    @abstractmethod
+    def book(self, name: str, *, write: bool, fresh: bool = False) -> int | None:
+        """Return a book's number, and where it is to be changed, keep all others from that.
+
+        A ``fresh`` one was added in this very transaction, which may yet be undone.
+        """
+
+    def now(self) -> int | None:
+        """Return the database's time in whole seconds, where machines may share it."""
+        return None
+
+    @abstractmethod
+    def commit(self) -> None:
+        """Commit what was done, or raise ``StorageFailed`` that says whether it may stand."""
+
+    @abstractmethod
+    def undo(self) -> None:
+        """Undo what was done since the beginning; never raises."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the connection; never raises."""
+
+    def abandon(self) -> None:
+        """Leave the connection to the process that this one was forked from.
+
+        To use it would mix two processes' words, and to close it would take back the other's locks
+        or end the other's session.
+        """
+        keep_for_good(self.connection)
+        self.shut()
+
+    def shut(self) -> None:
+        """Let nothing more run here; the driver's connection is out of reach from now on."""
+        self.broken = True
+        self.connection = _Shut()
+
+
+def keep_for_good(thing: object) -> None:
+    """Let a thing never be finalised, not even when the interpreter ends: one reference more."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+
+class _Shut:
+    """In a connection's place: a check before every statement would cost more."""
+
+    in_transaction = False
+
+    def execute(self, *_: object) -> NoReturn:
+        """Refuse."""
+        raise StorageFailed(
+            "This block cannot go on: an error or a fork came into it. Nothing of it stands."
+        )
+
+    def cursor(self) -> _Shut:
+        """Return the same for a cursor."""
+        return self
+
+    def close(self) -> None:
+        """Do nothing: there is nothing of ours to close."""
 
 
 class Pool:
@@ -204,7 +347,6 @@ class _Forks(threading.local):
         self.pools: list[list[Pool]] = []
 
 
-_NUMBERS = count()
 _POOLS: dict[int, weakref.ref[Pool]] = {}  # oldest first, so that two forks lock in one order
 _OPEN: set[Link] = set()  # a pool that is garbage may still have some, and nobody finds it
 _FORKS = _Forks()

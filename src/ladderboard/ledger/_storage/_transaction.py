@@ -1,4 +1,4 @@
-"""A block: one transaction on one book, from ``with`` to its end."""
+"""Transactions on one book, and the storage that begins and ends them."""
 
 from __future__ import annotations
 
@@ -6,19 +6,15 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Self
 
 from ladderboard.errors import InvalidState
-from ladderboard.ledger._parts import lift_part, part_format
-from ladderboard.ledger._sql import SqlReading, SqlWriting
-from ladderboard.ledger._storage import Storage
-from ladderboard.ledger._values import text
+from ladderboard.ledger._storage._base import Storage
+from ladderboard.ledger._storage._schema import lift_part, part_format
+from ladderboard.ledger._storage._sql import SqlReading, SqlWriting, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ladderboard.ledger._link import Link
-    from ladderboard.ledger._parts import Part
-    from ladderboard.ledger._pool import Pool
-
-__all__ = ["SqlStorage"]
+    from ladderboard.ledger._storage._pool import Link, Pool
+    from ladderboard.ledger._storage._schema import Part
 
 _ADD = "INSERT INTO main.book (name) VALUES (?) ON CONFLICT DO NOTHING"
 _BOOKS = "SELECT name FROM main.book ORDER BY id"

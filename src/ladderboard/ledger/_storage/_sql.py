@@ -1,4 +1,4 @@
-"""What the two databases share: the tables, and the statements on them.
+"""Reading and writing a book in SQL, for both databases.
 
 Statements are written for SQLite; ``main.`` and ``?`` are put in PostgreSQL's words by its link.
 """
@@ -7,46 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from ladderboard.errors import InvalidState
-from ladderboard.ledger._storage import START, At, Reading, Row, Writing
-from ladderboard.ledger._values import blob, text, whole, wholes
+from ladderboard.errors import InvalidSetting, InvalidState
+from ladderboard.ledger._storage._base import START, At, Reading, Row, Writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ladderboard.ledger._link import Link
+    from ladderboard.ledger._storage._pool import Link
 
-__all__ = ["NAMES", "TABLES", "SqlReading", "SqlWriting"]
-
-# Format 1, for good: what comes later is a step in _migrate.py. {blob}, {whole}, {serial} and
-# {tail} differ between the databases. An entry's place is its book's number and its own in one
-# whole number, so rows that are only ever appended cost one page each; where a book stands is
-# written with its last entry, so it costs no page of its own and cannot differ from the chain.
-TABLES = (
-    "CREATE TABLE main.book (id {serial}, name TEXT NOT NULL UNIQUE)",
-    """CREATE TABLE main.entry (
-        place {whole} PRIMARY KEY, kind TEXT NOT NULL, ladder {whole}, question {whole}, asker TEXT,
-        hash {blob} NOT NULL, time {whole} NOT NULL, asked {whole} NOT NULL,
-        changes {whole} NOT NULL, ladders {whole} NOT NULL, lost {whole} NOT NULL,
-        charged {whole} NOT NULL, closed {whole} NOT NULL, form {blob} NOT NULL)""",
-    "CREATE TABLE main.secret (place {whole} PRIMARY KEY, packed {blob} NOT NULL)",
-    """CREATE TABLE main.mark (
-        book {whole} NOT NULL, mark {blob} NOT NULL, number {whole} NOT NULL,
-        PRIMARY KEY (book, mark)){tail}""",
-    """CREATE TABLE main.ladder (
-        book {whole} NOT NULL, number {whole} NOT NULL, name TEXT NOT NULL, state {blob} NOT NULL,
-        PRIMARY KEY (book, number), UNIQUE (book, name)){tail}""",
-    """CREATE TABLE main.kept (
-        book {whole} NOT NULL, name TEXT NOT NULL, value {blob} NOT NULL,
-        PRIMARY KEY (book, name)){tail}""",
-)
-_Kind = TypeVar("_Kind", int, str, bytes)
-
-NAMES = ("book", "entry", "secret", "mark", "ladder", "kept")
-
+_WHOLE = 2**63
 _ENTRIES = 2**40  # more than any book will have
 _PAGE = 500  # entries read at once
-
 _DAMAGED = "The database is damaged: it holds what was never written."
 _AT_TYPES = (int, bytes, *(int,) * 7)
 _AT = (
@@ -79,6 +50,40 @@ _KEEP = (
     "INSERT INTO main.kept (book, name, value) VALUES (?, ?, ?) "
     "ON CONFLICT (book, name) DO UPDATE SET value = excluded.value"
 )
+
+
+def text(value: str) -> str:
+    """Return text that UTF-8 can write and that has no NUL, which PostgreSQL cannot keep."""
+    try:
+        plain = "\0" not in value and (value.isascii() or bool(value.encode()))
+    except (UnicodeEncodeError, TypeError, AttributeError):
+        plain = False
+    if not plain:
+        raise InvalidSetting("Text to be kept must be Unicode without NUL and lone surrogates.")
+    return value
+
+
+def whole(value: int) -> int:
+    """Return a number of at most 64 bits."""
+    if type(value) is not int or not -_WHOLE <= value < _WHOLE:
+        raise InvalidSetting("A number to be kept must be whole and of at most 64 bits.")
+    return value
+
+
+def wholes(values: tuple[int, ...]) -> None:
+    """Refuse numbers as ``whole`` does, all at once, which is quicker."""
+    if set(map(type, values)) != {int} or min(values) < -_WHOLE or max(values) >= _WHOLE:
+        raise InvalidSetting("A number to be kept must be whole and of at most 64 bits.")
+
+
+def blob(value: bytes) -> bytes:
+    """Return bytes, and nothing that only looks like them."""
+    if type(value) is not bytes:
+        raise InvalidSetting(f"What is kept must be bytes, not {type(value).__name__}.")
+    return value
+
+
+_Kind = TypeVar("_Kind", int, str, bytes)
 
 
 class SqlReading(Reading):

@@ -1,4 +1,4 @@
-"""A file that appears under its name only when it is whole, and never in place of another."""
+"""Create a file that appears under its name only once it is complete."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from ladderboard.errors import InvalidState, disk_failed
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-__all__ = ["BESIDE", "fresh_file"]
 
 BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps next to a file
 

@@ -1,0 +1,151 @@
+"""The tables of a database, their formats, and the migrations between them.
+
+A new database is made in format 1 and takes all steps, as an old one takes those it lacks; so the
+two cannot differ. A step is never changed once it was released.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from ladderboard._version import __version__
+from ladderboard.errors import InvalidState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from ladderboard.ledger._storage._pool import Link
+
+NAMES = ("book", "entry", "secret", "mark", "ladder", "kept")
+# Format 1, for good: what comes later is a step in STEPS. {blob}, {whole}, {serial} and
+# {tail} differ between the databases. An entry's place is its book's number and its own in one
+# whole number, so rows that are only ever appended cost one page each; where a book stands is
+# written with its last entry, so it costs no page of its own and cannot differ from the chain.
+TABLES = (
+    "CREATE TABLE main.book (id {serial}, name TEXT NOT NULL UNIQUE)",
+    """CREATE TABLE main.entry (
+        place {whole} PRIMARY KEY, kind TEXT NOT NULL, ladder {whole}, question {whole}, asker TEXT,
+        hash {blob} NOT NULL, time {whole} NOT NULL, asked {whole} NOT NULL,
+        changes {whole} NOT NULL, ladders {whole} NOT NULL, lost {whole} NOT NULL,
+        charged {whole} NOT NULL, closed {whole} NOT NULL, form {blob} NOT NULL)""",
+    "CREATE TABLE main.secret (place {whole} PRIMARY KEY, packed {blob} NOT NULL)",
+    """CREATE TABLE main.mark (
+        book {whole} NOT NULL, mark {blob} NOT NULL, number {whole} NOT NULL,
+        PRIMARY KEY (book, mark)){tail}""",
+    """CREATE TABLE main.ladder (
+        book {whole} NOT NULL, number {whole} NOT NULL, name TEXT NOT NULL, state {blob} NOT NULL,
+        PRIMARY KEY (book, number), UNIQUE (book, name)){tail}""",
+    """CREATE TABLE main.kept (
+        book {whole} NOT NULL, name TEXT NOT NULL, value {blob} NOT NULL,
+        PRIMARY KEY (book, name)){tail}""",
+)
+
+
+class Step(NamedTuple):
+    """What leads from format ``before`` to the next, in the words of both databases."""
+
+    before: int
+    statements: tuple[str, ...]
+
+
+STEPS: tuple[Step, ...] = ()
+
+
+def latest() -> int:
+    """Return the format that this version writes."""
+    return 1 + len(STEPS)
+
+
+def build(run: Callable[[str], object], words: Mapping[str, str]) -> None:
+    """Make the tables of a new database, in a transaction of the caller's."""
+    for table in TABLES:
+        run(table.format(**words))
+    lift(1, run, words)
+
+
+def lift(version: int, run: Callable[[str], object], words: Mapping[str, str]) -> None:
+    """Take the steps from a format to the latest, in a transaction of the caller's."""
+    for step in STEPS:
+        if step.before >= version:
+            for statement in step.statements:
+                run(statement.format(**words))
+
+
+def refuse_unknown(version: object, where: object, copies: Iterable[str] = ()) -> None:
+    """Refuse what a later version wrote: what it means cannot be known here."""
+    if not isinstance(version, int) or version < 1:
+        raise InvalidState(f"{where} is damaged: its tables are not those of a ledger.")
+    if version > latest():
+        raise InvalidState(newer(f"{where} was written", version, latest(), copies))
+
+
+def newer(what: str, version: int, known: int, copies: Iterable[str] = ()) -> str:
+    """Return what is said of a newer format, and the way back.
+
+    ``copies`` are the names of all copies that were made before upgrades, each with the number of
+    its format; the last that can be read here is named.
+    """
+    said = (
+        f"{what} by a newer Ladderboard, in format {version}; this one knows formats up to "
+        f"{known}. Install the newer one again; this is {__version__}."
+    )
+    for copy in sorted(copies, key=_age, reverse=True):
+        if _age(copy)[0] <= known:
+            return (
+                f"{said} Or put {copy} back, the copy that was made before the upgrade; what was "
+                "answered since is not in it, and has to be charged."
+            )
+    return said
+
+
+def _age(copy: str) -> tuple[int, int]:
+    """Return the format of a copy, and which one it is of those made before the same step."""
+    found = re.search(r"before[-_](?:[a-z]+[-_])?(\d+)(?:[-_](\d+))?$", copy)
+    return (int(found[1]), int(found[2] or 1)) if found else (0, 0)
+
+
+class Part(NamedTuple):
+    """A room's tables: the statements that lead from each format to the next, the first from none.
+
+    A step is never changed once it was released. A process of an older version that still runs is
+    kept from writing by the ledger's own format only: a step that it must not write beside comes
+    with one of the ledger's.
+    """
+
+    name: str
+    steps: tuple[tuple[str, ...], ...]
+
+
+def part_format(
+    link: Link, part: Part, tables: set[str], copies: Callable[[str], Iterable[str]]
+) -> int:
+    """Return the format of a part's tables, 0 where there are none.
+
+    ``copies`` returns the names of the copies that were made before the part's steps.
+    """
+    if f"{part.name}_format" not in tables:
+        return 0
+    rows = link.run(f"SELECT version FROM main.{part.name}_format")  # noqa: S608 - our own name
+    version = rows[0][0] if len(rows) == 1 else None
+    if not isinstance(version, int) or version < 1:
+        raise InvalidState(f"The database is damaged: the tables of {part.name} are not whole.")
+    if version > len(part.steps):
+        what, known = f"The tables of {part.name} were written", len(part.steps)
+        raise InvalidState(newer(what, version, known, copies(part.name)))
+    return version
+
+
+def lift_part(link: Link, part: Part, version: int, words: Mapping[str, str]) -> None:
+    """Take the steps from a format to the latest, in a transaction of the caller's."""
+    if not version:
+        link.run(
+            "CREATE TABLE main.{name}_format (version {whole} NOT NULL)".format(
+                name=part.name, **words
+            )
+        )
+        link.run(f"INSERT INTO main.{part.name}_format (version) VALUES (0)")  # noqa: S608
+    for step in part.steps[version:]:
+        for statement in step:
+            link.run(statement.format(**words))
+    link.run(f"UPDATE main.{part.name}_format SET version = ?", (len(part.steps),))  # noqa: S608
