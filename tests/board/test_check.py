@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ladderboard.board import check_board, read_folder
-from ladderboard.board._check_grade import Grader
+from ladderboard.board._check._report import Grader
 from ladderboard.board._rules._text import read_time
 
 BASE = "questions: 100\nteams: 5\n"
@@ -25,7 +25,7 @@ def numbers(values):
 
 def quick(monkeypatch):
     """Leave the games out, where they are not what is tested."""
-    monkeypatch.setattr("ladderboard.board._check_attack.attacks_on", lambda *_, **__: [])
+    monkeypatch.setattr("ladderboard.board._check._report.attacks_on", lambda *_, **__: [])
 
 
 def test_a_board_that_is_ready(folder):
@@ -103,8 +103,8 @@ def test_what_is_surely_wrong_is_played_where_it_can_be(folder, classes, labels,
 
 
 def test_a_large_board_is_played_smaller_and_says_so(folder, monkeypatch):
-    monkeypatch.setattr("ladderboard.board._check_attack.MOST_EXAMPLES", 150)
-    monkeypatch.setattr("ladderboard.board._check_attack.MOST_QUESTIONS", 50)
+    monkeypatch.setattr("ladderboard.board._check._attacks.MOST_EXAMPLES", 150)
+    monkeypatch.setattr("ladderboard.board._check._attacks.MOST_QUESTIONS", 50)
     report = check_board(folder())
     assert all((each.n, each.questions) == (150, 50) for each in report.attacks)
     said = " ".join(line.strip() for line in report.lines)

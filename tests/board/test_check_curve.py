@@ -9,7 +9,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.board import Target
-from ladderboard.board._check_curve import play_target
+from ladderboard.board._check._attacks import play_target
 from ladderboard.errors import InvalidSetting
 
 
@@ -79,7 +79,7 @@ WITHOUT = """
 import json, sys
 sys.modules |= dict.fromkeys(("numba", "scipy", "matplotlib"))
 from ladderboard.board import Target
-from ladderboard.board._check_curve import play_target
+from ladderboard.board._check._attacks import play_target
 print(json.dumps(play_target(Target(**json.loads(sys.argv[1])))))
 """
 

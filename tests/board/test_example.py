@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ladderboard.board import check_board, read_folder
-from ladderboard.board._check_grade import Grader
+from ladderboard.board._check._report import Grader
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DIGITS = EXAMPLES / "digits"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ladderboard.board import check_board, read_folder
-from ladderboard.board._check_grade import Grader
+from ladderboard.board._check._report import Grader
 from ladderboard.board._example import write_example
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from ladderboard.board import _boards, dump_board, open_boards, restore_board
-from ladderboard.board._backup import find_backup
-from ladderboard.board._backup_check import check_backup, restore_backup
+from ladderboard.board._backup._backup import check_backup, find_backup, restore_backup
 from ladderboard.board._bundle import write_board_bundle
 from ladderboard.board._tables import PART
 from ladderboard.errors import InvalidState, OldCopy

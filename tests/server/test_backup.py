@@ -11,8 +11,13 @@ import numpy as np
 import pytest
 
 from ladderboard.board import Caller, Role, open_boards
-from ladderboard.board._backup import backups_in, find_backup
-from ladderboard.board._backup_check import check_backup, restore_backup, since
+from ladderboard.board._backup._backup import (
+    backups_in,
+    check_backup,
+    find_backup,
+    restore_backup,
+    since,
+)
 from ladderboard.board._bundle import write_board_bundle
 from ladderboard.ledger import make_secret_key, write_public_key
 from ladderboard.verify import check

@@ -9,7 +9,8 @@ import time
 import pytest
 
 from ladderboard.board import Boards, DatabaseStore, restore_board
-from ladderboard.board import _dump as board_dump
+from ladderboard.board import _backup as board_backup
+from ladderboard.board._backup import _dump as board_dump
 from ladderboard.ledger import SecretKey, SqliteStorage, write_public_key
 from ladderboard.server._pages import _dump
 
@@ -103,14 +104,14 @@ def test_what_it_cannot_be_encrypted_to_is_said(desk, tmp_path):
 
 @pytest.mark.slow
 def test_one_is_made_at_a_time(lively, desk, desk_of, monkeypatch):
-    begun, go, write = threading.Event(), threading.Event(), board_dump.dump_board
+    begun, go, write = threading.Event(), threading.Event(), board_backup.dump_board
 
     def slow(*what, **how):
         begun.set()
         assert go.wait(60)
         return write(*what, **how)
 
-    monkeypatch.setattr(board_dump, "dump_board", slow)
+    monkeypatch.setattr(board_backup, "dump_board", slow)
     said = []
     first = threading.Thread(target=lambda: said.append(desk.send("dump", **TYPED)))
     first.start()
@@ -144,14 +145,14 @@ def test_a_failure_leaves_nothing(lively, desk, monkeypatch):
 @pytest.mark.slow
 def test_whoever_goes_away_leaves_nothing(lively, desk, monkeypatch):
     """The client asks, reads nothing, and hangs up in the middle of a file that fills its line."""
-    write = board_dump.dump_board
+    write = board_backup.dump_board
 
     def large(boards, slug, to, **how):
         head = write(boards, slug, to, **how)
         os.truncate(to, 2**25)
         return head
 
-    monkeypatch.setattr(board_dump, "dump_board", large)
+    monkeypatch.setattr(board_backup, "dump_board", large)
     cookie = "; ".join(f"{name}={value}" for name, value in desk.browser.cookies.items())
     body = f"csrf={desk.word()}&do=dump&passphrase=long+enough&again=long+enough".encode()
     head = (

@@ -14,8 +14,8 @@ from ladderboard.board._answer import Answer
 from ladderboard.board._board import Board
 from ladderboard.board._board import kept_sample as kept_sample
 from ladderboard.board._boards import Boards
-from ladderboard.board._check import Report, check_board
-from ladderboard.board._check_target import Target
+from ladderboard.board._check import Report, Target, check_board
+from ladderboard.board._check import play_target as play_target
 from ladderboard.board._database import has_words as has_words
 from ladderboard.board._database import is_shared, open_boards
 from ladderboard.board._database import open_storage as open_storage
@@ -46,27 +46,25 @@ from ladderboard.board._view import View
 
 if TYPE_CHECKING:
     from ladderboard.board._backup import Backup as Backup
+    from ladderboard.board._backup import Checked as Checked
     from ladderboard.board._backup import Kept as Kept
+    from ladderboard.board._backup import Since as Since
+    from ladderboard.board._backup import back_up as back_up
+    from ladderboard.board._backup import check_backup as check_backup
+    from ladderboard.board._backup import check_place as check_place
+    from ladderboard.board._backup import dump_board, restore_board
     from ladderboard.board._backup import find_backup as find_backup
-    from ladderboard.board._backup_check import Checked as Checked
-    from ladderboard.board._backup_check import Since as Since
-    from ladderboard.board._backup_check import check_backup as check_backup
-    from ladderboard.board._backup_check import restore_backup as restore_backup
-    from ladderboard.board._backup_check import since as since
-    from ladderboard.board._backup_make import back_up as back_up
-    from ladderboard.board._backup_make import check_place as check_place
-    from ladderboard.board._backup_make import forget_old as forget_old
+    from ladderboard.board._backup import forget_old as forget_old
+    from ladderboard.board._backup import restore_backup as restore_backup
+    from ladderboard.board._backup import since as since
     from ladderboard.board._baselines import ask_baselines as ask_baselines
     from ladderboard.board._bundle import write_board_bundle
-    from ladderboard.board._check_curve import play_target as play_target
     from ladderboard.board._compare import changes_between as changes_between
     from ladderboard.board._compare import differences as differences
     from ladderboard.board._compare import labels_changed as labels_changed
     from ladderboard.board._compare import read_corrected as read_corrected
-    from ladderboard.board._dump import dump_board
     from ladderboard.board._example import write_example as write_example
     from ladderboard.board._huggingface import write_huggingface as write_huggingface
-    from ladderboard.board._restore import restore_board
     from ladderboard.board._tables import PART as PART
     from ladderboard.board._tables import SERVER as SERVER
 
@@ -113,29 +111,28 @@ __all__ = [
 ]
 
 _SELDOM = {
-    "back_up": "_backup_make",
-    "check_place": "_backup_make",
-    "forget_old": "_backup_make",
+    "back_up": "_backup",
+    "check_place": "_backup",
+    "forget_old": "_backup",
     "Backup": "_backup",
-    "Checked": "_backup_check",
+    "Checked": "_backup",
     "Kept": "_backup",
     "PART": "_tables",
     "SERVER": "_tables",
-    "Since": "_backup_check",
+    "Since": "_backup",
     "ask_baselines": "_baselines",
     "changes_between": "_compare",
-    "check_backup": "_backup_check",
+    "check_backup": "_backup",
     "differences": "_compare",
     "find_backup": "_backup",
     "labels_changed": "_compare",
-    "play_target": "_check_curve",
     "read_corrected": "_compare",
-    "restore_backup": "_backup_check",
-    "since": "_backup_check",
+    "restore_backup": "_backup",
+    "since": "_backup",
     "write_example": "_example",
     "write_huggingface": "_huggingface",
-    "dump_board": "_dump",
-    "restore_board": "_restore",
+    "dump_board": "_backup",
+    "restore_board": "_backup",
     "write_board_bundle": "_bundle",
 }
 

@@ -18,7 +18,7 @@ from ladderboard.board import (
     dump_board,
     read_rules,
 )
-from ladderboard.board._backup_make import back_up
+from ladderboard.board._backup._backup import back_up
 from ladderboard.files import read_holdout
 from ladderboard.ledger import PostgresStorage, SecretKey, SqliteStorage, World
 from ladderboard.server import sandbox

@@ -8,9 +8,14 @@ from pathlib import Path
 import pytest
 
 from ladderboard.board import Caller, Role, dump_board, restore_board
-from ladderboard.board._backup import backups_in, find_backup
-from ladderboard.board._backup_check import check_backup, restore_backup
-from ladderboard.board._backup_make import back_up, forget_old
+from ladderboard.board._backup._backup import (
+    back_up,
+    backups_in,
+    check_backup,
+    find_backup,
+    forget_old,
+    restore_backup,
+)
 from ladderboard.errors import InvalidSetting, NotOpen, StorageFailed, Taken
 from ladderboard.ledger import SecretKey, World
 
@@ -160,7 +165,7 @@ def test_a_board_that_cannot_be_dumped_is_named_and_may_be_left_out(two, shelf, 
 
 def test_what_a_killed_backup_left_goes_and_one_that_is_made_stays(two, shelf):
     code = (
-        "import sys, pathlib; from ladderboard.board._backup_make import _draft\n"
+        "import sys, pathlib; from ladderboard.board._backup._backup import _draft\n"
         "with _draft(pathlib.Path(sys.argv[1])) as each: print(each, flush=True); input()"
     )
     with subprocess.Popen(
@@ -181,7 +186,7 @@ def test_a_disk_that_is_full_leaves_the_old_ones(two, shelf, monkeypatch):
     # A limit on what a process may write stands for a disk: the kernel refuses in the same place.
     code = (
         "import resource, signal, sys; from ladderboard.board import open_boards\n"
-        "from ladderboard.board._backup_make import back_up\n"
+        "from ladderboard.board._backup._backup import back_up\n"
         "from ladderboard.ledger import PublicKey\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "boards = open_boards(sys.argv[1])\n"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ladderboard.board import dump_board, restore_board
-from ladderboard.board._dump_rows import BOARD, TABLES
-from ladderboard.board._restore import read_header
+from ladderboard.board._backup._dump import BOARD, TABLES
+from ladderboard.board._backup._restore import read_header
 from ladderboard.board._tables import PART
 from ladderboard.errors import LadderboardError, Taken
 from ladderboard.ledger import (
@@ -226,7 +226,8 @@ def test_a_process_that_is_killed_leaves_no_board(place, a_dump, kind, monkeypat
     child = os.fork()
     if child == 0:
         monkeypatch.setattr(
-            "ladderboard.board._restore.check_book", lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+            "ladderboard.board._backup._restore.check_book",
+            lambda *_: os.kill(os.getpid(), signal.SIGKILL),
         )
         restore_board(target, path, secret_key=key)
         os._exit(0)

@@ -5,7 +5,7 @@ import stat
 import pytest
 
 from ladderboard.board import Caller, Role, Sent, dump_board, restore_board
-from ladderboard.board._dump_rows import BOARD, TABLES
+from ladderboard.board._backup._dump import BOARD, TABLES
 from ladderboard.errors import (
     BrokenDump,
     InvalidSetting,
@@ -349,7 +349,7 @@ def test_a_failure_on_the_way_leaves_nothing(target, a_dump, tmp_path, monkeypat
 
     for step in ("put_book", "put_rows", "put_bodies", "check_book", "read_sample"):
         with monkeypatch.context() as patch:
-            patch.setattr(f"ladderboard.board._restore.{step}", fail)
+            patch.setattr(f"ladderboard.board._backup._restore.{step}", fail)
             with pytest.raises(KeyboardInterrupt):
                 restore_board(target, path, secret_key=key)
         assert everything(target, tmp_path) == before, step

@@ -1,4 +1,4 @@
-"""What a board will promise."""
+"""What a board can promise with its rules and examples, and what to change."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ladderboard._formatting import format_confidence, round_up
+from ladderboard.board._rules import moment
 from ladderboard.bounds import NONE, TYPICAL, certificate
-from ladderboard.errors import InvalidSetting
-from ladderboard.holdout import unseen
-from ladderboard.mechanisms import Calibrated, ShakyLadder
+from ladderboard.errors import InvalidSetting, Problem
+from ladderboard.holdout import UNDECLARED, coarseness, unseen
+from ladderboard.mechanisms import Calibrated, OneBit, ShakyLadder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ladderboard.board._folder import BoardFolder
     from ladderboard.board._rules import Display, Rules
     from ladderboard.bounds import Certificate
     from ladderboard.mechanisms import Mechanism
 
-__all__ = ["Promise", "promise_of", "says_something"]
-
 _EACH = 3  # so often each of many ladders is likely to be seen to move; one alone: TYPICAL
 _KNOWN = 0.5  # every risk is within 0.5 of 0.5
+_MOST = 10**9  # examples; who has not so many needs no more to be told
 
 
 @dataclass(frozen=True)
@@ -178,3 +180,136 @@ def _at_end(
 
 def _error(bound: Certificate) -> float:
     return _KNOWN if bound.error is None else bound.error
+
+
+def refusals(folder: BoardFolder, promise: Promise) -> Iterator[Problem]:
+    """Yield a problem for each setting that must be changed before the board opens."""
+    mechanism = promise.mechanism
+    if mechanism.zero_one_only and not folder.zero_one:
+        said = (
+            f"mechanism: {mechanism.name} can be counted under zero-one loss only, without weights "
+            "and groups. Here it would tell too much, a little with every question, and nothing "
+            "could be promised. Leave mechanism out."
+        )
+        yield Problem("mechanism", "mechanism", 1, (), said)
+    gap, coarse = promise.baseline, coarseness(mechanism)
+    if not folder.zero_one and gap is not None and 0 < gap <= coarse:
+        text = folder.rules.display.text
+        said = (
+            f"The answers are too coarse for this loss. From the best baseline (a constant, or one "
+            f"of your files) to perfect predictions the loss falls by {gap:.2g}, and a gain below "
+            f"{coarse:.2g} may go unseen: nothing may be shown between {text(coarse)} and "
+            f"{text(0.0)} {folder.rules.display.name}. Use more examples, declare a narrower "
+            "range, or set a mechanism with a finer step and grid."
+        )
+        yield Problem("too_coarse", "mechanism", 1, (), said)
+
+
+def would_do(folder: BoardFolder) -> list[str]:
+    """Return what each would end the warning: more examples, fewer questions, or fewer teams, too.
+
+    Numbers are round, and each was tried.
+    """
+    rules, worth = folder.rules, folder.worth
+
+    def enough(n: int, questions: int, teams: int) -> bool:
+        try:
+            return says_something(rules, n, questions, teams, zero_one=folder.zero_one)
+        except InvalidSetting:  # a mechanism that cannot work with so many
+            return False
+
+    found = []
+    more = next((n for n in _rising(worth) if enough(n, rules.questions, rules.teams)), None)
+    if more is not None:
+        found.append(f"{more:,} independent examples")
+    fewer = list(_halves(rules.questions, rules.asked_baselines + rules.teams))
+    few = next((each for each in fewer if enough(worth, each, rules.teams)), None)
+    if few is not None:
+        found.append(f"{few:,} questions")
+    # Half as many of both, as often as it takes: fewer teams alone are seldom what is wanted.
+    pairs = zip(fewer, _halves(rules.teams, 1), strict=False)
+    both = next((pair for pair in pairs if enough(worth, *pair)), None)
+    if both is not None and both[0] != few and rules.ladders > 1:
+        found.append(f"{both[0]:,} questions for {both[1]:,} team{'s' * (both[1] > 1)}")
+    return found
+
+
+def _halves(number: int, least: int) -> Iterator[int]:
+    """Give half of a number, half of that, and so on, in two digits.
+
+    >>> list(_halves(1_000, 20))
+    [500, 250, 120, 60, 30]
+    """
+    while (number := number // 2) >= least:
+        digits = 10 ** max(len(str(number)) - 2, 0)
+        number = number // digits * digits
+        yield number
+
+
+def _rising(number: int) -> Iterator[int]:
+    """Give larger numbers in two digits, each by a tenth or so.
+
+    >>> [n for n, _ in zip(_rising(3_000), range(5))]
+    [3300, 3700, 4100, 4600, 5100]
+    """
+    while number < _MOST:
+        digits = 10 ** max(len(str(number)) - 2, 0)
+        number = -(-(number + max(number // 10, 1)) // digits) * digits
+        yield number
+
+
+def warnings_about(folder: BoardFolder, promise: Promise, now: float) -> Iterator[str]:
+    """Tell what an organiser should know before others do, a sentence or two each."""
+    rules = folder.rules
+    if rules.registration == "open" and rules.ladder == "team":
+        yield (
+            "Registration is open and every team has a ladder of its own: accounts are answers. "
+            "Whoever makes many is told many scores. Use ladder: board, or registration: invited."
+        )
+    if rules.per_team * rules.teams + rules.asked_baselines > rules.questions:
+        yield (
+            f"{rules.teams:,} teams with {rules.per_team:,} questions each are more than the "
+            f"{rules.questions:,} there are: {rules.share:,} are reserved for each, and the "
+            f"other {rules.pool:,} go to whoever asks first."
+        )
+    if promise.none:
+        yield f"Nothing can be promised for {promise.mechanism.name}; leave mechanism out."
+    elif promise.hollow:
+        ways = would_do(folder)
+        on = f"{promise.ladders:,} ladder{'s' * (promise.ladders > 1)}"
+        yield (
+            f"{promise.worth:,} independent examples are too few for {rules.questions:,} questions "
+            f"on {on}: the promise says no more than is known without data. "
+            + (
+                f"It would say more with {', or '.join(ways)}."
+                if ways
+                else "Use more examples, fewer questions or fewer teams, or leave mechanism out."
+            )
+        )
+    origin = getattr(promise.mechanism, "origin", None)
+    if isinstance(origin, Calibrated) and origin.beyond:
+        yield f"The mechanism's settings are {origin.note}: no board so hard was measured."
+    if isinstance(promise.mechanism, OneBit):
+        yield "one_bit tells no value before the close: standings show only who improved."
+    yield from _undeclared(folder)
+    if rules.deadline is not None and rules.deadline <= now:
+        yield f"The deadline is past: {moment(rules.deadline)}. Nothing would be answered."
+    if folder.sample is None:
+        who = "participants" if rules.takes == "predictions" else "evaluators"
+        yield f"There is no sample_submission.csv: {who} will have to guess the format."
+    if not folder.private.any():
+        yield (
+            "No row is private: there is no final ranking on rows that nobody asked about. A "
+            "column split with public and private would give one."
+        )
+
+
+def _undeclared(folder: BoardFolder) -> Iterator[str]:
+    loss = folder.rules.loss
+    if loss.accepts_any:
+        declare = "Declare them, as in loss: {name: accuracy, classes: [cat, dog]}. "
+        yield (
+            f"No classes are declared. {UNDECLARED} "
+            + (declare if loss.name == "zero_one" else "")
+            + "Where they are unknown by design, that is what it costs."
+        )

@@ -9,9 +9,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from ladderboard.board._dump import FORMAT, sealed_with
-from ladderboard.board._dump_bodies import Arriving, put_bodies
-from ladderboard.board._dump_rows import BOARD, TABLES, put_row, put_rows
+from ladderboard.board._backup._dump import (
+    BOARD,
+    FORMAT,
+    TABLES,
+    Arriving,
+    put_bodies,
+    put_row,
+    put_rows,
+    sealed_with,
+)
 from ladderboard.board._rules import Rules
 from ladderboard.board._tables import PART, read_board
 from ladderboard.errors import (
@@ -45,8 +52,6 @@ if TYPE_CHECKING:
 
     from ladderboard.board._boards import Boards
     from ladderboard.ledger import At, Seal, SqlWriting
-
-__all__ = ["Header", "read_header", "restore_board"]
 
 _STATUSES = {"open", "paused", "restored", "closing", "closed", "moved"}
 _BOOK = re.compile("[0-9a-f]{32}")  # part of a file's name: nothing else may be in it

@@ -1,0 +1,540 @@
+"""Backups: the dumps of every board of a database in a folder, with a manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+import stat
+import tempfile
+import time
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ladderboard._version import __version__
+from ladderboard.board._backup._dump import dump_board
+from ladderboard.board._backup._restore import read_header, restore_board
+from ladderboard.board._boards import Boards
+from ladderboard.board._database import is_shared, open_schema
+from ladderboard.board._store_database import DatabaseStore
+from ladderboard.board._store_mixed import MixedStore
+from ladderboard.board._tables import SERVER
+from ladderboard.errors import (
+    BrokenDump,
+    InvalidSetting,
+    InvalidState,
+    LadderboardError,
+    StorageFailed,
+    Taken,
+    WrongKey,
+)
+from ladderboard.ledger import Entry, SqliteStorage
+
+try:
+    import fcntl
+except ImportError:  # Windows: what a killed backup left stays there
+    fcntl = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ladderboard.board._store import Store
+    from ladderboard.ledger import PublicKey, Reading, SecretKey, SqlStorage
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+_NAME = re.compile(r"(\d{8}T\d{6}Z)(?:-(\d+))?")
+_FILE = re.compile(r"[a-z0-9][a-z0-9-]*\.dump")
+_DRAFT = ".ladderboard-backup-"
+_SLUGS = "SELECT main.board.slug, main.book.name FROM main.board JOIN main.book ON book = id"
+
+
+class Kept(NamedTuple):
+    """A board in a backup: its dump, and where its ledger stood."""
+
+    board: str
+    book: str
+    file: str
+    bytes: int
+    sha256: str
+    entries: int
+    head: str
+
+
+class Backup(NamedTuple):
+    """A backup as its manifest tells it; ``without`` are boards that were left out on purpose."""
+
+    path: Path
+    time: int
+    ladderboard: str
+    boards: tuple[Kept, ...]
+    without: tuple[str, ...]
+
+
+class Checked(NamedTuple):
+    """What came of a board: how many questions its ledger counts, and what is wrong if anything."""
+
+    board: str
+    questions: int | None = None
+    wrong: str | None = None
+
+
+class Since(NamedTuple):
+    """What a database has that a backup lacks: by board, entries and questions; and whole boards.
+
+    A board whose ledger is not the continuation of the backup's is among the ``strange``.
+    """
+
+    entries: dict[str, int]
+    questions: dict[str, int]
+    lacking: tuple[str, ...]
+    strange: tuple[str, ...]
+
+
+def back_up(
+    boards: Boards,
+    folder: Path | str,
+    *,
+    passphrase: str | None = None,
+    public_key: str | PublicKey | None = None,
+    without: tuple[str, ...] = (),
+    tell: Callable[[Kept], None] = lambda _: None,
+) -> Backup:
+    """Write all boards into a new folder inside ``folder``, named by the time; whole or not at all.
+
+    The boards may be in use meanwhile. Each dump is of one moment, and boards that are made while
+    others are written are not in it. ``tell`` is called with each board that is written.
+    """
+    folder = check_place(boards, folder, without)
+    slugs = boards.list()
+    now = boards.world.clock()
+    with _draft(folder) as draft:
+        kept = []
+        for slug in slugs:
+            if slug not in without:
+                kept.append(_keep(boards, slug, draft, passphrase, public_key))
+                tell(kept[-1])
+        backup = Backup(draft, now, __version__, tuple(kept), without)
+        write_manifest(backup)
+        name = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
+        return backup._replace(path=_publish(draft, folder, name))
+
+
+def check_place(boards: Boards, folder: Path | str, without: tuple[str, ...]) -> Path:
+    """Return the whole path of a folder for backups; refuse what cannot be one, or be left out.
+
+    It may be new where the folder around it is there.
+    """
+    folder = Path(os.path.abspath(folder))  # noqa: PTH100 - links are not followed
+    if not folder.is_dir():
+        if folder.exists() or folder.is_symlink():
+            raise InvalidSetting(f"{folder} is no folder; name one for backups.")
+        if not folder.parent.is_dir():
+            raise InvalidSetting(f"There is no folder {folder.parent}; make it first.")
+    near = folder if folder.is_dir() else folder.parent
+    if not os.access(near, os.W_OK | os.X_OK):
+        raise StorageFailed(f"The backup cannot be written to {folder}: {near} may not be written.")
+    slugs = boards.list()
+    for each in without:
+        if each not in slugs:
+            raise InvalidSetting(f"There is no board {each!r:.80} to leave out.")
+    return folder
+
+
+def _keep(
+    boards: Boards, slug: str, draft: Path, words: str | None, key: str | PublicKey | None
+) -> Kept:
+    path = draft / f"{slug}.dump"
+    try:
+        head = dump_board(boards, slug, path, passphrase=words, public_key=key, of_backup=True)
+        book = boards.open(slug).book.name
+    except InvalidSetting:  # a key or a passphrase that is none
+        raise
+    except LadderboardError as error:
+        raise StorageFailed(
+            f"{slug} cannot be backed up: {error} Nothing was kept, and earlier backups are as "
+            f"they were. If it is this board alone, --without {slug} backs up the others."
+        ) from error
+    size = path.stat().st_size
+    return Kept(slug, book, path.name, size, digest_of(path), head.entries, head.hash.hex())
+
+
+@contextmanager
+def _draft(folder: Path) -> Iterator[Path]:
+    """Give a folder to fill, which is gone at the end unless it got another name."""
+    if folder.is_dir():
+        _sweep(folder)
+    draft = folder / f"{_DRAFT}{secrets.token_hex(8)}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        draft.mkdir(mode=0o700)
+        lock = _lock(draft)
+        try:
+            yield draft
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+            if lock is not None:
+                os.close(lock)
+    except OSError as error:
+        raise StorageFailed(
+            f"The backup cannot be written to {folder}: {error.strerror}. Earlier ones are as they "
+            "were."
+        ) from None
+
+
+def _lock(draft: Path) -> int | None:
+    """Lock a folder for as long as it is filled; None where somebody else does, or nobody can."""
+    if fcntl is None:
+        return None
+    handle = os.open(draft, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a backup that was killed has left."""
+    for draft in folder.glob(f"{_DRAFT}*"):
+        with suppress(OSError):
+            lock = _lock(draft)
+            if lock is not None:
+                shutil.rmtree(draft, ignore_errors=True)
+                os.close(lock)
+
+
+def _publish(draft: Path, folder: Path, name: str) -> Path:
+    """Give the folder its name, which comes after all that begin with the same time."""
+    _sync(draft)
+    count = 1 + max((number_of(each.name, name) for each in folder.iterdir()), default=0)
+    while True:
+        made = folder / (name if count == 1 else f"{name}-{count}")
+        try:
+            draft.rename(made)  # which replaces an empty folder and nothing else
+        except OSError:
+            if not os.path.lexists(made):
+                raise
+            count += 1  # another one was quicker
+        else:
+            _sync(folder)
+            return made
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def forget_old(made: Backup, keep: int) -> list[Path]:
+    """Remove all backups beside one that was just made but the newest, so that ``keep`` are left.
+
+    Return those that were removed. What is no backup of ours, or has something else in its folder,
+    stays; so does the newest that holds a board which later ones lack.
+    """
+    if keep < 1:
+        raise InvalidSetting(f"At least one backup must be kept; got {keep}.")
+    folder = made.path.parent
+    others = [each for each in backups_in(folder) if each != made.path]
+    newer = max(len(others) - keep + 1, 0)
+    safe = {kept.book for kept in made.boards}.union(*map(_books, others[newer:]))
+    gone = []
+    for each in reversed(others[:newer]):
+        try:
+            books = _books(each)
+            if not books <= safe or strange_in(find_backup(each)):
+                safe |= books
+                continue
+            # Under another name first: half of a backup is never taken for one.
+            draft = folder / f"{_DRAFT}{secrets.token_hex(8)}"
+            each.rename(draft)
+            shutil.rmtree(draft)
+        except InvalidState:
+            continue
+        except OSError as error:
+            raise StorageFailed(f"{each} cannot be removed: {error.strerror}.") from None
+        gone.append(each)
+    return gone[::-1]
+
+
+def _books(path: Path) -> set[str]:
+    """Return which boards a backup holds; none where nobody can tell."""
+    try:
+        return {kept.book for kept in find_backup(path).boards}
+    except InvalidState:
+        return set()
+
+
+def check_backup(
+    backup: Backup,
+    *,
+    passphrase: str | None = None,
+    secret_key: str | SecretKey | None = None,
+    scratch: str | None = None,
+    tell: Callable[[Checked], None] = lambda _: None,
+) -> list[Checked]:
+    """Restore every board into a database that goes afterwards, and recompute every release.
+
+    ``scratch`` is the address of a PostgreSQL database, in which a schema is made for it; a file
+    among the temporary ones if left out. What is secret in it is encrypted with a key that is not
+    kept.
+    """
+    found = []
+    with _scratch(scratch) as boards:
+        for kept in backup.boards:
+            found.append(_try(boards, backup, kept, passphrase, secret_key))
+            tell(found[-1])
+    for name in strange_in(backup):
+        found.append(Checked(name, wrong="is in the folder, and the manifest does not name it."))
+        tell(found[-1])
+    return found
+
+
+def _try(
+    boards: Boards, backup: Backup, kept: Kept, words: str | None, key: str | SecretKey | None
+) -> Checked:
+    wrong = wrong_with(backup, kept)
+    if wrong is not None:
+        return Checked(kept.board, wrong=wrong)
+    try:
+        path = backup.path / kept.file
+        slug = restore_board(boards, path, passphrase=words, secret_key=key)
+    except WrongKey:  # the file is as it was written
+        raise
+    except LadderboardError as error:
+        return Checked(kept.board, wrong=f"{kept.file} cannot be restored: {error}")
+    if slug != kept.board or kept.book not in boards.storage.books():
+        return Checked(kept.board, wrong=f"{kept.file} holds another board, {slug!r:.80}.")
+    with boards.storage.reading(kept.book) as view:
+        at = view.at()
+        if not _continues(view, kept):
+            told = "its ledger ends elsewhere than the manifest says."
+            return Checked(kept.board, wrong=f"{kept.file} is of another time: {told}")
+        return Checked(kept.board, at.asked + at.charged)
+
+
+def _continues(view: Reading, kept: Kept) -> bool:
+    """Tell whether a ledger goes on from where a backup's ends."""
+    if not 0 < kept.entries <= view.at().entries:
+        return False
+    form = next(iter(view.entries(kept.entries - 1, kept.entries)))
+    return Entry(form).hash.hex() == kept.head
+
+
+@contextmanager
+def _scratch(url: str | None) -> Iterator[Boards]:
+    """Give a database that goes at the end; whoever finds what is left of it finds no secrets."""
+    if url is not None and not is_shared(url):
+        raise InvalidSetting(
+            "scratch must be postgresql+psycopg://...; left out, it is a file among the temporary "
+            "ones."
+        )
+    with tempfile.TemporaryDirectory(prefix="ladderboard-drill-") as folder, ExitStack() as stack:
+        storage: SqlStorage
+        store: Store
+        if url is None:
+            storage = SqliteStorage(Path(folder, "boards.db"), create=True)
+            store = MixedStore(storage, Path(folder, "files"))
+            stack.callback(storage.close)
+        else:
+            storage = made = open_schema(url, f"ladderboard_drill_{secrets.token_hex(8)}")
+            store = DatabaseStore(storage)
+            stack.callback(storage.close)
+            stack.callback(made.remove)
+        key = Path(folder, "key")
+        boards = Boards(storage, store, key_file=key)
+        key.unlink()
+        yield boards
+
+
+def since(backup: Backup, storage: SqlStorage, checked: list[Checked]) -> Since:
+    """Compare a backup that was checked with the database that it may have to stand in for."""
+    questions = {each.board: each.questions for each in checked if each.questions is not None}
+    with storage.reading(SERVER) as server:
+        there: dict[str, str] = dict(server.run(_SLUGS))
+    found = Since({}, {}, tuple(sorted(set(there) - {each.board for each in backup.boards})), ())
+    for kept in backup.boards:
+        if there.get(kept.board) != kept.book:
+            found = found._replace(strange=(*found.strange, kept.board))
+            continue
+        with storage.reading(kept.book) as view:
+            at = view.at()
+            if not _continues(view, kept):
+                found = found._replace(strange=(*found.strange, kept.board))
+                continue
+        found.entries[kept.board] = at.entries - kept.entries
+        if kept.board in questions:
+            found.questions[kept.board] = at.asked + at.charged - questions[kept.board]
+    return found
+
+
+def restore_backup(
+    boards: Boards,
+    backup: Backup,
+    *,
+    passphrase: str | None = None,
+    secret_key: str | SecretKey | None = None,
+    tell: Callable[[str, bool], None] = lambda _slug, _new: None,
+) -> None:
+    """Put all boards of a backup into a database that has no others.
+
+    A board that is there already stays as it is, so that what was interrupted can be done again.
+    ``tell`` is called with each board, and whether it is new.
+    """
+    keys = {"passphrase": passphrase, "secret_key": secret_key}
+    told = (wrong_with(backup, kept) or _exchanged(backup, kept, **keys) for kept in backup.boards)
+    wrong = [said for said in told if said is not None]
+    if wrong:
+        raise BrokenDump(f"The backup is not whole, and nothing was restored. {' '.join(wrong)}")
+    with boards.storage.reading(SERVER) as view:
+        there: dict[str, str] = dict(view.run(_SLUGS))
+    others = [
+        slug for slug, book in there.items() if book not in {kept.book for kept in backup.boards}
+    ]
+    if others:
+        raise Taken(
+            f"The database holds other boards than the backup ({', '.join(others)}); restore into "
+            "a new one, or one board at a time with ladderboard board restore."
+        )
+    for kept in backup.boards:
+        new = kept.board not in there
+        if new:
+            path = backup.path / kept.file
+            restore_board(boards, path, passphrase=passphrase, secret_key=secret_key)
+        tell(kept.board, new)
+
+
+def _exchanged(backup: Backup, kept: Kept, **keys: Any) -> str | None:
+    """Return what is wrong with a whole dump that is not the one the manifest was written for."""
+    held = read_header(backup.path / kept.file, **keys)
+    if (held.slug, held.book) != (kept.board, kept.book):
+        return f"{kept.file} holds another board, {held.slug!r:.80}."
+    if (held.entries, held.head.hex()) != (kept.entries, kept.head):
+        return f"{kept.file} is of another time: its ledger ends elsewhere than the manifest says."
+    return None
+
+
+def write_manifest(backup: Backup) -> None:
+    """Write the manifest into the backup's folder, readable by its owner only, onto the disk."""
+    fields = {"format": FORMAT, **backup._asdict(), "without": list(backup.without)}
+    fields["boards"] = [each._asdict() for each in backup.boards]
+    del fields["path"]
+    handle = os.open(backup.path / MANIFEST, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    with os.fdopen(handle, "w", encoding="ascii") as file:
+        file.write(json.dumps(fields, indent=1) + "\n")
+        file.flush()
+        os.fsync(handle)
+
+
+def find_backup(folder: Path | str) -> Backup:
+    """Return the backup in a folder, or the newest of those in folders inside it."""
+    folder = Path(os.path.abspath(folder))  # noqa: PTH100 - links are not followed
+    if not folder.is_dir():
+        raise InvalidSetting(f"There is no folder {folder}.")
+    if (folder / MANIFEST).is_file():
+        return _read(folder)
+    there = backups_in(folder)
+    if not there:
+        raise InvalidSetting(
+            f"There is no backup in {folder}. One is made with: ladderboard backup create {folder}"
+        )
+    return _read(there[-1])
+
+
+def backups_in(folder: Path) -> list[Path]:
+    """Return the folders of backups inside a folder, oldest first."""
+    found = []
+    for each in folder.iterdir():
+        name = _NAME.fullmatch(each.name)
+        if name and (each / MANIFEST).is_file() and not each.is_symlink():
+            found.append((name[1], int(name[2] or 1), each))
+    return [each for *_, each in sorted(found)]
+
+
+def number_of(name: str, time: str) -> int:
+    """Return which one a backup is of those with the same time in their names; 0 if it is none.
+
+    >>> number_of("20270115T080000Z-2", "20270115T080000Z")
+    2
+    """
+    found = _NAME.fullmatch(name)
+    return int(found[2] or 1) if found and found[1] == time else 0
+
+
+def _read(path: Path) -> Backup:
+    try:
+        said = json.loads((path / MANIFEST).read_bytes())
+        number = said.pop("format")
+        if type(number) is not int or number < 1:
+            raise ValueError
+        if number > FORMAT:
+            raise InvalidState(
+                f"{path} was written by a newer Ladderboard ({said.get('ladderboard')!r:.40}), in "
+                f"format {number} of backups; this one reads {FORMAT}. Install a newer one."
+            )
+        boards = tuple(_kept(each) for each in said.pop("boards"))
+        without = tuple(str(each) for each in said.pop("without"))
+        if len({each.board for each in boards}) < len(boards):
+            raise ValueError
+        return Backup(path, int(said.pop("time")), str(said["ladderboard"]), boards, without)
+    except OSError as error:
+        raise InvalidState(f"{path / MANIFEST} cannot be read: {error.strerror}.") from None
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
+        if isinstance(error, InvalidState):
+            raise
+        raise InvalidState(f"{path / MANIFEST} is damaged; take another backup.") from None
+
+
+def _kept(written: dict[str, Any]) -> Kept:
+    kept = Kept(**written)
+    if tuple(map(type, kept)) != (str, str, str, int, str, int, str):
+        raise TypeError
+    if not _FILE.fullmatch(kept.file):  # which leads nowhere else
+        raise ValueError
+    return kept
+
+
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def wrong_with(backup: Backup, kept: Kept) -> str | None:
+    """Return what is wrong with a dump that a manifest names; None if it is as it was written."""
+    path = backup.path / kept.file
+    try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):  # which might never end
+            return f"{kept.file} is no file."
+        size = found.st_size
+        if size < kept.bytes:
+            return f"{kept.file} is cut off: {size:,} of {kept.bytes:,} bytes are left."
+        if size > kept.bytes or digest_of(path) != kept.sha256:
+            return f"{kept.file} was changed since, or is another file."
+    except FileNotFoundError:
+        return f"{kept.file} is missing."
+    except OSError as error:
+        return f"{kept.file} cannot be read: {error.strerror}."
+    return None
+
+
+def strange_in(backup: Backup) -> list[str]:
+    """Return the names of what lies in a backup's folder and is none of it."""
+    known = {MANIFEST, *(each.file for each in backup.boards)}
+    return sorted(each.name for each in backup.path.iterdir() if each.name not in known)

@@ -1,0 +1,354 @@
+"""A dump: one board with its history and secrets, in one encrypted file."""
+
+from __future__ import annotations
+
+import io
+import os
+import secrets
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
+
+from ladderboard.board._tables import PART, read_board
+from ladderboard.errors import (
+    BrokenDump,
+    BrokenLedger,
+    InvalidSetting,
+    LadderboardError,
+    StorageFailed,
+    Taken,
+)
+from ladderboard.ledger import (
+    Entry,
+    Head,
+    Passphrase,
+    PublicKey,
+    RecordWriter,
+    read_public_key,
+    take_book,
+    write_vault,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from ladderboard.board._board import Board
+    from ladderboard.board._boards import Boards
+    from ladderboard.board._store import Store
+    from ladderboard.ledger import RecordReader, SqlReading, SqlWriting, VaultWriter
+
+_PAGE = 500
+_TYPES = {"int": int, "real": float, "text": str, "bytes": bytes}
+_WHOLE = 2**63
+_PART = 2**20
+_PLACES = (
+    "SELECT id, place FROM main.submission WHERE book = ? AND id > ? AND place <> '' "
+    "ORDER BY id LIMIT 500"
+)
+_WAITS = "SELECT 1 FROM main.submission WHERE book = ? AND id = ? AND place = ''"
+_MOVE = "UPDATE main.submission SET place = ? WHERE book = ? AND id = ?"
+FORMAT = 1
+_MOVED = "UPDATE main.board SET status = 'moved' WHERE book = ?"
+
+
+class Table(NamedTuple):
+    """A table whose rows belong to a book.
+
+    ``columns`` are all but the book's, each with its type and a ``?`` where it may be empty; rows
+    are taken in the order of ``key``.
+    """
+
+    name: str
+    columns: Mapping[str, str]
+    key: tuple[str, ...]
+
+    @classmethod
+    def of(cls, name: str, columns: str, key: str) -> Table:
+        """Read it from a line of words."""
+        pairs = (each.split(":") for each in columns.split())
+        return cls(name, dict(pairs), tuple(key.split()))
+
+
+BOARD = Table.of(
+    "board",
+    "slug:text rules:text status:text visibility:text horizon:int seen_epoch:int epoch:int "
+    "amended:int teams:int pooled:int replayed:int stored:int best:real? final:text? made:int",
+    "slug",
+)
+
+
+TABLES = (
+    Table.of(
+        "team",
+        "number:int id:text name:text folded:text kind:text disqualified:int made:int used:int "
+        "last:int? released:real? since:int? seen_used:int? seen_last:int? seen_released:real? "
+        "seen_since:int?",
+        "number",
+    ),
+    Table.of(
+        "credential", "hash:bytes role:text team:int? made:int expires:int? ended:int?", "hash"
+    ),
+    Table.of(
+        "submission",
+        "team:int number:int id:text entry:int time:int message:text format:text? size:int "
+        "place:text chosen:int epoch:int value:real? score:real? improved:int question:int",
+        "team number",
+    ),
+    Table.of("record", "entry:int epoch:int time:int team:int value:real", "entry"),
+)
+"""In the order in which they are dumped."""
+
+
+def dump_board(
+    boards: Boards,
+    slug: str,
+    to: Path | str,
+    *,
+    passphrase: str | None = None,
+    public_key: str | PublicKey | None = None,
+    move: bool = False,
+    of_backup: bool = False,
+) -> Head:
+    """Write a board into a file, encrypted to a passphrase or a public key; return its head.
+
+    The file is readable by its owner only, appears when it is whole, and never replaces another.
+    The board may be in use meanwhile: the dump is of one moment.
+
+    Parameters
+    ----------
+    move
+        Seal the board here first: it takes no more questions, and goes on where the dump is
+        restored. One that is sealed already is dumped again as it is. Without it the dump is a
+        copy, which stays paused where it is restored until somebody says how many questions may
+        have been answered since.
+    of_backup
+        A board that has moved goes on elsewhere already: it stays moved where this is restored,
+        however often. Without it the dump of such a board is the one that it goes on from.
+    """
+    key = _key(passphrase, public_key)
+    board = boards.open(slug)
+    path = Path(os.path.abspath(to))  # noqa: PTH100 - links are not followed
+    sealed = False
+    try:
+        with write_vault(path, key) as vault:  # which refuses a bad name before anything is sealed
+            if move:
+                _seal(board)
+                sealed = True
+            return _write(boards, board, vault, of_backup=of_backup)
+    except LadderboardError as error:
+        if not sealed:
+            raise
+        raise StorageFailed(
+            f"{error} The board takes no more questions here, but the dump was not written; mend "
+            "what is wrong, and dump it again in the same way."
+        ) from error
+
+
+def _key(passphrase: str | None, public_key: str | PublicKey | None) -> Passphrase | PublicKey:
+    if (passphrase is None) == (public_key is None):
+        raise InvalidSetting("A dump is encrypted either to a passphrase or to a public key.")
+    if public_key is None:
+        return Passphrase(cast("str", passphrase))
+    return public_key if isinstance(public_key, PublicKey) else read_public_key(public_key)
+
+
+def _seal(board: Board) -> None:
+    """Let the board take no more questions, and say so in its chain."""
+    with board.book.turn() as turn:
+        view = cast("SqlWriting", turn.view)
+        status = read_board(view).status
+        if status != "moved":
+            turn.note("moved", {"status": status})
+            view.change(_MOVED, (view.number,))
+
+
+def _write(boards: Boards, board: Board, vault: VaultWriter, *, of_backup: bool) -> Head:
+    book = board.book
+    with board.reading() as view:
+        row, at = read_board(view), view.at()
+        moved = row.status == "moved" and not of_backup
+        records = RecordWriter(vault)
+        header: dict[str, Any] = {
+            "format": FORMAT,
+            "tables": len(PART.steps),
+            "book": book.name,
+            "slug": row.slug,
+            "entries": at.entries,
+            "head": at.head,
+            "moved": moved,
+            "status": _status_before(view) if moved else row.status,
+            "time": boards.world.clock(),
+        }
+        records.put("dump", header)
+        take_book(view, book.seal, records)
+        for table in (BOARD, *TABLES):
+            take_rows(view, table, records)
+        take_bodies(view, board.store, records)
+        records.end()
+    return Head(at.entries, at.head)
+
+
+def _status_before(view: SqlReading) -> str:
+    """Return how a board stood when it was sealed."""
+    found = sealed_with(view)
+    if found is None:
+        raise BrokenLedger("The board has moved, and its ledger does not say so.")
+    return found
+
+
+def sealed_with(view: SqlReading) -> str | None:
+    """Return the status in the last entry that seals a board, unless it went on since."""
+    for number in reversed(range(view.at().entries)):
+        fields = Entry(next(iter(view.entries(number, number + 1)))).read()
+        if fields["kind"] == "moved":
+            return str(fields["status"])
+        if fields["kind"] in {"question", "resumed", "opened"}:
+            break
+    return None
+
+
+def take_rows(view: SqlReading, table: Table, records: RecordWriter) -> None:
+    """Write all rows of a book."""
+    for row in rows_of(view, table):
+        records.put(table.name, row)
+
+
+def rows_of(view: SqlReading, table: Table) -> Iterator[dict[str, Any]]:
+    """Return all rows of a book, a page at a time."""
+    keys = ", ".join(table.key)
+    start = f"SELECT {', '.join(table.columns)} FROM main.{table.name} WHERE book = ?"  # noqa: S608
+    end = f" ORDER BY {keys} LIMIT {_PAGE}"
+    after = f" AND ({keys}) > ({', '.join('?' * len(table.key))})"
+    last: tuple[Any, ...] = ()
+    while True:
+        statement = start + (after if last else "") + end
+        rows = view.run(statement, (view.number, *last))
+        for row in rows:
+            yield dict(zip(table.columns, row, strict=True))
+        if len(rows) < _PAGE:
+            return
+        found = dict(zip(table.columns, rows[-1], strict=True))
+        last = tuple(found[each] for each in table.key)
+
+
+def put_rows(
+    view: SqlWriting,
+    table: Table,
+    records: RecordReader,
+    change: Callable[[dict[str, Any]], None] | None = None,
+) -> None:
+    """Insert the rows that come next; ``change`` may alter each."""
+    for row in records.section(table.name):
+        put_row(view, table, row, change)
+
+
+def put_row(
+    view: SqlWriting,
+    table: Table,
+    row: dict[str, Any],
+    change: Callable[[dict[str, Any]], None] | None = None,
+) -> None:
+    """Insert a row, or refuse one that is there or that is none."""
+    if not isinstance(row, dict) or set(row) != set(table.columns):
+        raise BrokenDump(f"The dump holds a {table.name} with other columns than this version's.")
+    for column, kind in table.columns.items():
+        _check(table.name, column, kind, row[column])
+    if change is not None:
+        change(row)
+    columns = ", ".join(row)
+    places = ", ".join("?" * (len(row) + 1))
+    statement = (
+        f"INSERT INTO main.{table.name} (book, {columns}) VALUES ({places}) "  # noqa: S608
+        "ON CONFLICT DO NOTHING"
+    )
+    if not view.change(statement, (view.number, *row.values())):
+        raise Taken(f"A {table.name} of this board is here already; the board cannot be restored.")
+
+
+def _check(table: str, column: str, kind: str, value: Any) -> None:
+    """Refuse what the database would keep otherwise than it was, or not at all."""
+    plain = kind.removesuffix("?")
+    sound = type(value) is _TYPES[plain] or (value is None and kind != plain)
+    if type(value) is int:
+        sound = sound and -_WHOLE <= value < _WHOLE
+    if type(value) is str:
+        sound = sound and "\0" not in value and _is_unicode(value)
+    if not sound:
+        raise BrokenDump(f"The dump holds a {table} whose {column} cannot be kept.")
+
+
+def _is_unicode(value: str) -> bool:
+    return not any("\ud800" <= each <= "\udfff" for each in value)
+
+
+def take_bodies(view: SqlReading, store: Store, records: RecordWriter) -> None:
+    """Write what was submitted: an id each, and then its parts."""
+    last = ""
+    while rows := view.run(_PLACES, (view.number, last)):
+        for own, place in rows:
+            records.put("body", own)
+            with store.get(place) as file:
+                while part := file.read(_PART):
+                    records.put("part", part)
+        last = rows[-1][0]
+
+
+class Arriving:
+    """Files that were put into a store for rows that are not committed yet.
+
+    Their places are noted in a file: there may be many. Those in the database, which have no slash
+    in them, go with the transaction.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._noted = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed at the end
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._noted.close()
+
+    def note(self, place: str) -> None:
+        """Remember a file."""
+        if "/" in place:
+            self._noted.write(f"{place}\n")
+
+    def undo(self) -> None:
+        """Remove all files; what cannot be removed is swept one day."""
+        self._noted.seek(0)
+        for line in self._noted:
+            with suppress(LadderboardError):
+                self.store.delete(line.rstrip("\n"))
+
+
+def put_bodies(view: SqlWriting, arriving: Arriving, records: RecordReader) -> None:
+    """Put what comes next into a store, for submissions that have no place yet."""
+    with tempfile.TemporaryDirectory(prefix="ladderboard-") as folder:
+        for own in records.section("body"):
+            if not view.run(_WAITS, (view.number, own)):
+                raise BrokenDump("The dump holds a file that belongs to no submission.")
+            body = _gather(records.section("part"), Path(folder) / "body")
+            # Under a name of its own: the store may be that of the database it comes from.
+            prepared = arriving.store.prepare(secrets.token_hex(16), body)
+            arriving.note(prepared.place)
+            prepared.commit(view)
+            view.change(_MOVE, (prepared.place, view.number, own))
+
+
+def _gather(parts: Iterator[bytes], path: Path) -> bytes | Path:
+    """Return a small body as bytes, and the path of a large one."""
+    held = io.BytesIO()
+    for part in parts:
+        held.write(part)
+        if held.tell() > _PART:
+            break
+    else:
+        return held.getvalue()
+    with path.open("wb") as file:
+        file.write(held.getvalue())
+        for part in parts:
+            file.write(part)
+    return path
