@@ -25,7 +25,7 @@ from ladderboard.board import Caller, Role, open_boards, read_folder
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "tests"))
-from _postgres import Server  # noqa: E402 - the tests know how to start one
+from support.postgres import PostgresServer  # noqa: E402 - after its folder is added
 
 if TYPE_CHECKING:
     from _calls import Target
@@ -144,7 +144,7 @@ def long_history(
 def main(boards: int, history: int, rounds: int) -> None:
     """Measure everything."""
     callers, readers = Callers(N), Callers(0)
-    postgres = Server(max_connections="200")
+    postgres = PostgresServer(max_connections="200")
     with ExitStack() as stack:
         # In the clone, which is on a disk where a temporary directory may be in memory.
         place = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=ROOT)))

@@ -1,8 +1,9 @@
-"""Fixtures for all tests. Property tests are derandomised: a failure stays until it is mended."""
+"""Fixtures for all tests. Property tests are derandomised: a failure is reproducible."""
 
 from __future__ import annotations
 
 import importlib.util
+import signal
 import sys
 from pathlib import Path
 
@@ -11,12 +12,19 @@ from hypothesis import settings
 
 from ladderboard.tape import Tape
 
+pytest.register_assert_rewrite("support")
+collect_ignore = ["support"]
+
 settings.register_profile("fixed", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("fast", settings.get_profile("fixed"), max_examples=30)
 
 
 def pytest_configure(config):
-    """Try fewer examples in the fast lane."""
+    """Try fewer examples in the fast lane, and restore SIGHUP.
+
+    nohup has processes ignore SIGHUP, and the servers that tests start would inherit that.
+    """
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     settings.load_profile("fast" if config.option.markexpr == "not slow" else "fixed")
 
 
@@ -55,25 +63,23 @@ def helper():
 
 
 @pytest.fixture(scope="session")
-def postgres_server(helper):
-    """Return the class of PostgreSQL servers, to start one with settings of its own."""
-    return helper("_postgres").Server
+def postgres():
+    """Run one PostgreSQL server for all tests of this process; its data stay until the end."""
+    from support.postgres import PostgresServer  # the adapters' environments have no psycopg
 
-
-@pytest.fixture(scope="session")
-def postgres(postgres_server):
-    """Run one PostgreSQL server for all tests of this process; the data stay in it till the end."""
-    server = postgres_server()
+    server = PostgresServer()
     yield server
     server.stop()
 
 
 @pytest.fixture
-def disk(helper, tmp_path):
+def disk(tmp_path):
     """Give a disk of eight megabytes."""
-    made = helper("_disk").Disk(tmp_path / "disk", 2**23)
-    yield made
-    made.unmount()
+    from support.small_disk import SmallDisk
+
+    small_disk = SmallDisk(tmp_path / "disk", 2**23)
+    yield small_disk
+    small_disk.unmount()
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,8 @@ from urllib.parse import quote
 
 import pytest
 
+from support.salts import SaltSource, SecretSearch, iter_bytes
+
 WAYS = {
     "hex": lambda salt: salt.hex(),
     "upper case": lambda salt: salt.hex().upper(),
@@ -25,12 +27,11 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_salt_is_found_however_it_is_written(helper, way):
-    module = helper("_salts")
-    salts = [make() for make in [module.Salts()] for _ in range(20)]
-    search = module.Search(salts)
-    others = [f"salt={module.Salts(b'other')().hex()};", "a-word-that-is-long " * 9, "0" * 64]
-    assert search.find(module.pieces(others)) == set()
+def test_a_salt_is_found_however_it_is_written(way):
+    salts = [make() for make in [SaltSource()] for _ in range(20)]
+    search = SecretSearch(salts)
+    others = [f"salt={SaltSource(b'other')().hex()};", "a-word-that-is-long " * 9, "0" * 64]
+    assert search.find(iter_bytes(others)) == set()
     told = [*others, {"a": ("b", f'x="{WAYS[way](salts[7])}"')}]
-    assert search.find(module.pieces(told)) == {salts[7]}
+    assert search.find(iter_bytes(told)) == {salts[7]}
     assert search.find([b"\0" + salts[3] + b"\0"]) == {salts[3]}

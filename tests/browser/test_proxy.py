@@ -7,15 +7,16 @@ from _hall import predict
 from _live import serve
 from _visitor import Visitor
 
+from support.nginx import Nginx, free_port
+
 
 @pytest.fixture(scope="module")
-def public(helper, tmp_path_factory):
+def public(tmp_path_factory):
     """Serve boards; give the server, which goes by its address at nginx."""
-    nginxes = helper("_nginx")
-    port = nginxes.free_port()
+    port = free_port()
     url = f"https://localhost:{port}/ladder"
     with serve(tmp_path_factory.mktemp("hall"), url=url, secure=True) as hall:
-        nginx = nginxes.Nginx(hall.port, port=port)
+        nginx = Nginx(hall.port, port=port)
         hall.url = url
         try:
             yield hall

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-# Tests are no package: helpers are found beside this file, where browsers are, and scripts.
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "browser"), str(HERE.parents[1] / "script")]
+sys.path[:0] = [str(HERE.parent / "browser"), str(HERE.parents[1] / "script")]
 
 import _site as builder  # noqa: E402
 

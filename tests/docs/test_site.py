@@ -10,8 +10,9 @@ from urllib.parse import unquote, urlsplit
 
 import _site as builder
 import pytest
-from _html import Page
 from markdown_it import MarkdownIt
+
+from support.html_page import HtmlPage
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 def pages(site):
     """Read every page that was built, by its place."""
     return {
-        str(path.relative_to(site)): Page(path.read_text())
+        str(path.relative_to(site)): HtmlPage(path.read_text())
         for path in sorted(site.rglob("*.html"))
         if path.name != "404.html"
     }
@@ -89,7 +90,7 @@ def test_pages_are_built_as_their_markdown_is_meant(site, tmp_path):
     for source in sources:
         place = source.relative_to(tmp_path).with_suffix(".html")
         text = re.sub(r"\A---\n.*?\n---\n", "", source.read_text(), flags=re.DOTALL)
-        assert pages(site)[str(place)].counts == Page(common.render(text)).counts, place
+        assert pages(site)[str(place)].counts == HtmlPage(common.render(text)).counts, place
 
 
 def test_every_page_has_a_title_of_its_own(site):

@@ -23,6 +23,7 @@ import pytest
 import ladderboard as lb
 from ladderboard.holdout import Reply, _holdout, _scorer
 from ladderboard.ledger import Secret
+from support.salts import SaltSource, SecretSearch, iter_bytes, record_salt_uses
 
 N = 60
 LOSSES = '''
@@ -137,13 +138,7 @@ CASES = {
 
 
 @pytest.fixture
-def salts(helper):
-    """Give the module that makes salts, and looks for them."""
-    return helper("_salts")
-
-
-@pytest.fixture
-def worlds(script, salts, tmp_path, capfd, monkeypatch):
+def worlds(script, tmp_path, capfd, monkeypatch):
     """Run the session in both worlds, in the same place, and return what was seen in each."""
     (tmp_path / "modules").mkdir()
     (tmp_path / "modules/world_losses.py").write_text(LOSSES)
@@ -154,14 +149,14 @@ def worlds(script, salts, tmp_path, capfd, monkeypatch):
     def run(case, mechanism="Deaf"):
         found = []
         for at, labels in enumerate(case.labels):
-            used = salts.watch(monkeypatch, hide=True)
+            uses = record_salt_uses(monkeypatch, hide=True)
             folder = tmp_path / "world"
             folder.mkdir()
             made = getattr(module, mechanism)(**module.NOISE)
             watched = module.Watched(folder, capfd)
-            found.append(module.session(watched, case, labels, made, salts.Salts()))
+            found.append(module.session(watched, case, labels, made, SaltSource()))
             folder.rename(tmp_path / f"world {at}")
-            run.secrets = {**used.domains, module.KEY: {"noise key"}}
+            run.secrets = {**uses.domains, module.KEY: {"noise key"}}
         return found
 
     return run
@@ -187,10 +182,10 @@ FAST = {
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in FAST else pytest.mark.slow) for name in CASES]
 )
-def test_nothing_tells_two_worlds_apart(worlds, salts, name):
+def test_nothing_tells_two_worlds_apart(worlds, name):
     one, other = worlds(CASES[name])
     assert first_difference(one, other) is None
-    assert told(worlds.secrets, one, salts) == []
+    assert told(worlds.secrets, one) == []
     said = {each["step"]: each["said"] for each in one}
     # The session went where it should.
     assert said["ask 0"][0] == said["parquet"][0] == said["study 2"][0] == "Reply"
@@ -269,10 +264,10 @@ def test_leaks_are_found(worlds, monkeypatch, name):
     assert found[1] in {where, "files"}
 
 
-def told(secrets, seen, salts):
+def told(secrets, seen):
     """Return what the secrets are of that were told."""
-    texts = salts.pieces([[*each.values()] for each in seen])
-    return sorted(domain for salt in salts.Search(secrets).find(texts) for domain in secrets[salt])
+    texts = iter_bytes([[*each.values()] for each in seen])
+    return sorted(domain for salt in SecretSearch(secrets).find(texts) for domain in secrets[salt])
 
 
 def tell_with_head(monkeypatch):
@@ -308,11 +303,11 @@ TOLD = {
 
 
 @pytest.mark.parametrize("name", TOLD)
-def test_salts_that_are_told_are_found(worlds, salts, monkeypatch, name):
+def test_salts_that_are_told_are_found(worlds, monkeypatch, name):
     leak, what = TOLD[name]
     leak(monkeypatch)
     one, _ = worlds(CASES["zero_one"])
-    assert {*told(worlds.secrets, one, salts)} == {what}
+    assert {*told(worlds.secrets, one)} == {what}
 
 
 MECHANISMS = {

@@ -9,6 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from support.tutorials import clean_environment
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -30,7 +32,7 @@ def build(source, target, place):
 
 
 @pytest.fixture(scope="session")
-def installed(wheel, helper, tmp_path_factory):
+def installed(wheel, tmp_path_factory):
     """Install the wheel into an environment of its own, which sees our dependencies and not us."""
     place = tmp_path_factory.mktemp("installed")
     env = place / "env"
@@ -42,7 +44,7 @@ def installed(wheel, helper, tmp_path_factory):
     # is found, does not count.
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     path = f"{env / 'bin'}:/usr/bin:/bin"
-    clean = helper("_typed").clean(path, place / "home")
+    clean = clean_environment(path, place / "home")
 
     def run(*words, cwd, code=0, **options):
         """Run the program, and return what it said; nothing in it may be about the clone."""

@@ -12,11 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from support.tutorials import clean_environment
+
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory, helper):
+def home(tmp_path_factory):
     """Return a home with the program, a database with the board ``demo``, and its environment."""
     home = tmp_path_factory.mktemp("home")
     program = home / "bin/ladderboard"
@@ -24,7 +26,7 @@ def home(tmp_path_factory, helper):
     program.write_text(f"#!{sys.executable}\nfrom ladderboard.cli import main\n\nmain()\n")
     program.chmod(0o755)
     path = f"{program.parent}:/usr/bin:/bin"
-    environment = helper("_typed").clean(path, home, PYTHONPATH=str(ROOT / "src"), TERM="dumb")
+    environment = clean_environment(path, home, PYTHONPATH=str(ROOT / "src"), TERM="dumb")
     for words in (["board", "new", "demo", "--example"], ["board", "create", "demo"]):
         subprocess.run(
             [program, *words], cwd=home, env=environment, check=True, capture_output=True

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from support.tutorials import run_tutorial
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -155,8 +157,8 @@ def test_figures_attacks_and_calibration(installed, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["first-board", "first-guard"])
-def test_a_tutorial_from_the_wheel(name, installed, helper, tmp_path):
-    helper("_typed").type_out(name, tmp_path / "empty", installed.clean, either=("second.csv",))
+def test_a_tutorial_from_the_wheel(name, installed, tmp_path):
+    run_tutorial(name, tmp_path / "empty", installed.clean, unchecked=("second.csv",))
 
 
 def test_without_the_library_of_the_command_line_it_says_what_to_install(installed, tmp_path):

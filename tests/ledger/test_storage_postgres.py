@@ -9,6 +9,7 @@ import pytest
 from ladderboard.errors import InvalidSetting, InvalidState, MissingDependency, StorageFailed
 from ladderboard.ledger import PostgresStorage
 from ladderboard.ledger._storage import _postgres
+from support.postgres import PostgresServer
 
 
 @pytest.fixture
@@ -101,8 +102,8 @@ def test_a_schema_of_others_is_left_alone(postgres):
         PostgresStorage(postgres.url(), schema="nowhere")
 
 
-def test_a_server_without_fsync_is_refused(postgres_server):
-    server = postgres_server(fsync="off")
+def test_a_server_without_fsync_is_refused():
+    server = PostgresServer(fsync="off")
     try:
         with pytest.raises(StorageFailed, match="fsync = off"):
             PostgresStorage(server.url(), create=True)
@@ -113,7 +114,7 @@ def test_a_server_without_fsync_is_refused(postgres_server):
 
 @pytest.mark.parametrize("setting", ["off", "local", "remote_write", "on", "remote_apply"])
 def test_commits_that_do_not_wait_are_refused(postgres, schema, setting, grow):
-    url = postgres.url(more=f"?options=-csynchronous_commit%3D{setting}")
+    url = postgres.url(query=f"?options=-csynchronous_commit%3D{setting}")
     if setting == "off":
         with pytest.raises(StorageFailed, match="synchronous_commit = off"):
             PostgresStorage(url, schema=schema)
@@ -124,8 +125,8 @@ def test_commits_that_do_not_wait_are_refused(postgres, schema, setting, grow):
         assert seen(storage) == AFTER
 
 
-def test_a_server_that_is_told_otherwise_later_is_refused(postgres_server, grow):
-    server = postgres_server()
+def test_a_server_that_is_told_otherwise_later_is_refused(grow):
+    server = PostgresServer()
     try:
         storage = PostgresStorage(server.url(), create=True)
         with storage.add_book("b") as book:
@@ -295,8 +296,8 @@ def test_without_the_driver_a_sentence_says_what_to_install(monkeypatch):
         PostgresStorage("postgresql://u@h/d")
 
 
-def test_where_the_server_takes_no_more_connections_blocks_wait_for_each_other(postgres_server):
-    server = postgres_server(max_connections="8", superuser_reserved_connections="3")
+def test_where_the_server_takes_no_more_connections_blocks_wait_for_each_other():
+    server = PostgresServer(max_connections="8", superuser_reserved_connections="3")
     try:
         server.run("CREATE ROLE plain LOGIN PASSWORD 'plain'")
         server.run("GRANT CREATE ON DATABASE postgres TO plain")

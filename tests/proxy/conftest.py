@@ -17,6 +17,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from support.nginx import Nginx, free_port
+
 HERE = {"PYTHONPATH": str(Path(__file__).parents[2] / "src")}
 RULES = """slug: {slug}
 title: {slug}
@@ -130,12 +132,6 @@ def predict():
     return make
 
 
-@pytest.fixture(scope="session")
-def nginxes(helper):
-    """Give the module that runs nginx."""
-    return helper("_nginx")
-
-
 @contextlib.contextmanager
 def serving(folder, boards, *words):
     """Run a server; give what it says for machines."""
@@ -155,17 +151,17 @@ def serving(folder, boards, *words):
 
 
 @pytest.fixture(scope="session")
-def make_site(nginxes, tmp_path_factory):
+def make_site(tmp_path_factory):
     """Serve boards below a prefix of https://localhost:PORT, behind nginx with some changes."""
 
     @contextlib.contextmanager
     def make(boards, *, prefix="/ladder", changes=None):
-        folder, port = tmp_path_factory.mktemp("site"), nginxes.free_port()
+        folder, port = tmp_path_factory.mktemp("site"), free_port()
         folders = [make_board(folder, *each) for each in boards]
         url = f"https://localhost:{port}{prefix}"
         with serving(folder, folders, "--url", url, "--proxy", "127.0.0.1") as said:
             assert said.get("url") == url, said
-            nginx = nginxes.Nginx(port_of(said["listening"]), port=port, changes=changes)
+            nginx = Nginx(port_of(said["listening"]), port=port, changes=changes)
             try:
                 yield Site(url, nginx, said["listening"], folder, said["token"])
             finally:
@@ -188,12 +184,12 @@ def port_of(url):
 
 
 @pytest.fixture
-def beside(site, nginxes):
+def beside(site):
     """Run another nginx before the same server, with changes to what the page says."""
     running = []
 
     def run(changes, to=None):
-        running.append(nginxes.Nginx(to or port_of(site.listening), changes=changes))
+        running.append(Nginx(to or port_of(site.listening), changes=changes))
         return replace(site, nginx=running[-1])
 
     yield run

@@ -10,6 +10,7 @@ import pytest
 
 from ladderboard.client import AsyncClient, Client, read_address
 from ladderboard.errors import InvalidPredictions, ServerUnreachable
+from support.nginx import free_port
 
 
 @pytest.fixture
@@ -148,8 +149,8 @@ def test_a_limit_of_the_proxy_is_told_as_such(trusting, beside, predict, monkeyp
         assert client.team("large").name == "Narrow"
 
 
-def test_a_server_that_is_down(trusting, beside, nginxes, monkeypatch):
-    alone = beside({}, to=nginxes.free_port())
+def test_a_server_that_is_down(trusting, beside, monkeypatch):
+    alone = beside({}, to=free_port())
     with alone.browser() as browser:
         said = browser.get("/boards/first")
         assert said.status_code == 502

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ladderboard.board import PUBLIC, Caller, Role
 from ladderboard.verify import check, read_receipts
+from support.salts import SecretSearch, iter_bytes
 
 _ON_PAGE = re.compile(rb"<code>(\{[^<]*\})</code>")
 
@@ -21,7 +22,7 @@ class Told(NamedTuple):
     allowed: bool
 
 
-def told_secrets(theatre, salts):
+def told_secrets(theatre):
     """Return every salt and key that came out, and whose ears it came to.
 
     A team may know the salts of its own submissions; evaluators and organisers see all that teams
@@ -30,11 +31,11 @@ def told_secrets(theatre, salts):
     used = theatre.used
     names = {salt: ", ".join(sorted(each)) for salt, each in used.domains.items()} | theatre.kept
     asked = [fields for fields in map(json.loads, theatre.chain) if fields["kind"] == "question"]
-    owners = {used.behind[each["submission"]]: theatre.teams[each["asker"]] for each in asked}
-    texts = {None: {*salts.pieces([each["said"] for each in theatre.seen if _is_kept(each)])}}
+    owners = {used.salt_of[each["submission"]]: theatre.teams[each["asker"]] for each in asked}
+    texts = {None: {*iter_bytes([each["said"] for each in theatre.seen if _is_kept(each)])}}
     for each in theatre.heard:
         texts.setdefault(each.by, set()).update((each.headers, each.body))
-    search, found = salts.Search(names), []
+    search, found = SecretSearch(names), []
     for by, said in texts.items():
         for salt in search.find(said):
             mine = by is not None and (by.role >= Role.EVALUATOR or by.team == owners.get(salt))
@@ -42,9 +43,9 @@ def told_secrets(theatre, salts):
     return found
 
 
-def refuse_told_secrets(theatre, salts):
+def refuse_told_secrets(theatre):
     """See that nobody was told what is not theirs, and that who may know was told."""
-    found = told_secrets(theatre, salts)
+    found = told_secrets(theatre)
     told = [each for each in found if not each.allowed]
     assert told == []
     assert {each.by.role for each in found} == {Role.TEAM, Role.EVALUATOR, Role.ORGANISER}

@@ -18,6 +18,7 @@ import pytest
 import ladderboard as lb
 from ladderboard.server import listen_on_port, serve_guard
 from ladderboard.server._parse_process import Parser
+from support.salts import SaltSource, record_salt_uses
 
 # The fast lane tries these on PostgreSQL too: they are about what a database does. Pages, roles and
 # files do not depend on it; script/test --all tries everything on both.
@@ -165,18 +166,18 @@ def make_hall(request, halls, database, tmp_path):
 
 
 @pytest.fixture
-def play_world(load, helper, halls, request, tmp_path, monkeypatch, caplog):
+def play_world(load, halls, request, tmp_path, monkeypatch, caplog):
     """Give a function that plays a session in a world of its own, and returns the theatre."""
-    worlds, stage, salts = load("_worlds"), load("_theatre"), helper("_salts")
+    worlds, stage = load("_worlds"), load("_theatre")
     places = (tmp_path / f"play {each}" for each in itertools.count())
 
     def play(world, kind="sqlite", *, mechanism="Deaf", hide=True, seed=b"", how="play"):
-        path, used = next(places), salts.watch(monkeypatch, hide=hide)
+        path, used = next(places), record_salt_uses(monkeypatch, hide=hide)
         path.mkdir()
         made = getattr(worlds, mechanism)(**worlds.NOISE)
         with halls.storage_of(kind, request, path) as storage:
             parsers = None if how == "play" else halls.Inline()  # which start much faster
-            theatre = stage.Theatre(storage, path, made, salts.Salts(seed), parsers)
+            theatre = stage.Theatre(storage, path, made, SaltSource(seed), parsers)
             theatre.used = used
             return worlds.play(theatre, world, caplog, how=how)
 

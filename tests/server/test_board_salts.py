@@ -116,28 +116,28 @@ TOLD = {
 
 
 @pytest.mark.parametrize("name", TOLD)
-def test_salts_that_are_told_are_found(play_world, load, helper, monkeypatch, name):
+def test_salts_that_are_told_are_found(play_world, load, monkeypatch, name):
     leak, what = TOLD[name]
     leak(monkeypatch, Ear(monkeypatch))
     played = play_world(0, hide=False, how="play_shortly")
-    found = load("_worlds_told").told_secrets(played, helper("_salts"))
+    found = load("_worlds_told").told_secrets(played)
     assert {each.what for each in found if not each.allowed} == {what}
 
 
-def test_the_end_alone_tells_no_salt(play_world, load, helper):
+def test_the_end_alone_tells_no_salt(play_world, load):
     played = play_world(0, hide=False, how="play_to_the_end")
     assert {"standings"} in played.used.domains.values()
-    told = load("_worlds_told").told_secrets(played, helper("_salts"))
+    told = load("_worlds_told").told_secrets(played)
     assert told
     assert all(each.allowed for each in told)
 
 
-def test_hashes_tell_nothing(plays, load, helper, tmp_path):
+def test_hashes_tell_nothing(plays, load, tmp_path):
     found, told = plays("play_at_a_glance"), load("_worlds_told")
     assert first_difference(*found) is None
     for each in found:
         assert guessed(each, load("_worlds")) == []
-        told.refuse_told_secrets(each, helper("_salts"))
+        told.refuse_told_secrets(each)
         told.expect_receipts(each)
         checked = told.check_receipts(each, tmp_path)
         assert checked.receipts

@@ -28,11 +28,11 @@ def worlds(play_world):
     return run
 
 
-def test_nothing_tells_two_worlds_apart(worlds, load, helper, database, tmp_path):
+def test_nothing_tells_two_worlds_apart(worlds, load, database, tmp_path):
     plays, difference = worlds(database)
     assert difference is None
     told = load("_worlds_told")
-    told.refuse_told_secrets(plays[0], helper("_salts"))
+    told.refuse_told_secrets(plays[0])
     # Receipts came on every way, and open what everybody can see of the ledger.
     told.expect_receipts(plays[0])
     assert told.check_receipts(plays[0], tmp_path) == told.check_receipts(plays[1], tmp_path)

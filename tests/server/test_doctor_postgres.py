@@ -12,7 +12,7 @@ from ladderboard.ledger import PostgresStorage
 from ladderboard.server import examine
 from ladderboard.server._doctor._postgres import check_postgres
 
-PASSWORD = "correct-horse"  # noqa: S105 - of tests/_postgres.py
+PASSWORD = "correct-horse"  # noqa: S105 - of tests/support/postgres.py
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ import pytest
 import ladderboard as lb
 from ladderboard.ledger import World
 from ladderboard.mechanisms import Mechanism, Step
+from support.salts import SaltSource, SecretSearch, iter_bytes, record_salt_uses
 
 KEY = hashlib.sha256(b"a noise key").digest()
 LABELS = np.random.default_rng(2).integers(2, size=(2, 60))
@@ -74,15 +75,15 @@ def session(serve, path, labels, mechanism, caplog, salt):
 
 @pytest.mark.parametrize(("listens", "same"), [(False, True), (True, False)])
 def test_every_answer_and_every_line_is_the_same(
-    serve, tmp_path, caplog, monkeypatch, helper, listens, same
+    serve, tmp_path, caplog, monkeypatch, listens, same
 ):
-    salts, seen = helper("_salts"), []
+    seen = []
     for world, labels in enumerate(LABELS):
-        used = salts.watch(monkeypatch, hide=True)  # heads and commitments are hashes of salts
+        uses = record_salt_uses(monkeypatch, hide=True)  # heads and commitments are hashes of salts
         path = tmp_path / f"{world}.db"
-        seen.append(session(serve, path, labels, Deaf(listens), caplog, salts.Salts()))
-        assert {"holdout", "key", "secret", "submission"} == set().union(*used.domains.values())
-        assert salts.Search([KEY, *used.domains]).find(salts.pieces(seen[world])) == set()
+        seen.append(session(serve, path, labels, Deaf(listens), caplog, SaltSource()))
+        assert {"holdout", "key", "secret", "submission"} == set().union(*uses.domains.values())
+        assert SecretSearch([KEY, *uses.domains]).find(iter_bytes(seen[world])) == set()
     first, second = seen
     assert [status for status, _, _ in first[0]] == [
         *(200, 201, 201, 200, 201, 422, 422, 422, 400, 200, 201, 409, 200, 404)

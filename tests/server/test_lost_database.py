@@ -18,6 +18,7 @@ import pytest
 from ladderboard.ledger import PostgresStorage
 from ladderboard.ledger._storage import _postgres
 from ladderboard.server import _app
+from support.postgres import PostgresServer
 
 NOTHING = "Nothing was recorded, and no question was used"
 
@@ -28,9 +29,9 @@ def database(request):
 
 
 @pytest.fixture(scope="module")
-def own(postgres_server):
+def own():
     """Give a server that may be ended; whoever does starts it again."""
-    server = postgres_server(max_connections="20")
+    server = PostgresServer(max_connections="20")
     yield server
     server.stop()
 
@@ -40,7 +41,7 @@ def there(own, halls, monkeypatch):
     """Serve one board, and have a team on it; where nobody answers, for a short time only."""
     monkeypatch.setattr(_app, "_DATABASE", 2.5)
     monkeypatch.setattr(_postgres, "_SILENT", 0.5)
-    url = own.url(more="?connect_timeout=2")
+    url = own.url(query="?connect_timeout=2")
     storage = PostgresStorage(url, create=True, schema=f"s_{secrets.token_hex(6)}")
     hall = halls.Hall(storage)
     hall.start()
@@ -99,7 +100,7 @@ def test_a_server_that_hangs_keeps_nobody_for_ever(there, own, predict):
     try:
         is_lost(there, predict, 20)  # each of these ends, or the test never does
     finally:
-        own.go_on()
+        own.resume()
     time.sleep(0.5)  # nobody tries before that
     is_back(there, predict, 20, 2)
     assert "connection timeout expired" in "".join(errors_in(there))
@@ -120,7 +121,7 @@ def test_a_database_that_freezes_under_a_reader_is_given_up_soon(there, own, mon
         reply = there.client.get(path.format(there.slug))
         waited = time.monotonic() - frozen[0]
     finally:
-        own.go_on()
+        own.resume()
     assert (reply.status_code, reply.headers["retry-after"]) == (503, "5")
     assert waited < 7  # 2.5 here, with what a busy machine adds
 
@@ -133,7 +134,7 @@ def test_a_statement_that_is_never_answered_ends(own, grow_a_book):
         with pytest.raises(Exception, match=r"said nothing for 0\.5 seconds"):
             link.run("SELECT 1")
     finally:
-        own.go_on()
+        own.resume()
     assert link.broken
     storage._pool.give(link)
     assert storage.books() == ["b"]
@@ -274,7 +275,7 @@ def test_two_processes_come_back_by_themselves(program, own, predict):
     try:
         assert httpx.get(f"{url}/healthz", timeout=30).status_code == 503
     finally:
-        own.go_on()
+        own.resume()
     healths(url, wanted=200)
     assert send(9).json()["number"] == 3
     program.terminate()

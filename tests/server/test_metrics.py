@@ -133,7 +133,9 @@ def test_every_line_of_the_log_is_json(served):
         assert b"400" in line.recv(1000)
     served.config.write_text("[serve]\nthreads = 'many'\n")
     served.process.send_signal(signal.SIGHUP)  # the new workers cannot start
-    while not any(each.get("state") == "given up" for each in served.lines()):
+    deadline = time.monotonic() + 60
+    while not any(line.get("state") == "given up" for line in served.lines()):
+        assert time.monotonic() < deadline
         time.sleep(0.05)
     served.config.write_text("[serve]\nthreads = 4\n")
     assert served.get("/healthz").status_code == 200

@@ -1,4 +1,4 @@
-"""An nginx of the tests' own, on loopback ports, with the configuration of the how-to page."""
+"""Runs nginx on loopback ports with the configuration shown in the how-to page."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-PAGE = Path(__file__).parents[1] / "docs/how-to/reverse-proxy.md"
-_LIVE = "/etc/letsencrypt/live/boards.example.org"
-# What is around the page's part: Debian packs pages, so ours does.
-_AROUND = """
+PAGE = Path(__file__).parents[2] / "docs/how-to/reverse-proxy.md"
+_CERTIFICATES = "/etc/letsencrypt/live/boards.example.org"
+# The rest of the configuration. Debian's default turns gzip on, so this does too.
+_MAIN_CONFIG = """
 daemon off;
 worker_processes 1;
 pid {folder}/pid;
@@ -39,66 +39,67 @@ http {{
 """
 
 
-def program() -> str:
-    """Return where nginx is; without it the tests fail, and say so."""
-    found = shutil.which("nginx", path="/usr/local/sbin:/usr/sbin") or shutil.which("nginx")
-    assert found, "The tests need nginx; script/nginx installs it."
-    return found
+def find_nginx() -> str:
+    """Return the path of nginx; fail if it is not installed."""
+    path = shutil.which("nginx", path="/usr/local/sbin:/usr/sbin") or shutil.which("nginx")
+    assert path, "The tests need nginx; script/nginx installs it."
+    return path
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on."""
+    """Return an unused port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
-def written() -> str:
-    """Return the configuration on the page."""
-    (found,) = re.findall(r"^```nginx\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
-    return found
+def documented_config() -> str:
+    """Return the nginx configuration from the how-to page."""
+    (config,) = re.findall(r"^```nginx\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    return config
 
 
-def filled(text: str, pairs: dict[str, str]) -> str:
-    """Return a text with words in place of others, each of which must be in it once."""
-    for old, new in pairs.items():
+def replace_once(text: str, replacements: dict[str, str]) -> str:
+    """Return the text with replacements made; each old string must occur exactly once."""
+    for old, new in replacements.items():
         assert text.count(old) == 1, f"{old!r} is {text.count(old)} times in:\n{text}"
         text = text.replace(old, new)
     return text
 
 
 class Nginx:
-    """A running nginx: the page's configuration, with ports, paths and ``changes`` filled in.
+    """A running nginx with the documented configuration, adapted to local ports and paths.
 
-    ``to`` is the port of the server behind it; ``port`` is that of nginx, where it is known before.
+    ``upstream`` is the port of the server behind it, ``port`` the TLS port of nginx (default: a
+    free one). ``changes`` are replacements made in the documented configuration.
     """
 
     def __init__(
-        self, to: int, *, port: int | None = None, changes: dict[str, str] | None = None
+        self, upstream: int, *, port: int | None = None, changes: dict[str, str] | None = None
     ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="lb-nginx-"))
-        self.folder.chmod(0o755)  # if started by root, it works as another user
+        self.folder.chmod(0o755)  # started by root, its workers run as another user
         self.port, self.plain_port = port or free_port(), free_port()
         self.authority = self.folder / "authority.pem"
         make_certificates(self.folder)
-        places = {
+        local = {
             "listen 80;": f"listen 127.0.0.1:{self.plain_port};",
             "listen 443 ssl;": f"listen 127.0.0.1:{self.port} ssl;",
             "listen [::]:80;": "",
             "listen [::]:443 ssl;": "",
-            "http://127.0.0.1:8000": f"http://127.0.0.1:{to}",
-            f"{_LIVE}/fullchain.pem": f"{self.folder}/chain.pem",
-            f"{_LIVE}/privkey.pem": f"{self.folder}/key.pem",
+            "http://127.0.0.1:8000": f"http://127.0.0.1:{upstream}",
+            f"{_CERTIFICATES}/fullchain.pem": f"{self.folder}/chain.pem",
+            f"{_CERTIFICATES}/privkey.pem": f"{self.folder}/key.pem",
         }
-        servers = filled(filled(written(), changes or {}), places)
+        servers = replace_once(replace_once(documented_config(), changes or {}), local)
         config = self.folder / "nginx.conf"
-        config.write_text(_AROUND.format(folder=self.folder, servers=servers))
+        config.write_text(_MAIN_CONFIG.format(folder=self.folder, servers=servers))
         self.log = self.folder / "error.log"
-        command = [program(), "-p", self.folder, "-e", self.log, "-c", config]
+        command = [find_nginx(), "-p", self.folder, "-e", self.log, "-c", config]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self._wait()
+        self._wait_until_listening()
 
-    def _wait(self) -> None:
+    def _wait_until_listening(self) -> None:
         for _ in range(600):
             try:
                 socket.create_connection(("127.0.0.1", self.port)).close()
@@ -110,7 +111,7 @@ class Nginx:
         raise AssertionError(self.log.read_text())
 
     def stop(self) -> None:
-        """Stop it, and remove its folder."""
+        """Stop nginx and remove its folder."""
         self.process.send_signal(signal.SIGTERM)
         try:
             self.process.wait(timeout=30)
@@ -122,16 +123,16 @@ class Nginx:
 
 
 def make_certificates(folder: Path) -> None:
-    """Write an authority of our own, and a certificate of its making for names of the loopback."""
+    """Write a certificate authority and a certificate signed by it for loopback names."""
     key, name = ec.generate_private_key(ec.SECP256R1()), _name("Tests")
     authority = _certificate(key.public_key(), name, name, key, is_authority=True)
-    own = ec.generate_private_key(ec.SECP256R1())
-    leaf = _certificate(own.public_key(), _name("localhost"), name, key)
+    leaf_key = ec.generate_private_key(ec.SECP256R1())
+    leaf = _certificate(leaf_key.public_key(), _name("localhost"), name, key)
     pem = serialization.Encoding.PEM
     (folder / "authority.pem").write_bytes(authority.public_bytes(pem))
     (folder / "chain.pem").write_bytes(leaf.public_bytes(pem))
-    secret = own.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    (folder / "key.pem").write_bytes(secret)
+    pkcs8, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    (folder / "key.pem").write_bytes(leaf_key.private_bytes(pem, pkcs8, plain))
 
 
 def _name(text: str) -> x509.Name:
@@ -148,7 +149,7 @@ def _certificate(public, name, issuer, key, *, is_authority=False) -> x509.Certi
     }  # fmt: skip
     others = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
     others += ("encipher_only", "decipher_only")
-    made = (
+    builder = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(issuer)
@@ -164,5 +165,5 @@ def _certificate(public, name, issuer, key, *, is_authority=False) -> x509.Certi
         )
     )
     if not is_authority:
-        made = made.add_extension(x509.SubjectAlternativeName(names), critical=False)
-    return made.sign(key, hashes.SHA256())
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    return builder.sign(key, hashes.SHA256())
