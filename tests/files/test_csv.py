@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import ladderboard as lb
 from ladderboard.errors import InvalidPredictions
 from ladderboard.files import Limits, Roster, read_predictions
-from ladderboard.files._csv_rows import CsvSheet
+from ladderboard.files._formats._csv import CsvSheet
 
 ROSTER = Roster.of(["a", "b", "c"], kind="number")
 TEXT = Roster.of(["a", "b", "c"], kind="text")

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ladderboard.files import _digits
-from ladderboard.files._digits import read_digits
+from ladderboard.files._formats import _digits
+from ladderboard.files._formats._digits import read_digits
 
 HEADER = b"some header\n"
 

@@ -14,7 +14,8 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.errors import InvalidPredictions
-from ladderboard.files import Limits, Roster, _npy, read_predictions
+from ladderboard.files import Limits, Roster, read_predictions
+from ladderboard.files._formats import _npy
 
 IDS = ["a", "b", "c", "d"]
 ROSTER = Roster.of(IDS, kind="number")

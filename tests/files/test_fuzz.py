@@ -17,9 +17,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ladderboard.files._arrow import arrow_size
-from ladderboard.files._parquet import parquet_size
-from ladderboard.files._thrift import Malformed
+from ladderboard.files._formats._columnar_metadata import Malformed, arrow_size, parquet_size
 
 HERE = Path(__file__).parent
 ONE = """
@@ -247,8 +245,8 @@ def test_a_panic_is_silent_and_nothing_else_is():
     code = """
 import os, sys
 from ladderboard.errors import InvalidPredictions
-from ladderboard.files._polars import guarded
-from ladderboard.files._quiet import quiet
+from ladderboard.files._columns import guarded
+from ladderboard.files._formats._columnar import quiet
 import polars as pl
 with quiet():
     os.write(2, b"first\\n")

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import ladderboard as lb
 from ladderboard.errors import InvalidPredictions
 from ladderboard.files import Limits, Roster, read_predictions
-from ladderboard.files import _columnar as columnar
-from ladderboard.files import _csv_rows as csv_rows
 from ladderboard.files import _predictions as predictions
+from ladderboard.files._formats import _columnar as columnar
+from ladderboard.files._formats import _csv
 
 ZERO_ONE = lb.loss("zero_one")
 NUMBERS = [
@@ -119,7 +119,7 @@ def test_few_rows_of_which_a_late_one_is_odd(late):
     rows = "".join(f"id{at},1\n" for at in range(1000))  # past what is looked at first
     source = f"id,prediction\n{rows}id1000,{late}\n".encode()
     roster = Roster.of([f"id{at}" for at in range(1001)], kind="number")
-    switches = [(csv_rows, "cold", lambda: True)]
+    switches = [(_csv, "cold", lambda: True)]
     general, light = with_and_without(switches, source, roster, ZERO_ONE)
     assert light == general
 
@@ -135,7 +135,7 @@ def test_the_quick_way_is_taken(form, loss, monkeypatch):
     out = io.BytesIO()
     write = {"csv": frame.write_csv, "parquet": frame.write_parquet, "arrow": frame.write_ipc}
     write[form](out)
-    for sheet in (csv_rows.CsvSheet, columnar.ColumnarSheet):
+    for sheet in (_csv.CsvSheet, columnar.ColumnarSheet):
         monkeypatch.setattr(sheet, "load", None)
     read = read_predictions(out.getvalue(), Roster.of(len(frame), kind="number"), loss)
     assert read.tolist() == frame.sort("id")["prediction"].to_list()
@@ -173,7 +173,7 @@ def test_few_rows_without_polars(values, n, data):
     source = (head + "\n".join(lines) + data.draw(st.sampled_from(["\n", ""]))).encode()
     loss = data.draw(st.sampled_from(NUMBERS if numbers else WORDS))
     roster = Roster.of(named, kind="number" if numbers else "text")
-    switches = [(csv_rows, "cold", lambda: True)]
+    switches = [(_csv, "cold", lambda: True)]
     general, light = with_and_without(switches, source, roster, loss)
     assert light == general
 

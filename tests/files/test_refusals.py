@@ -134,7 +134,7 @@ def test_two_worlds(source, kind, data):
 
 def test_the_codes_are_documented():
     page = (ROOT / "docs/reference/files.md").read_text()
-    rooms = (ROOT / "src/ladderboard/files").glob("*.py")
+    rooms = (ROOT / "src/ladderboard/files").rglob("*.py")
     source = "\n".join(path.read_text() for path in rooms)
     said = set(re.findall(r'(?:refuse\([^"]*|problems\.add(?:_rows)?\(\s*|mark\()"(\w+)"', source))
     assert len(said) > 25

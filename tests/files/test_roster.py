@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ladderboard.errors import InvalidLabels, InvalidSetting
 from ladderboard.files import Roster, read_holdout
 from ladderboard.files._columns import Mixed, Numbers, Text
-from ladderboard.files._places import Places, scrambled
+from ladderboard.files._roster import Places, scrambled
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), unique=True, max_size=50), st.data())

@@ -6,16 +6,15 @@ Reads what people really send, joins it by id, and says in words what is wrong w
 """
 
 from ladderboard.errors import Problem
-from ladderboard.files._cells import plain_cell
-from ladderboard.files._formats import format_of
+from ladderboard.files._column_matching import Want as Want
+from ladderboard.files._column_matching import wanted as wanted
+from ladderboard.files._columns import load_polars as load_polars
+from ladderboard.files._formats import plain_cell
 from ladderboard.files._holdout import HoldoutTable, read_holdout
-from ladderboard.files._limits import Limits
-from ladderboard.files._polars import load_polars as load_polars
 from ladderboard.files._predictions import read_predictions
 from ladderboard.files._problems import Problems, listed, many, refuse
 from ladderboard.files._roster import Roster
-from ladderboard.files._want import Want as Want
-from ladderboard.files._want import wanted as wanted
+from ladderboard.files._source import Limits, format_of
 
 __all__ = [
     "HoldoutTable",

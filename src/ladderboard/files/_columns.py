@@ -1,32 +1,69 @@
-"""Columns: one noun for what a file, a frame or a list holds, in three forms.
+"""Columns and sheets: what every file, frame or list is read into.
 
 :class:`Numbers` is a NumPy array, :class:`Text` a polars series, :class:`Mixed` a list of plain
 Python values. Each can be read as numbers or as text; what does not fit is marked, not raised, so
 that a refusal can list it all.
+
+Polars is loaded only where a file needs it. It is given bytes or values, never a path or an
+address, so it cannot look for patterns or go to a network. Whatever it raises, a panic included,
+becomes a refusal.
 """
 
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ladderboard.files._polars import load_polars
+from ladderboard.errors import MissingDependency
+from ladderboard.files._problems import refuse
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
     from numpy.typing import NDArray
 
-    Mask = NDArray[np.bool_]
+    from ladderboard.files._problems import Refusal
 
-__all__ = ["Column", "Mixed", "Numbers", "Reading", "Text"]
+    Mask = NDArray[np.bool_]
 
 _EXACT = 2**53
 _TEXT = np.dtypes.StringDType()
 _TRUTH = {"true": 1.0, "false": 0.0}
 # What people and programs write where a number is missing.
 _GAPS = ("", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none", "nil", "?")
+
+
+def load_polars() -> Any:
+    """Return the module, or say what to install."""
+    try:
+        import polars  # noqa: ICN001, PLC0415 - optional, and slow to load
+    except ImportError:
+        raise MissingDependency(
+            "Reading files needs polars: pip install 'ladderboard[files]'. "
+            "Arrays, lists and .npy files are read without it."
+        ) from None
+    return polars
+
+
+@contextmanager
+def guarded(refusal: Refusal, what: str) -> Iterator[None]:
+    """Turn whatever polars raises into a refusal; its own words may hold a file's contents."""
+    polars = load_polars()
+    try:
+        yield
+    except refusal:
+        raise
+    except (polars.exceptions.PolarsError, polars.exceptions.PanicException) as error:
+        name = type(error).__name__
+    except (OSError, ValueError, TypeError, OverflowError, MemoryError) as error:
+        name = type(error).__name__
+    else:
+        return
+    refuse(refusal, "damaged", f"The file could not be read as {what} ({name}).")
 
 
 @dataclass
@@ -319,3 +356,54 @@ def _double(value: Any) -> float:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
+
+
+class Sheet(Protocol):
+    """What every format is brought to. ``names`` is None where columns have none."""
+
+    @property
+    def names(self) -> list[str] | None:
+        """The columns' names."""
+
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+
+    def load(self, which: Sequence[int], number: Sequence[bool]) -> list[Column]:
+        """Load some columns; ``number`` says of which numbers are wanted."""
+
+    def few(self, which: Sequence[int], number: Sequence[bool]) -> list[Column] | None:
+        """Load columns in a light way, None if there is none."""
+
+    def load_all(self, *, number: bool) -> list[Column | None]:
+        """Load every column; None for one that holds neither numbers nor text nor booleans."""
+
+    def pour(self, which: Sequence[int], use: Callable[[list[NDArray[Any]]], bool]) -> bool:
+        """Hand whole numbers of some columns to ``use``, piece by piece.
+
+        False if there is anything unusual or ``use`` says so: then the columns are to be loaded.
+        """
+
+
+class Loaded:
+    """A sheet that is in memory already."""
+
+    def __init__(self, names: list[str] | None, columns: list[Column]) -> None:
+        self.names = names
+        self.columns = columns
+        self.width = len(columns)
+
+    def load(self, which: Sequence[int], number: Sequence[bool]) -> list[Column]:
+        """Return some columns."""
+        return [self.columns[each] for each in which]
+
+    def few(self, which: Sequence[int], number: Sequence[bool]) -> list[Column] | None:
+        """There is no lighter way."""
+
+    def load_all(self, *, number: bool) -> list[Column | None]:
+        """Return every column."""
+        return list(self.columns)
+
+    def pour(self, which: Sequence[int], use: Callable[[list[NDArray[Any]]], bool]) -> bool:
+        """Nothing is gained where columns are in memory."""
+        return False

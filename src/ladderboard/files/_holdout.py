@@ -9,23 +9,19 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidLabels
-from ladderboard.files._choice import is_index, plain_name
+from ladderboard.files._column_matching import is_index, plain_name
 from ladderboard.files._columns import Mixed, Numbers, Text
-from ladderboard.files._join import Rows
-from ladderboard.files._limits import Limits
+from ladderboard.files._formats import open_sheet
 from ladderboard.files._predictions import VALUE_RULES
 from ladderboard.files._problems import Problems, listed, many, refuse
-from ladderboard.files._reading import open_sheet
-from ladderboard.files._roster import KINDS, Kind, read_ids
+from ladderboard.files._roster import KINDS, Kind, Rows, read_ids
+from ladderboard.files._source import Limits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ladderboard.files._columns import Column
-    from ladderboard.files._sheet import Sheet
+    from ladderboard.files._columns import Column, Sheet
     from ladderboard.mechanisms import Grouping
-
-__all__ = ["HoldoutTable", "read_holdout"]
 
 _DEFAULT = Limits()
 _LABELS = ("label", "labels", "target", "y", "class")

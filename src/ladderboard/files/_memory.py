@@ -1,6 +1,10 @@
 """Objects in memory: arrays, lists, dicts of columns, pandas and polars objects.
 
-Neither pandas nor polars is loaded for this: who passes their objects has loaded them.
+Neither pandas nor polars is loaded for this: callers who pass their objects have loaded them.
+
+``read_vector`` is the fast path for a plain vector. Where nothing is wrong with it, no columns,
+masks and lists of problems have to be made; where anything is, None is returned, and the general
+path says what is wrong.
 """
 
 from __future__ import annotations
@@ -11,22 +15,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ladderboard.files._columns import Mixed, Numbers, Text
+from ladderboard.files._columns import Loaded, Mixed, Numbers, Text
 from ladderboard.files._problems import Refusal, refuse
-from ladderboard.files._sheet import Loaded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ladderboard.files._column_matching import Want
     from ladderboard.files._columns import Column
-
-__all__ = ["array_sheet", "as_column", "read_memory", "series_column"]
 
 _INDEX = "__index_level_0__"  # a named index: ignored unless it holds the holdout's ids
 _FORMS = (
     "Predictions are a path, bytes, an open binary file, an array, a list, a dict of columns, "
     "or an object of pandas or polars"
 )
+_TEXT = np.dtypes.StringDType()
+_FEW = 16  # comparing with each class takes longer than sorting if there are more
 
 
 def read_memory(source: Any, refusal: Refusal) -> Loaded:
@@ -200,3 +204,48 @@ def _family(source: Any) -> str:
     """Return the package an object's class comes from, subclasses included."""
     roots = {str(each.__module__).partition(".")[0] for each in type(source).__mro__}
     return "pandas" if "pandas" in roots else "polars" if "polars" in roots else ""
+
+
+def read_vector(source: Any, n: int, want: Want) -> NDArray[Any] | None:
+    """Return a copy of a vector of ``n`` values, one a row, if all can be used; else None.
+
+    >>> from ladderboard.files._column_matching import Want
+    >>> read_vector(np.array([True, False]), 2, Want("number", "one"))
+    array([1, 0])
+    """
+    if want.form != "one" or not isinstance(source, np.ndarray | list) or len(source) != n:
+        return None
+    values = _number_vector(source) if want.number else _text_vector(source)
+    if values is None or want.classes is None:
+        return values
+    if len(want.classes) > _FEW:
+        return None
+    known = np.zeros(n, np.bool_)
+    for each in want.classes:
+        known |= values == (float(each) if want.number else each)
+    return values if known.all() else None
+
+
+def _number_vector(source: Any) -> NDArray[Any] | None:
+    if type(source) is not np.ndarray or source.ndim != 1:
+        return None
+    kind = source.dtype.kind
+    if kind == "f" and source.itemsize <= 8 and np.isfinite(source).all():
+        return source.astype(np.float64)
+    if kind in "bi" or (kind == "u" and source.itemsize < 8):
+        return source.astype(np.int64)
+    return None
+
+
+def _text_vector(source: Any) -> NDArray[Any] | None:
+    if type(source) is np.ndarray:
+        plain = source.ndim == 1 and (source.dtype.kind == "U" or source.dtype == _TEXT)
+    else:
+        plain = type(source) is list and set(map(type, source)) == {str}
+    if not plain:
+        return None
+    try:
+        values = np.array(source, dtype=_TEXT)
+    except (UnicodeError, TypeError):  # half a character, or what is none
+        return None
+    return None if (values == "").any() else values

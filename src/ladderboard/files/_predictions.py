@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ladderboard.errors import InvalidPredictions, InvalidSetting
-from ladderboard.files._choice import Choice, choose, known_name, named_id, unnamed
-from ladderboard.files._id_column import IdColumn
-from ladderboard.files._join import Rows, join, put_small
-from ladderboard.files._limits import Limits
-from ladderboard.files._memory import as_column
+from ladderboard.files._column_matching import (
+    Choice,
+    IdColumn,
+    Want,
+    choose,
+    known_name,
+    named_id,
+    unnamed,
+    wanted,
+)
+from ladderboard.files._formats import open_sheet
+from ladderboard.files._memory import as_column, read_vector
 from ladderboard.files._problems import Problems, listed, refuse
-from ladderboard.files._reading import open_sheet
-from ladderboard.files._roster import Roster
-from ladderboard.files._small import Small
-from ladderboard.files._vector import read_vector
-from ladderboard.files._want import Want, wanted
+from ladderboard.files._roster import Roster, Rows, Small, join, put_small
+from ladderboard.files._source import Limits
 from ladderboard.losses import Loss, ZeroOne, known, spelled
 
 if TYPE_CHECKING:
@@ -26,10 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ladderboard.files._columns import Column, Reading
-    from ladderboard.files._sheet import Sheet
-
-__all__ = ["VALUE_RULES", "read_predictions"]
+    from ladderboard.files._columns import Column, Reading, Sheet
 
 _DEFAULT = Limits()
 _NUMBER = r"\s*[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?\s*"

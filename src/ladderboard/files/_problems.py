@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["SHOWN", "Named", "Problems", "Refusal", "listed", "many", "refuse"]
-
 Refusal = type[InvalidInput]
 
 SHOWN = 10

@@ -1,4 +1,12 @@
-"""The roster: the holdout's ids in order, which predictions are joined to. It knows no label."""
+"""The roster: the holdout's ids in order, and joining rows to them. It knows no label.
+
+Ids are looked up among sorted keys: the top bits of a key lead to its short bucket, so that a
+lookup is three gathers from small arrays. A hash join builds its table anew for every file, and
+takes ten times as long.
+
+Most files hold ids 0..n-1 and a few classes. For these each class goes into a single byte, as soon
+as a part of the file was read, so the columns never stand in memory as a whole.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +16,71 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidLabels, InvalidSetting
-from ladderboard.files._columns import Mixed, Numbers, Text
+from ladderboard.files._columns import Mixed, Numbers, Text, load_polars
 from ladderboard.files._memory import as_column
-from ladderboard.files._places import Places, scrambled
-from ladderboard.files._polars import load_polars
-from ladderboard.files._problems import listed
+from ladderboard.files._problems import listed, many
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from ladderboard.files._columns import Column
     from ladderboard.files._holdout import HoldoutTable
+    from ladderboard.files._problems import Problems
 
-__all__ = ["KINDS", "Kind", "Roster"]
-
-Kind = Literal["number", "text"]
+# 2^64 over the golden ratio: an odd factor, so no two numbers share a product.
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 KINDS = ("number", "text")
 _SAMPLE = 20
+_ZERO = 128  # the byte that stands for 0; the byte 0 is left where nothing was put
+_LEAST, _MOST = 1 - _ZERO, 255 - _ZERO
+
+
+def scrambled(numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Return a key for each whole number: another one for each, with well-mixed top bits."""
+    return numbers.view(np.uint64) * _FACTOR
+
+
+class Places:
+    """Where each of many 64-bit keys stands. ``clash`` says that two keys are the same."""
+
+    def __init__(self, keys: NDArray[np.uint64]) -> None:
+        bits = len(keys).bit_length() + 1  # a key for every two to four buckets
+        self._shift = np.uint64(64 - bits)
+        order = np.argsort(keys, kind="stable")
+        self._sorted = keys[order]
+        self._order = order.astype(np.uint32 if len(keys) < 2**32 else np.int64)
+        self.clash = bool((self._sorted[1:] == self._sorted[:-1]).any())
+        sizes = np.bincount((self._sorted >> self._shift).astype(np.intp), minlength=2**bits)
+        self._starts = np.append(0, np.cumsum(sizes)).astype(self._order.dtype)
+
+    def find(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Return the place of each key, -1 for those that have none."""
+        found = np.full(len(keys), -1, dtype=np.int64)
+        if not len(self._sorted):
+            return found
+        buckets = (keys >> self._shift).astype(np.intp)
+        at = self._starts[buckets].astype(np.intp)
+        last = len(self._sorted) - 1
+        hit = self._sorted[np.minimum(at, last)] == keys
+        hit &= at <= last
+        if hit.all():
+            return self._order[at].astype(np.int64)
+        found[hit] = self._order[at[hit]]
+        # What is not first in its bucket is looked for further on, fewer every time.
+        rest = np.flatnonzero(~hit)
+        at, ends = at[rest] + 1, self._starts[buckets[rest] + 1].astype(np.intp)
+        while len(rest):
+            inside = at < ends
+            rest, at, ends = rest[inside], at[inside], ends[inside]
+            hit = self._sorted[at] == keys[rest]
+            found[rest[hit]] = self._order[at[hit]]
+            rest, at, ends = rest[~hit], at[~hit] + 1, ends[~hit]
+        return found
+
+
+Kind = Literal["number", "text"]
 
 
 class Roster:
@@ -214,3 +270,139 @@ def empty_ids(column: Column) -> NDArray[np.bool_]:
         return (column.series.fill_null("").str.strip_chars() == "").to_numpy()
     gaps = [each is None or each == "" or each != each for each in column.values]  # noqa: PLR0124 - NaN
     return np.array(gaps, dtype=np.bool_)
+
+
+class Rows:
+    """How the rows of a file are named: by their ids, or counted from 1 if they have none."""
+
+    def __init__(self, ids: Column | None = None) -> None:
+        self.ids = ids
+        self.noun = "row" if ids is None else "id"
+
+    def name(self, places: NDArray[np.int64]) -> list[Any]:
+        """Return the names of some rows."""
+        if self.ids is None:
+            return [f"row {each + 1}" for each in places.tolist()]
+        return self.ids.show(places)
+
+
+def put_small(places: NDArray[np.int64], values: NDArray[Any], n: int) -> NDArray[Any] | None:
+    """Put whole numbers of few values in their places; None if this is not possible.
+
+    They go into single bytes, which a cache can hold, and 0 is left where nothing was put: one
+    pass where there would be two, over an eighth of the memory.
+    """
+    if values.ndim != 1 or values.dtype != np.int64 or len(places) != n or places.min() < 0:
+        return None
+    low = int(values.min()) - 1
+    if int(values.max()) - low > 255 or low < -(2**62):
+        return None
+    small = np.empty(n, np.uint8)
+    np.subtract(values, low, out=small, casting="unsafe")
+    put = np.zeros(n, np.uint8)
+    put[places] = small
+    return np.add(put, low, dtype=np.int64) if put.all() else None
+
+
+def join(
+    ids: Column | None,
+    places: NDArray[np.int64] | None,
+    rows: int,
+    roster: Roster,
+    problems: Problems,
+    *,
+    column: str = "id",
+) -> None:
+    """Note what does not fit: ids that are not just the holdout's, or the number of rows."""
+    if ids is None or places is None:
+        if rows != roster.n:
+            said = f"The holdout has {many(roster.n, 'row')}; the predictions have {rows}. "
+            said += "Without a column named id they are joined by position."
+            problems.add("wrong_count", said, count=abs(rows - roster.n))
+        return
+    seen = np.zeros(roster.n, np.bool_)
+    if len(places) and places.min() >= 0:
+        seen[places] = True
+        if len(places) == roster.n and seen.all():
+            return
+    else:
+        seen[places[places >= 0]] = True
+    _note(ids, places, seen, roster, problems, column=column)
+
+
+def _note(
+    ids: Column,
+    places: NDArray[np.int64],
+    seen: NDArray[np.bool_],
+    roster: Roster,
+    problems: Problems,
+    *,
+    column: str,
+) -> None:
+    """Note empty, unknown, repeated and missing ids."""
+    known = places >= 0
+    empty = empty_ids(ids)
+    problems.add_rows("empty_id", "The id is empty", empty, Rows(), column=column)
+    unknown = ~known & ~empty
+    if len(unknown) and unknown.all():  # most likely ids of another kind, so both are shown
+        shown = ids.show(np.arange(min(len(ids), 3)))
+        said = f"No id is one of the holdout's. {roster.rule()}; the file's are {listed(shown)}."
+        texts = [str(each) for each in shown]
+        problems.add("unknown_id", said, column=column, count=len(unknown), ids=texts)
+    else:
+        rule = "Not among the holdout's ids"
+        problems.add_rows("unknown_id", rule, unknown, Rows(ids), column=column)
+    again = np.bincount(places[known], minlength=roster.n) > 1
+    rule = "More than once in the file"
+    problems.add_rows("duplicate_id", rule, again, roster, column=column)
+    problems.add_rows("missing_id", "Missing from the file", ~seen, roster, column=column)
+
+
+class Small:
+    """Predictions for the ids 0..n-1.
+
+    Examples
+    --------
+    >>> small = Small(3)
+    >>> small.put([np.array([2, 0]), np.array([7, -1])]), small.put([np.array([1]), np.array([5])])
+    (True, True)
+    >>> small.all(None)
+    array([-1,  5,  7])
+    """
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+        self._bytes = np.zeros(n, np.uint8)
+        self._rows = 0
+
+    def put(self, columns: Sequence[NDArray[Any]]) -> bool:
+        """Take a piece of ids and one of values; False if an id or a value is out of range."""
+        ids, values = columns
+        if not len(ids):
+            return True
+        # Read without a sign, what is below 0 is past n as well.
+        whole = ids.view(np.uint64) if ids.dtype == np.int64 else ids
+        if whole.max() >= self._n or (whole is ids and ids.min() < 0):
+            return False
+        if values.min() < _LEAST or values.max() > _MOST:
+            return False
+        small = values.astype(np.uint8)
+        small += np.uint8(_ZERO)  # past 255 it goes on from 0, which is just right below 0
+        self._bytes[ids] = small
+        self._rows += len(ids)
+        return True
+
+    def all(self, classes: tuple[Any, ...] | None) -> NDArray[np.int64] | None:
+        """Return the values, None if an id came twice or never, or a value is no class."""
+        if self._rows != self._n or not self._bytes.all():
+            return None
+        if classes is not None:
+            known = np.zeros(256, np.bool_)
+            known[[int(each) + _ZERO for each in classes if _fits(each)]] = True
+            if not known[self._bytes].all():
+                return None
+        return np.subtract(self._bytes, _ZERO, dtype=np.int64)
+
+
+def _fits(value: Any) -> bool:
+    return bool(_LEAST <= value <= _MOST) and value == int(value)

@@ -1,31 +1,102 @@
-"""Parquet and Arrow files, read by polars from bytes, after their own accounts were checked."""
+"""Parquet and Arrow files, read by polars from bytes, after their metadata was checked.
+
+When polars panics, the Rust runtime reports it on file descriptor 2, past Python. While a Parquet
+or an Arrow file is read, the descriptor leads to a temporary file; what other threads wrote
+meanwhile is passed on afterwards, up to the report of a panic if there was one.
+"""
 
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any, NoReturn
+import os
+import re
+import sys
+import tempfile
+import threading
+from contextlib import contextmanager, suppress
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
-from ladderboard.files._arrow import arrow_size
+from ladderboard.files._columns import guarded, load_polars
+from ladderboard.files._formats._columnar_metadata import Malformed, arrow_size, parquet_size
 from ladderboard.files._memory import series_column
-from ladderboard.files._parquet import parquet_size
-from ladderboard.files._polars import guarded, load_polars
 from ladderboard.files._problems import Refusal, many, refuse
-from ladderboard.files._quiet import quiet
-from ladderboard.files._thrift import Malformed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from ladderboard.files._columns import Column
-    from ladderboard.files._limits import Limits
+    from ladderboard.files._source import Limits
 
-__all__ = ["ColumnarSheet"]
-
+_STDERR = 2
+_MOST = 2**20
+_PANIC = re.compile(rb"(?m)^thread '[^\n]*panicked at ")
 _SAID = {"parquet": "Parquet", "arrow": "Arrow"}
-_WHOLE = {f"{sign}{bits}" for sign in ("Int", "UInt") for bits in (8, 16, 32, 64)}
 _PLAIN = ("String", "Boolean", "Null", "Categorical", "Enum", "Decimal")
+
+
+class _Turn:
+    """Counts who is reading: the first turns the descriptor away, the last turns it back."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.readers = 0
+        self.kept = -1
+        self.file: IO[bytes] | None = None
+
+
+_TURN = _Turn()
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Drop what a panic reports while this lasts."""
+    with _TURN.lock:
+        if _TURN.readers == 0:
+            _turn_away()
+        _TURN.readers += 1
+    try:
+        yield
+    finally:
+        with _TURN.lock:
+            _TURN.readers -= 1
+            if _TURN.readers == 0:
+                _turn_back()
+
+
+def _turn_away() -> None:
+    with suppress(OSError, ValueError, AttributeError):  # there may be no standard error at all
+        sys.stderr.flush()
+    with suppress(OSError):
+        file = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the last reader is done
+        kept = os.dup(_STDERR)
+        os.dup2(file.fileno(), _STDERR)
+        _TURN.kept, _TURN.file = kept, file
+
+
+def _turn_back() -> None:
+    if _TURN.file is None:
+        return
+    with suppress(OSError, ValueError, AttributeError):
+        sys.stderr.flush()
+    os.dup2(_TURN.kept, _STDERR)
+    os.close(_TURN.kept)
+    with _TURN.file as file:
+        _TURN.file = None
+        file.seek(0)
+        written = file.read(_MOST)
+    panic = _PANIC.search(written)
+    if panic:  # its report has no certain end, so what follows goes with it
+        written = written[: panic.start()]
+        if written.endswith(b"\n\n") or written == b"\n":  # a report begins with a blank line
+            written = written[:-1]
+    if written:
+        with suppress(OSError):
+            os.write(_STDERR, written)
+
+
+_WHOLE = {f"{sign}{bits}" for sign in ("Int", "UInt") for bits in (8, 16, 32, 64)}
 
 
 class ColumnarSheet:

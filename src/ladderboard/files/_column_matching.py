@@ -1,28 +1,38 @@
-"""Which column is which: the id, the predictions, and what is neither."""
+"""Which columns a loss expects, and which columns of a file they are.
+
+A column of ids that is not named id must not be read as a prediction, nor its rows be taken in the
+order of the file. Ids and names are public, so nothing here depends on labels.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from ladderboard.files._problems import Problems, listed, many
+import numpy as np
+
+from ladderboard.errors import InvalidPredictions, InvalidSetting
+from ladderboard.files._problems import Problems, listed, many, refuse
+from ladderboard.losses import (
+    Absolute,
+    Brier,
+    Hamming,
+    Log,
+    Loss,
+    Pinball,
+    Shortfall,
+    Squared,
+    TopK,
+    ZeroOne,
+)
 
 if TYPE_CHECKING:
-    from ladderboard.files._problems import Refusal
-    from ladderboard.files._want import Want
+    from collections.abc import Sequence
 
-__all__ = [
-    "PREDICTION_NAMES",
-    "Choice",
-    "choose",
-    "fits",
-    "is_index",
-    "known_name",
-    "named_id",
-    "plain_name",
-    "unnamed",
-]
+    from ladderboard.files._columns import Column
+    from ladderboard.files._problems import Refusal
+    from ladderboard.files._roster import Roster
 
 # The first is taken before the others; of the others there must be one.
 PREDICTION_NAMES = (
@@ -34,6 +44,76 @@ _PREFIXES = ("p_", "prob_", "proba_", "score_", "")
 # How pandas and its readers name an index that slipped into a file.
 _INDEX = r"(index|unnamed: \d+|__index_level_\d+__|level_0|)"
 _NUMBERED = r"(.*?)(\d+)"
+# How much of a column must be different ids; numbers may come near them by chance.
+_TEXTS, _NUMBERS, _ALL = 0.5, 0.9, 1.0
+_NAME = re.compile(r"(?:^|[^A-Za-z])(?:id|ID|Id)s?(?:$|[^A-Za-z])|[a-z](?:Id|ID)s?$")
+
+
+@dataclass(frozen=True)
+class Want:
+    """What predictions are made of.
+
+    ``form`` is one value a row, one for each class, or several; ``width`` is how many, where that
+    is known. ``classes`` are those that were declared; ``single`` says that one column of
+    probabilities will do, those of the second class. ``strict`` says that the loss refuses some
+    numbers, so that all of them must be shown to it. ``column`` is a name that the one column must
+    have: predictions in place of an evaluator's scores would spoil a ladder for good. ``stem`` is
+    how messages name several columns: label_1, label_2 and so on.
+    """
+
+    kind: str
+    form: Literal["one", "classes", "several"]
+    classes: tuple[Any, ...] | None = None
+    width: int | None = 1
+    single: bool = False
+    strict: bool = False
+    column: str | None = None
+    stem: str = "prediction"
+
+    @property
+    def number(self) -> bool:
+        """Whether numbers are wanted."""
+        return self.kind == "number"
+
+
+def wanted(loss: Loss, roster: Roster) -> Want:
+    """Return what a loss wants."""
+    if isinstance(loss, Brier | Log):
+        two = len(loss.classes) == 2
+        return Want("number", "classes", loss.classes, len(loss.classes), single=two)
+    if isinstance(loss, TopK) and loss.classes is not None:
+        return Want("number", "classes", loss.classes, len(loss.classes))
+    if isinstance(loss, Absolute | Squared | Pinball):
+        return Want("number", "one")
+    if isinstance(loss, Shortfall):
+        return Want("number", "one", strict=True, column="score")
+    if isinstance(loss, ZeroOne) and loss.allowed is not None:
+        return Want(_kind_of(loss.allowed), "one", loss.allowed)
+    return _compared(loss, roster)
+
+
+def _compared(loss: Loss, roster: Roster) -> Want:
+    """Return what a loss wants that compares labels of whatever kind was declared."""
+    if roster.kind is None:
+        raise InvalidSetting(
+            f"The loss {loss.name} compares labels, so what they are must be declared; "
+            'try Roster.of(ids, kind="number"), or kind="text".'
+        )
+    if isinstance(loss, ZeroOne):
+        return Want(roster.kind, "one")
+    if isinstance(loss, TopK):
+        return Want(roster.kind, "several", width=loss.k, stem="guess")
+    width = roster.width if isinstance(loss, Hamming) else None
+    return Want(roster.kind, "several", width=width, stem="label")
+
+
+def _kind_of(classes: tuple[Any, ...]) -> str:
+    text = {isinstance(each, str) for each in classes}
+    if len(text) > 1:
+        raise InvalidSetting(
+            "Files hold one kind of label; declare classes that are all numbers or all text."
+        )
+    return "text" if text.pop() else "number"
 
 
 @dataclass(frozen=True)
@@ -201,3 +281,88 @@ def fits(count: int, want: Want) -> bool:
     if want.width is None:
         return count > 0
     return count == want.width or (want.single and count == 1)
+
+
+def names_ids(name: str) -> bool:
+    """Return whether a column's name says that it holds ids.
+
+    >>> [names_ids(each) for each in ("image_id", "PassengerId", "ID_code", "valid", "grid")]
+    [True, True, True, False, False]
+    """
+    return _NAME.search(name.strip()) is not None
+
+
+@dataclass(frozen=True)
+class IdColumn:
+    """Looks for the column of ids among the columns of a file, None being one of another type."""
+
+    names: list[str] | None
+    columns: Sequence[Column | None]
+    roster: Roster
+    want: Want
+
+    def find(self) -> int | None:
+        """Return its place, None if there is none; refuse where that is not clear."""
+        every = range(len(self.columns))
+        plain = [at for at in every if self.names is None or not is_index(self.names[at])]
+        shares = {at: self._share(at, plain) for at in plain}
+        found = [at for at, share in shares.items() if share and share == max(shares.values())]
+        if len(found) > 1:
+            which = listed(self._name(at) or f"column {at + 1}" for at in found)
+            self._refuse(
+                found[0], f"Several columns hold the holdout's ids: {which}; name the right one id."
+            )
+        if found:
+            self._check(found[0], plain)
+            return found[0]
+        for at in every:
+            if at not in plain and self._is_index_of_ids(at):
+                return at
+        named = [at for at in plain if names_ids(self._name(at) or "")]
+        return named[0] if len(named) == 1 and len(plain) > 1 else None
+
+    def _share(self, at: int, plain: list[int]) -> float:
+        """Return how much of a column are ids, 0 if that is too little to take it for ids."""
+        column, name = self.columns[at], self._name(at) or ""
+        if column is None:
+            return 0.0
+        least = _NUMBERS if self.roster.whole else _TEXTS
+        if not names_ids(name):
+            predicted = known_name(name, self.want)
+            if self.roster.counted and (predicted or len(plain) == 1):
+                return 0.0  # ranks, perhaps
+            if self.roster.counted or predicted:
+                least = _ALL
+        share = self.roster.share(column)
+        return share if share >= least else 0.0
+
+    def _check(self, at: int, plain: list[int]) -> None:
+        """Refuse ids without predictions, and ids that may as well be predictions."""
+        name = self._name(at)
+        if len(plain) == 1:
+            which = "" if name is None else f", {listed([name])},"
+            said = f"The only column{which} holds the holdout's ids; add a column of predictions."
+            refuse(InvalidPredictions, "missing_column", said, column=name)
+        if self.roster.counted and fits(len(plain), self.want) and not names_ids(name or ""):
+            said = f"Column {at + 1 if name is None else listed([name])} holds the holdout's ids, "
+            said += "but may hold predictions as well: name it id if it holds ids, "
+            self._refuse(at, f"{said}otherwise add a column named id.")
+
+    def _is_index_of_ids(self, at: int) -> bool:
+        """Return whether an index that slipped into the file tells another order than the file."""
+        column = self.columns[at]
+        if column is None or self.roster.share(column) < _ALL:
+            return False
+        if np.array_equal(self.roster.place(column), np.arange(self.roster.n)):
+            return False  # joined by position, the result is the same
+        in_order = self.roster.whole and bool((np.diff(column.whole_ids()[0]) == 1).all())
+        if self.roster.ids is None or in_order:
+            said = f"Column {listed([self._name(at)])} may hold the holdout's ids or row numbers: "
+            self._refuse(at, f"{said}name it id to join by it, or remove it.")
+        return True
+
+    def _name(self, at: int) -> str | None:
+        return None if self.names is None else self.names[at]
+
+    def _refuse(self, at: int, message: str) -> NoReturn:
+        refuse(InvalidPredictions, "unclear_column", message, column=self._name(at))

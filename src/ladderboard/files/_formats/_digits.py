@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     Columns = list[NDArray[Any]]
 
-__all__ = ["pieces", "read_digits"]
 
 _STEP = 2**19  # a block and what is made of it fit a cache
 _FEW = 2**17  # no line of digits is longer

@@ -14,10 +14,8 @@ from ladderboard.files._memory import array_sheet
 from ladderboard.files._problems import Refusal, refuse
 
 if TYPE_CHECKING:
-    from ladderboard.files._limits import Limits
-    from ladderboard.files._sheet import Loaded
-
-__all__ = ["read_npy"]
+    from ladderboard.files._columns import Loaded
+    from ladderboard.files._source import Limits
 
 _LONGEST_HEADER = 10_000
 _TRIES = 20

@@ -9,17 +9,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.files._columns import Mixed
-from ladderboard.files._csv import clean
+from ladderboard.files._columns import Loaded, Mixed
+from ladderboard.files._formats._csv import clean
 from ladderboard.files._problems import SHOWN, Problems, Refusal, many, refuse
-from ladderboard.files._sheet import Loaded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ladderboard.files._limits import Limits
-
-__all__ = ["read_json_lines"]
+    from ladderboard.files._source import Limits
 
 _LONGEST_LINE = 2**22
 

@@ -1,4 +1,4 @@
-"""Opened sources: bytes from a path, an open file or bytes, unpacked, never more than allowed."""
+"""Where predictions come from: their bytes, how large they may be, their format."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import io
 import os
 import stat
 import zlib
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any
 
+from ladderboard import _settings
 from ladderboard.files._problems import Refusal, listed, refuse
 
-if TYPE_CHECKING:
-    from ladderboard.files._limits import Limits
-
-__all__ = ["is_file_like", "open_source", "unpacked"]
-
+FORMATS = ("csv", "tsv", "parquet", "arrow", "jsonl", "npy")
+_NAMES = {
+    "txt": "csv", "tab": "tsv", "pq": "parquet", "feather": "arrow", "ipc": "arrow",
+    "ndjson": "jsonl", "json lines": "jsonl",
+}  # fmt: skip
+_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\x93NUMPY": "npy"}
 _GZIP, _ZIP, _ZSTD = b"\x1f\x8b", b"PK\x03\x04", b"\x28\xb5\x2f\xfd"
 _OTHERS = {
     _ZSTD: "zstd",
@@ -25,6 +28,46 @@ _OTHERS = {
     b"\x04\x22\x4d\x18": "lz4",
 }
 _STEP = 2**20
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How large a file may be, in bytes after decompression, in rows and in columns.
+
+    Examples
+    --------
+    >>> Limits(bytes=1e6).bytes
+    1000000
+    """
+
+    bytes: int = 2**30
+    rows: int = 50_000_000
+    columns: int = 10_000
+
+    def __post_init__(self) -> None:
+        _settings.settle(
+            self,
+            bytes=_settings.whole("bytes", self.bytes, at_least=1),
+            rows=_settings.whole("rows", self.rows, at_least=1),
+            columns=_settings.whole("columns", self.columns, at_least=1),
+        )
+
+
+def format_of(data: bytes, name: str, told: str | None) -> str:
+    """Return the format of a file's bytes.
+
+    >>> format_of(b"PAR1...", "predictions.csv", None), format_of(b"a,b", "p.tsv", None)
+    ('parquet', 'tsv')
+    """
+    if told is not None:
+        plain = told.strip().lower().lstrip(".") if isinstance(told, str) else told
+        return _settings.one_of("format", _NAMES.get(plain, plain), FORMATS)
+    for magic, found in _MAGIC.items():
+        if data.startswith(magic):
+            return found
+    suffix = PurePath(name).suffix.lower().lstrip(".")
+    found = _NAMES.get(suffix, suffix)
+    return found if found in {"csv", "tsv", "jsonl"} else "csv"
 
 
 def is_file_like(source: Any) -> bool:

@@ -1,23 +1,30 @@
-"""The rows of a CSV file, in three tries: as numbers, as text, with care.
+"""CSV files: the dialect, the header, the rows.
+
+Rows are read in the first way that fits: as digits only, as a small plain file in Python, as
+numbers by polars, as text by polars, or line by line with the standard library's reader, which is
+slower and says where a line is broken.
 
 Polars splits lines at separators and knows nothing of quotes here: where a field has any, it must
-be wrapped in two and hold no other, or the file goes to the standard library's careful reader,
-which is slower and says where a line is broken.
+be wrapped in two and hold no other.
+
+Loading polars takes longer than all the rest of one question asked from a shell. So as long as
+nobody has loaded it, a small file that leaves no doubt is split in Python: no quotes, no blanks,
+nothing but ASCII, no empty fields, numbers written as everybody writes them.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ladderboard.files._columns import Numbers, Text
-from ladderboard.files._digits import pieces, read_digits
-from ladderboard.files._few import FEW, cold, read_few
-from ladderboard.files._polars import guarded, load_polars
-from ladderboard.files._problems import SHOWN, Problems, many, refuse
+from ladderboard.files._columns import Mixed, Numbers, Text, guarded, load_polars
+from ladderboard.files._formats._digits import pieces, read_digits
+from ladderboard.files._problems import SHOWN, Problems, Refusal, many, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -25,18 +32,157 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ladderboard.files._columns import Column
-    from ladderboard.files._problems import Refusal
-
-__all__ = ["CsvSheet"]
+    from ladderboard.files._source import Limits
 
 _LONGEST_LINE = 2**22
+_SEPARATORS = ("\t", ";", "|", ",")
+_SNIFFED_LINES = 20
+_SEP_LINE = rb"sep=(.)"
+FEW = 2**20  # bytes; past them loading polars is worth it
+_PLAIN_SEPARATORS = (",", ";", "|")
+_NOT_PLAIN = rb'[^\n!#-~]|"'
+_PLAIN_WHOLE = r"-?[0-9]{1,18}"
+_PLAIN_REAL = r"-?[0-9]{1,300}\.[0-9]{1,300}"
 _STEP = 2**18  # what is looked at stays in a cache
-_LOOKED_AT = 2**12
+_SNIFFED_BYTES = 2**12
 _BATCH = 50_000
 _WHOLE = re.compile(r"[+-]?\d{1,18}")
 _REAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 # What polars takes for packed bytes, though it may begin a text.
 _MISTAKEN = (b"x\x01", b"x\x9c", b"x\xda", b"x\x5e")
+# What spreadsheets take for the beginning of a formula.
+_FORMULA = tuple("=+-@\t\r\n|%＝＋－＠")
+
+
+def clean(data: bytes, refusal: Refusal) -> bytes:
+    """Return text as UTF-8 without a byte-order mark, lines ended by a line feed."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        try:
+            data = data.decode("utf-16").encode()
+        except UnicodeError:
+            refuse(refusal, "encoding", "The file begins as UTF-16 text but does not go on so.")
+    data = data.removeprefix(codecs.BOM_UTF8)
+    if not data.isascii():
+        _check_utf8(data, refusal)
+    at = data.find(b"\0")
+    if at >= 0:
+        said = f"The file is no text: byte {at} is zero. Send UTF-8 text, or name the format."
+        refuse(refusal, "encoding", said)
+    if b"\r" in data:
+        unix = data.replace(b"\r\n", b"\n")
+        # Line ends of old Macs are clear only where there are no others.
+        data = unix if b"\n" in unix else unix.replace(b"\r", b"\n")
+    if data.endswith((b"\n\n", b" ", b"\t\n", b" \n")) or data.startswith(b"\n"):
+        data = data.rstrip(b" \n").lstrip(b"\n")
+    if not data or data.isspace():
+        refuse(refusal, "empty", "The file is empty.")
+    return data
+
+
+def _check_utf8(data: bytes, refusal: Refusal) -> None:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    step = 2**24
+    for at in range(0, len(data), step):
+        try:
+            decoder.decode(data[at : at + step], final=at + step >= len(data))
+        except UnicodeDecodeError as error:
+            # What a chunk begins with may be the end of a character that was held over.
+            where = at + error.start - (len(error.object) - len(data[at : at + step]))
+            said = f"The text must be UTF-8; byte {where} is not. Save the file as UTF-8."
+            refuse(refusal, "encoding", said)
+
+
+def first_line(
+    data: bytes, separator: str | None, limits: Limits, refusal: Refusal
+) -> tuple[str, list[str], int]:
+    """Return the separator, the fields of the first line, and where that line begins."""
+    start = 0
+    line = _line(data, 0, refusal)
+    told = re.fullmatch(_SEP_LINE, line.strip()) if line.lstrip().startswith(b"sep=") else None
+    if told and separator is None:  # as Excel writes it
+        separator, start = told[1].decode(errors="replace"), len(line) + 1
+        line = _line(data, start, refusal)
+        if not separator.isascii() or not separator.isprintable() or separator in "\"'":
+            refuse(refusal, "separator", "The file names a separator that cannot be one.")
+    text = line.decode()
+    if separator is None:
+        separator = _sniff(text, data[start : start + 2**16])
+    if text.count(separator) >= limits.columns:
+        said = f"There are more than {limits.columns} columns, which is the limit."
+        refuse(refusal, "too_many_columns", said)
+    fields = _split(text, separator)
+    if fields is None:
+        refuse(refusal, "quotes", "The first line holds a quote that is not closed on it.")
+    return separator, fields, start
+
+
+def _split(line: str, separator: str) -> list[str] | None:
+    """Return the fields of one line, None if its quotes are odd."""
+    try:
+        (fields,) = csv.reader([line], delimiter=separator, strict=True, skipinitialspace=True)
+    except (csv.Error, ValueError):
+        return None
+    return fields
+
+
+def _line(data: bytes, start: int, refusal: Refusal) -> bytes:
+    end = data.find(b"\n", start, start + _LONGEST_LINE)
+    if end < 0:
+        if len(data) - start > _LONGEST_LINE:
+            said = f"The first line is longer than {_LONGEST_LINE} bytes; is the file CSV?"
+            refuse(refusal, "line_too_long", said)
+        end = len(data)
+    return data[start:end]
+
+
+def _sniff(first: str, head: bytes) -> str:
+    """Return the separator: one that is in the first line, as often in the next few."""
+    bare = re.sub(r'"[^"]*"', "", first) if '"' in first else first
+    there = [each for each in _SEPARATORS if each in bare]
+    if len(there) == 1:
+        return there[0]
+    lines = head.decode(errors="replace").split("\n")[:_SNIFFED_LINES]
+    lines = [re.sub(r'"[^"]*"', "", each) for each in lines[: max(1, len(lines) - 1)] if each]
+    for each in there:
+        if len({line.count(each) for line in lines}) == 1:
+            return each
+    return there[0] if there else ","
+
+
+def cold() -> bool:
+    """Return whether polars is not loaded yet."""
+    return "polars" not in sys.modules
+
+
+def read_few(lines: bytes, separator: str, kinds: Sequence[str]) -> list[Column] | None:
+    r"""Return the columns of some lines, None if anything is unusual.
+
+    ``kinds`` says of each column whether it is of ``"whole"`` or ``"real"`` numbers or ``"text"``.
+
+    >>> [each.show(np.array([0, 1])) for each in read_few(b"a,1\nb,2\n", ",", ["text", "whole"])]
+    [['a', 'b'], [1, 2]]
+    """
+    if separator not in _PLAIN_SEPARATORS or re.search(_NOT_PLAIN, lines):
+        return None
+    rows = [line.split(separator) for line in lines.decode().removesuffix("\n").split("\n")]
+    if any(len(row) != len(kinds) for row in rows):
+        return None
+    fields = zip(zip(*rows, strict=True), kinds, strict=True)
+    found = [_plain_column(list(values), kind) for values, kind in fields]
+    columns = [each for each in found if each is not None]
+    return columns if len(columns) == len(found) else None
+
+
+def _plain_column(values: list[str], kind: str) -> Column | None:
+    if kind == "text":
+        return Mixed(values) if all(values) else None
+    joined = "\n".join(values)
+    pattern = _PLAIN_WHOLE if kind == "whole" else _PLAIN_REAL
+    if not re.fullmatch(rf"(?:{pattern}\n)*{pattern}", joined):
+        return None
+    if kind == "whole":
+        return Numbers(np.array(list(map(int, values)), dtype=np.int64))
+    return Numbers(np.array(list(map(float, values))))
 
 
 class CsvSheet:
@@ -172,7 +318,7 @@ class CsvSheet:
 
     def _guess(self, numbers: set[int]) -> list[str] | None:
         """Return the kinds of columns from the first lines, None if numbers are not written so."""
-        head = self._data[self._start : self._start + _LOOKED_AT].decode(errors="replace")
+        head = self._data[self._start : self._start + _SNIFFED_BYTES].decode(errors="replace")
         rows = [line.split(self._separator) for line in head.split("\n")]
         rows = [row for row in rows[: max(1, len(rows) - 1)] if len(row) == self.width]
         kinds = ["text"] * self.width
@@ -269,3 +415,14 @@ def _flush(batch: list[list[str]], parts: list[list[Any]], polars: Any) -> None:
         stripped = [each.strip(" \t\n") for each in values]
         part.append(polars.Series(stripped, dtype=polars.String))
     batch.clear()
+
+
+def plain_cell(text: str | None) -> str:
+    """Return text that no spreadsheet takes for a formula.
+
+    >>> plain_cell("=cmd|' /C calc'!A0"), plain_cell("Team 1")
+    ("'=cmd|' /C calc'!A0", 'Team 1')
+    """
+    if text is None:
+        return ""
+    return f"'{text}" if text.lstrip().startswith(_FORMULA) else text

@@ -1,24 +1,20 @@
-"""From a source to a sheet, whatever the format."""
+"""Open a source as a sheet, whatever its format."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.files._csv import clean, first_line
-from ladderboard.files._csv_rows import CsvSheet
-from ladderboard.files._formats import format_of
+from ladderboard.files._formats._csv import CsvSheet, clean, first_line
 from ladderboard.files._memory import read_memory
-from ladderboard.files._opened import is_file_like, open_source, unpacked
 from ladderboard.files._problems import many, refuse
+from ladderboard.files._source import format_of, is_file_like, open_source, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ladderboard.files._limits import Limits
+    from ladderboard.files._columns import Sheet
     from ladderboard.files._problems import Refusal
-    from ladderboard.files._sheet import Sheet
-
-__all__ = ["open_sheet"]
+    from ladderboard.files._source import Limits
 
 
 def open_sheet(
@@ -49,14 +45,14 @@ def open_sheet(
 def _open_other(data: bytes, form: str, limits: Limits, refusal: Refusal, most: int) -> Sheet:
     """Open what is no CSV; a reader is loaded when a file wants it, for a cold start is short."""
     if form == "jsonl":
-        from ladderboard.files._json_lines import read_json_lines  # noqa: PLC0415
+        from ladderboard.files._formats._json_lines import read_json_lines  # noqa: PLC0415
 
         return read_json_lines(data, limits, most, refusal)
     if form == "npy":
-        from ladderboard.files._npy import read_npy  # noqa: PLC0415
+        from ladderboard.files._formats._npy import read_npy  # noqa: PLC0415
 
         return read_npy(data, limits, most, refusal)
-    from ladderboard.files._columnar import ColumnarSheet  # noqa: PLC0415
+    from ladderboard.files._formats._columnar import ColumnarSheet  # noqa: PLC0415
 
     return ColumnarSheet(data, form, limits, most, refusal)
 
