@@ -6,8 +6,8 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.bounds import certificate
-from ladderboard.bounds._nats import Weights
-from ladderboard.bounds._sample import Sample, _for_ever, _known, _mixed
+from ladderboard.bounds._counting import Weights
+from ladderboard.bounds._noise import Sample, _for_ever, _known, _mixed
 from ladderboard.bounds._transcript import transcript_of
 from ladderboard.errors import InvalidSetting
 from ladderboard.holdout import Meter

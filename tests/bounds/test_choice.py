@@ -4,8 +4,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ladderboard import bounds
-from ladderboard.bounds._choice import CELLS, Job, choose, error_of, ladder_with
-from ladderboard.bounds._search import LARGEST, least, most
+from ladderboard.bounds._best_ladder import CELLS, Job, choose, error_of, ladder_with
+from ladderboard.bounds._plan import LARGEST, least, most
 
 sizes = st.floats(0, 8).map(lambda power: round(10**power))
 betas = st.sampled_from([0.01, 0.05, 0.3])

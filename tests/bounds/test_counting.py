@@ -8,9 +8,8 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.bounds import certificate
-from ladderboard.bounds._nats import _largest
+from ladderboard.bounds._counting import Cells, _largest, log_binomial
 from ladderboard.bounds._transcript import transcript_of
-from ladderboard.bounds._values import Cells, log_binomial
 from ladderboard.mechanisms import Seen, Setup
 
 BETA = 0.05

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ladderboard.bounds._noise import UNIT, difference_quantile, quantile
-from ladderboard.bounds._sample import Sample
+from ladderboard.bounds._noise import UNIT, Sample, difference_quantile, quantile
 
 LAWS = ["gaussian", "laplace"]
 

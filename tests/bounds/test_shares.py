@@ -8,8 +8,7 @@ from scipy import stats
 
 import ladderboard as lb
 from ladderboard.bounds import certificate
-from ladderboard.bounds._noise import UNIT, difference_quantile, quantile
-from ladderboard.bounds._sample import Sample
+from ladderboard.bounds._noise import UNIT, Sample, difference_quantile, quantile
 from ladderboard.errors import InvalidSetting
 
 SHAKY = lb.ShakyLadder(0.01, 0.004, 0.002, grid=0.005)

@@ -13,19 +13,17 @@ from ladderboard.bounds._alternatives import TYPICAL as TYPICAL
 from ladderboard.bounds._alternatives import WORST_CASE as WORST_CASE
 from ladderboard.bounds._alternatives import Alternative as Alternative
 from ladderboard.bounds._alternatives import after as after
-from ladderboard.bounds._asked import PlanRow
 from ladderboard.bounds._best_ladder import best_ladder, floor
 from ladderboard.bounds._certificate import AS_PRINTED as AS_PRINTED
+from ladderboard.bounds._certificate import CORRECTED as CORRECTED
 from ladderboard.bounds._certificate import NONE as NONE
 from ladderboard.bounds._certificate import Certificate
-from ladderboard.bounds._certify import certificate, read_beta, read_count
+from ladderboard.bounds._certify import certificate, nothing, read_beta, read_count
 from ladderboard.bounds._kl import kl_lower as kl_lower
 from ladderboard.bounds._kl import kl_upper as kl_upper
+from ladderboard.bounds._kl import untouched
 from ladderboard.bounds._paper import PaperBound, Privacy, paper
-from ladderboard.bounds._plan import Plan, plan
-from ladderboard.bounds._uncounted import nothing
-from ladderboard.bounds._untouched import untouched
-from ladderboard.bounds._words import CORRECTED as CORRECTED
+from ladderboard.bounds._plan import Plan, PlanRow, plan
 
 __all__ = [
     "Certificate",

@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.bounds._best_ladder import floor
+from ladderboard.bounds._best_ladder import Job, choose, error_of, floor
 from ladderboard.bounds._certify import certificate
-from ladderboard.bounds._choice import Job, choose, error_of
 from ladderboard.bounds._paper import paper
 from ladderboard.bounds._transcript import transcript_of
 from ladderboard.mechanisms import Exact, Setup, ShakyLadder, calibrated_settings
@@ -17,20 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ladderboard.mechanisms import Ladder, Mechanism
-
-__all__ = [
-    "FEW",
-    "MEASURED",
-    "OTHERS",
-    "SHAKY",
-    "SHAKY_MEASURED",
-    "SHAKY_TYPICAL",
-    "TYPICAL",
-    "UNSURE",
-    "WORST_CASE",
-    "Alternative",
-    "after",
-]
 
 SURE, IF, MEASURED, UNSURE = "promised", "promised if", "measured", "not promised"
 # So many visible changes are few.

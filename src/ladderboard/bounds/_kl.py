@@ -1,6 +1,6 @@
-"""The binary relative entropy and its inverses: how far a mean may lie from its sample's.
+"""The binary relative entropy, its inverses, and the interval that they give for a fresh sample.
 
-Proofs: docs/explanation/certificates.md, "In floating point".
+Proofs: docs/explanation/certificates.md, "In floating point" and "A sample that nobody has asked".
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-__all__ = ["kl", "kl_lower", "kl_upper"]
+from ladderboard import _settings
 
 _HALVINGS = 1100  # between 0 and 1 there are so many powers of two, and a double's bits
 _SMALL = 0.1
@@ -106,3 +106,38 @@ def _solve(q: float, nats: float, inside: float, outside: float) -> float:
         else:
             outside = middle
     return 0.0 if outside < _LEAST else outside
+
+
+def untouched(
+    n: int, risk: float, *, among: int = 1, beta: float = 0.05, weighted: bool = False
+) -> tuple[float, float]:
+    """Return where the true risk of a model lies that was chosen without this sample.
+
+    Parameters
+    ----------
+    n
+        Examples in the sample, or groups, or what weighted ones are worth.
+    risk
+        The model's mean loss on it.
+    among
+        Of how many models the intervals shall hold, all at once.
+    beta
+        The probability with which any of them may be false.
+    weighted
+        Whether examples have weights; then there is Hoeffding's form only.
+
+    Examples
+    --------
+    >>> low, high = untouched(10_000, 0.1, among=50)
+    >>> print(f"[{low:.3f}, {high:.3f}]")
+    [0.089, 0.112]
+    """
+    n = _settings.whole("n", n, at_least=1)
+    among = _settings.whole("among", among, at_least=1)
+    risk = _settings.number("risk", risk, at_least=0, at_most=1)
+    beta = _settings.number("beta", beta, above=0, below=1)
+    nats = math.log(2 * among / beta) * (1 + 1e-12)
+    if weighted:
+        half = math.sqrt(nats / (2 * n))
+        return max(risk - half, 0.0), min(risk + half, 1.0)
+    return kl_lower(risk, nats / n), kl_upper(risk, nats / n)

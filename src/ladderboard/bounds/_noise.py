@@ -1,23 +1,25 @@
-"""How large noise gets: quantiles that the tape's exact laws keep to.
+"""How far the released value lies from the least risk on the holdout: step, grid and noise.
 
-Proofs: docs/explanation/certificates.md, "Noise". All lengths are risks; a unit is 1e-12.
+Proofs: docs/explanation/certificates.md, "Noise" and "The sample part". All lengths are risks; a
+unit is 1e-12.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-__all__ = ["UNIT", "difference_quantile", "quantile"]
 
 UNIT = 1e-12
 _HALVINGS = 200
 # The difference of two discrete Gaussians may exceed the continuous tail by this factor.
 _EXCESS = 1.0003
+# Risks are rounded to units, and so are losses before they are averaged.
+_ROUNDING = 2 * UNIT
 
 
 @lru_cache(maxsize=1024)  # within a budget they are the same for every question
@@ -77,3 +79,100 @@ def _invert(tail: Callable[[float], float], chance: float) -> float:
         else:
             high = middle
     return high
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What decides R_t - min_i R_S(f_i): step, grid, and the three noises with their law."""
+
+    step: float
+    grid: float = 0.0
+    compare: float = 0.0
+    standing: float = 0.0
+    release: float = 0.0
+    law: str = "gaussian"
+
+    @property
+    def noisy(self) -> bool:
+        """Whether some of the failure probability must go to the noise."""
+        return bool(self.compare or self.standing or self.release)
+
+    def ends(
+        self,
+        questions: int,
+        beta: float,
+        *,
+        ladders: int = 1,
+        anytime: bool = False,
+        asked: int | None = None,
+    ) -> tuple[float, float]:
+        """Return the ends between which R_t - min_i R_S(f_i) lies, but for probability beta.
+
+        At all times at once: up to ``questions``, or for ever if ``anytime``, when ``questions``
+        is how many were asked. Where ``questions`` may be amended, ``asked`` is that number, and
+        half of the weight of every draw is that for ever.
+        """
+        if not self.noisy:
+            on_compare = on_release = 0.0
+        elif anytime:
+            shares = _for_ever(questions, ladders)
+            on_compare, on_release = self._quantiles(shares, shares, beta)
+        else:
+            known = shares = _known(questions, ladders)
+            if asked is not None:
+                shares = _mixed(None if asked > questions else known, _for_ever(asked, ladders))
+            on_compare, on_release = self._quantiles(shares, known, beta)
+        half = self.grid / 2
+        low = -half - on_release
+        high = max(self.step + on_compare, half + on_release)
+        return low - _ROUNDING, high + _ROUNDING
+
+    def _quantiles(self, shares: _Shares, known: _Shares, beta: float) -> tuple[float, float]:
+        """Return the quantiles of comparison and release; ``known`` decides which way to bound."""
+        compared = bool(self.compare or self.standing)
+        beta /= compared + bool(self.release)
+        on_release = quantile(self.law, self.release, beta / 2 * shares.draw)
+        if not self.standing:
+            return quantile(self.law, self.compare, beta * shares.draw), on_release
+        if not self.compare:
+            return quantile(self.law, self.standing, beta * shares.slack), on_release
+        if self.standing == self.compare and self._together(known, beta) < self._apart(known, beta):
+            return self._together(shares, beta), on_release
+        return self._apart(shares, beta), on_release
+
+    def _apart(self, shares: _Shares, beta: float) -> float:
+        on_draw = quantile(self.law, self.compare, beta / 2 * shares.draw)
+        return on_draw + quantile(self.law, self.standing, beta / 2 * shares.slack)
+
+    def _together(self, shares: _Shares, beta: float) -> float:
+        return difference_quantile(self.law, self.compare, beta * shares.pair)
+
+
+class _Shares(NamedTuple):
+    """The part of the failure probability that a draw, a slack and a pair of draws each have.
+
+    The least of them, which the last question has.
+    """
+
+    draw: float
+    slack: float
+    pair: float
+
+
+def _known(k: int, ladders: int) -> _Shares:
+    """Return even shares, for a number of questions that is known."""
+    opened = min(ladders, k)
+    return _Shares(1 / k, 1 / (k - 1 + opened), 1 / (k * (k - 1) // 2 + k * opened))
+
+
+def _for_ever(t: int, ladders: int) -> _Shares:
+    """Return the shares that question t has of weights for any number of questions."""
+    draw = 1 / (t * (t + 1))
+    slack = draw if ladders == 1 else draw / 2
+    return _Shares(draw, slack, draw / (t - 1 + min(ladders, t)))
+
+
+def _mixed(known: _Shares | None, for_ever: _Shares) -> _Shares:
+    """Return half of both; nothing is known of questions past the number at the start."""
+    known = _Shares(0, 0, 0) if known is None else known
+    return _Shares(*((one + other) / 2 for one, other in zip(known, for_ever, strict=True)))

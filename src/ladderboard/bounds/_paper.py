@@ -8,8 +8,6 @@ from typing import Any
 
 from ladderboard.mechanisms import PaperSettings, paper_settings
 
-__all__ = ["PaperBound", "Privacy", "paper"]
-
 
 @dataclass(frozen=True)
 class Privacy:

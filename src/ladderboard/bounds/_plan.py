@@ -2,22 +2,275 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.bounds._alternatives import OTHERS, WORST_CASE, after
-from ladderboard.bounds._asked import KNOWN, Asked, PlanRow
-from ladderboard.bounds._certify import certificate
-from ladderboard.bounds._choice import Job, choose
-from ladderboard.bounds._plan_words import answer, cells, default
+from ladderboard import _settings
+from ladderboard._formatting import format_confidence, round_up, round_up_to
+from ladderboard.bounds._alternatives import (
+    MEASURED,
+    OTHERS,
+    SHAKY,
+    SHAKY_MEASURED,
+    SHAKY_TYPICAL,
+    TYPICAL,
+    UNSURE,
+    WORST_CASE,
+    after,
+)
+from ladderboard.bounds._best_ladder import Job, choose
+from ladderboard.bounds._certify import certificate, read_beta, read_count
+from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ladderboard.bounds._alternatives import Alternative
     from ladderboard.bounds._certificate import Certificate
     from ladderboard.mechanisms import Ladder
 
-__all__ = ["Plan", "plan"]
+LARGEST = 10**15
+KNOWN = 0.5  # every risk lies within this of 0.5
 
+_HEADS = {"n": "examples", "questions": "questions", "error": "error"}
 _CHANGES = (3, 5, 10)
+
+
+def least(does: Callable[[int], bool]) -> int | None:
+    """Return the least number that will do, if all above it will too; None beyond 10^15.
+
+    >>> least(lambda x: x * x >= 50)
+    8
+    """
+    high = 1
+    while not does(high):
+        if high == LARGEST:
+            return None
+        high = min(2 * high, LARGEST)
+    return _border(does, high, high // 2)
+
+
+def most(does: Callable[[int], bool], first: int = 1) -> int:
+    """Return the largest number that will do, if all from the first to it will too; 0 if none.
+
+    10^15 at most.
+
+    >>> most(lambda x: x * x <= 50)
+    7
+    """
+    if does(LARGEST):
+        return LARGEST
+    if not does(first):
+        return 0
+    low, high = first, min(2 * first, LARGEST)
+    while does(high):
+        low, high = high, min(2 * high, LARGEST)
+    return _border(does, low, high)
+
+
+def _border(does: Callable[[int], bool], good: int, bad: int) -> int:
+    """Return the last number that will do on the way from one that does to one that does not."""
+    while abs(good - bad) > 1:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if does(middle) else (good, middle)
+    return good
+
+
+@dataclass(frozen=True)
+class PlanRow:
+    """What one way to answer would cost.
+
+    Parameters
+    ----------
+    name
+        Which way.
+    found
+        The error, or the least n, or the most questions; None where there is none.
+    status
+        "promised", "promised if" what the sentence says, "measured" or "not promised".
+    sentence
+        What it is, or why nothing is promised.
+    beyond
+        Whether the search ended at 10^15: no n up to there will do, or so many questions will.
+    """
+
+    name: str
+    found: float | None
+    status: str
+    sentence: str
+    beyond: bool = False
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Two of three numbers, and beta."""
+
+    n: int | None
+    questions: int | None
+    error: float | None
+    beta: float
+
+    @classmethod
+    def read(cls, n: Any, questions: Any, error: Any, beta: Any) -> Asked:
+        """Read what a person gave; exactly two of the three."""
+        given = {"n": n, "questions": questions, "error": error}
+        names = [name for name, value in given.items() if value is not None]
+        if len(names) != 2:
+            raise InvalidSetting(
+                "A plan needs two of n, questions and error, and finds the third; "
+                f"got {', '.join(names) or 'none'}. Try n=10_000, questions=1_000."
+            )
+        return cls(
+            None if n is None else read_count("n", n),
+            None if questions is None else read_count("questions", questions),
+            None if error is None else _settings.number("error", error, above=0, below=KNOWN),
+            read_beta(beta),
+        )
+
+    @property
+    def what(self) -> str:
+        """The name of what is to be found."""
+        return "n" if self.n is None else "questions" if self.questions is None else "error"
+
+    def solve(self, way: Alternative) -> float | None:
+        """Return what one way to answer needs or gives; None where there is none."""
+        n, k, error, beta = self.n, self.questions, self.error, self.beta
+        if n is None and k is not None and error is not None:
+            return least(lambda n: way.will_do(n, k, beta, error))
+        if n is not None and k is None and error is not None:
+            return most(lambda k: way.will_do(n, k, beta, error), way.first(n, beta))
+        assert n is not None  # noqa: S101 - two are given, and error is not
+        assert k is not None  # noqa: S101 - same
+        found = way.error(n, k, beta)
+        return found if math.isfinite(found) else None
+
+    def row(self, way: Alternative) -> PlanRow | None:
+        """Return what one way to answer costs, in numbers and words; None if not measured."""
+        found = self.solve(way)
+        status, sentence, beyond = way.status, way.sentence, False
+        if not found and status == MEASURED:
+            return None
+        if self.what != "error":
+            beyond = found == (None if self.what == "n" else LARGEST)
+            if not found:
+                status, sentence = UNSURE, f"{sentence}; {self._why_not(way)}"
+            elif not way.settled:
+                sentence = f"{sentence}; about, as its settings go by n and questions"
+            elif self.n is not None and way.first(self.n, self.beta) > 1:
+                first = way.first(self.n, self.beta)
+                sentence = f"{sentence}; for fewer than {first} questions its conditions fail"
+        elif found is None:
+            status, sentence = UNSURE, way.missing(self.n or 0, self.questions or 0, self.beta)
+        elif found >= KNOWN and status != MEASURED:
+            status, sentence = UNSURE, f"{sentence}; {KNOWN:g} is known without data"
+        return PlanRow(way.name, found, status, sentence, beyond)
+
+    def _why_not(self, way: Alternative) -> str:
+        """Return why no number was found."""
+        if self.n is None:
+            return "no n up to 10^15 has this error"
+        first = way.first(self.n, self.beta)
+        error = way.error(self.n, first, self.beta)
+        if not math.isfinite(error):
+            return way.missing(self.n, first, self.beta)
+        asked = "one question has" if first == 1 else f"{first} questions have"
+        return f"{asked} an error of {round_up(error, 3)}"
+
+
+def answer(plan: Plan) -> str:
+    """Return the answer in a sentence or two."""
+    questions = _count(plan.questions, "question")
+    if plan.n is None:
+        return f"{questions} with an error of {plan.error} would need more than 10^15 examples."
+    examples = _count(plan.n, "example")
+    if plan.mechanism is None:
+        return (
+            f"An error of {plan.error} cannot be promised with {examples} for even one "
+            f"question{_enough_for_one(plan)}."
+        )
+    if plan.asked_for == "error":
+        error = round_up_to(plan.error, _decimals(plan.error))
+        if not plan.promised:
+            return (
+                f"Nothing can be promised beforehand about {questions} on {examples}: "
+                f"an error of {error} says no more than 0.5, which is known without data."
+            )
+    else:
+        error = f"{plan.error}"
+    if plan.asked_for == "n":
+        said = f"{questions} with an error of at most {error} need {examples}."
+    else:
+        more = " or more" if plan.beyond else ""
+        said = f"{examples} answer {questions}{more} with an error of at most {error}."
+    return (
+        f"{said} Promised beforehand with probability {format_confidence(plan.beta)}, "
+        f"whatever is asked, by {plan.mechanism}."
+    )
+
+
+def default(plan: Plan) -> str:
+    """Say the same for the mechanism that guards and boards use, promise by promise."""
+    rows = {row.name: row for row in plan.rows}
+    worst, typical, measured = (
+        _found(plan, rows.get(each)) for each in (SHAKY, SHAKY_TYPICAL, SHAKY_MEASURED)
+    )
+    wanted = {"error": "error", "questions": "questions", "n": "examples"}[plan.asked_for]
+    said = (
+        f"{wanted.capitalize()} with the default mechanism, a calibrated Shaky Ladder: {worst} "
+        f"promised whatever is asked; {typical} promised if the board changes at most {TYPICAL} "
+        "times, as `board check` supposes of one ladder"
+    )
+    if measured is not None:
+        said += f"; {measured} measured on average in games against attackers, not promised"
+    if plan.asked_for == "questions" and plan.n is not None:
+        said += f". What 1,000 questions cost: plan with n={plan.n} and questions=1000"
+    return f"{said}."
+
+
+def _found(plan: Plan, row: PlanRow | None) -> str | None:
+    if row is None or (row.found is None and not row.beyond):
+        return None
+    if plan.asked_for == "error":
+        assert row.found is not None  # noqa: S101 - errors have no end of a search
+        return (
+            round_up_to(row.found, 2 if row.found > 0.1 else 3) if row.found < KNOWN else "nothing"
+        )
+    return "more than 10^15" if row.found is None else f"{int(row.found):,}"
+
+
+def cells(plan: Plan) -> list[tuple[str, ...]]:
+    """Return the table, heads first: name, what was found, status, sentence."""
+    errors = plan.asked_for == "error"
+    decimals = max(_decimals(row.found) for row in plan.rows if row.found) if errors else 0
+
+    def shown(found: float | None, beyond: bool) -> str:
+        if errors:
+            return "-" if found is None else round_up_to(found, decimals)
+        if found is None:
+            return "> 10^15"
+        return "10^15 or more" if beyond else f"{found:,}"
+
+    rows = [(row.name, shown(row.found, row.beyond), row.status, row.sentence) for row in plan.rows]
+    return [("", _HEADS[plan.asked_for], "", ""), *rows]
+
+
+def _decimals(value: float) -> int:
+    """Return how many decimals show three digits, and at least four; a promise is below 0.5."""
+    decimals = max(4, 2 - math.floor(math.log10(value)))
+    while value < KNOWN <= float(round_up_to(value, decimals)):
+        decimals += 1
+    return decimals
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _enough_for_one(plan: Plan) -> str:
+    job = Job(1, plan.beta)
+    needed = least(lambda n: choose(n, job, enough=plan.error)[0] <= plan.error)
+    return "" if needed is None else f"; that needs {_count(needed, 'example')}"
 
 
 @dataclass(frozen=True)
