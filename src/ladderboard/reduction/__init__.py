@@ -6,8 +6,7 @@ finds how accurate its answers can be promised to be; :func:`is_faithful`
 measures whether a mechanism is of the kind for which the paper's lower bound holds.
 """
 
-from ladderboard.reduction._answer import Answer
-from ladderboard.reduction._estimator import GeneralEstimator
+from ladderboard.reduction._estimator import Answer, GeneralEstimator
 from ladderboard.reduction._faithful import Faithfulness, Probed, is_faithful
 from ladderboard.reduction._promise import Promise, promise
 

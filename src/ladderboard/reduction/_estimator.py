@@ -1,4 +1,4 @@
-"""The paper's Fig. 2, corrected: any leaderboard answers general queries.
+"""The general estimator: answers to statistical queries through any mechanism (corrected Fig. 2).
 
 Proofs: docs/explanation/reduction.md.
 """
@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import math
+from dataclasses import dataclass
 from fractions import Fraction
-from numbers import Real
+from numbers import Rational, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,8 +23,6 @@ from ladderboard.errors import (
     InvalidState,
 )
 from ladderboard.mechanisms import OneBit, read_vector
-from ladderboard.reduction._accuracy import Accuracy
-from ladderboard.reduction._answer import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,13 +32,115 @@ if TYPE_CHECKING:
     from ladderboard.mechanisms import Mechanism, Release, Session
     from ladderboard.tape import Tape
 
-__all__ = ["RISK_RANGE", "GeneralEstimator", "check_tells", "read_told"]
-
+COARSEST = Fraction(1, 3)
+_DIGITS = 18
 _FORMAT = 1
 _HALF = Fraction(1, 2)
 _DAMAGED = "The saved state is damaged; give back what estimator.state returned."
 # Where the classifiers' values lie: docs/explanation/reduction.md, "The range".
 RISK_RANGE = (-0.5, 1.0)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was said about the mean of a query.
+
+    Parameters
+    ----------
+    value
+        The estimate. While the mechanism's leaderboard error is below alpha/4 it is within
+        3 alpha/4 of the true mean; it may leave [0, 1] by less than alpha/2.
+    query
+        Its number, from 1.
+    remaining
+        How many queries are left, at most.
+    classifiers
+        How many classifiers were given to the mechanism for it.
+    before, after
+        The threshold, in [0, 1/2], before and after it. What a query lowers it by is gone.
+    crossed
+        Whether a classifier crossed the threshold; if none did, the mean is known to be above
+        1 - 3 alpha/2, and the value is 1 - 3 alpha/4.
+    consistent
+        False once what the mechanism said cannot be within alpha/4 of the truth throughout: from
+        then on nothing is promised, about earlier answers neither. True proves nothing: an error
+        above alpha/4 need not show.
+    """
+
+    value: float
+    query: int
+    remaining: int
+    classifiers: int
+    before: float
+    after: float
+    crossed: bool
+    consistent: bool
+
+    def __float__(self) -> float:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How accurate answers shall be, as a fraction: comparisons with it must be exact."""
+
+    alpha: Fraction
+
+    @classmethod
+    def read(cls, alpha: Any) -> Accuracy:
+        """Read alpha, a float as the simplest fraction that it stands for.
+
+        >>> Accuracy.read(1 / 21), Accuracy.read(0.05)
+        (Accuracy(alpha=Fraction(1, 21)), Accuracy(alpha=Fraction(1, 20)))
+        """
+        read = _fraction(alpha)
+        if read is None or not 0 < read <= COARSEST:
+            raise InvalidSetting(
+                "alpha must be a number above 0 and at most 1/3, where one query fits; "
+                f"got {_settings.shown(alpha)}."
+            )
+        return cls(read)
+
+    @property
+    def queries(self) -> int:
+        """How many queries fit: each may take 3 alpha/2 of a threshold that starts at 1/2."""
+        return math.floor(1 / (3 * self.alpha))
+
+    @property
+    def rungs(self) -> int:
+        """The last classifier's number: so many steps of alpha/2 lead below the threshold."""
+        return math.ceil(1 / self.alpha)
+
+    @property
+    def classifiers(self) -> int:
+        """How many classifiers all queries take at most, which is at most 1/alpha^2."""
+        return self.queries * (self.rungs + 1)
+
+    @property
+    def most(self) -> Fraction:
+        """What a query may take of the threshold."""
+        return 3 * self.alpha / 2
+
+    def __str__(self) -> str:
+        short = f"{float(self.alpha):.6g}"
+        return short if Fraction(short) == self.alpha else str(self.alpha)
+
+
+def _fraction(alpha: Any) -> Fraction | None:
+    """Return the simplest fraction that rounds to this number; None if it is none."""
+    if isinstance(alpha, bool) or not isinstance(alpha, Real):
+        return None
+    if isinstance(alpha, Rational):
+        return Fraction(alpha)
+    if not math.isfinite(alpha):
+        return None
+    precise = Fraction(float(alpha))
+    kind: Any = type(alpha)  # a float, or one of NumPy's: each rounds in its own way
+    for digits in range(1, _DIGITS):
+        simple = precise.limit_denominator(10**digits)
+        if kind(float(simple)) == alpha:
+            return simple
+    return precise
 
 
 class GeneralEstimator:

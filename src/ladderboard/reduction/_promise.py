@@ -13,10 +13,7 @@ from ladderboard import _settings
 from ladderboard.bounds import certificate
 from ladderboard.errors import OutsideTheorem
 from ladderboard.mechanisms import Ladder
-from ladderboard.reduction._accuracy import COARSEST, Accuracy
-from ladderboard.reduction._estimator import RISK_RANGE
-
-__all__ = ["Promise", "promise"]
+from ladderboard.reduction._estimator import COARSEST, RISK_RANGE, Accuracy
 
 _DIGITS = 3
 _STEPS = (0.07, 0.1, 0.14, 0.2, 0.28, 0.4, 0.57)  # of alpha/4
