@@ -13,8 +13,8 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.analysts import AbstainingAttack, RareClass, pack
-from ladderboard.analysts._rule import Rule
-from ladderboard.analysts._rungs import Guess, Rungs, rungs_for
+from ladderboard.analysts._shifted._abstaining import Guess, Rungs, rungs_for
+from ladderboard.analysts._shifted._rule import Rule
 from ladderboard.errors import InvalidPredictions
 
 RULE = Rule(step=70, fresh=22, release=3, grid=20)

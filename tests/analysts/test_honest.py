@@ -15,7 +15,7 @@ from ladderboard.analysts import (
     Plateau,
     SteadyImprovement,
 )
-from ladderboard.analysts import _digits as digits
+from ladderboard.analysts import _hyperparameters as digits
 from ladderboard.errors import InvalidPredictions, MissingDependency
 
 

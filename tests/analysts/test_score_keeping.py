@@ -5,7 +5,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.analysts import Coins, Game, MajorityAttack, unpack
-from ladderboard.analysts._world import World
+from ladderboard.analysts._worlds import World
 
 
 class Table(World):

@@ -11,10 +11,10 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.analysts import MajorityAttack, ShiftedMajority, SybilAttack
-from ladderboard.analysts._beliefs import Beliefs, counts
-from ladderboard.analysts._normal import above, below, beyond, mean_within
-from ladderboard.analysts._odds import Odds
-from ladderboard.analysts._rule import Rule
+from ladderboard.analysts._shifted._guessing import Odds
+from ladderboard.analysts._shifted._normal import above, below, beyond, mean_within
+from ladderboard.analysts._shifted._rule import Rule
+from ladderboard.analysts._shifted._walking import Beliefs, counts
 
 N = 10_000
 TINY, UNIT = lb.Ladder(step=0.01 / N**0.5), lb.Ladder(step=1 / N**0.5)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ladderboard.analysts._digits import Digits, Fitted
-from ladderboard.analysts._labels import Labels
+from ladderboard.analysts._hyperparameters import Digits, Fitted
+from ladderboard.analysts._worlds import Labels
 
 
 @pytest.mark.parametrize("easy", [0.0, 0.35, 1.0])

@@ -1,25 +1,28 @@
-"""A game: one analyst, one mechanism, one holdout, and the score-keeper between them."""
+"""A game between an analyst and a mechanism, and the base class of all analysts."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from dataclasses import dataclass, fields
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
 
 from ladderboard import _settings
-from ladderboard.errors import BudgetSpent, InvalidRisk
-from ladderboard.mechanisms import leaderboard_error
+from ladderboard.analysts._worlds import Coins
+from ladderboard.errors import BudgetSpent, InvalidRisk, InvalidSetting
+from ladderboard.mechanisms import Mechanism, leaderboard_error
+from ladderboard.tape import NumpyTape
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
-
-    from ladderboard.analysts._world import World
-    from ladderboard.mechanisms import Mechanism, Release, Session
+    from ladderboard.analysts._worlds import World
+    from ladderboard.mechanisms import Release, Session
     from ladderboard.tape import Tape
-
-__all__ = ["Game", "Score"]
 
 
 class Score(NamedTuple):
@@ -163,3 +166,59 @@ class Game:
         last = [session.close() for session in self._sessions.values()]
         words = [value for value in last if value is not None]
         return abs(min(self._true_risks) - min(words)) if words else math.nan
+
+
+@dataclass(frozen=True)
+class Analyst(ABC):
+    """Whatever chooses the next model.
+
+    A subclass is a frozen dataclass of settings with two parts: ``world`` makes the holdout it
+    plays on, and ``play`` asks, seeing nothing but releases. Both draw only from the generator
+    they are given, so a seed repeats a game. Run ``ladderboard.testing.check_analyst`` on yours.
+
+    Examples
+    --------
+    >>> import ladderboard as lb
+    >>> class Guesser(Analyst):
+    ...     name = "guesser"
+    ...     def play(self, game):
+    ...         for _ in range(game.questions):
+    ...             game.ask(game.rng.integers(0, 2, game.n))
+    >>> score = Guesser().meet(lb.Exact(), n=1_000, questions=50, seed=1)
+    >>> score.asked, round(score.leaderboard_error, 3)
+    (50, 0.024)
+    """
+
+    name: ClassVar[str]
+
+    def world(self, n: int, rng: np.random.Generator) -> World:
+        """Return the world to play in; coin-flip labels of which nothing is known."""
+        return Coins(n, rng)
+
+    @abstractmethod
+    def play(self, game: Game) -> None:
+        """Ask questions with ``game.ask(model)`` until none is left, or none is wanted."""
+
+    def meet(self, mechanism: Mechanism, *, n: int, questions: int, seed: int = 0) -> Score:
+        """Play one game against a mechanism and return the score."""
+        seed = _settings.whole("seed", seed, at_least=0)
+        if not isinstance(mechanism, Mechanism):
+            raise InvalidSetting(
+                f"An analyst meets a Mechanism, as in lb.Exact(); got {_settings.shown(mechanism)}."
+            )
+        hidden, own = np.random.SeedSequence(seed).spawn(2)
+        game = Game(
+            self.world(n, np.random.default_rng(hidden)),
+            mechanism,
+            questions=questions,
+            tape=NumpyTape(seed=seed),
+            rng=np.random.default_rng(own),
+        )
+        with suppress(BudgetSpent):  # going on until nothing is left is a way to play
+            self.play(game)
+        return game.score()
+
+    def describe(self) -> dict[str, Any]:
+        """Return the settings, JSON-able: the analyst's identity."""
+        settings = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {"analyst": self.name, **settings}

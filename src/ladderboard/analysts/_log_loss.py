@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from ladderboard import _settings
-from ladderboard.analysts._analyst import Analyst
-from ladderboard.analysts._labels import Labels
+from ladderboard.analysts._game import Analyst
+from ladderboard.analysts._worlds import Labels
 from ladderboard.losses import Log
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from ladderboard.analysts._game import Game
     from ladderboard.mechanisms import Mechanism
-
-__all__ = ["LogLossDecoder"]
 
 # A double carries 53 bits; what is left over covers the rounding of a sum.
 _MOST = 48

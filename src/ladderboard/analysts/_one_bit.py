@@ -9,17 +9,14 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from ladderboard import _settings
-from ladderboard.analysts._analyst import Analyst
-from ladderboard.analysts._bits import pack, random_bits, unpack
-from ladderboard.analysts._coins import Coins
+from ladderboard.analysts._game import Analyst
+from ladderboard.analysts._worlds import Coins, pack, random_bits, unpack
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ladderboard.analysts._game import Game
     from ladderboard.mechanisms import Mechanism
-
-__all__ = ["OneBitAttack"]
 
 # How far above its expectation the bar is put, in standard deviations: the choices.
 _BARS = np.linspace(-0.5, 4.0, 28)
@@ -28,6 +25,9 @@ _RARE = 1e-9
 # A normal law in 41 points.
 _POINTS = np.linspace(-4, 4, 41)
 _WEIGHTS = np.exp(-(_POINTS**2) / 2) / np.exp(-(_POINTS**2) / 2).sum()
+
+_KNOTS = np.linspace(-8, 8, 4_001)
+_TAILS = np.array([math.erfc(each / math.sqrt(2)) / 2 for each in _KNOTS.tolist()])
 
 
 @dataclass(frozen=True)
@@ -248,10 +248,6 @@ def _hazard(z: float) -> float:
 
 def _density(z: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.exp(-z * z / 2) / math.sqrt(2 * math.pi)
-
-
-_KNOTS = np.linspace(-8, 8, 4_001)
-_TAILS = np.array([math.erfc(each / math.sqrt(2)) / 2 for each in _KNOTS.tolist()])
 
 
 def _tail(z: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -26,7 +26,7 @@ def build() -> str:
     """
     house = Path(__file__).parents[1]
     found = hashlib.blake2b(digest_size=8)
-    paths = [path for room in _ROOMS for path in sorted((house / room).glob("*.py"))]
+    paths = [path for room in _ROOMS for path in sorted((house / room).rglob("*.py"))]
     for path in [house / "_settings.py", *paths]:
         found.update(f"{path.relative_to(house).as_posix()}\n".encode())
         found.update(path.read_bytes().replace(b"\r\n", b"\n"))

@@ -1,11 +1,12 @@
-"""What anyone may know of a mechanism: how it compares, and what it tells."""
+"""What an attacker knows before it asks: how the mechanism compares, and some easy labels."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from ladderboard.analysts._normal import above
+from ladderboard.analysts._shifted._normal import above
+from ladderboard.analysts._worlds import pack, unpack
 from ladderboard.mechanisms import (
     BootstrapLadder,
     Ladder,
@@ -17,9 +18,12 @@ from ladderboard.mechanisms import (
 )
 
 if TYPE_CHECKING:
-    from ladderboard.mechanisms import Mechanism
+    import numpy as np
+    from numpy.typing import NDArray
 
-__all__ = ["Rule"]
+    from ladderboard.analysts._game import Game
+    from ladderboard.analysts._worlds import Easy
+    from ladderboard.mechanisms import Mechanism, Release
 
 _BLURRED = 0.5  # examples, squared
 
@@ -88,3 +92,29 @@ class Rule(NamedTuple):
     def drowns(self) -> bool:
         """Whether what is told is so blurred that a few examples drown in it."""
         return self.blur > _BLURRED
+
+
+class EasySet:
+    """The first ``size`` examples, whose labels are known.
+
+    A model that is wrong on a chosen number of them has its risk shifted by as much.
+    """
+
+    def __init__(self, known: Easy, n: int) -> None:
+        self.size = known.until
+        self._labels = unpack(known.labels, n)
+
+    def clip(self, wrong: float) -> int:
+        """Return the nearest number of easy examples that a model can be wrong on."""
+        return min(max(round(wrong), 0), self.size)
+
+    def ask(self, game: Game, hard: NDArray[np.bool_], wrong: int, *, account: int = 0) -> Release:
+        """Ask about a model: these predictions on the hard examples, so many easy ones wrong."""
+        return game.ask(self.model(hard, wrong), account=account)
+
+    def model(self, hard: NDArray[np.bool_], wrong: int) -> NDArray[np.uint64]:
+        """Return the model, packed."""
+        model = self._labels.copy()
+        model[:wrong] ^= True
+        model[self.size :] = hard
+        return pack(model)

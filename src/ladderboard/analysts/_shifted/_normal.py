@@ -11,11 +11,11 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["above", "below", "below_many", "beyond", "density", "mean_within"]
-
 _STANDARD = NormalDist()
 _ROOT_2PI = math.sqrt(2 * math.pi)
 _LEAST = 1e-300
+
+_erfc: Any = np.vectorize(math.erfc, otypes=[float])
 
 
 def density(x: float) -> float:
@@ -44,9 +44,6 @@ def mean_within(low: float, high: float) -> float:
     if chance < 1e-12:
         return low if abs(low) < abs(high) else high
     return (density(low) - density(high)) / chance
-
-
-_erfc: Any = np.vectorize(math.erfc, otypes=[float])
 
 
 def below_many(x: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,0 +1,139 @@
+"""Honest analysts whose models are nothing but their true risk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from ladderboard import _settings
+from ladderboard.analysts._game import Analyst
+from ladderboard.analysts._worlds import Draws
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ladderboard.analysts._game import Game
+
+
+@dataclass(frozen=True)
+class SteadyImprovement(Analyst):
+    """Ask models whose true risks fall in a straight line, whatever is said of them.
+
+    Parameters
+    ----------
+    first, last
+        The true risks of the first model and of the last.
+
+    Examples
+    --------
+    >>> import ladderboard as lb
+    >>> score = SteadyImprovement().meet(lb.Ladder(step=0.01), n=10_000, questions=100, seed=1)
+    >>> round(score.leaderboard_error, 3)
+    0.018
+    """
+
+    name: ClassVar[str] = "steady_improvement"
+
+    first: float = 0.5
+    last: float = 0.25
+
+    def __post_init__(self) -> None:
+        _settings.settle(
+            self,
+            first=_settings.number("first", self.first, at_least=0, at_most=1),
+            last=_settings.number("last", self.last, at_least=0, at_most=1),
+        )
+
+    def world(self, n: int, rng: np.random.Generator) -> Draws:
+        """Return a world where a model is its true risk."""
+        return Draws(n, rng)
+
+    def play(self, game: Game) -> None:
+        """Improve a little with each question."""
+        last = max(game.questions - 1, 1)
+        for at in range(game.questions):
+            game.ask(self.first + (self.last - self.first) * at / last)
+
+
+@dataclass(frozen=True)
+class Plateau(Analyst):
+    """Ask models that are all equally good and err independently.
+
+    The best of k scores is better than the models are, by about sqrt(2 log k) standard errors. A
+    board that tells it has climbed by luck alone, without anybody wishing it to.
+
+    Parameters
+    ----------
+    risk
+        The true risk of every model.
+
+    Examples
+    --------
+    >>> import ladderboard as lb
+    >>> plateau = Plateau()
+    >>> round(plateau.meet(lb.Exact(), n=10_000, questions=1_000, seed=1).leaderboard_error, 3)
+    0.015
+    >>> ladder = lb.Ladder(step=0.01)
+    >>> round(plateau.meet(ladder, n=10_000, questions=1_000, seed=1).leaderboard_error, 3)
+    0.01
+    """
+
+    name: ClassVar[str] = "plateau"
+
+    risk: float = 0.25
+
+    def __post_init__(self) -> None:
+        _settings.settle(self, risk=_settings.number("risk", self.risk, at_least=0, at_most=1))
+
+    def world(self, n: int, rng: np.random.Generator) -> Draws:
+        """Return a world where a model is its true risk."""
+        return Draws(n, rng)
+
+    def play(self, game: Game) -> None:
+        """Ask another model just as good."""
+        for _ in range(game.questions):
+            game.ask(self.risk)
+
+
+@dataclass(frozen=True)
+class RandomSearch(Analyst):
+    """Ask models whose true risks are drawn at random, whatever is said of them.
+
+    Records come in leaps, large ones first, and a record is asked about once. A mechanism that
+    overlooks it, because its step is long or its noise unkind, is wrong until as good a model
+    comes along again.
+
+    Parameters
+    ----------
+    worst, best
+        The true risks lie evenly between these.
+
+    Examples
+    --------
+    >>> import ladderboard as lb
+    >>> search = RandomSearch()
+    >>> ladder = lb.Ladder(step=0.01)
+    >>> round(search.meet(ladder, n=10_000, questions=1_000, seed=1).leaderboard_error, 3)
+    0.011
+    """
+
+    name: ClassVar[str] = "random_search"
+
+    worst: float = 0.5
+    best: float = 0.25
+
+    def __post_init__(self) -> None:
+        _settings.settle(
+            self,
+            worst=_settings.number("worst", self.worst, at_least=0, at_most=1),
+            best=_settings.number("best", self.best, at_least=0, at_most=1),
+        )
+
+    def world(self, n: int, rng: np.random.Generator) -> Draws:
+        """Return a world where a model is its true risk."""
+        return Draws(n, rng)
+
+    def play(self, game: Game) -> None:
+        """Try another model."""
+        for _ in range(game.questions):
+            game.ask(self.best + (self.worst - self.best) * game.rng.random())

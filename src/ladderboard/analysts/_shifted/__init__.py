@@ -1,0 +1,11 @@
+"""Attacks that keep every question just beside the point where it would be told.
+
+They know how the mechanism compares (``_rule``) and place their questions by what they believe
+about the labels (``_walking``) or by the odds of fresh guesses (``_guessing``).
+"""
+
+from ladderboard.analysts._shifted._abstaining import AbstainingAttack as AbstainingAttack
+from ladderboard.analysts._shifted._guessing import Odds as Odds
+from ladderboard.analysts._shifted._majority import ShiftedMajority as ShiftedMajority
+from ladderboard.analysts._shifted._majority import SybilAttack as SybilAttack
+from ladderboard.analysts._shifted._rule import Rule as Rule
