@@ -10,8 +10,8 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.arena._store import Store
+from ladderboard.board import PART
 from ladderboard.board._backup import _backup, _dump
-from ladderboard.board._tables import PART
 from ladderboard.client import read_config
 from ladderboard.client._address import read_address
 from ladderboard.client._receipts import Receipts

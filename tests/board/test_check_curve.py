@@ -8,8 +8,7 @@ from itertools import pairwise
 import pytest
 
 import ladderboard as lb
-from ladderboard.board import Target
-from ladderboard.board._check._attacks import play_target
+from ladderboard.board import Target, play_target
 from ladderboard.errors import InvalidSetting
 
 

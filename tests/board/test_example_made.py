@@ -6,9 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from ladderboard.board import check_board, read_folder
+from ladderboard.board import check_board, read_folder, write_example
 from ladderboard.board._check._report import Grader
-from ladderboard.board._example import write_example
 
 
 @pytest.fixture

@@ -4,8 +4,7 @@ import polars as pl
 import pytest
 
 import ladderboard as lb
-from ladderboard.board import Rules, read_folder, read_rules
-from ladderboard.board._compare import changes_between
+from ladderboard.board import Rules, changes_between, read_folder, read_rules
 from ladderboard.errors import InvalidRules
 
 RULES = "loss: accuracy\nquestions: 100\nteams: 5\n"

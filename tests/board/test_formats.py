@@ -8,10 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from ladderboard.board import _boards, dump_board, open_boards, restore_board
-from ladderboard.board._backup._backup import check_backup, find_backup, restore_backup
-from ladderboard.board._bundle import write_board_bundle
-from ladderboard.board._tables import PART
+from ladderboard.board import (
+    PART,
+    _boards,
+    check_backup,
+    dump_board,
+    find_backup,
+    open_boards,
+    restore_backup,
+    restore_board,
+    write_board_bundle,
+)
 from ladderboard.errors import InvalidState, OldCopy
 from ladderboard.ledger import SecretKey, read_secret_key
 from ladderboard.server import sandbox

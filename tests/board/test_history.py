@@ -6,8 +6,7 @@ from itertools import pairwise
 import pytest
 
 from ladderboard.board import PUBLIC, Boards, Caller, Role
-from ladderboard.board._activity import BINS, spread
-from ladderboard.board._history import MOST
+from ladderboard.board._history import BINS, MOST, spread
 from ladderboard.errors import NotAllowed, NotFound
 
 EVALUATOR = Caller(Role.EVALUATOR)
@@ -247,7 +246,7 @@ def test_activity_before_the_first_question(boards, make_folder, organiser):
 
 
 def test_less_active_teams_are_summed_up(scene, organiser, monkeypatch):
-    monkeypatch.setattr("ladderboard.board._activity._TEAMS", 1)
+    monkeypatch.setattr("ladderboard.board._history._TEAMS", 1)
     said = scene[0].as_seen_by(organiser).activity()
     assert [each["team"]["name"] for each in said["teams"]] == ["Ada"]
     assert said["others"] == {"teams": 1, "questions": 2}

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from ladderboard.board import check_board, read_folder
-from ladderboard.board._huggingface import write_huggingface
+from ladderboard.board import check_board, read_folder, write_huggingface
 from ladderboard.errors import InvalidInput, InvalidRules
 
 CONF = {

@@ -2,8 +2,7 @@
 
 import pytest
 
-from ladderboard.board import FileLimits, Finals, Phase, Rules, Window, read_rules
-from ladderboard.board._compare import changes_between
+from ladderboard.board import FileLimits, Finals, Phase, Rules, Window, changes_between, read_rules
 from ladderboard.board._rules._text import read_time
 from ladderboard.errors import InvalidRules
 

@@ -4,7 +4,7 @@ import secrets
 
 import pytest
 
-from ladderboard.board._store_database import DatabaseStore
+from ladderboard.board import DatabaseStore
 from ladderboard.errors import InvalidSetting, InvalidState, StorageFailed
 from ladderboard.ledger import PostgresStorage, SqliteStorage
 

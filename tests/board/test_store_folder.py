@@ -13,8 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ladderboard.board import _store_folder, _store_sync
-from ladderboard.board._store_folder import FolderStore
+from ladderboard.board import FolderStore, _store
 from ladderboard.errors import InvalidSetting, InvalidState, StorageFailed
 
 ID = "00c0ffee"
@@ -148,7 +147,7 @@ def test_orphans_are_swept_when_they_are_old(store):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from ladderboard.board._store_folder import FolderStore
+from ladderboard.board._store import FolderStore
 rename = Path.rename
 def die(path, to):
     if sys.argv[2] == "after":
@@ -191,9 +190,9 @@ def test_those_who_wait_for_a_folder_share_a_call(monkeypatch, tmp_path, fails):
             raise OSError(5, "Input/output error")
 
     names = SimpleNamespace(Event=Event, Lock=threading.Lock)
-    monkeypatch.setattr(_store_sync, "threading", names)
-    monkeypatch.setattr(_store_sync, "sync_folder", slow)
-    together = _store_sync.Together()
+    monkeypatch.setattr(_store, "threading", names)
+    monkeypatch.setattr(_store, "sync_folder", slow)
+    together = _store.Together()
     with ThreadPoolExecutor(9) as threads:
         first = threads.submit(together.sync, tmp_path)
         assert begun.acquire(timeout=20)
@@ -218,4 +217,4 @@ def test_many_threads_lose_nothing(store):
     with ThreadPoolExecutor(8) as threads:
         kept = list(threads.map(store.prepare, bodies, bodies.values()))
     assert [read(store, each.place) for each in kept] == list(bodies.values())
-    assert _store_folder._INCOMING not in {each.split("/")[0] for each in files(store)}
+    assert _store._INCOMING not in {each.split("/")[0] for each in files(store)}

@@ -6,8 +6,7 @@ import shutil
 
 import pytest
 
-from ladderboard.board import Caller, Role, Sent
-from ladderboard.board._database import open_boards
+from ladderboard.board import Caller, Role, Sent, open_boards
 from ladderboard.cli._board_make import _TEMPLATE
 
 ORGANISER = Caller(Role.ORGANISER)

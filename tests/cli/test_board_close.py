@@ -139,7 +139,7 @@ def test_a_full_disk_leaves_a_closed_board_and_a_way(program, board, tmp_path):
     """The limit on the size of files stands for a disk that is full."""
     script = (
         "import resource, signal, sys\n"
-        "import ladderboard.board._bundle as bundle\n"
+        "import ladderboard.board as bundle\n"
         "from ladderboard.cli import main\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "whole = bundle.write_board_bundle\n"

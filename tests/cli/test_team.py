@@ -4,8 +4,7 @@ import sqlite3
 
 import pytest
 
-from ladderboard.board import Role
-from ladderboard.board._database import open_boards
+from ladderboard.board import Role, open_boards
 from ladderboard.errors import NotAllowed
 
 

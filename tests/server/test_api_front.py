@@ -100,7 +100,7 @@ def test_a_mistake_of_ours_is_told_to_the_log_alone(hall, monkeypatch, predict):
     def broken(self, *_):
         raise ZeroDivisionError("label 7 of row 3 is 0.4366")
 
-    monkeypatch.setattr("ladderboard.board._desk.Desk.submit", broken)
+    monkeypatch.setattr("ladderboard.board._submissions.Desk.submit", broken)
     said = hall.submit(token, predict(1))
     told = problem(said, 500, "broken")
     assert "label" not in said.text
@@ -120,7 +120,7 @@ def test_a_database_that_fails(hall, monkeypatch, predict, uncertain):
     def broken(self, *_):
         raise StorageFailed("boards.db: disk I/O error", uncertain=uncertain)
 
-    monkeypatch.setattr("ladderboard.board._desk.Desk.submit", broken)
+    monkeypatch.setattr("ladderboard.board._submissions.Desk.submit", broken)
     said = hall.submit(token, predict(1))
     told = problem(said, 503, "storage")
     assert ("again is safe" in told["detail"]) == uncertain

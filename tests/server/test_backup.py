@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from ladderboard.board import Caller, Role, open_boards
+from ladderboard.board import Caller, Role, open_boards, write_board_bundle
 from ladderboard.board._backup._backup import (
     backups_in,
     check_backup,
@@ -18,7 +18,6 @@ from ladderboard.board._backup._backup import (
     restore_backup,
     since,
 )
-from ladderboard.board._bundle import write_board_bundle
 from ladderboard.ledger import make_secret_key, write_public_key
 from ladderboard.verify import check
 

@@ -10,7 +10,7 @@ import json
 
 import pytest
 
-from ladderboard.board import _desk
+from ladderboard.board import _submissions
 from ladderboard.errors import InvalidPredictions
 from ladderboard.holdout import Scorer
 from ladderboard.server import _api_submissions, _front
@@ -85,9 +85,11 @@ def leak_a_header(monkeypatch, ear):
 
 
 def leak_a_reason(monkeypatch, ear):
-    reason = _desk._reason
+    reason = _submissions._reason
     monkeypatch.setattr(
-        _desk, "_reason", lambda *what: reason(*what) + (" Well done!" if ear.risk < 0.3 else "")
+        _submissions,
+        "_reason",
+        lambda *what: reason(*what) + (" Well done!" if ear.risk < 0.3 else ""),
     )
 
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ladderboard.board import Target
-from ladderboard.board._check._attacks import play_target
+from ladderboard.board import Target, play_target
 from ladderboard.errors import WorkersLost
 from ladderboard.mechanisms import MECHANISMS
 from ladderboard.server import _trial

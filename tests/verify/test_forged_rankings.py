@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from ladderboard.board._rules._text import moment
+from ladderboard.board import moment
 from ladderboard.holdout import Submission
 from ladderboard.verify import check
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ladderboard.board import _replay, write_board_bundle
+from ladderboard.board import _amendments, write_board_bundle
 from ladderboard.verify import check
 
 HOLDS = "the chain and the tape hold"
@@ -243,7 +243,7 @@ def test_a_correction_that_was_cut_short(lives, tmp_path, monkeypatch, resumed):
     with lives.small(tmp_path, per_team=2) as (board, teams):
         for at in range(6):
             lives.submit(board, teams[at % 3], 10 + at)
-        asked, left = _replay._ask, iter([True])
+        asked, left = _amendments._ask, iter([True])
 
         def cut(*given):
             if not next(left, False):
@@ -251,7 +251,7 @@ def test_a_correction_that_was_cut_short(lives, tmp_path, monkeypatch, resumed):
             asked(*given)
 
         with monkeypatch.context() as patch:
-            patch.setattr(_replay, "_ask", cut)
+            patch.setattr(_amendments, "_ask", cut)
             with pytest.raises(KeyboardInterrupt):
                 board.amending.correct(lives.ORGANISER, lives.holdout(flip=5))
         if resumed:

@@ -9,22 +9,24 @@ anybody may see of it is a :class:`View`.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.board._access import allow
-from ladderboard.board._answer import Answer
+from ladderboard.board._access import PUBLIC, Caller, Role, allow, check_text, token_hash
+from ladderboard.board._access import fold as fold
+from ladderboard.board._amendments import changes_between as changes_between
+from ladderboard.board._amendments import differences as differences
+from ladderboard.board._amendments import labels_changed as labels_changed
+from ladderboard.board._amendments import read_corrected as read_corrected
 from ladderboard.board._board import Board
-from ladderboard.board._board import kept_sample as kept_sample
-from ladderboard.board._boards import Boards
+from ladderboard.board._boards import Boards, is_shared, open_boards
+from ladderboard.board._boards import ask_baselines as ask_baselines
+from ladderboard.board._boards import has_words as has_words
+from ladderboard.board._boards import open_storage as open_storage
 from ladderboard.board._check import Report, Target, check_board
 from ladderboard.board._check import play_target as play_target
-from ladderboard.board._database import has_words as has_words
-from ladderboard.board._database import is_shared, open_boards
-from ladderboard.board._database import open_storage as open_storage
-from ladderboard.board._desk import Sent
+from ladderboard.board._finals import write_board_bundle
 from ladderboard.board._folder import BoardFolder, read_folder
-from ladderboard.board._kept import Parse
+from ladderboard.board._folder import write_example as write_example
+from ladderboard.board._folder import write_huggingface as write_huggingface
 from ladderboard.board._limits import Left, Limit
-from ladderboard.board._people import PUBLIC, Caller, Role, check_text, token_hash
-from ladderboard.board._people import fold as fold
 from ladderboard.board._rules import (
     Baseline,
     Display,
@@ -37,11 +39,12 @@ from ladderboard.board._rules import (
     read_rules,
 )
 from ladderboard.board._rules import read_yaml as read_yaml
-from ladderboard.board._seats import NewTeam
-from ladderboard.board._store import Prepared, Store
-from ladderboard.board._store_database import DatabaseStore
-from ladderboard.board._store_folder import FolderStore
-from ladderboard.board._store_mixed import MixedStore
+from ladderboard.board._store import DatabaseStore, FolderStore, MixedStore, Prepared, Store
+from ladderboard.board._submissions import Answer, Parse, Sent
+from ladderboard.board._tables import PART as PART
+from ladderboard.board._tables import SERVER as SERVER
+from ladderboard.board._tables import kept_sample as kept_sample
+from ladderboard.board._teams import NewTeam
 from ladderboard.board._view import View
 
 if TYPE_CHECKING:
@@ -57,16 +60,6 @@ if TYPE_CHECKING:
     from ladderboard.board._backup import forget_old as forget_old
     from ladderboard.board._backup import restore_backup as restore_backup
     from ladderboard.board._backup import since as since
-    from ladderboard.board._baselines import ask_baselines as ask_baselines
-    from ladderboard.board._bundle import write_board_bundle
-    from ladderboard.board._compare import changes_between as changes_between
-    from ladderboard.board._compare import differences as differences
-    from ladderboard.board._compare import labels_changed as labels_changed
-    from ladderboard.board._compare import read_corrected as read_corrected
-    from ladderboard.board._example import write_example as write_example
-    from ladderboard.board._huggingface import write_huggingface as write_huggingface
-    from ladderboard.board._tables import PART as PART
-    from ladderboard.board._tables import SERVER as SERVER
 
 __all__ = [
     "PUBLIC",
@@ -110,34 +103,25 @@ __all__ = [
     "write_board_bundle",
 ]
 
-_SELDOM = {
-    "back_up": "_backup",
-    "check_place": "_backup",
-    "forget_old": "_backup",
-    "Backup": "_backup",
-    "Checked": "_backup",
-    "Kept": "_backup",
-    "PART": "_tables",
-    "SERVER": "_tables",
-    "Since": "_backup",
-    "ask_baselines": "_baselines",
-    "changes_between": "_compare",
-    "check_backup": "_backup",
-    "differences": "_compare",
-    "find_backup": "_backup",
-    "labels_changed": "_compare",
-    "read_corrected": "_compare",
-    "restore_backup": "_backup",
-    "since": "_backup",
-    "write_example": "_example",
-    "write_huggingface": "_huggingface",
-    "dump_board": "_backup",
-    "restore_board": "_backup",
-    "write_board_bundle": "_bundle",
+# Loaded when they are asked for: a server needs them seldom.
+_BACKUP = {
+    "Backup",
+    "Checked",
+    "Kept",
+    "Since",
+    "back_up",
+    "check_backup",
+    "check_place",
+    "dump_board",
+    "find_backup",
+    "forget_old",
+    "restore_backup",
+    "restore_board",
+    "since",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _SELDOM:
+    if name not in _BACKUP:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_SELDOM[name]}"), name)
+    return getattr(import_module(f"{__name__}._backup"), name)

@@ -1,17 +1,99 @@
-"""Who may do what: the one table."""
+"""Roles, tokens and names of people, and the one table of who may do what."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import base64
+import hashlib
+import unicodedata
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
 
-from ladderboard.board._people import Role
-from ladderboard.errors import NotAllowed
+from ladderboard.errors import InvalidSetting, NotAllowed
 
 if TYPE_CHECKING:
-    from ladderboard.board._people import Caller
+    from collections.abc import Callable
+
     from ladderboard.board._rules import Rules
 
-__all__ = ["ACTIONS", "allow"]
+_NAME = 64
+_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}  # what cannot be seen, or turns text around
+_JOINER = "\u200d"  # within emoji
+_BLANK = set("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")  # seen as nothing, or a space
+_UNSEEN = {_JOINER, "\ufe0e", "\ufe0f"}
+# Letters that are drawn like others: enough to keep people from taking one team for another.
+_ALIKE = str.maketrans("аеорсухкмнтвіјѕԁԛԝһοανκρτυχι", "aeopcyxkmhtbijsdqwhoavkptuxi")
+_SCORES = (
+    "This board takes scores, and only its evaluators hand them in; a team cannot submit. Ask its "
+    "organiser how your model is evaluated."
+)
+
+
+class Role(IntEnum):
+    """What somebody may do; each may do what those before it may."""
+
+    PUBLIC = 0
+    TEAM = 1
+    EVALUATOR = 2
+    ORGANISER = 3
+
+
+class Caller(NamedTuple):
+    """Somebody, on one board: their role, their team's number, and by which token they came."""
+
+    role: Role
+    team: int | None = None
+    credential: bytes | None = None
+
+
+PUBLIC = Caller(Role.PUBLIC)
+
+
+def new_token(role: str, salt: Callable[[], bytes]) -> str:
+    """Return a token of 256 bits that says what it is for, so that scanners and people can tell."""
+    return f"lb_{role}_{base64.urlsafe_b64encode(salt()).decode().rstrip('=')}"
+
+
+def token_hash(token: str) -> bytes:
+    """Return what is kept of a token. It has 256 bits: nobody guesses it, so one hash will do."""
+    return hashlib.sha256(b"ladderboard token\n" + token.encode("utf-8", "replace")).digest()
+
+
+def check_text(what: str, text: str, *, at_most: int = _NAME, lines: bool = False) -> str:
+    """Return text from outside, tidied; refuse what cannot be seen or turns text around."""
+    if not isinstance(text, str):
+        raise InvalidSetting(f"{what} must be text.")
+    text = unicodedata.normalize("NFC", text).strip()
+    if lines:
+        text = text.replace("\r\n", "\n")
+    allowed = {*_UNSEEN, "\n", "\t"} if lines else _UNSEEN
+    if any(
+        (unicodedata.category(each) in _HIDDEN and each not in allowed) or each in _BLANK
+        for each in text
+    ):
+        raise InvalidSetting(f"{what} must have no characters that cannot be seen.")
+    if len(text) > at_most:
+        raise InvalidSetting(f"{what} must have at most {at_most} characters.")
+    return text
+
+
+def check_name(name: str) -> str:
+    """Return a team's name, tidied."""
+    name = " ".join(check_text("A team's name", name).split())
+    if not fold(name):
+        raise InvalidSetting("A team needs a name that can be seen.")
+    return name
+
+
+def fold(name: str) -> str:
+    """Return what two names share that people would take for one.
+
+    >>> fold("Team A") == fold("team\u200d \u0430")
+    True
+    """
+    seen = "".join(each for each in name if each not in _UNSEEN)
+    folded = unicodedata.normalize("NFKC", seen).casefold().translate(_ALIKE)
+    return "".join(folded.split())
+
 
 ACTIONS = {
     "look": Role.PUBLIC,
@@ -26,12 +108,6 @@ ACTIONS = {
     "run": Role.ORGANISER,
 }
 """The least role that each action needs."""
-
-
-_SCORES = (
-    "This board takes scores, and only its evaluators hand them in; a team cannot submit. Ask its "
-    "organiser how your model is evaluated."
-)
 
 
 def allow(caller: Caller, action: str, rules: Rules | None = None) -> None:

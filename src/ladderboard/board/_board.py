@@ -6,39 +6,28 @@ import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-import numpy as np
-
-from ladderboard.board._amend import Amending
-from ladderboard.board._desk import Desk
+from ladderboard.board._amendments import Amending
 from ladderboard.board._finals import Finishing
+from ladderboard.board._folder import rows_of
 from ladderboard.board._history import read_past
 from ladderboard.board._queue import Queue
 from ladderboard.board._rules import Rules
-from ladderboard.board._seats import Seats
-from ladderboard.board._tables import read_board
+from ladderboard.board._submissions import Desk
+from ladderboard.board._tables import kept_sample, read_board
+from ladderboard.board._teams import Seats
 from ladderboard.board._view import View
 from ladderboard.holdout import Meter, Scorer, read_sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
-    from ladderboard.board._answer import Answer
-    from ladderboard.board._desk import Sent
+    from ladderboard.board._access import Caller
     from ladderboard.board._history import Past
-    from ladderboard.board._people import Caller
     from ladderboard.board._store import Store
+    from ladderboard.board._submissions import Answer, Sent
     from ladderboard.board._tables import BoardRow, TeamRow
     from ladderboard.files import HoldoutTable, Limits
     from ladderboard.ledger import At, Book, SqlReading
-
-__all__ = ["Board", "kept_sample"]
-
-
-def kept_sample(epoch: int) -> str:
-    """Return the name under which an epoch's labelled sample is kept."""
-    return "sample" if epoch == 0 else f"sample {epoch}"
 
 
 class _Epoch(NamedTuple):
@@ -187,8 +176,3 @@ class Board:
     def finishing(self) -> Finishing:
         """Selections, the end, and the final ranking."""
         return Finishing(self)
-
-
-def rows_of(table: HoldoutTable, split: str) -> NDArray[np.bool_] | None:
-    """Return which rows are in a split; None where there is no split, and all are public."""
-    return None if table.split is None else np.asarray(table.split == split)

@@ -1,18 +1,30 @@
-"""All boards in one database."""
+"""All boards of one database, and opening that database by its address."""
 
 from __future__ import annotations
 
 import json
+import re
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from ladderboard.board._baselines import ask_baselines, check_baselines
-from ladderboard.board._board import Board, kept_sample, rows_of
+from ladderboard.board._access import Caller, Role, fold, new_token, token_hash
+from ladderboard.board._board import Board
+from ladderboard.board._folder import rows_of
 from ladderboard.board._limits import recount
-from ladderboard.board._people import Caller, Role, new_token, token_hash
-from ladderboard.board._seats import add_credential
-from ladderboard.board._tables import PART, SERVER, is_plain, read_board, written
-from ladderboard.errors import InvalidSetting, InvalidState, NotAllowed, NotFound, Taken
+from ladderboard.board._store import DatabaseStore, MixedStore
+from ladderboard.board._submissions import Sent
+from ladderboard.board._tables import PART, SERVER, is_plain, kept_sample, read_board, written
+from ladderboard.board._teams import add_credential
+from ladderboard.errors import (
+    InvalidInput,
+    InvalidRules,
+    InvalidSetting,
+    InvalidState,
+    NotAllowed,
+    NotFound,
+    Taken,
+)
 from ladderboard.holdout import (
     Scorer,
     keep_sample,
@@ -35,15 +47,13 @@ from ladderboard.ledger import (
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
     from ladderboard.board._folder import BoardFolder
     from ladderboard.board._store import Store
-    from ladderboard.ledger import Seal, SqlReading, SqlWriting, Turn
+    from ladderboard.ledger import PostgresStorage, Seal, SqlReading, SqlWriting, Turn
     from ladderboard.mechanisms import Mechanism
 
-__all__ = ["Boards"]
-
+_SEAT = "SELECT number, used FROM main.team WHERE book = ? AND folded = ? AND kind = 'baseline'"
 _ALL = "SELECT slug FROM main.board ORDER BY book"
 _AFTER = (
     "SELECT slug FROM main.board WHERE book > (SELECT book FROM main.board WHERE slug = ?) "
@@ -71,6 +81,16 @@ _ANY_ORGANISER = "SELECT 1 FROM main.credential WHERE book = ? AND role = 'organ
 _END_ORGANISERS = (
     "UPDATE main.credential SET ended = ? WHERE book = ? AND role = 'organiser' AND ended IS NULL"
 )
+_NUMBER = "SELECT book FROM main.board WHERE slug = ?"
+_BOARD_OF = (
+    "SELECT main.board.slug FROM main.credential "
+    "JOIN main.board ON main.board.book = main.credential.book "
+    "WHERE main.credential.hash = ? AND main.credential.ended IS NULL"
+)
+
+_SQLITE = "sqlite:///"
+_WORDS = re.compile(r"\bpassword\s*=", re.IGNORECASE)
+_POSTGRES = ("postgresql://", "postgresql+psycopg://", "postgres://")
 
 
 class Boards:
@@ -317,9 +337,110 @@ class Boards:
         self.storage.close()
 
 
-_NUMBER = "SELECT book FROM main.board WHERE slug = ?"
-_BOARD_OF = (
-    "SELECT main.board.slug FROM main.credential "
-    "JOIN main.board ON main.board.book = main.credential.book "
-    "WHERE main.credential.hash = ? AND main.credential.ended IS NULL"
-)
+def has_words(address: str) -> bool:
+    """Tell whether an address has a password by libpq's words, as in ``host=db password=...``."""
+    return "://" not in address and _WORDS.search(address) is not None
+
+
+def is_shared(url: str) -> bool:
+    """Tell whether several processes may serve from a database.
+
+    >>> is_shared("boards.db"), is_shared("postgresql+psycopg://me@there/boards")
+    (False, True)
+    """
+    return url.startswith(_POSTGRES)
+
+
+def open_boards(
+    url: Path | str,
+    *,
+    create: bool = False,
+    key_file: Path | str | None = None,
+    store: Store | None = None,
+    world: World | None = None,
+) -> Boards:
+    """Open the boards in a database.
+
+    Parameters
+    ----------
+    url
+        A path or ``sqlite:///path`` for SQLite; ``postgresql+psycopg://user:password@host/name``.
+    create
+        Make what is not there.
+    key_file
+        Encrypts everything secret; made if it is not there.
+    store
+        Where submitted files are kept; by default in the database, and beside an SQLite file in
+        ``FILE.submissions`` what is larger than a megabyte.
+    world
+        Clock and salts, for tests.
+    """
+    storage = open_storage(url, create=create)
+    if store is None:
+        store = DatabaseStore(storage)
+        if isinstance(storage, SqliteStorage):
+            path = storage.path
+            store = MixedStore(storage, path.with_name(f"{path.name}.submissions"))
+    try:
+        return Boards(storage, store, key_file=key_file, world=world)
+    except BaseException:
+        storage.close()
+        raise
+
+
+def open_storage(url: Path | str, *, create: bool = False) -> SqlStorage:
+    """Open the database alone."""
+    address = str(url)
+    if is_shared(address):
+        return open_schema(address, create=create)
+    path = _path(address)
+    return SqliteStorage(path, create=create and not path.exists())
+
+
+def open_schema(url: str, schema: str = "ladderboard", *, create: bool = True) -> PostgresStorage:
+    """Open a schema of a PostgreSQL database."""
+    from ladderboard.ledger import PostgresStorage  # noqa: PLC0415 - not needed for a file
+
+    address = url.replace("postgres://", "postgresql://", 1)
+    return PostgresStorage(address, create=create, schema=schema)
+
+
+def _path(address: str) -> Path:
+    if address.startswith(_SQLITE):
+        address = address.removeprefix(_SQLITE)
+    elif "://" in address:
+        scheme = address.partition("://")[0]
+        raise InvalidSetting(
+            f"database must be a path, sqlite:///path or postgresql+psycopg://...; got {scheme}://..."
+        )
+    if has_words(address):
+        raise InvalidSetting(
+            "database must be a path, sqlite:///path or postgresql+psycopg://user@host/name."
+        )
+    if not address or address == ":memory:":
+        raise InvalidSetting("database must be a file: what is in memory is lost with the server.")
+    return Path(address)
+
+
+def check_baselines(scorer: Scorer, folder: BoardFolder) -> None:
+    """Refuse a folder with a baseline that cannot be graded, before anything is made of it."""
+    for each, path in folder.baselines.items():
+        try:
+            scorer.read(path)
+        except InvalidInput as error:
+            raise InvalidRules(
+                f"The baseline {each!r} cannot be graded: {error}", problems=error.problems
+            ) from None
+
+
+def ask_baselines(board: Board, folder: BoardFolder) -> None:
+    """Ask about every baseline that was not asked yet; a crash may have come between."""
+    scorer = board.scorer()
+    for each, path in folder.baselines.items():
+        with board.reading() as view:
+            seats = view.run(_SEAT, (view.number, fold(each)))
+        if seats and seats[0][1]:
+            continue
+        caller = Caller(Role.ORGANISER, seats[0][0]) if seats else board.seats.add_baseline(each)
+        sent = Sent(scorer.read(path), board.book.world.clock(), message="baseline")
+        board.submit(caller, sent)

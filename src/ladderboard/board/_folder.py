@@ -1,32 +1,133 @@
-"""A board's folder: ``board.yaml``, the holdout, and files that must be gradable."""
+"""A board's folder: reading and checking it, writing an example, importing a competition."""
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from ladderboard.board._folder_table import read_table
+from ladderboard import _settings
 from ladderboard.board._rules import Noted, Rules, read_rules
-from ladderboard.errors import InvalidInput, InvalidRules
-from ladderboard.files import Roster, read_predictions
+from ladderboard.errors import InvalidInput, InvalidLabels, InvalidRules
+from ladderboard.files import (
+    HoldoutTable,
+    Limits,
+    Roster,
+    listed,
+    many,
+    read_holdout,
+    read_predictions,
+)
 from ladderboard.holdout import is_zero_one, sample_digest, write_sample
 from ladderboard.ledger import digest
+from ladderboard.losses import Absolute, Pinball, Squared
 from ladderboard.mechanisms import Setup
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ladderboard.files import HoldoutTable
+    from ladderboard.losses import Loss
 
-__all__ = ["BoardFolder", "read_folder"]
-
+SPLITS = ("public", "private", "ignored")
 _RULES = "board.yaml"
 _SUFFIXES = ("csv", "tsv", "txt", "parquet", "pq", "arrow", "feather", "jsonl", "ndjson")
 _PACKED = ("", ".gz", ".zip")
+_TRAIN, _PUBLIC, _PRIVATE = 1_000, 3_000, 1_000
+_FEATURES = "temperature,strength,waited"
+
+_EXAMPLE_RULES = """\
+# An example board: who asks for a second cup of coffee? Everybody in it was made up.
+title: A second cup
+description: |
+  Will the guest who got this cup ask for another one? Of each cup is known how hot it was when it
+  came (degrees), how strong (grams of coffee in a litre) and how long the guest had waited for it
+  (minutes).
+
+  Learn from `train.csv`, predict 0 or 1 for every cup in `test.csv`, and send a table with the
+  columns `id` and `prediction`. `example_submission.py` does it in ten lines, and can be beaten.
+
+  A score that does not move means that nothing is known to be better, not that nothing happened.
+
+loss: {name: accuracy, classes: [0, 1]}
+display: {name: accuracy, digits: 3}
+
+# Five teams with twenty questions each, and one for the baseline.
+questions: 101
+teams: 5
+registration: invited
+ladder: team
+
+baselines:
+- {name: Whoever waited little, file: baselines/waited.csv}
+- {name: Guessing, value: 0.5, source: a coin}
+
+finals: {selections: 2}
+
+# This board is here to explain: its page Play shows what attacks gain.
+play: true
+"""
+
+_README = """\
+# A second cup
+
+- `train.csv`: 1,000 cups with their `label`: 1 where the guest asked for another one.
+- `test.csv`: 4,000 cups with an `id` and no label.
+- `example_submission.py`: learns from the first, predicts the second, writes `predictions.csv`. It
+  needs NumPy. It draws a straight line; but coffee can be too hot and too cold.
+
+Send a table with a row for every `id` of `test.csv`:
+
+```text
+id,prediction
+cup-0000,1
+cup-0001,0
+```
+
+The guests are made up, and so is the coffee.
+"""
+
+_SCRIPT = '''\
+"""Predict second cups by a straight line, and write predictions.csv beside this file."""
+
+from pathlib import Path
+
+import numpy as np
+
+here = Path(__file__).parent
+train = np.loadtxt(here / "train.csv", delimiter=",", skiprows=1)
+rows = [line.split(",") for line in (here / "test.csv").read_text().splitlines()[1:]]
+test = np.array([row[1:] for row in rows], dtype=float)
+
+
+def features(cups):
+    """What is known of each cup, and a one. Add (cups - 62) ** 2, and see what the board says."""
+    return np.column_stack([np.ones(len(cups)), cups])
+
+
+line, *_ = np.linalg.lstsq(features(train[:, 1:]), train[:, 0], rcond=None)
+again = (features(test) @ line > 0.5).astype(int)
+
+lines = [f"{row[0]},{guess}" for row, guess in zip(rows, again, strict=True)]
+(here / "predictions.csv").write_text("\\n".join(["id,prediction", *lines]) + "\\n")
+print(f"predictions.csv holds {len(lines)} predictions.")
+'''
+_SETTINGS, _SOLUTION, _TEXT = "conf.json", "solution.csv", "COMPETITION_DESC.md"
+_HUGGINGFACE_RULES = """\
+# From the competition's {settings}. Two numbers it has no words for: how many questions in all,
+# and for how many teams. How many the holdout can bear: ladderboard plan --n ROWS --error 0.05
+title: {title}
+description: |2
+{description}
+loss: {loss}
+questions: 1000
+teams: 20
+registration: invited
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,3 +298,243 @@ def _check_mechanism(folder: BoardFolder, noted: Noted) -> None:
         mechanism.check(Setup(grouping.n, 0.0, 1.0))
     except ValueError as error:
         noted.add("bad_value", str(error), key="mechanism")
+
+
+def read_table(path: Path, rules: Rules | None, noted: Noted) -> HoldoutTable | None:
+    """Return the holdout's table with its splits spelled plainly; note whatever is wrong."""
+    name = path.name
+    try:
+        table = read_holdout(
+            path,
+            kind=None if rules is None else _kind(rules.loss),
+            limits=Limits(bytes=2**40),
+            labelled=rules is None or rules.loss.labelled,
+        )
+    except InvalidInput as error:
+        for each in error.problems or ():
+            noted.found.append((0, replace(each, message=f"{name}: {each.message}")))
+        if not error.problems:
+            noted.add("labels", f"{name}: {error}", key=name)
+        return None
+    if table.ids is None:
+        noted.add("missing_column", f"{name}: a board's holdout needs a column id.", key="id")
+    table = _with_splits(table, name, noted)
+    _check_groups(table, name, noted)
+    if rules is not None:
+        _check_rules(table, rules, name, noted)
+    return table
+
+
+def _kind(loss: Loss) -> Any:
+    """Return what labels must be for a loss; None where it takes either."""
+    if isinstance(loss, Absolute | Squared | Pinball):
+        return "number"
+    declared = getattr(loss, "classes", None)
+    classes = declared if isinstance(declared, tuple) else ()
+    texts = {isinstance(each, str) for each in classes}
+    return None if len(texts) != 1 else "text" if texts.pop() else "number"
+
+
+def rows_of(table: HoldoutTable, split: str) -> NDArray[np.bool_] | None:
+    """Return which rows are in a split; None where there is no split, and all are public."""
+    return None if table.split is None else np.asarray(table.split == split)
+
+
+def _with_splits(table: HoldoutTable, name: str, noted: Noted) -> HoldoutTable:
+    """Return the table with Public and PUBLIC as public, and so on."""
+    if table.split is None:
+        return table
+    words, which = np.unique(table.split, return_inverse=True)
+    plain = [str(each).strip().casefold() for each in words.tolist()]
+    other = [word for word, each in zip(words.tolist(), plain, strict=True) if each not in SPLITS]
+    if other:
+        said = f"{name}: split must be public, private or ignored; there is {listed(other)}."
+        noted.add("unknown_split", said, key="split")
+    elif "public" not in plain:
+        noted.add("unknown_split", f"{name}: no row is public, so nothing could be asked.",
+                  key="split")  # fmt: skip
+    return replace(table, split=np.array(plain, dtype=table.split.dtype)[which])
+
+
+def _check_groups(table: HoldoutTable, name: str, noted: Noted) -> None:
+    """Note groups that lie in several splits: what is learned of one would tell of the other."""
+    if table.group is None or table.split is None:
+        return
+    groups, of = np.unique(table.group, return_inverse=True)
+    _, first = np.unique(of, return_index=True)
+    torn = np.unique(of[table.split != table.split[first][of]])
+    if len(torn):
+        said = f"{many(len(torn), 'group')} in two splits: {listed(groups[torn].tolist())}"
+        noted.add("torn_group", f"{name}: a group must lie in one split; {said}.", key="group")
+
+
+def _check_rules(table: HoldoutTable, rules: Rules, name: str, noted: Noted) -> None:
+    """Note what the rules ask of the holdout and it does not have."""
+    try:
+        rules.loss.read_labels(table.labels)
+    except InvalidLabels as error:
+        noted.add("labels", f"{name}: {error}", key="label")
+    except InvalidInput as error:  # a loss of the organiser's own
+        noted.add("labels", f"{name}: the loss refused the labels: {error}", key="label")
+    private = table.split is not None and bool((table.split == "private").any())
+    if private:
+        return
+    end = f"{name} has none. Add a column split with public and private."
+    if rules.ladder == "board":
+        said = "ladder: board needs a private split for the final ranking, as only records of the "
+        noted.add("no_private", f"{said}whole board are told before; {end}", key="ladder")
+    if rules.finals is not None:
+        noted.add("no_private", f"finals need a private split to rank by; {end}", key="finals")
+
+
+def write_example(folder: Path, rng: np.random.Generator | None = None) -> list[Path]:
+    """Fill a folder with an example board, and return the files.
+
+    Nobody has seen the labels before: they are drawn with ``rng``, by default from the operating
+    system's own randomness.
+    """
+    rng = np.random.default_rng() if rng is None else rng
+    learned, asked = _cups(rng, _TRAIN), _cups(rng, _PUBLIC + _PRIVATE)
+    ids = [f"cup-{at:04d}" for at in range(_PUBLIC + _PRIVATE)]
+    # Nothing about an id tells its split.
+    split = rng.permutation(["public"] * _PUBLIC + ["private"] * _PRIVATE).tolist()
+    labels, known = asked.again.tolist(), asked.rows
+    little = (asked.waited < np.median(learned.waited)).astype(int).tolist()
+    files = {
+        "board.yaml": _EXAMPLE_RULES,
+        "holdout.csv": _table("id,label,split", zip(ids, labels, split, strict=True)),
+        "sample_submission.csv": _table("id,prediction", ((each, 0) for each in ids)),
+        "baselines/waited.csv": _table("id,prediction", zip(ids, little, strict=True)),
+        "public/README.md": _README,
+        "public/example_submission.py": _SCRIPT,
+        "public/train.csv": _table(
+            f"label,{_FEATURES}", zip(learned.again.tolist(), learned.rows, strict=True)
+        ),
+        "public/test.csv": _table(f"id,{_FEATURES}", zip(ids, known, strict=True)),
+    }
+    for name, text in files.items():
+        place = folder / name
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(text, encoding="utf-8", newline="\n")
+    return [folder / name for name in files]
+
+
+class _Cups(NamedTuple):
+    """Cups of coffee, and whether their guests asked for another one."""
+
+    again: NDArray[np.int64]
+    waited: NDArray[np.float64]
+    rows: list[str]
+
+
+def _cups(rng: np.random.Generator, count: int) -> _Cups:
+    hot, strong = rng.normal(64, 9, count).round(1), rng.normal(58, 10, count).round(1)
+    waited = rng.gamma(3, 2, count).round(1)
+    # Best at 62 degrees; stronger is better up to a point; who waits long has to go.
+    joy = 2.2 - ((hot - 62) / 7) ** 2 + (strong - 58) / 8 - ((strong - 58) / 14) ** 2
+    joy += (6 - waited) / 4
+    again = (rng.logistic(size=count) < 1.5 * joy).astype(np.int64)
+    return _Cups(again, waited, [f"{a},{b},{c}" for a, b, c in zip(hot, strong, waited)])  # noqa: B905
+
+
+def _table(header: str, rows: object) -> str:
+    lines = [",".join(map(str, row)) for row in rows]  # type: ignore[attr-defined]
+    return "\n".join([header, *lines]) + "\n"
+
+
+def write_huggingface(source: Path, folder: Path) -> list[Path]:
+    """Write a board's rules and holdout from a competition's settings and solution.
+
+    Nothing is written where either cannot be read.
+    """
+    said = _settings_of(source)
+    ids, answers = _columns(said)
+    rows = _solution(source / _SOLUTION, [ids, *answers, "split"])
+    told = _huggingface_rules(said, source)
+    rules, holdout = folder / "board.yaml", folder / "holdout.csv"
+    rules.write_text(told, encoding="utf-8")
+    with holdout.open("w", encoding="utf-8", newline="") as file:
+        written = csv.writer(file, lineterminator="\n")
+        written.writerow(["id", *(["label"] if len(answers) == 1 else answers), "split"])
+        written.writerows(rows)
+    return [rules, holdout]
+
+
+def _settings_of(source: Path) -> dict[str, Any]:
+    try:
+        said = json.loads((source / _SETTINGS).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidInput(
+            f"A competition's folder has {_SETTINGS} and {_SOLUTION}; {source / _SETTINGS} cannot "
+            f"be read: {error.strerror}."
+        ) from None
+    except (RecursionError, ValueError):
+        raise InvalidInput(f"{source / _SETTINGS} is no JSON.") from None
+    if not isinstance(said, dict):
+        raise InvalidInput(f"{source / _SETTINGS} must be a JSON object.")
+    return said
+
+
+def _columns(said: dict[str, Any]) -> tuple[str, list[str]]:
+    """Return the column of ids, and those of answers."""
+    ids = said.get("SUBMISSION_ID_COLUMN", "id")
+    listed = said.get("SUBMISSION_COLUMNS", "id,pred")
+    named = listed.split(",") if isinstance(listed, str) else listed
+    if not isinstance(ids, str) or not isinstance(named, list):
+        raise InvalidInput(f"{_SETTINGS} must name the columns: SUBMISSION_COLUMNS: 'id,pred'.")
+    answers = [str(each).strip() for each in named if str(each).strip() != ids]
+    if not answers:
+        raise InvalidInput(f"SUBMISSION_COLUMNS of {_SETTINGS} names no column of answers.")
+    return ids, answers
+
+
+def _solution(path: Path, columns: list[str]) -> list[list[str]]:
+    """Return the rows of a solution file, these columns of them."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            table = csv.DictReader(file)
+            missing = [each for each in columns if each not in (table.fieldnames or ())]
+            if missing:
+                raise InvalidInput(
+                    f"{path} has no column {_settings.shown(missing[0])}; it must have "
+                    f"{', '.join(map(_settings.shown, columns))}."
+                )
+            return [[row[each] or "" for each in columns] for row in table]
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise InvalidInput(f"{path} is no table of text in UTF-8, with commas.") from None
+
+
+def _huggingface_rules(said: dict[str, Any], source: Path) -> str:
+    metric = said.get("EVAL_METRIC", "")
+    if not isinstance(metric, str) or ":" in metric:  # which would be imported, and run
+        raise InvalidInput(
+            f"EVAL_METRIC must be the name of a metric; got {_settings.shown(metric)}."
+        )
+    text = source / _TEXT
+    told = text.read_text(encoding="utf-8-sig", errors="replace") if text.is_file() else ""
+    lines = told.splitlines() or ["What is to be predicted, from what, and where the data are."]
+    name = str(said.get("COMPETITION_ID") or source.resolve().name).rpartition("/")[2]
+    rules = _HUGGINGFACE_RULES.format(
+        settings=_SETTINGS,
+        title=_quoted(name.replace("-", " ").replace("_", " ").capitalize()),
+        description="\n".join(f"  {line}" for line in lines),
+        loss=_quoted(metric.removeprefix("neg_")),
+    )
+    daily, selected, end = (
+        said.get(each) for each in ("SUBMISSION_LIMIT", "SELECTION_LIMIT", "END_DATE")
+    )
+    if isinstance(daily, int):
+        rules += f"window: {{questions: {daily}, days: 1}}\n"
+    if isinstance(selected, int):
+        rules += f"finals: {{selections: {selected}}}\n"
+    if isinstance(end, str) and end:
+        rules += f"end: {_quoted(f'{end} AoE' if len(end) == 10 else end)}\n"
+    return rules
+
+
+def _quoted(text: str) -> str:
+    """Return text as YAML has it; JSON would write a letter like a rocket as two halves."""
+    whole = text.encode("utf-8", "replace").decode("utf-8")
+    return json.dumps(whole, ensure_ascii=False)

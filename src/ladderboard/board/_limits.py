@@ -1,4 +1,4 @@
-"""What a team has left, and when it may ask again."""
+"""What a team has left, when it may submit again, and where a board's questions went."""
 
 from __future__ import annotations
 
@@ -16,19 +16,6 @@ if TYPE_CHECKING:
     from ladderboard.board._tables import BoardRow, TeamRow
     from ladderboard.ledger import At, SqlReading, SqlWriting
 
-__all__ = [
-    "Left",
-    "Limit",
-    "Stored",
-    "left",
-    "recount",
-    "refuse_closed",
-    "refuse_full",
-    "refuse_spent",
-    "shares",
-    "veiled",
-]
-
 _TIMES = (
     "SELECT time FROM main.submission WHERE book = ? AND team = ? AND number > ? ORDER BY number"
 )
@@ -43,6 +30,14 @@ _RECOUNT = (
 _SENTENCES = {
     "board": "The board's budget of {0} questions is spent.",
     "team": "This team has asked all its {0} questions.",
+}
+_remaining = attrgetter("remaining")
+_STATUS = {
+    "paused": "The board is paused; nothing was asked. Try again later.",
+    "restored": "The board was restored and waits for its organiser; nothing was asked.",
+    "closing": "The board is being closed; it takes no more submissions.",
+    "closed": "The board is closed; it takes no more submissions.",
+    "moved": "The board has moved to another server; ask its organiser where.",
 }
 
 
@@ -124,9 +119,6 @@ def left(view: SqlReading, rules: Rules, row: BoardRow, team: TeamRow, *, at: At
     return Left(tuple(limits), _opens(rules, soonest))
 
 
-_remaining = attrgetter("remaining")
-
-
 def _opens(rules: Rules, time: int) -> int | None:
     """Return the first moment from ``time`` on at which a phase is open."""
     if rules.phase_at(time) is not None:
@@ -147,15 +139,6 @@ def refuse_closed(rules: Rules, row: BoardRow, received: int | None) -> None:
         if start is None:
             raise NotOpen(f"The deadline was {moment(rules.deadline or 0)}.")
         raise NotOpen(f"The board opens at {moment(start)}.")
-
-
-_STATUS = {
-    "paused": "The board is paused; nothing was asked. Try again later.",
-    "restored": "The board was restored and waits for its organiser; nothing was asked.",
-    "closing": "The board is being closed; it takes no more submissions.",
-    "closed": "The board is closed; it takes no more submissions.",
-    "moved": "The board has moved to another server; ask its organiser where.",
-}
 
 
 def refuse_spent(found: Left, clock: Callable[[], int]) -> None:
@@ -230,3 +213,28 @@ def veiled(found: Left, team: TeamRow, share: int) -> Left:
     ]
     limits.sort(key=_remaining)
     return Left(tuple(limits), found.next)
+
+
+def describe_budget(rules: Rules, row: BoardRow, at: At) -> dict[str, int]:
+    """Return where the questions of a board went, and where those that are left may go.
+
+    ``used`` are those that were ``asked`` and those that were ``charged`` after a restore. Of those
+    asked, ``baselines`` and ``replayed`` (after labels were corrected) were nobody's. A team has
+    ``share`` questions of its own; of the ``pool`` teams have taken ``pooled``.
+    """
+    used = at.asked + at.charged
+    share, pool = shares(rules, row, at)
+    return {
+        "questions": rules.questions,
+        "used": used,
+        "remaining": max(rules.questions - used, 0),
+        "asked": at.asked,
+        "charged": at.charged,
+        "baselines": rules.asked_baselines,
+        "replayed": row.replayed,
+        "share": share,
+        "pool": pool,
+        "pooled": min(row.pooled, pool),
+        "teams": rules.teams,
+        "registered": row.teams,
+    }

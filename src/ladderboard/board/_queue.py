@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from ladderboard.ledger import Book, Turn
 
-__all__ = ["KeyedLock", "Queue"]
-
 _MOST = 64  # jobs in one transaction: none waits long for the others' work
 
 Result = TypeVar("Result")

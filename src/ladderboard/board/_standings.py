@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from ladderboard.ledger import SqlReading
 
-__all__ = ["Page", "Standing", "read_standings"]
-
 MOST = 1000  # rows of a page
 _TAG = 12
 

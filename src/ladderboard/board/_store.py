@@ -1,4 +1,4 @@
-"""Stores: where the submitted files are kept.
+"""Stores: where the submitted files are kept, in the database or in a folder.
 
 A file is kept for good when the row that names its place is, and not otherwise. So each goes
 through three steps: it is prepared before the transaction, committed in it, and abandoned if the
@@ -7,20 +7,33 @@ submission is refused after all. A crash between them leaves what :meth:`Store.s
 
 from __future__ import annotations
 
+import io
+import os
 import re
+import secrets
+import threading
+import time
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
-from ladderboard.errors import InvalidSetting
+from ladderboard.errors import InvalidSetting, InvalidState, StorageFailed, disk_failed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
-__all__ = ["HOUR", "Prepared", "Store", "Tables", "checked"]
+    from ladderboard.ledger import Storage
 
 HOUR = 3600.0
 _ID = re.compile("[0-9a-f]{8,128}")
+_PUT = "INSERT INTO main.upload (id, body) VALUES (?, ?)"
+_GET = "SELECT body FROM main.upload WHERE id = ?"
+_DELETE = "DELETE FROM main.upload WHERE id = ?"
+_INCOMING = "incoming"
+_PLACE = re.compile("([0-9a-f]{2})/([0-9a-f]{2})/([0-9a-f]{8,128})")
+_STEP = 2**20
+_SMALL = 2**20
 
 
 class Tables(Protocol):
@@ -82,3 +95,308 @@ def checked(id: str) -> str:  # noqa: A002 - what it is
     if not isinstance(id, str) or not _ID.fullmatch(id):
         raise InvalidSetting(f"An id must be 8 to 128 hex digits; got {id!r:.80}.")
     return id
+
+
+class DatabaseStore(Store):
+    """Files in the table ``upload`` of a database that holds boards; a place is an id.
+
+    Parameters
+    ----------
+    storage
+        The database; it must be one that speaks SQL.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def prepare(self, id: str, body: bytes | Path) -> Prepared:  # noqa: A002 - what it is
+        """Take a file into memory: nothing is written before the transaction."""
+        if isinstance(body, Path):
+            try:
+                body = body.read_bytes()
+            except OSError as error:
+                raise StorageFailed(f"A file cannot be read: {error.strerror}.") from None
+        return _Held(checked(id), body)
+
+    def get(self, place: str) -> BinaryIO:
+        """Read a file."""
+        checked(place)
+        # Files belong to the database, a view to a book: any of them will do.
+        for book in self._storage.books()[:1]:
+            with self._storage.reading(book) as view:
+                rows = cast("Tables", view).run(_GET, (place,))
+            if rows:
+                return io.BytesIO(bytes(rows[0][0]))
+        raise InvalidState(f"There is no file {place!r:.80} in the store.")
+
+    def delete(self, place: str) -> None:
+        """Remove a file, if it is there."""
+        checked(place)
+        for book in self._storage.books()[:1]:
+            with self._storage.writing(book) as view:
+                cast("Tables", view).change(_DELETE, (place,))
+
+    def sweep(self, known: Callable[[str], bool], *, older: float = HOUR) -> int:
+        """Nothing can be left: a file is there if its row is."""
+        return 0
+
+
+class _Held(Prepared):
+    """A file in memory."""
+
+    def __init__(self, id: str, body: bytes) -> None:  # noqa: A002 - what it is
+        self.place = id
+        self._body = body
+
+    def commit(self, view: Tables) -> None:
+        """Write the file."""
+        view.change(_PUT, (self.place, self._body))
+
+    def abandon(self) -> None:
+        """Nothing was written."""
+
+
+class FolderStore(Store):
+    """Files in folders by the first digits of their ids, all for the owner's eyes only.
+
+    A file is written beside the others, made durable, and then gets its name, which is made durable
+    too: under its name there is all of it or nothing.
+
+    Parameters
+    ----------
+    path
+        The folder; it is made if it is not there. Several machines may share it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> store = FolderStore(f"{folder.name}/submissions")
+    >>> place = store.prepare("00c0ffee", b"id,prediction").place
+    >>> place
+    '00/c0/00c0ffee'
+    >>> with store.get(place) as file:
+    ...     file.read()
+    b'id,prediction'
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(os.path.abspath(path))  # noqa: PTH100 - links are not followed
+        self._incoming = self.path / _INCOMING
+        self._together = Together()
+        self._made: set[Path] = set()
+        with _told():
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._folder(self._incoming)
+
+    def prepare(self, id: str, body: bytes | Path) -> Prepared:  # noqa: A002 - what it is
+        """Keep a file; it is durable when this returns."""
+        place = f"{checked(id)[:2]}/{id[2:4]}/{id}"
+        target = self.path / place
+        draft = self._incoming / f"{id}-{secrets.token_hex(8)}"
+        try:
+            with _told():
+                _write(draft, body)
+                self._folder(target.parent.parent)
+                self._folder(target.parent)
+                draft.rename(target)
+                self._together.sync(target.parent)
+        except BaseException:
+            with suppress(OSError):
+                draft.unlink()
+            raise
+        return _Kept(self, place)
+
+    def get(self, place: str) -> BinaryIO:
+        """Open a file."""
+        try:
+            return self._at(place).open("rb")
+        except FileNotFoundError:
+            raise InvalidState(f"There is no file {place!r:.80} in the store.") from None
+        except OSError as error:
+            raise StorageFailed(f"The store cannot be read: {error.strerror}.") from None
+
+    def delete(self, place: str) -> None:
+        """Remove a file, if it is there."""
+        with _told():
+            self._at(place).unlink(missing_ok=True)
+
+    def sweep(self, known: Callable[[str], bool], *, older: float = HOUR) -> int:
+        """Remove drafts, and files that no row names."""
+        before = time.time() - older
+        count = 0
+        with _told():
+            for each in self._incoming.iterdir():
+                count += _remove(each, before)
+            for each in self.path.glob("[0-9a-f][0-9a-f]/[0-9a-f][0-9a-f]/*"):
+                place = each.relative_to(self.path).as_posix()
+                if _PLACE.fullmatch(place) and each.stat().st_mtime <= before:
+                    count += not known(place) and _remove(each, before)
+        return count
+
+    def _at(self, place: str) -> Path:
+        found = _PLACE.fullmatch(place)
+        if found is None or not found[3].startswith(found[1] + found[2]):
+            raise InvalidState(f"{place!r:.80} is no place in this store.")
+        return self.path / place
+
+    def _folder(self, path: Path) -> None:
+        """Make a folder durably, if it is not there.
+
+        Another process may have made it and not come to the rest: so once in every process.
+        """
+        if path in self._made:
+            return
+        with suppress(FileExistsError):
+            path.mkdir(mode=0o700)
+        self._together.sync(path.parent)
+        self._made.add(path)
+
+
+class _Kept(Prepared):
+    """A file that is in its place."""
+
+    def __init__(self, store: FolderStore, place: str) -> None:
+        self._store = store
+        self.place = place
+
+    def commit(self, view: Tables) -> None:
+        """Nothing is left to do."""
+
+    def abandon(self) -> None:
+        """Remove the file; if this fails it is swept one day."""
+        with suppress(StorageFailed):
+            self._store.delete(self.place)
+
+
+def _write(draft: Path, body: bytes | Path) -> None:
+    """Write a file that nobody else can read, and make it durable."""
+    handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    with open(handle, "wb", buffering=0) as file:  # noqa: PTH123 - it is open already
+        os.fchmod(handle, 0o600)  # the umask may have taken even the owner's bits
+        if isinstance(body, Path):
+            with body.open("rb", buffering=0) as source:
+                while part := source.read(_STEP):
+                    _all(handle, part)
+        else:
+            _all(handle, body)
+        file.flush()
+        os.fsync(handle)
+
+
+def _all(handle: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+
+
+def _remove(path: Path, before: float) -> bool:
+    """Remove a file that is old enough; tell whether it was."""
+    with suppress(FileNotFoundError):
+        if path.stat().st_mtime <= before:
+            path.unlink()
+            return True
+    return False
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise disk_failed(error, f"{error.filename or 'The store'} cannot be used") from None
+
+
+class MixedStore(Store):
+    """Files of up to a megabyte go into the transaction of their row, larger ones into a folder.
+
+    To make a small file durable by itself takes longer than everything else about a submission;
+    in the database it shares the commit of its row, and of the rows of others.
+
+    Parameters
+    ----------
+    storage
+        The database.
+    path
+        The folder; it is made if it is not there.
+    """
+
+    def __init__(self, storage: Storage, path: Path | str) -> None:
+        self._small, self._large = DatabaseStore(storage), FolderStore(path)
+
+    def prepare(self, id: str, body: bytes | Path) -> Prepared:  # noqa: A002 - what it is
+        """Do what must be done before the transaction of the row begins."""
+        size = len(body) if isinstance(body, bytes) else body.stat().st_size
+        return (self._small if size <= _SMALL else self._large).prepare(id, body)
+
+    def get(self, place: str) -> BinaryIO:
+        """Open a file; only places in a folder have slashes."""
+        return (self._large if "/" in place else self._small).get(place)
+
+    def delete(self, place: str) -> None:
+        """Remove a file, if it is there."""
+        (self._large if "/" in place else self._small).delete(place)
+
+    def sweep(self, known: Callable[[str], bool], *, older: float = HOUR) -> int:
+        """Remove what a crash left in the folder."""
+        return self._large.sweep(known, older=older)
+
+
+def sync_folder(path: Path) -> None:
+    """Make durable which names a folder holds."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+class _Turn:
+    """One call, and those who wait for it."""
+
+    def __init__(self, before: threading.Event | None) -> None:
+        self.before = before
+        self.done = threading.Event()
+        self.error: OSError | None = None
+
+
+class Together:
+    """Syncs folders; a call serves everybody who came before it began."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._next: dict[Path, _Turn] = {}
+        self._running: dict[Path, _Turn] = {}
+
+    def sync(self, path: Path) -> None:
+        """Return when a call that began after this one has ended."""
+        with self._lock:
+            turn = self._next.get(path)
+            first = turn is None
+            if turn is None:
+                running = self._running.get(path)
+                turn = self._next[path] = _Turn(None if running is None else running.done)
+        if first:
+            self._run(path, turn)
+        else:
+            turn.done.wait()
+        if turn.error is not None:
+            raise turn.error
+
+    def _run(self, path: Path, turn: _Turn) -> None:
+        """Wait for the call that is under way; who comes meanwhile takes part in this one."""
+        if turn.before is not None:
+            turn.before.wait()
+        with self._lock:
+            del self._next[path]
+            self._running[path] = turn
+        try:
+            sync_folder(path)
+        except OSError as error:
+            turn.error = error
+        finally:
+            with self._lock:
+                if self._running.get(path) is turn:
+                    del self._running[path]
+            turn.done.set()

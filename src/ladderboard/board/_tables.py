@@ -11,21 +11,6 @@ from ladderboard.ledger import Part
 if TYPE_CHECKING:
     from ladderboard.ledger import SqlReading, World
 
-__all__ = [
-    "ENDED",
-    "PART",
-    "SERVER",
-    "BoardRow",
-    "TeamRow",
-    "clock_of",
-    "find_team",
-    "is_plain",
-    "read_board",
-    "read_team",
-    "time_of",
-    "written",
-]
-
 ENDED = {"closing", "closed", "moved"}
 """What a board is that takes no more questions."""
 
@@ -172,3 +157,8 @@ def is_plain(text: str) -> bool:
 def written(value: Any) -> str:
     """Return JSON as the database keeps it."""
     return json.dumps(value, ensure_ascii=True, separators=(",", ":"), sort_keys=True)
+
+
+def kept_sample(epoch: int) -> str:
+    """Return the name under which an epoch's labelled sample is kept."""
+    return "sample" if epoch == 0 else f"sample {epoch}"

@@ -15,10 +15,10 @@ from ladderboard.board import (
     MixedStore,
     Role,
     Sent,
+    back_up,
     dump_board,
     read_rules,
 )
-from ladderboard.board._backup._backup import back_up
 from ladderboard.files import read_holdout
 from ladderboard.ledger import PostgresStorage, SecretKey, SqliteStorage, World
 from ladderboard.server import sandbox

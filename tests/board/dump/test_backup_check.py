@@ -6,8 +6,7 @@ import shutil
 
 import pytest
 
-from ladderboard.board import Caller, Role
-from ladderboard.board._backup._backup import check_backup, find_backup, restore_backup, since
+from ladderboard.board import Caller, Role, check_backup, find_backup, restore_backup, since
 from ladderboard.errors import BrokenDump, InvalidSetting, InvalidState, WrongKey
 from ladderboard.ledger import SecretKey
 

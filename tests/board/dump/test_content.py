@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ladderboard.board import dump_board, restore_board
+from ladderboard.board import PART, dump_board, restore_board
 from ladderboard.board._backup._dump import BOARD, TABLES
 from ladderboard.board._backup._restore import read_header
-from ladderboard.board._tables import PART
 from ladderboard.errors import LadderboardError, Taken
 from ladderboard.ledger import (
     Level,

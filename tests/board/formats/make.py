@@ -21,9 +21,17 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from ladderboard.board import Boards, Caller, DatabaseStore, MixedStore, Role, Sent, read_rules
-from ladderboard.board import _store_mixed as mixed
-from ladderboard.board._backup._backup import back_up
+from ladderboard.board import (
+    Boards,
+    Caller,
+    DatabaseStore,
+    MixedStore,
+    Role,
+    Sent,
+    back_up,
+    read_rules,
+)
+from ladderboard.board import _store as mixed
 from ladderboard.files import read_holdout
 from ladderboard.ledger import PostgresStorage, SqliteStorage, World, make_secret_key
 

@@ -18,10 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ladderboard._version import __version__
 from ladderboard.board._backup._dump import dump_board
 from ladderboard.board._backup._restore import read_header, restore_board
-from ladderboard.board._boards import Boards
-from ladderboard.board._database import is_shared, open_schema
-from ladderboard.board._store_database import DatabaseStore
-from ladderboard.board._store_mixed import MixedStore
+from ladderboard.board._boards import Boards, is_shared, open_schema
+from ladderboard.board._store import DatabaseStore, MixedStore
 from ladderboard.board._tables import SERVER
 from ladderboard.errors import (
     BrokenDump,

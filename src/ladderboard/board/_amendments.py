@@ -1,34 +1,56 @@
-"""Amending: pausing, going on, changing what may change, and correcting labels."""
+"""Changes to a running board: pausing it, amending its rules, and correcting its labels."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from ladderboard.board._access import allow
+from ladderboard.board._folder import read_table
 from ladderboard.board._limits import recount
-from ladderboard.board._replay import replay
-from ladderboard.board._seats import UNNAMED, tell_names_apart
-from ladderboard.board._tables import ENDED, read_board, written
+from ladderboard.board._rules import Noted
+from ladderboard.board._submissions import KeptSubmission, kept_predictions
+from ladderboard.board._tables import ENDED, kept_sample, read_board, read_team, written
+from ladderboard.board._teams import UNNAMED, tell_names_apart
 from ladderboard.errors import InvalidLabels, InvalidSetting, NotOpen
-from ladderboard.holdout import keep_sample, sample_digest, write_sample
-from ladderboard.ledger import Commitment, Entry, digest, write_array
+from ladderboard.holdout import keep_sample, read_sample, sample_digest, write_sample
+from ladderboard.ledger import Asked, Commitment, Entry, digest, write_array
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
 
+    from ladderboard.board._access import Caller
     from ladderboard.board._board import Board
-    from ladderboard.board._kept import Sandbox
-    from ladderboard.board._people import Caller
+    from ladderboard.board._folder import BoardFolder
     from ladderboard.board._rules import Rules
+    from ladderboard.board._submissions import Sandbox
     from ladderboard.board._tables import BoardRow
     from ladderboard.files import HoldoutTable
+    from ladderboard.holdout import Submission
     from ladderboard.ledger import SqlReading, SqlWriting, Turn
 
-__all__ = ["Amending", "refuse_unlabelled"]
-
+# The submission that holds each team's release: its last that improved.
+_BEST = (
+    "SELECT s.team, s.number, s.entry, s.place, s.format FROM main.submission s "
+    "WHERE s.book = ? AND s.epoch = ? AND s.improved = 1 AND NOT EXISTS "
+    "(SELECT 1 FROM main.submission t WHERE t.book = s.book AND t.team = s.team "
+    "AND (t.epoch > s.epoch OR (t.epoch = s.epoch AND t.improved = 1 AND t.number > s.number))) "
+    "ORDER BY s.team"
+)
+_TOLD = (
+    "UPDATE main.submission SET entry = ?, epoch = ?, value = ?, score = ?, improved = ?, "
+    "question = ? WHERE book = ? AND team = ? AND number = ?"
+)
+_STANDS = "UPDATE main.team SET released = ?, since = ? WHERE book = ? AND number = ?"
+_COUNTED = "UPDATE main.board SET replayed = replayed + 1 WHERE book = ?"
+_BOARD_BEST = "UPDATE main.board SET best = ? WHERE book = ?"
+_RECORD = (
+    "INSERT INTO main.record (book, entry, epoch, time, team, value) VALUES (?, ?, ?, ?, ?, ?)"
+)
 _STATUS = "UPDATE main.board SET status = ? WHERE book = ?"
 _RULES = (
     "UPDATE main.board SET rules = ?, visibility = ?, horizon = ?, seen_epoch = ?, "
@@ -40,22 +62,7 @@ _FREEZE = (
 )
 _EPOCH = "UPDATE main.board SET epoch = ?, best = NULL, amended = amended + 1 WHERE book = ?"
 _FORGET = "UPDATE main.team SET released = NULL, since = NULL WHERE book = ?"
-
-
-def waits_for_charge(view: SqlReading, row: BoardRow) -> bool:
-    """Tell whether a board was restored and has not gone on since.
-
-    The ledger tells it of a board whose close was cut short: its status says ``closing`` by then.
-    """
-    if row.status != "closing":
-        return row.status == "restored"
-    for number in reversed(range(view.at().entries)):
-        fields = Entry(next(iter(view.entries(number, number + 1)))).read()
-        if fields["kind"] == "restored":
-            return not fields["charged"]
-        if fields["kind"] in {"question", "resumed", "opened"}:
-            break
-    return False
+_COLUMNS = ("ids", "split", "group", "weight")
 
 
 class Amending:
@@ -235,6 +242,22 @@ class Amending:
         return count
 
 
+def waits_for_charge(view: SqlReading, row: BoardRow) -> bool:
+    """Tell whether a board was restored and has not gone on since.
+
+    The ledger tells it of a board whose close was cut short: its status says ``closing`` by then.
+    """
+    if row.status != "closing":
+        return row.status == "restored"
+    for number in reversed(range(view.at().entries)):
+        fields = Entry(next(iter(view.entries(number, number + 1)))).read()
+        if fields["kind"] == "restored":
+            return not fields["charged"]
+        if fields["kind"] in {"question", "resumed", "opened"}:
+            break
+    return False
+
+
 def refuse_unlabelled(rules: Rules) -> None:
     """Refuse to correct labels where there are none."""
     if rules.takes == "scores":
@@ -266,3 +289,170 @@ def _form(values: Any) -> bytes:
     if not isinstance(values, np.ndarray):
         values = np.array(list(values), dtype=object)
     return digest("column", write_array(values))
+
+
+def replay(
+    board: Board,
+    epoch: int,
+    *,
+    commit: Callable[[], str] | None,
+    again: str,
+    sandbox: Sandbox | None = None,
+) -> int:
+    """Begin the next epoch, then ask again what shall be asked again; return how many.
+
+    Without ``commit`` it has begun already, and those teams are left that are not in it yet.
+    ``sandbox`` parses files that an older version kept as they came.
+    """
+    wanted: list[tuple[Any, ...]] = []
+    with board.reading() as view:
+        row, at = read_board(view), view.at()
+        if again == "best":
+            wanted = view.run(_BEST, (view.number, epoch))
+    rest = board.rules_of(row).questions - at.asked - at.charged
+    if len(wanted) > rest:
+        raise InvalidSetting(
+            f"{len(wanted)} submissions would be asked again, and {rest} questions are left; "
+            "raise the budget first."
+        )
+    with kept_predictions(board, row, sandbox) as read:
+        for _, _, *kept in wanted:  # what cannot be read is found before anything changes
+            read(KeptSubmission(*kept))
+        if commit is not None:
+            commit()
+        for team, number, *kept in wanted:
+            _ask(board, team, number, read(KeptSubmission(*kept)))
+    return len(wanted)
+
+
+def _ask(board: Board, team: int, number: int, submission: Submission) -> None:
+    row = board.row()
+    scorer = board.scorer_of(row)
+    scored = scorer.score(submission)
+    wants = board.book.mechanism.needs == "losses"
+
+    def work(turn: Turn) -> None:
+        view = cast("SqlWriting", turn.view)
+        now, who = read_board(view), read_team(view, team)
+        asked = Asked(
+            submission=submission.digest,
+            risk=scored.risk,
+            losses=scorer.by_group(scored) if wants else None,
+            broken=scored.broken,
+            ladder=board.ladder_of(now, who),
+            asker=who.id,
+        )
+        if board.book.earlier(view, asked) is not None:
+            return
+        outcome = turn.ask(asked, budget=board.rules_of(now).questions)
+        release, time = outcome.release, turn.at.time
+        told = (outcome.number, now.epoch, release.value, release.score, int(release.improved))
+        view.change(_TOLD, (*told, release.question, view.number, team, number))
+        view.change(_COUNTED, (view.number,))
+        recount(view, board.rules_of(now), turn.at)
+        if release.improved:
+            view.change(_STANDS, (release.value, time, view.number, team))
+            if release.value is not None and (now.best is None or release.value < now.best):
+                view.change(_BOARD_BEST, (release.value, view.number))
+                view.change(
+                    _RECORD, (view.number, outcome.number, now.epoch, time, team, release.value)
+                )
+
+    board.queue.do(work)
+
+
+@dataclass(frozen=True)
+class Differences:
+    """How a folder differs from a board: rules as (folder, board) by key, and the holdout."""
+
+    rules: dict[str, tuple[Any, Any]]
+    labels: int
+    columns: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.rules or self.labels or self.columns)
+
+    @property
+    def sentences(self) -> list[str]:
+        """What differs, in words; of labels only how many."""
+        said = [
+            f"{key} is {_shown(here)} in the folder and {_shown(there)} on the board"
+            for key, (here, there) in self.rules.items()
+        ]
+        if self.columns:
+            said.append(f"the rows of the holdout differ in {', '.join(self.columns)}")
+        if self.labels:
+            said.append(f"{self.labels:,} label{'s differ' if self.labels > 1 else ' differs'}")
+        return said
+
+
+def differences(board: Board, folder: BoardFolder, *, first: bool = False) -> Differences:
+    """Return how a folder differs from a board as it is now, or as it was at the ``first``."""
+    row = board.row()
+    there: Mapping[str, Any]
+    there = board.book.opening["rules"]["board"] if first else board.rules_of(row).describe()
+    here = folder.rules.describe()
+    rules = {key: (here.get(key), there.get(key)) for key in {**there, **here}
+             if here.get(key) != there.get(key)}  # fmt: skip
+    if folder.derived and "loss" in rules and _same_but_classes(*rules["loss"]):
+        del rules["loss"]
+    before = read_sample(board.book.kept(kept_sample(0 if first else row.epoch)))
+    columns = tuple(name for name in _COLUMNS if not _same(before, folder.table, name))
+    labels = 0 if "ids" in columns else labels_changed(before, folder.table)
+    return Differences(rules, labels, columns)
+
+
+def changes_between(before: Rules, after: Rules) -> dict[str, Any]:
+    """Return what of the rules differs, as :meth:`Rules.amended` takes it."""
+    old, new = before.describe(), after.describe()
+    changes: dict[str, Any] = {}
+    for key in {**old, **new}:
+        value, was = new.get(key), old.get(key)
+        if value == was:
+            continue
+        if key == "loss" and not _declared(value) and _same_but_classes(value, was):
+            continue  # taken from the labels when the board was made
+        if isinstance(value, dict) and isinstance(was, dict):
+            # Only what differs: some of the rest may not be named in an amendment.
+            changes[key] = {each: part for each, part in value.items() if part != was.get(each)}
+        else:
+            changes[key] = value
+    return changes
+
+
+def _declared(loss: Any) -> bool:
+    return loss.get("classes") is not None
+
+
+def _same_but_classes(one: Any, other: Any) -> bool:
+    return {**one, "classes": None} == {**other, "classes": None}
+
+
+def read_corrected(path: Path, rules: Rules) -> HoldoutTable:
+    """Return a holdout's file, read as that of a board's folder is."""
+    refuse_unlabelled(rules)
+    noted = Noted()
+    table = read_table(path, rules, noted)
+    noted.refuse_if_any()
+    assert table is not None  # noqa: S101 - nothing was noted
+    return table
+
+
+def labels_changed(before: HoldoutTable, after: HoldoutTable) -> int:
+    """Return how many labels differ between two tables of the same rows."""
+    if before.labels.shape != after.labels.shape:
+        return max(len(before), len(after))
+    differ = np.asarray(before.labels != after.labels)
+    return int(np.count_nonzero(differ.reshape(len(differ), -1).any(axis=1)))
+
+
+def _same(before: HoldoutTable, after: HoldoutTable, name: str) -> bool:
+    old, new = getattr(before, name), getattr(after, name)
+    if old is None or new is None:
+        return old is new
+    return len(old) == len(new) and list(old) == list(new)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,18 +1,10 @@
-"""Seats: teams, how they come, and the tokens by which they are known."""
+"""Teams: how they come, and the tokens by which they are known."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from ladderboard.board._access import allow
-from ladderboard.board._people import (
-    Caller,
-    Role,
-    check_name,
-    fold,
-    new_token,
-    token_hash,
-)
+from ladderboard.board._access import Caller, Role, allow, check_name, fold, new_token, token_hash
 from ladderboard.board._rules import moment
 from ladderboard.board._tables import ENDED, find_team, read_board, read_team, time_of
 from ladderboard.errors import InvalidSetting, NotAllowed, NotFound, NotOpen, Taken
@@ -22,11 +14,8 @@ if TYPE_CHECKING:
     from ladderboard.board._tables import TeamRow
     from ladderboard.ledger import SqlReading, SqlWriting, Turn
 
-__all__ = ["UNNAMED", "NewTeam", "Seats", "add_credential", "end_credentials", "tell_names_apart"]
-
 UNNAMED = frozenset({"hidden", "anonymous"})
 """Visibilities of boards that tell nobody the names of other teams."""
-
 
 _ADD = (
     "INSERT INTO main.team (book, number, id, name, folded, kind, disqualified, made, used) "

@@ -1,13 +1,13 @@
-"""The desk: where submissions come in, and every one is answered once."""
+"""Submissions: each is scored, recorded and answered once, and can be read again later."""
 
 from __future__ import annotations
 
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from ladderboard import _settings
-from ladderboard.board._access import allow
-from ladderboard.board._answer import Answer
+from ladderboard.board._access import Role, allow
 from ladderboard.board._limits import (
     Stored,
     left,
@@ -17,26 +17,33 @@ from ladderboard.board._limits import (
     shares,
     veiled,
 )
-from ladderboard.board._people import Role
 from ladderboard.board._queue import KeyedLock
-from ladderboard.board._rules import moment
+from ladderboard.board._rules import displayed, metric_of, moment, tell_bound
 from ladderboard.board._tables import clock_of, find_team, read_board, read_team, time_of
-from ladderboard.errors import InvalidSetting, LadderboardError, NotFound, StorageFailed
-from ladderboard.holdout import ALIGNED, sentence
-from ladderboard.ledger import Asked
+from ladderboard.errors import (
+    BrokenLedger,
+    InvalidSetting,
+    InvalidState,
+    LadderboardError,
+    NotFound,
+    StorageFailed,
+)
+from ladderboard.files import Limits
+from ladderboard.holdout import ALIGNED, Submission, sentence
+from ladderboard.ledger import Asked, Secret
 
 if TYPE_CHECKING:
+    from ladderboard.board._access import Caller
     from ladderboard.board._board import Board
     from ladderboard.board._limits import Left
-    from ladderboard.board._people import Caller
-    from ladderboard.board._rules import Display
+    from ladderboard.board._rules import Display, Rules
     from ladderboard.board._store import Prepared
     from ladderboard.board._tables import BoardRow, TeamRow
-    from ladderboard.holdout import Submission
+    from ladderboard.bounds import Certificate
     from ladderboard.ledger import Outcome, Receipt, SqlReading, SqlWriting, Turn
+    from ladderboard.mechanisms import Release
 
-__all__ = ["Desk", "Sent"]
-
+_LARGEST = 2**30  # bytes of a file that was accepted under limits that may have been lowered since
 _INSERT = (
     "INSERT INTO main.submission (book, team, number, id, entry, time, message, format, size, "
     "place, chosen, epoch, value, score, improved, question) "
@@ -73,6 +80,79 @@ class Sent:
     def size(self) -> int:
         """How many bytes are kept of it."""
         return len(self.body)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to one submission: what a guard's reply says, and what is left for the team.
+
+    Parameters
+    ----------
+    id, number, time, entry
+        The submission's: its id, its number within the team, when it was answered, and the number
+        of its entry in the ledger; None where that would tell how often others asked.
+    team, name
+        The team's id and name.
+    release, again
+        What was said, and whether it had been said before.
+    bound
+        The certificate for the best on this ladder; None where it would tell of others.
+    best
+        The loss of that best, which is not the released one where an earlier answer is repeated.
+    left
+        The team's limits.
+    reason
+        All of it in one sentence.
+    receipt
+        What the team keeps to prove that it was answered.
+    """
+
+    id: str
+    number: int
+    time: int
+    entry: int | None
+    team: str
+    name: str
+    release: Release
+    again: bool
+    bound: Certificate | None
+    best: float | None
+    left: Left
+    reason: str
+    rules: Rules
+    receipt: Receipt
+
+    def describe(self) -> dict[str, Any]:
+        """Return everything, JSON-able, in the board's metric; ``loss`` is that of ``released``."""
+        release, shown = self.release, self.rules.display
+        following = self.left.next
+        return {
+            "id": self.id,
+            "number": self.number,
+            "time": moment(self.time),
+            "entry": self.entry,
+            "team": {"id": self.team, "name": self.name},
+            "released": metric_of(shown, release.value),
+            "loss": release.value,
+            "improved": release.improved,
+            "question": release.question,
+            "remaining": self.left.tightest.remaining,
+            "limit": self.left.tightest.name,
+            "limits": [each.describe() for each in self.left.limits],
+            "next_submission_at": None if following is None else moment(following),
+            "bound": None if self.bound is None else tell_bound(shown, self.bound, self.best),
+            "reason": self.reason,
+            "score": metric_of(shown, release.score),
+            "score_loss": release.score,
+            "ladder": self.rules.ladder,
+            "again": self.again,
+            "receipt": self.receipt.describe(),
+            "display": {
+                **shown.describe(),
+                "released": displayed(shown, release.value),
+                "score": displayed(shown, release.score),
+            },
+        }
 
 
 class _Upload(NamedTuple):
@@ -376,3 +456,89 @@ def _reason(done: _Done, meter: Any, display: Display) -> str:
     if done.left.next is not None and tightest.remaining == 0:
         return f"{said[:-1]} now; next at {moment(done.left.next)}."
     return said
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from ladderboard.board._board import Board
+    from ladderboard.board._tables import BoardRow
+    from ladderboard.files import Roster
+    from ladderboard.losses import Loss
+
+    Sandbox = Callable[[], AbstractContextManager["Parse"]]
+
+
+class Parse(Protocol):
+    """Reads a submitted file in another process, which knows no label and no key."""
+
+    def __call__(
+        self,
+        roster: Roster,
+        loss: Loss,
+        limits: Limits,
+        body: bytes,
+        format: str | None,  # noqa: A002 - the word people use
+    ) -> Submission:
+        """Return the predictions in the file."""
+
+
+class KeptSubmission(NamedTuple):
+    """Where a submission's predictions are kept, and the entry that has their digest."""
+
+    entry: int
+    place: str
+    format: str | None
+
+
+@contextmanager
+def kept_predictions(
+    board: Board, row: BoardRow, sandbox: Sandbox | None
+) -> Iterator[Callable[[KeptSubmission], Submission]]:
+    """Give a function that returns what was submitted, checked against the ledger.
+
+    What is kept since 0.1 is the aligned array, which needs no parsing. Older boards kept the file
+    as it came. Such files are parsed by ``sandbox`` only, never in this process: it has the labels
+    and the key in its memory.
+    """
+    scorer = board.scorer_of(row)
+    with ExitStack() as stack:
+        parse: Parse | None = None
+
+        def read(kept: KeptSubmission) -> Submission:
+            nonlocal parse
+            body = board.stored(kept.place)
+            if kept.format == ALIGNED:
+                submission = Submission.unpack(body)
+            else:
+                if parse is None:
+                    parse = stack.enter_context(_needed(sandbox)())
+                largest = max(board.rules_of(row).files.bytes, len(body), _LARGEST)
+                limits = Limits(bytes=largest, rows=2**50, columns=2**20)
+                submission = parse(scorer.roster, scorer.loss, limits, body, kept.format)
+            if submission.digest != _digest(board, kept.entry):
+                raise BrokenLedger(
+                    f"The predictions kept for entry {kept.entry} are not those in the ledger."
+                )
+            return submission
+
+        yield read
+
+
+def _needed(sandbox: Sandbox | None) -> Sandbox:
+    if sandbox is None:
+        raise InvalidState(
+            "This board keeps submitted files as they came, which are read by a separate process: "
+            "use ladderboard board close, or pass sandbox=ladderboard.server.sandbox."
+        )
+    return sandbox
+
+
+def _digest(board: Board, entry: int) -> bytes:
+    """Return the digest of the predictions that an entry was scored for."""
+    with board.reading() as view:
+        packed = view.secret(entry)
+    if packed is None:
+        raise BrokenLedger(f"The secret side of entry {entry} of the ledger is missing.")
+    return Secret.unpack(board.book.seal.open(f"secret {entry}", packed)).submission
