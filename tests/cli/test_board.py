@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from ladderboard.board import Caller, Role, Sent, open_boards
-from ladderboard.cli._board_make import _TEMPLATE
+from ladderboard.cli._board._create import _TEMPLATE
 
 ORGANISER = Caller(Role.ORGANISER)
 

@@ -208,7 +208,7 @@ def test_baselines_from_elsewhere_are_where_they_belong(program, shared_hall, ha
 
 
 def test_only_the_top_is_shown(submit, program, hall, monkeypatch):
-    monkeypatch.setattr("ladderboard.cli._leaderboard._ROWS", 1)
+    monkeypatch.setattr("ladderboard.cli._client._leaderboard._ROWS", 1)
     hall.join("Bob")
     submit(60)
     lines = program("leaderboard", hall.slug).out.splitlines()

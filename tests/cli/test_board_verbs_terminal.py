@@ -145,7 +145,7 @@ def test_a_shell_completes_verbs_and_boards_that_are_kept(hall, page, program):
 def test_completing_loads_no_http(hall):
     code = (
         "import sys\n"
-        "from ladderboard.cli._client_options import _kept_boards\n"
+        "from ladderboard.cli._client._options import _kept_boards\n"
         "_kept_boards('')\n"
         "print(*sys.modules)"
     )

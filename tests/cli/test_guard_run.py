@@ -13,10 +13,9 @@ import typer
 
 import ladderboard as lb
 from ladderboard import errors
-from ladderboard.cli import _guard_ask
-from ladderboard.cli._guard import _Guard, verb_of
-from ladderboard.cli._quick import read_quickly
-from ladderboard.cli._verbs import load
+from ladderboard.cli._app import load
+from ladderboard.cli._guard import _ask, _Guard, verb_of
+from ladderboard.cli._run import read_quickly
 
 
 def program(*words, **options):
@@ -106,7 +105,7 @@ def test_every_exit_code(run, made, monkeypatch, error, code, read):
     def fails(*_):
         raise error
 
-    monkeypatch.setattr(_guard_ask, "open_guard", fails)
+    monkeypatch.setattr(_ask, "open_guard", fails)
     if read == "by typer":
         monkeypatch.setattr("ladderboard.cli._run.read_quickly", lambda *_: None)
     assert run("ask", "guard.db", "half.csv").code == code
@@ -117,7 +116,7 @@ def test_a_fault_of_ours_is_not_taken_for_a_model_that_is_no_better(run, made, m
     def fails(*_):
         raise ZeroDivisionError("\x1b[2J")
 
-    monkeypatch.setattr(_guard_ask, "open_guard", fails)
+    monkeypatch.setattr(_ask, "open_guard", fails)
     done = run("ask", "guard.db", "half.csv", "--fail-unless-improved")
     assert done.code == 70
     assert "ZeroDivisionError: \\x1b[2J" in done.err
@@ -214,7 +213,7 @@ def test_the_quick_way_in_reads_what_typer_reads(verb, words):
     ids=" ".join,
 )
 def test_anything_unusual_is_left_to_typer(words):
-    assert read_quickly(_guard_ask.ask, words) is None
+    assert read_quickly(_ask.ask, words) is None
 
 
 def test_verbs_that_are_not_there_are_left_to_typer(run, tmp_path):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.cli._guard_plot import history, meter
+from ladderboard.cli._guard._status import history, meter
 
 
 def test_what_is_public_is_shown(run, made):
@@ -118,7 +118,7 @@ def test_it_fits_the_terminal(run, made, monkeypatch, width):
 def test_letters_that_cannot_be_shown_are_not(run, made, monkeypatch):
     for name in ("half", "good"):
         run("ask", "guard.db", f"{name}.csv", "--ladder", "größe")
-    monkeypatch.setattr("ladderboard.cli._guard_plot.can_draw", lambda: False)
+    monkeypatch.setattr("ladderboard.cli._guard._status.can_draw", lambda: False)
     said = run("status", "guard.db").out
     assert "########" in said
     assert said.replace("größe", "").isascii()

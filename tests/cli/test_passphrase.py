@@ -2,7 +2,7 @@
 
 import pytest
 
-from ladderboard.cli._passphrase import PASSPHRASE, find_passphrase
+from ladderboard.cli._options import PASSPHRASE, find_passphrase
 from ladderboard.errors import InvalidSetting
 
 

@@ -82,7 +82,7 @@ def test_a_closed_board_has_no_next_steps(serve, program, folder):
 
 
 def test_a_password_is_not_shown(tmp_path):
-    from ladderboard.cli._serve_words import Way, another_token, farewell
+    from ladderboard.cli._serve import Way, another_token, farewell
 
     here = "postgresql+psycopg://me@there/boards"
     assert f"--database {here}" in another_token(Way(here, None, None))

@@ -14,7 +14,7 @@ import typer
 from typer.testing import CliRunner
 
 import ladderboard as lb
-from ladderboard.cli._guard_serve import serve as command
+from ladderboard.cli._guard._serve import serve as command
 from ladderboard.errors import InvalidSetting, TooManyLadders
 
 LABELS = np.random.default_rng(0).integers(2, size=100)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ladderboard.cli._settings import _told
+from ladderboard.cli._doctor import _told
 from ladderboard.server import find_settings
 from ladderboard.server._config import CONFIG, SETTINGS, VARIABLES
 

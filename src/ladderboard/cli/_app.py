@@ -1,35 +1,109 @@
-"""The program: its verbs and what belongs to all of them."""
+"""The program ``ladderboard``: its commands, each loaded when it is used."""
 
-from typing import Annotated, ClassVar
+import re
+from importlib import import_module
+from typing import Annotated, Any, ClassVar
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
 from ladderboard._version import __version__
-from ladderboard.cli._verbs import Verbs
 
-__all__ = ["app"]
+_BRACES = re.compile(r"\{(.*)\}(\.\.\.)?")
+_TYPE = re.compile(r" <[^>]*>")
+
+
+class PlainCommand(TyperCommand):
+    """A command that shows its arguments by their names alone.
+
+    Versions of the library differ in what else they show, so that is taken off what comes out.
+    """
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the usage line; braces would read as a choice."""
+        return [_BRACES.sub(r"\1\2", each) for each in super().collect_usage_pieces(ctx)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options down; a type is shown where nothing better is known."""
+        found: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is None:
+                continue
+            name, said = record
+            if param.param_type_name == "argument":
+                found["Arguments"].append((_TYPE.sub("", name), said))
+            else:
+                found["Options"].append((name.replace("<int range>", "<int>"), said))
+        for title, records in found.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+class Verbs(TyperGroup):
+    """A group whose verbs are looked up by name, so that one verb does not pay for the others.
+
+    ``homes`` says where each is: a module of this room and, in it, a function or a ``Typer``.
+    ``short`` says what a verb does, in the list of all, where its first sentence is too long.
+    """
+
+    homes: ClassVar[dict[str, str]] = {}
+    short: ClassVar[dict[str, str]] = {}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the verbs in the order of their homes."""
+        return list(self.homes)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a verb, loaded; None where there is none of that name."""
+        if cmd_name not in self.homes:
+            for each in self.homes:  # what a mistyped verb may have meant is looked for here
+                self.get_command(ctx, each)
+            return None
+        if cmd_name not in self.commands:
+            command = _command(cmd_name, self.homes[cmd_name])
+            command.short_help = self.short.get(cmd_name, command.short_help)
+            self.commands[cmd_name] = command
+        return self.commands[cmd_name]
+
+
+def load(home: str) -> Any:
+    """Return what is at home in a module of this room."""
+    module, _, name = home.partition(":")
+    return getattr(import_module(f"ladderboard.cli.{module}"), name)
+
+
+def _command(verb: str, home: str) -> Any:
+    found = load(home)
+    if isinstance(found, typer.Typer):
+        return get_command(found)
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    alone.command(verb, cls=PlainCommand)(found)
+    return get_command(alone)
 
 
 class _Program(Verbs):
     homes: ClassVar[dict[str, str]] = {
         "plan": "_plan:plan",
-        "calibrate": "_calibrate:calibrate",
+        "calibrate": "_plan:calibrate",
         "guard": "_guard:app",
         "serve": "_serve:serve",
         "board": "_board:app",
         "team": "_team:app",
         "backup": "_backup:app",
-        "settings": "_settings:settings",
+        "settings": "_doctor:settings",
         "doctor": "_doctor:doctor",
-        "login": "_login:login",
-        "submit": "_submit:submit",
-        "submissions": "_submissions:submissions",
-        "leaderboard": "_leaderboard:leaderboard",
-        "ledger": "_ledger:ledger",
+        "login": "_client._login:login",
+        "submit": "_client._submit:submit",
+        "submissions": "_client._submit:submissions",
+        "leaderboard": "_client._leaderboard:leaderboard",
+        "ledger": "_client._ledger:ledger",
         "mcp": "_mcp:mcp",
         "verify": "_verify:verify",
-        "attack": "_attack:app",
-        "experiment": "_experiment:app",
+        "attack": "_experiment:attack_app",
+        "experiment": "_experiment:experiment_app",
     }
     short: ClassVar[dict[str, str]] = {
         "plan": "Plan a holdout: size, questions or error.",

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ladderboard.cli._guard_options import refuse_taken
-from ladderboard.cli._said import printable, say
+from ladderboard.cli._options import refuse_taken
+from ladderboard.cli._output import printable, say, wrapped
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from ladderboard.ledger import Head
-
-__all__ = ["OPENED", "ask_whether", "check_place", "describe_bundle", "say_bundle"]
 
 OPENED = "the noise key, every risk and every draw"
 _INSIDE = {
@@ -42,8 +40,6 @@ def ask_whether(name: str, end: str | None, path: Path | None, **inside: bool) -
 
     ``end`` is None where that was before: what is opened now was not opened then.
     """
-    from ladderboard.cli._guard_words import wrapped  # noqa: PLC0415 - the help must not wait
-
     opened = " and ".join(f"the {what}" for what, there in inside.items() if there)
     doing = f"Opening {opened} of {name}" if end is None else f"Closing {name}"
     if sys.stdin is None or not sys.stdin.isatty():
@@ -77,8 +73,6 @@ def describe_bundle(path: Path, head: "Head", **inside: bool) -> dict[str, Any]:
 
 def say_bundle(path: Path, head: "Head", **inside: bool) -> None:
     """Tell what is in a bundle, and how anybody can check it."""
-    from ladderboard.cli._guard_words import wrapped  # noqa: PLC0415 - the help must not wait
-
     more = "".join(f", the {what}" for what, there in inside.items() if there)
     missing = " and ".join(f"no {what}" for what, there in inside.items() if not there)
     inside_it = f"{OPENED}{more}{f'; {missing}' * bool(missing)}"

@@ -7,8 +7,6 @@ import sys
 
 from ladderboard.errors import LadderboardError
 
-__all__ = ["main"]
-
 _DOORS = {
     "guard": "guard",
     **dict.fromkeys(("serve", "board", "team", "backup"), "server"),
@@ -32,7 +30,7 @@ def main() -> None:
         gc.set_threshold(100_000)
     try:
         from ladderboard.cli._app import app  # noqa: PLC0415 - typer is optional
-        from ladderboard.cli._said import refuse  # noqa: PLC0415 - not before it is known
+        from ladderboard.cli._output import refuse  # noqa: PLC0415 - not before it is known
     except ImportError as error:
         # The least that there is shows what there is.
         extra = _DOORS.get(first, "arena" if first in _ARENA else "client")

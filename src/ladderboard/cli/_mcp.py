@@ -8,10 +8,8 @@ from typing import Annotated
 
 import typer
 
-from ladderboard.cli._said import note
+from ladderboard.cli._output import note
 from ladderboard.errors import InvalidSetting
-
-__all__ = ["mcp"]
 
 
 def mcp(

@@ -1,32 +1,36 @@
-"""``ladderboard serve``: boards over HTTP."""
+"""``ladderboard serve``: boards over HTTP, and what it prints at the start."""
 
 import os
+import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TextIO
 
 import typer
 
-from ladderboard.cli._board_options import (
+from ladderboard.cli._database import (
+    DATABASE,
     DEFAULT,
-    AsJson,
     Config,
     Database,
     KeyFile,
+    describe_created,
+    every_team,
     open_database,
+    organiser,
 )
+from ladderboard.cli._options import AsJson
+from ladderboard.cli._output import near, note, program, python, say, say_json
 from ladderboard.cli._run import exit_code
-from ladderboard.cli._said import note, say, say_json
 from ladderboard.client import read_address
 from ladderboard.errors import InvalidSetting, MissingDependency
 
 if TYPE_CHECKING:
-    from ladderboard.board import BoardFolder, Boards
+    from ladderboard.board import Board, BoardFolder, Boards
     from ladderboard.server import Found
 
-__all__ = ["serve"]
-
 _SHOWN = 10
+_EXAMPLE = Path("public", "example_submission.py")
 
 
 def serve(
@@ -111,8 +115,6 @@ def serve(
             _log(how.settings.log).error(error)  # from here on every line there is JSON
             raise typer.Exit(exit_code(error)) from None
     if not as_json:
-        from ladderboard.cli._serve_words import farewell  # noqa: PLC0415 - the help first
-
         say("", farewell(database))
 
 
@@ -186,12 +188,11 @@ def _settle(boards: "Boards", folder: "BoardFolder", *, quiet: bool) -> None:
         ask_baselines,
         differences,
     )
-    from ladderboard.cli._board_make import described  # noqa: PLC0415 - same
 
     slug = folder.rules.slug
     if slug not in boards.list():
         board = boards.create(folder)
-        say(*([] if quiet else [*described(folder, board), ""]))
+        say(*([] if quiet else [*describe_created(folder, board), ""]))
         return
     board = boards.open(slug)
     found = differences(board, folder)
@@ -211,8 +212,6 @@ def _settle(boards: "Boards", folder: "BoardFolder", *, quiet: bool) -> None:
 def _welcome(
     boards: "Boards", contents: "list[BoardFolder]", url: str, token: str | None, found: "Found"
 ) -> None:
-    from ladderboard.cli._serve_words import Way, another_token, next_steps, welcome  # noqa: PLC0415
-
     way = Way(found["database"], found["key_file"], found.file)
     folders = {each.rules.slug: each for each in contents}
     # Of many boards those that came with a folder, where there is something to submit, and some.
@@ -224,3 +223,127 @@ def _welcome(
     if ready:
         board = ready[0]
         say(*next_steps(url, board, folders.get(board.slug), way))
+
+
+class Way(NamedTuple):
+    """What leads to a database: its address, its key file, and the settings file, if there is."""
+
+    database: str
+    key_file: Path | None
+    config: Path | None
+
+
+def welcome(
+    url: str, boards: "list[Board]", more: int, token: str | None, another: str
+) -> list[str]:
+    """Return where the boards are, and how the organiser comes in; a new token is told."""
+    lines = [f"Ladderboard is at {url}; Ctrl-C stops it."]
+    lines += [_line(url, each.as_seen_by(organiser()).summary()) for each in boards]
+    lines += [f"  and {more} more: {program()} board list"] if more else []
+    if not boards:
+        lines += [
+            "There are no boards yet. One is made, while this runs or before, with:",
+            f"  {program()} board create DIR",
+        ]
+    if token is not None:
+        lines += [
+            "",
+            f"You are the organiser: sign in at {url}/login",
+            "with this token, which is not shown again:",
+            f"  {token}",
+            f"Another one: {another}",
+        ]
+    else:
+        lines += ["", f"The organiser signs in at {url}/login", f"Another token: {another}"]
+    return lines
+
+
+def another_token(way: Way) -> str:
+    """Return what to type for another organiser's token."""
+    from ladderboard.server import CONFIG  # noqa: PLC0415 - the help must not wait
+
+    exports, key, _ = _said(way)
+    before = [each.replace(f"export {DATABASE}=", "--database ") for each in exports]
+    first = "".join(f"{each.removeprefix('export ')} " for each in before if CONFIG in each)
+    rest = "".join(f" {each}" for each in before if CONFIG not in each)
+    return f"{first}{program()} board token{rest}{key}"
+
+
+def _said(way: Way) -> tuple[list[str], str, bool]:
+    """Return what to set, what to type behind a verb, and whether that leads to the database.
+
+    A password is not shown: whoever gave it must give it again.
+    """
+    from ladderboard.server import CONFIG, find_settings, has_password  # noqa: PLC0415 - the help must not wait
+
+    database, key_file, config = way
+    names = ("database", "key_file")
+    known = find_settings(config, only=names, environment={})  # to whoever types nothing more
+    exports = []
+    if config is not None:
+        exports.append(f"export {CONFIG}={shlex.quote(str(near(config)))}")
+    shown = database == known["database"] or not has_password(database)
+    if database != known["database"] and shown:
+        exports.append(f"export {DATABASE}={shlex.quote(database)}")
+    same = key_file is None or key_file == known["key_file"]
+    return exports, "" if same else f" --key-file {shlex.quote(str(key_file))}", shown
+
+
+def farewell(database: str) -> str:
+    """Return what to say at the end."""
+    from ladderboard.server import has_password  # noqa: PLC0415 - the help must not wait
+
+    where = "the database" if has_password(database) else database
+    return f"Stopped; everything is kept in {where}."
+
+
+def _line(url: str, summary: dict[str, Any]) -> str:
+    left, said = summary["questions"] - summary["used"], summary["status"]
+    if said not in {"closed", "moved"}:  # which answer nothing more
+        said = f"{said}, {left:,} of {summary['questions']:,} questions left"
+    return f"  {summary['title']}: {url}/boards/{summary['slug']} ({said})"
+
+
+def next_steps(url: str, board: "Board", folder: "BoardFolder | None", way: Way) -> list[str]:
+    """Return what to type into another terminal to take part in a board; it works as it stands."""
+    exports, key, whole = _said(way)
+    ready = "" if whole else f", with {DATABASE} set to the same database"
+    lines = [f"cd {shlex.quote(str(Path.cwd()))}", *exports]
+    name = _free_name(board)
+    if name is not None:
+        words = f"team add {board.slug} {shlex.quote(name)}{key}"
+        lines += [f"LADDERBOARD_TOKEN=$({program()} {words})", "export LADDERBOARD_TOKEN"]
+    else:
+        ready += ", with the token of a team as LADDERBOARD_TOKEN"
+    made, predictions = _predictions(folder)
+    # From this very machine nothing goes over a wire.
+    trusted = "" if read_address(url).private else " --insecure"
+    lines += [
+        *made,
+        f"{program()} submit {url}/boards/{board.slug}{trusted} \\",
+        f"  -f {predictions}",
+        f"{program()} leaderboard {url}/boards/{board.slug}{trusted}",
+    ]
+    return ["", f"Next, in another terminal{ready}:", "", *(f"  {each}" for each in lines), ""]
+
+
+def _predictions(folder: "BoardFolder | None") -> tuple[list[str], str]:
+    """Return how predictions are made, and where they are: by an example, or the sample."""
+    if folder is not None and (folder.path / _EXAMPLE).is_file():
+        place = near(folder.path)
+        command = f"{python()} {shlex.quote(str(place / _EXAMPLE))}"
+        return [command], shlex.quote(str(place / _EXAMPLE.parent / "predictions.csv"))
+    if folder is not None and folder.sample is not None and folder.sample.suffix == ".csv":
+        return [], shlex.quote(str(near(folder.sample)))
+    return [], "predictions.csv"
+
+
+def _free_name(board: "Board") -> str | None:
+    """Return a name that no team has yet; None if all places are taken."""
+    from ladderboard.board import fold  # noqa: PLC0415 - the help must not wait
+
+    every = every_team(board)
+    taken = {fold(each["name"]) for each in every}
+    if sum(each["kind"] == "team" for each in every) >= board.rules.teams:
+        return None
+    return next(each for at in range(len(every) + 1) if fold(each := f"Team {at + 1}") not in taken)

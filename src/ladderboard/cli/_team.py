@@ -1,12 +1,26 @@
-"""``ladderboard team``: who takes part in a board."""
+"""``ladderboard team``: the teams of a board."""
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from ladderboard.cli._verbs import Verbs
+from ladderboard.cli._app import Verbs
+from ladderboard.cli._database import (
+    DEFAULT,
+    Database,
+    KeyFile,
+    Slug,
+    every_team,
+    find_team,
+    open_board,
+    open_database,
+    organiser,
+)
+from ladderboard.cli._options import AsJson
+from ladderboard.cli._output import brief, note, say, say_json, say_secret, say_table
 
-__all__ = ["app"]
+if TYPE_CHECKING:
+    from ladderboard.board import NewTeam
 
 _HELP = """Let teams in, and give them tokens. TEAM is a team's id or its name.
 
@@ -14,16 +28,18 @@ A token or an invitation is printed once, alone on stdout, so that a shell can t
 TOKEN=$(ladderboard team add BOARD NAME). Only its hash is kept.
 """
 
+_TeamName = Annotated[str, typer.Argument(metavar="TEAM", help="The team's id or its name.")]
+
 
 class _Team(Verbs):
     homes: ClassVar[dict[str, str]] = {
-        "add": "_team_seats:add",
-        "list": "_team_seats:list_",
-        "invite": "_team_seats:invite",
-        "rotate-token": "_team_seats:rotate_token",
-        "revoke": "_team_seats:revoke",
-        "disqualify": "_team_seats:disqualify",
-        "reinstate": "_team_seats:reinstate",
+        "add": "_team:add",
+        "list": "_team:list_",
+        "invite": "_team:invite",
+        "rotate-token": "_team:rotate_token",
+        "revoke": "_team:revoke",
+        "disqualify": "_team:disqualify",
+        "reinstate": "_team:reinstate",
     }
     short: ClassVar[dict[str, str]] = {
         "list": "List all teams, those not shown, too.",
@@ -44,3 +60,165 @@ app = typer.Typer(
 @app.callback(help=_HELP)
 def _team() -> None:
     pass
+
+
+def add(
+    board: Slug,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the team shall be called.")],
+    *,
+    database: Database = DEFAULT,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a team and print its token, once.
+
+    The token is alone on stdout, so that a shell can take it; what is said about it is on stderr.
+    """
+    with open_database(database, key_file) as boards:
+        made = open_board(boards, board).seats.add(organiser(), name)
+    _tell(board, made, f"{made.name} is on {board} now, with the id {made.id}.", as_json=as_json)
+
+
+def rotate_token(
+    board: Slug,
+    team: _TeamName,
+    *,
+    database: Database = DEFAULT,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give a team another token, and end the one before.
+
+    Sessions that came by the old one end, too. The new token is alone on stdout, so that a shell
+    can take it.
+    """
+    with open_database(database, key_file) as boards:
+        found = open_board(boards, board)
+        who = find_team(found, team, with_token=True)
+        made = found.seats.rotate(organiser(), who["id"])
+    _tell(board, made, f"The token that {made.name} had before has ended.", as_json=as_json)
+
+
+def _tell(board: str, made: "NewTeam", sentence: str, *, as_json: bool) -> None:
+    if as_json:
+        say_json({"board": board, "id": made.id, "name": made.name, "token": made.token})
+        return
+    note(sentence)
+    say_secret("Its token", made.token)
+
+
+def invite(
+    board: Slug,
+    *,
+    days: Annotated[float, typer.Option(help="For how many days it is good.")] = 7,
+    database: Database = DEFAULT,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print an invitation for one team.
+
+    With it the team can register itself. The invitation is alone on stdout, so that a shell can
+    take it.
+    """
+    with open_database(database, key_file) as boards:
+        token = open_board(boards, board).seats.invite(organiser(), days=days)
+    if as_json:
+        say_json({"board": board, "invitation": token, "days": days})
+        return
+    say_secret(f"An invitation to {board} for one team, good for {days:g} days", token)
+
+
+def list_(
+    board: Slug,
+    *,
+    database: Database = DEFAULT,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """List all teams, baselines and those that are not shown, too."""
+    with open_database(database, key_file) as boards:
+        found = open_board(boards, board)
+        teams, display = every_team(found), found.rules.display
+    if as_json:
+        say_json({"board": board, "teams": teams})
+        return
+    if not teams:
+        say(f"{board} has no teams yet. One is made with: ladderboard team add {board} NAME")
+        return
+    say_table(
+        ("id", "name", "status", "submissions", "last (UTC)", display.name),
+        [
+            (
+                each["id"],
+                each["name"],
+                "disqualified" if each["disqualified"] else each["kind"],
+                f"{each['submissions']:,}",
+                brief(each["last"]),
+                display.text(each["loss"]),
+            )
+            for each in teams
+        ],
+        right=("submissions", display.name),
+    )
+
+
+def revoke(
+    board: Slug,
+    team: _TeamName,
+    *,
+    database: Database = DEFAULT,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """End a team's token and its sessions.
+
+    Its submissions stay; rotate-token gives it another token.
+    """
+    with open_database(database, key_file) as boards:
+        found = open_board(boards, board)
+        who = find_team(found, team, with_token=True)
+        found.seats.revoke(organiser(), who["id"])
+    _told(board, who, f"The token of {who['name']} has ended.", as_json=as_json)
+
+
+def disqualify(
+    board: Slug,
+    team: _TeamName,
+    *,
+    database: Database = DEFAULT,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take a team off what is shown. Its questions stay asked, and its ladder as it is."""
+    who = _show(board, team, database, key_file, reinstate=False)
+    _told(board, who, f"{who['name']} is no longer shown on {board}.", as_json=as_json)
+
+
+def reinstate(
+    board: Slug,
+    team: _TeamName,
+    *,
+    database: Database = DEFAULT,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a team again that was disqualified."""
+    who = _show(board, team, database, key_file, reinstate=True)
+    _told(board, who, f"{who['name']} is shown on {board} again.", as_json=as_json)
+
+
+def _show(
+    board: str, team: str, database: str, key_file: Any, *, reinstate: bool
+) -> dict[str, Any]:
+    with open_database(database, key_file) as boards:
+        found = open_board(boards, board)
+        who = find_team(found, team)
+        found.seats.disqualify(organiser(), who["id"], reinstate=reinstate)
+    return who
+
+
+def _told(board: str, who: dict[str, Any], sentence: str, *, as_json: bool) -> None:
+    if as_json:
+        say_json({"board": board, "id": who["id"], "name": who["name"]})
+    else:
+        say(sentence)

@@ -6,17 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ladderboard.cli._check_bar import check_bar
 from ladderboard.cli._options import AsJson
-from ladderboard.cli._said import say, say_json
-from ladderboard.cli._table import say_table
+from ladderboard.cli._output import check_bar, say, say_json, say_table, wrapped
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from ladderboard.losses import Loss
     from ladderboard.verify import Verified
-
-__all__ = ["verify"]
 
 _ROWS = 20
 
@@ -101,7 +97,6 @@ def _loss(named: str | None) -> "Loss | None":
 
 
 def _say(found: "Verified") -> None:
-    from ladderboard.cli._guard_words import wrapped  # noqa: PLC0415 - the help must not wait
 
     say(str(found))
     for each in found.receipts:

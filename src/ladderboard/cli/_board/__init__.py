@@ -1,0 +1,57 @@
+"""``ladderboard board``: boards in a database, by whoever can open it."""
+
+from typing import ClassVar
+
+import typer
+
+from ladderboard.cli._app import Verbs
+
+__all__ = ["app"]
+
+_HELP = """Make, run and move boards. Whoever can open the database is the organiser.
+
+These verbs work while the server runs. Exit codes: 0 done; 1 a check found problems; 2 what was
+given cannot be used; 3 the board is closed or has moved; 4 the database or a file is not in order.
+"""
+
+
+class _Board(Verbs):
+    homes: ClassVar[dict[str, str]] = {
+        "new": "_board._create:new",
+        "check": "_board._create:check",
+        "create": "_board._create:create",
+        "list": "_board._show:list_",
+        "show": "_board._show:show",
+        "pause": "_board._amend:pause",
+        "resume": "_board._amend:resume",
+        "amend": "_board._amend:amend",
+        "close": "_board._close:close",
+        "token": "_board._tokens:token",
+        "tokens": "_board._tokens:tokens",
+        "dump": "_board._dump:dump",
+        "restore": "_board._dump:restore",
+        "keygen": "_board._dump:keygen",
+    }
+    short: ClassVar[dict[str, str]] = {
+        "new": "Make a board's folder, or a whole example.",
+        "create": "Put a board into the database.",
+        "close": "Close a board for good, and rank.",
+        "tokens": "List a board's good tokens, or end one.",
+        "dump": "Write a board into one encrypted file.",
+        "keygen": "Make a key for dumps.",
+    }
+
+
+app = typer.Typer(
+    name="board",
+    cls=_Board,
+    help=_HELP,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+
+@app.callback(help=_HELP)
+def _board() -> None:
+    pass

@@ -1,0 +1,260 @@
+"""``ladderboard board amend``, ``pause`` and ``resume``: changes after the start."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ladderboard.cli._database import (
+    DEFAULT,
+    Database,
+    KeyFile,
+    Slug,
+    open_board,
+    open_database,
+    organiser,
+)
+from ladderboard.cli._options import AsJson, whole
+from ladderboard.cli._output import say, say_json
+from ladderboard.errors import InvalidSetting, OldCopy
+
+if TYPE_CHECKING:
+    from ladderboard.board import Board, Boards
+
+_TEXTS = {"title", "description", "display.name"}
+
+
+def amend(
+    board: Slug,
+    *,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="A key of board.yaml and its value, as in questions=2000 or files.bytes='20 MB'; "
+            "may be given several times.",
+        ),
+    ] = None,
+    rules: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="A board.yaml: whatever differs in it is changed."),
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH", help="The holdout with corrected labels: the same rows in order."
+        ),
+    ] = None,
+    replay: Annotated[
+        str,
+        typer.Option(
+            metavar="WHICH",
+            help="With --labels: ask each team's best again, or none. They count as questions.",
+        ),
+    ] = "best",
+    database: Database = DEFAULT,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change what may change, or correct labels.
+
+    Deadlines, limits, the budget, texts, visibility. Every change is an entry of the ledger with a
+    new commitment. Loss, mechanism and ladder cannot change. Corrected labels begin a new epoch:
+    ladders start again, the budget does not.
+    """
+    given = [name for name, each in _named(settings, rules, labels) if each]
+    if len(given) != 1:
+        raise InvalidSetting("Give one of --set, --rules and --labels.")
+    with open_database(database, key_file) as boards:
+        found = open_board(boards, board)
+        if labels is not None:
+            told = _correct(found, labels, replay)
+        else:
+            told = _change(found, settings or [], rules)
+        told["head"] = found.book.head().hash.hex()
+    if as_json:
+        say_json({"board": board, **told})
+    else:
+        say(*_words(board, told))
+
+
+def _named(*values: Any) -> list[tuple[str, Any]]:
+    return list(zip(("--set", "--rules", "--labels"), values, strict=True))
+
+
+def _change(board: "Board", settings: list[str], file: Path | None) -> dict[str, Any]:
+    before = board.rules
+    changes = _typed(settings) if file is None else _from_file(board, file)
+    after = board.amending.amend(organiser(), changes) if changes else before
+    old, new = before.describe(), after.describe()
+    pairs = {key: [old.get(key), new.get(key)] for key in {**old, **new}}
+    return {"changes": {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}}
+
+
+def _from_file(board: "Board", file: Path) -> dict[str, Any]:
+    from ladderboard.board import (  # noqa: PLC0415
+        changes_between,
+        read_rules,
+    )
+
+    path = file / "board.yaml" if file.is_dir() else file
+    try:
+        text = path.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        said = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise InvalidSetting(f"{path} cannot be read: {said}.") from None
+    return changes_between(board.rules, read_rules(text, where=path.name, slug=board.slug))
+
+
+def _typed(settings: list[str]) -> dict[str, Any]:
+    """Return changes from what was typed, one key and value each."""
+    changes: dict[str, Any] = {}
+    for each in settings:
+        path, equals, text = each.partition("=")
+        key, dot, part = path.strip().partition(".")
+        if not equals or not key or (dot and not part):
+            raise InvalidSetting(
+                f"--set needs a key, = and a value, as in questions=2000; got {each!r:.80}."
+            )
+        value = text if path.strip() in _TEXTS else _value(path, text)
+        inner = changes.setdefault(key, {} if dot else value)
+        if dot and isinstance(inner, dict) and part not in inner:
+            inner[part] = value
+        elif dot or inner is not value:
+            raise InvalidSetting(f"{key} is given twice.")
+    return changes
+
+
+def _value(path: str, text: str) -> Any:
+    """Return what a value means in board.yaml."""
+    from ladderboard.board import read_yaml  # noqa: PLC0415 - the help must not wait
+
+    wrong: list[str] = []
+    value, _ = read_yaml(text, lambda _, sentence, __: wrong.append(sentence))
+    if wrong:
+        raise InvalidSetting(f"{path.strip()}: the value {wrong[0]}")
+    return value
+
+
+def _correct(board: "Board", file: Path, replay: str) -> dict[str, Any]:
+    from ladderboard.board import (  # noqa: PLC0415
+        kept_sample,
+        labels_changed,
+        read_corrected,
+    )
+    from ladderboard.holdout import read_sample  # noqa: PLC0415 - same
+    from ladderboard.server import sandbox  # noqa: PLC0415 - same
+
+    row = board.row()
+    table = read_corrected(file, board.rules_of(row))
+    before = read_sample(board.book.kept(kept_sample(row.epoch)))
+    changed = labels_changed(before, table)
+    if not changed and len(before) == len(table):
+        raise InvalidSetting(f"{file} has the labels that the board has; nothing was changed.")
+    asked = board.amending.correct(organiser(), table, again=replay, sandbox=sandbox)
+    return {"labels": changed, "epoch": row.epoch + 1, "asked_again": asked}
+
+
+def _words(board: str, told: dict[str, Any]) -> list[str]:
+    if "labels" in told:
+        labels = "1 label was" if told["labels"] == 1 else f"{told['labels']:,} labels were"
+        asked = told["asked_again"]
+        asked = "1 submission was" if asked == 1 else f"{asked:,} submissions were"
+        return [
+            f"{labels} corrected; epoch {told['epoch']} of {board} begins.",
+            f"{asked} asked again, and counted.",
+        ]
+    if not told["changes"]:
+        return [f"{board} has these rules already; nothing was changed."]
+    lines = [each for key, (old, new) in told["changes"].items() for each in _moves(key, old, new)]
+    return [f"{board} is amended, and its ledger says so:", *(f"  {each}" for each in lines)]
+
+
+def _moves(key: str, old: Any, new: Any) -> list[str]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        return [
+            f"{key}.{each}: {_shown(old.get(each))} -> {_shown(part)}"
+            for each, part in new.items()
+            if part != old.get(each)
+        ]
+    return [f"{key}: {_shown(old)} -> {_shown(new)}"]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list) and all(
+        isinstance(each, dict) and "start" in each for each in value
+    ):
+        return ", ".join(
+            f"{each['name']} ({each['start'] or 'always'} to {each['end'] or 'no end'})"
+            for each in value
+        )
+    text = str(value)
+    return text if len(text) <= 200 else f"{text[:197]}..."
+
+
+def pause(
+    board: Slug,
+    *,
+    database: Database = DEFAULT,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take no questions until board resume."""
+    with open_database(database, key_file) as boards:
+        found = open_board(boards, board)
+        found.amending.pause(organiser())
+        status = found.row().status
+    if as_json:
+        say_json({"board": board, "status": status})
+    else:
+        say(f"{board} is {status}; ladderboard board resume {board} lets it go on.")
+
+
+def resume(
+    board: Slug,
+    *,
+    charge: Annotated[
+        int | None,
+        typer.Option(
+            parser=whole,
+            help="After a restore: how many questions may have been answered since the copy.",
+        ),
+    ] = None,
+    database: Database = DEFAULT,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let a paused board go on.
+
+    After a restore, or with an old copy of the database, say how many questions may have been
+    answered since the copy was made. They are charged; charge too many rather than too few.
+    """
+    with open_database(database, key_file) as boards:
+        found = _go_on(boards, board, charge)
+        summary = found.as_seen_by(organiser()).summary()
+    left = summary["questions"] - summary["used"]
+    if as_json:
+        told = {"status": summary["status"], "charged": charge or 0, "remaining": left}
+        say_json({"board": board, **told})
+    else:
+        charged = f" {charge:,} questions were charged." if charge else ""
+        say(f"{board} is {summary['status']}.{charged} {left:,} questions are left.")
+
+
+def _go_on(boards: "Boards", slug: str, charge: int | None) -> "Board":
+    try:
+        board = open_board(boards, slug)
+        if charge is not None or board.row().status != "restored":
+            board.amending.resume(organiser(), charge)
+            return board
+    except OldCopy as error:
+        if charge is not None:
+            return boards.adopt(slug, charge)
+        least = f", at least {error.least:,}"
+    else:
+        least = ""
+    raise InvalidSetting(
+        f"{slug} comes from a copy. Say with --charge N how many questions may have been answered "
+        f"since the copy was made{least}; they are taken off the budget."
+    )

@@ -1,0 +1,192 @@
+"""``ladderboard board new``, ``check`` and ``create``: from an empty folder to a board."""
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ladderboard.cli._database import (
+    DEFAULT,
+    Database,
+    Folder,
+    KeyFile,
+    describe_created,
+    open_database,
+)
+from ladderboard.cli._options import AsJson
+from ladderboard.cli._output import printable, program, say, say_json
+from ladderboard.errors import InvalidInput, InvalidSetting, Taken
+
+_TEMPLATE = """\
+# The rules of a board. What stands after # is a suggestion. The documentation has every key, in
+# its reference under board.yaml; ladderboard board new DIR --example makes a whole example.
+title: {title}
+description: |
+  What is to be predicted, from what, and where the data are. Markdown.
+
+# What a prediction costs: a metric or a loss by name. It can never change. With score, evaluators
+# hand in a score for each example, teams nothing, and the holdout has no labels.
+loss: accuracy
+# Classes are public, and other predictions are refused. Left out, they are those of
+# sample_submission.csv if it has every label, and those of the labels otherwise. To declare them,
+# write {{name: accuracy, classes: [cat, dog]}} instead of accuracy.
+# display: {{name: accuracy, digits: 3}}
+
+# How many questions in all, and how many teams may ever take part. Each has its share for sure.
+# How many the holdout can bear: ladderboard plan --n ROWS --error 0.05
+questions: 1000
+teams: 20
+# window: {{questions: 5, days: 1}}
+
+# Times need a place: an offset, Z, or AoE, the end of the day anywhere on earth.
+# start: 2027-01-01T09:00:00+01:00
+# end: 2027-01-31 AoE
+
+# Who lets teams in: open (anybody), invited (by invitation) or organiser.
+registration: invited
+
+# Who sees the standings: public, hidden, anonymous or frozen.
+visibility: public
+
+# Asked at the start, and counted; or a loss that is known from elsewhere.
+# baselines:
+# - {{name: The last letter, file: baselines/last.csv}}
+# - {{name: Guessing, value: 0.5, source: a coin}}
+
+# How many submissions a team selects for the final ranking, which needs a private split.
+# finals: {{selections: 2}}
+"""
+
+
+def new(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to make.")],
+    *,
+    example: Annotated[
+        bool,
+        typer.Option("--example", help="Fill it with an example that is ready to be served."),
+    ] = False,
+    huggingface: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Fill it from the private repository of a Hugging Face competition.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a folder with a board.yaml to fill in, or filled in.
+
+    The example has rules, made-up labels that nobody has seen, data to learn from and a script that
+    takes part. From a competition's folder come labels, metric, limits and text.
+    """
+    from ladderboard.board import (  # noqa: PLC0415
+        write_example,
+        write_huggingface,
+    )
+
+    if example and huggingface is not None:
+        raise InvalidSetting("Give --example or --huggingface FOLDER, not both.")
+    try:
+        folder.mkdir()
+        if huggingface is not None:
+            files = write_huggingface(huggingface, folder)
+        else:
+            files = write_example(folder) if example else [_suggest(folder)]
+    except InvalidInput:
+        folder.rmdir()
+        raise
+    except FileExistsError:
+        raise InvalidSetting(f"{folder} is there already; nothing was changed.") from None
+    except OSError as error:
+        raise InvalidSetting(f"{folder} cannot be made: {error.strerror}.") from None
+    if as_json:
+        say_json({"folder": str(folder), "files": [str(each) for each in files]})
+        return
+    named = printable(shlex.quote(str(folder)))
+    if example:
+        say(
+            f"{printable(folder)} is an example board, with made-up labels that nobody has seen:",
+            "  board.yaml   the rules, and holdout.csv the labels, for the organiser",
+            "  public       what people get to learn from, and a script that takes part",
+            "Serve it, and do what that says:",
+            f"  {program()} serve {named}",
+        )
+        return
+    if huggingface is not None:
+        say(
+            f"{printable(folder)} has the rules and labels of {printable(huggingface)}. See to "
+            "questions and teams in board.yaml, then:",
+            f"  {program()} board check {named}",
+        )
+        return
+    say(
+        f"{printable(files[0])} is made. Fill it in, and put beside it",
+        "  holdout.csv            the labels, with the columns id and label, and as wanted split",
+        "                         (public, private or ignored), group and weight",
+        "  sample_submission.csv  what a submission looks like, if you like",
+        "Then:",
+        f"  {program()} board check {named}",
+    )
+
+
+def _suggest(folder: Path) -> Path:
+    """Write rules to fill in."""
+    rules = folder / "board.yaml"
+    title = folder.name.replace("-", " ").replace("_", " ").capitalize()
+    rules.write_text(_TEMPLATE.format(title=_quoted(title)), encoding="utf-8")
+    return rules
+
+
+def _quoted(title: str) -> str:
+    """Return a title as YAML text, whatever the folder is called."""
+    plain = "".join(each for each in title if each.isprintable())
+    return "'" + plain.replace("'", "''") + "'"
+
+
+def check(folder: Folder, *, as_json: AsJson = False) -> None:
+    """Try a board out before anybody sees it.
+
+    Says whether everything can be graded, what will be promised, what an attacker could gain, and
+    what to think about. It takes some seconds and changes nothing. The exit code is 1 where
+    something must be mended.
+    """
+    from ladderboard.board import check_board  # noqa: PLC0415 - the help must not wait
+
+    report = check_board(folder)
+    if as_json:
+        say_json(report.describe())
+    else:
+        say(*report.lines)
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+def create(
+    folder: Folder,
+    *,
+    database: Database = DEFAULT,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Put a board into the database, and ask its baselines.
+
+    The database is made if it is not there. From then on the labels, the noise key and the rules
+    are committed to. What may change after that, board amend changes.
+    """
+    from ladderboard.board import read_folder  # noqa: PLC0415 - the help must not wait
+
+    content = read_folder(folder)
+    slug = content.rules.slug
+    with open_database(database, key_file, create=True) as boards:
+        if slug in boards.list():
+            raise Taken(
+                f"There is a board {slug!r} in this database already; nothing was changed. "
+                f"ladderboard board amend {slug} changes what may change."
+            )
+        board = boards.create(content)
+        if as_json:
+            opening = board.book.opening
+            say_json({"board": slug, "n": opening["n"], "commitment": opening["commitment"]})
+        else:
+            say(*describe_created(content, board))

@@ -1,0 +1,151 @@
+"""``ladderboard board list``, ``show`` and ``tokens``."""
+
+from typing import TYPE_CHECKING, Any
+
+from ladderboard._formatting import format_confidence
+from ladderboard.cli._board._close import say_finals
+from ladderboard.cli._database import (
+    DEFAULT,
+    Database,
+    KeyFile,
+    Slug,
+    open_board,
+    open_database,
+    organiser,
+)
+from ladderboard.cli._options import AsJson
+from ladderboard.cli._output import brief, say, say_json, say_table, wrapped
+from ladderboard.errors import NotFound
+
+if TYPE_CHECKING:
+    from ladderboard.board import Display
+    from ladderboard.bounds import Certificate
+
+_ROWS = 20
+
+
+def list_(
+    *,
+    database: Database = DEFAULT,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """List all boards of the database."""
+    with open_database(database, key_file) as boards:
+        every = [
+            open_board(boards, each).as_seen_by(organiser()).summary() for each in boards.list()
+        ]
+    if as_json:
+        say_json({"boards": every})
+        return
+    if not every:
+        say("There are no boards yet. One is made with: ladderboard board create DIR")
+        return
+    say_table(
+        ("board", "title", "status", "teams", "questions", "deadline (UTC)"),
+        [
+            (
+                each["slug"],
+                each["title"],
+                each["status"],
+                f"{each['registered']:,} of {each['teams']:,}",
+                f"{each['used']:,} of {each['questions']:,}",
+                brief(each["deadline"]),
+            )
+            for each in every
+        ],
+        right=("teams", "questions"),
+    )
+
+
+def show(
+    board: Slug,
+    *,
+    database: Database = DEFAULT,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a board as its organiser sees it."""
+    with open_database(database, key_file) as boards:
+        found = open_board(boards, board)
+        view, display = found.as_seen_by(organiser()), found.rules.display
+        summary, standings = view.summary(), view.leaderboard(limit=_ROWS)
+        bound = view.certificate()
+        try:
+            final = view.finals()
+        except NotFound:
+            final = None
+    if as_json:
+        say_json({"board": summary, "leaderboard": standings, "finals": final})
+        return
+
+    paragraphs = [*_words(summary), _promised(bound, display, summary["best"]["loss"])]
+    say(*(line for each in paragraphs for line in wrapped(each, indent="  ", first="")))
+    say(f"commitment {summary['commitment']}", f"head       {summary['head']['hash']}", "")
+    _say_standings(standings, display)
+    if final is not None:
+        say("")
+        say_finals(final, display)
+
+
+def _promised(bound: "Certificate", display: "Display", best: float | None) -> str:
+    """Say what is promised about the best model, in the metric that the standings are in."""
+    from ladderboard.bounds import AS_PRINTED, NONE  # noqa: PLC0415 - the help first
+
+    if bound.theorem == NONE:
+        return f"Nothing is promised about the best model. {' '.join(bound.assumptions[:1])}"
+    if best is None:
+        return "Nothing was released yet, so nothing is promised about it."
+    low, high = bound.low, bound.high
+    if bound.differences:
+        low, high = max(best + low, bound.span[0]), min(best + high, bound.span[1])
+    sure = f"With probability at least {format_confidence(bound.beta)}"
+    if bound.theorem == AS_PRINTED:
+        sure = f"But for a probability of a constant times {bound.beta:g}"
+    least, most = display.ends(low, high)
+    said = f"{sure}, the true {display.name} of the best model asked lies in [{least}, {most}]."
+    return f"{said} That is no more than was known beforehand." if bound.vacuous else said
+
+
+def _words(summary: dict[str, Any]) -> list[str]:
+    end = "" if summary["deadline"] is None else f"; it ends at {summary['deadline']}"
+    ladder = "one ladder for all" if summary["ladder"] == "board" else "a ladder for each team"
+    return [
+        f"{summary['slug']}: {summary['title']}",
+        (
+            f"It is {summary['status']}{end}. Standings are {summary['visibility']}, "
+            f"registration is {summary['registration']}, {ladder}."
+        ),
+        (
+            f"{summary['used']:,} of {summary['questions']:,} questions used; "
+            f"{summary['registered']:,} of {summary['teams']:,} teams, "
+            f"{summary['share']:,} questions each."
+        ),
+    ]
+
+
+def _say_standings(standings: dict[str, Any], display: "Display") -> None:
+    rows: list[tuple[object, ...]] = [
+        (
+            "baseline" if each["baseline"] else each["rank"],
+            each["team"]["name"],
+            display.text(each["loss"]) if each["loss"] is not None else "no record",
+            f"{each['submissions']:,}",
+            brief(each["since"]),
+        )
+        for each in standings["rows"]
+    ]
+    rows += [
+        ("declared", each["name"], display.text(each["loss"]), None, each["source"] or None)
+        for each in standings["declared"]
+    ]
+    if not rows:
+        say("Nothing was submitted yet.")
+        return
+    say_table(
+        ("rank", "team", display.name, "submissions", "since (UTC)"),
+        rows,
+        right=("rank", display.name, "submissions"),
+    )
+    if standings["next"] is not None:
+        say(f"These are the first {_ROWS}; the others are on the board's page.")

@@ -1,0 +1,1 @@
+"""Commands for participants: they talk to a server over HTTP."""

@@ -1,0 +1,116 @@
+"""``ladderboard ledger``: the public ledger of a board, as it was written."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ladderboard.cli._client._options import BoardName, Insecure, Quiet, Url, open_client
+from ladderboard.cli._options import AsJson
+from ladderboard.cli._output import note, printable, say, say_json
+from ladderboard.errors import BrokenLedger, InvalidSetting, StorageFailed
+
+if TYPE_CHECKING:
+    from ladderboard.client import Client
+    from ladderboard.ledger import Entry, Head
+
+
+def ledger(
+    board: BoardName,
+    *,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The file to write; one that is there stays."),
+    ] = None,
+    url: Url = None,
+    insecure: Insecure = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fetch the public ledger of a board: every entry, the very bytes that were hashed.
+
+    One entry is a line of JSON, the oldest first; they are printed, or written to a file. On the
+    way it is checked that each follows from the last, and that they lead to the head that the board
+    tells. Keep the head that is said in the end: whoever has it can tell later whether anything
+    before it was rewritten.
+
+    Exit codes: 0 fetched and in order; 2 the command cannot be used; 4 the server cannot be
+    reached, or the ledger is not in order.
+    """
+    if as_json and out is None:
+        raise InvalidSetting(
+            "--json tells about a file; give --out FILE too. Without --json entries are printed, "
+            "each a JSON object of its own."
+        )
+    with open_client(board, url, insecure=insecure, quiet=quiet or as_json) as (client, slug):
+        entries = _entries(client, slug)
+        head = _print(entries) if out is None else _write(entries, out)
+    if head is None:
+        return
+    told = head.hash.hex()
+    if as_json:
+        say_json({"board": slug, "out": str(out), "entries": head.entries, "head": told})
+    elif out is not None:
+        say(f"{head.entries:,} entries are in {printable(out)}. Its head is", told)
+    elif not quiet:
+        note(f"{head.entries:,} entries. The head is", told)
+
+
+def _entries(client: "Client", slug: str) -> "Iterator[Entry]":
+    """Yield the entries of a board, page by page, while they are as they should be."""
+    from ladderboard.ledger import follow  # noqa: PLC0415 - the help must not wait
+
+    told, count = client.board(slug).head, 0
+    for entry, _ in follow(client.ledger(slug)):
+        count += 1
+        if count == told.entries and entry.hash.hex() != told.hash:
+            raise BrokenLedger(f"Entry {count - 1} of the ledger is not the head that is told.")
+        yield entry
+    if count < told.entries:
+        raise BrokenLedger(f"{told.entries:,} entries are told of; the ledger has {count:,}.")
+
+
+def _print(entries: "Iterator[Entry]") -> "Head | None":
+    """Print entries; None if whoever reads them has gone, as ``| head`` does."""
+    try:
+        head = _pour(entries, _say_entry if sys.stdout.isatty() else sys.stdout.buffer.write)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return None
+    return head
+
+
+def _say_entry(line: bytes) -> None:
+    say(line.decode("ascii").rstrip("\n"))  # with what a terminal might obey escaped
+
+
+def _write(entries: "Iterator[Entry]", out: Path) -> "Head":
+    """Write entries to a new file, all of them or none."""
+    try:
+        file = out.open("xb")
+    except FileExistsError:
+        raise InvalidSetting(f"{out} is there already; choose another name.") from None
+    except OSError as error:
+        raise StorageFailed(f"{out} cannot be written: {error.strerror}.") from None
+    try:
+        with file:
+            return _pour(entries, file.write)
+    except BaseException as error:
+        out.unlink(missing_ok=True)  # half a ledger would look like a whole one
+        if isinstance(error, OSError):
+            raise StorageFailed(f"{out} cannot be written: {error.strerror}.") from None
+        raise
+
+
+def _pour(entries: "Iterator[Entry]", write: Callable[[bytes], object]) -> "Head":
+    from ladderboard.ledger import Head  # noqa: PLC0415 - the help must not wait
+
+    head = Head(0, bytes(32))
+    for entry in entries:
+        write(entry.form + b"\n")
+        head = Head(head.entries + 1, entry.hash)
+    return head

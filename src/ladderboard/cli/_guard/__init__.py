@@ -1,0 +1,60 @@
+"""``ladderboard guard``: a holdout that may be asked as often as its budget allows."""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import typer
+
+from ladderboard.cli._app import Verbs, load
+
+__all__ = ["app", "verb_of"]
+
+_HELP = """Keep labels behind a budget, in one file, and ask about models.
+
+Exit codes: 0 done or answered; 1 not improved, where that was to fail; 2 what was given cannot be
+used; 3 the budget is spent or the guard closed; 4 its file or its storage is not in order. A
+refusal costs no question and changes nothing.
+"""
+
+
+class _Guard(Verbs):
+    homes: ClassVar[dict[str, str]] = {
+        "create": "_guard._create:create",
+        "ask": "_guard._ask:ask",
+        "status": "_guard._status:status",
+        "export": "_guard._export:export",
+        "restore": "_guard._export:restore",
+        "backup": "_guard._export:backup",
+        "serve": "_guard._serve:serve",
+    }
+    short: ClassVar[dict[str, str]] = {
+        "create": "Make a guard's file from labels.",
+        "ask": "Ask about a model by its predictions.",
+        "status": "Show budget, best, ladders and certificate.",
+        "export": "Write the public side of the ledger.",
+        "restore": "Go on with an old copy that was put back.",
+        "serve": "Answer over HTTP or a Unix socket.",
+    }
+
+
+app = typer.Typer(
+    name="guard",
+    cls=_Guard,
+    help=_HELP,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+
+@app.callback(help=_HELP)
+def _guard() -> None:
+    pass
+
+
+def verb_of(words: list[str]) -> Callable[..., None] | None:
+    """Return the verb that a command line begins with, if it can be read quickly."""
+    if not words or words[0] not in _Guard.homes or words[0] == "serve":
+        return None
+    found: Callable[..., None] = load(_Guard.homes[words[0]])
+    return found

@@ -1,0 +1,132 @@
+"""``ladderboard guard serve``: a guard for somebody who may not read its file."""
+
+import gc
+import logging
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ladderboard.cli._guard._options import File, KeyFile, check_file
+from ladderboard.cli._options import AsJson
+from ladderboard.cli._output import say, say_json
+from ladderboard.errors import InvalidSetting, MissingDependency
+
+if TYPE_CHECKING:
+    from ladderboard.holdout import Meter
+
+_MIB = 2**20
+
+
+def _mode(text: str) -> int:
+    try:
+        return int(text, 8)
+    except ValueError:
+        raise typer.BadParameter("A mode is written like 660.") from None
+
+
+def serve(
+    file: File,
+    *,
+    key_file: KeyFile = None,
+    host: Annotated[
+        str | None,
+        typer.Option(help="The loopback address to listen at; 127.0.0.1 if left out."),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(help="The port to listen on; 8765 if left out, 0 for any that is free."),
+    ] = None,
+    socket: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="A Unix socket to listen on instead of a port."),
+    ] = None,
+    socket_mode: Annotated[
+        int,
+        typer.Option(parser=_mode, metavar="MODE", help="Who may use the socket, as chmod has it."),
+    ] = "660",  # type: ignore[assignment] # typer parses it, too
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Ask everybody for the token in this file, which is made if it is not there.",
+        ),
+    ] = None,
+    ladder: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Answer on this ladder only; by default on all of the guard's."
+        ),
+    ] = "",
+    limit: Annotated[
+        int,
+        typer.Option(
+            metavar="MIB", min=1, help="How large predictions may be, packed and unpacked."
+        ),
+    ] = 256,
+    as_json: AsJson = False,
+) -> None:
+    """Answer questions over HTTP, on loopback or a Unix socket.
+
+    File and key stay under the user who runs this; whoever asks needs neither. Ctrl-C ends it.
+    """
+    from ladderboard.holdout import Holdout  # noqa: PLC0415 - the help must not wait for it
+
+    try:
+        from ladderboard import server  # noqa: PLC0415 - an extra
+        from ladderboard.server import serve_guard as _  # noqa: F401, PLC0415 - same
+    except ImportError as error:
+        raise MissingDependency(
+            f"guard serve needs {error.name}: pip install 'ladderboard[guard]'."
+        ) from None
+    if socket is not None and (host is not None or port is not None):
+        raise InvalidSetting("Give --socket, or --host and --port; not both.")
+    check_file(file)
+    server.check_private(file, key_file, token_file)
+    gc.set_threshold(700, 10, 10)  # the program's own start put it off, which is for short lives
+    with closing(Holdout.open(file, key_file=key_file)) as holdout:
+        if ladder:
+            holdout.ladder(ladder).check_ladder()
+        token = None if token_file is None else server.take_token(token_file)
+        if socket is not None:
+            listener = server.listen_on_path(socket, socket_mode)
+        else:
+            listener = server.listen_on_port(host or "127.0.0.1", 8765 if port is None else port)
+        _log_to_stderr()
+        meter = holdout.meter
+        if as_json:
+            say_json({"url": listener.url, "questions": meter.budget, "remaining": meter.remaining})
+        else:
+            say(*_welcome(file, meter, listener.url, token_file))
+        server.serve_guard(holdout, listener, token=token, most_bytes=limit * _MIB, ladder=ladder)
+
+
+def _log_to_stderr() -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log = logging.getLogger("ladderboard.guard")
+    log.handlers[:] = [handler]
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    # Whoever can connect could fill the log with asyncio's tracebacks.
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+
+
+def _welcome(file: str, meter: "Meter", url: str, token_file: Path | None) -> list[str]:
+    lines = [
+        f"Guarding {file}: {meter.remaining:,} of {meter.budget:,} questions left.",
+        f"Listening at {url}; Ctrl-C stops. Whoever asks types, in Python,",
+        "",
+        "    import ladderboard as lb",
+        f'    guard = lb.Holdout.connect("{url}")',
+        "    print(guard.ask(predictions))",
+        "",
+        f"or, in a shell, ladderboard guard ask {url} predictions.csv",
+    ]
+    if token_file is not None:
+        lines.append(f"They need the token in {token_file}, as LADDERBOARD_TOKEN.")
+    elif url.startswith("http"):
+        lines.append("Everybody on this machine can ask; --token-file or --socket narrows that.")
+    lines.append("Run this as another user than theirs: who can read the file needs no guard.")
+    return lines

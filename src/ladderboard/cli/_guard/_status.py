@@ -1,0 +1,252 @@
+"""``ladderboard guard status``: budget, best release, certificate and history, drawn in text."""
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ladderboard.cli._guard._options import FileOrUrl, KeyFile, is_url, open_guard
+from ladderboard.cli._options import AsJson
+from ladderboard.cli._output import printable, say, say_json, screen, wrapped
+from ladderboard.errors import InvalidSetting
+
+if TYPE_CHECKING:
+    from ladderboard.holdout import LadderStatus, Status
+
+_TALL = 6
+_ROWS = 12
+_FULL, _EMPTY = "█", "░"
+_BRAILLE = 0x2800
+_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # by row, then by column
+
+
+def status(
+    file: FileOrUrl,
+    *,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Recompute every release from the key and the secret side first."
+        ),
+    ] = False,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what is public: budget, best release, ladders, certificate and history.
+
+    The chain is followed from its start, and every link checked.
+    """
+    if check and is_url(file):
+        raise InvalidSetting("--check needs the secret side, so the guard's file itself.")
+    with open_guard(file, key_file) as guard:
+        checked = guard.check() if check else None
+        found = guard.status()
+    if as_json:
+        say_json({**found.describe(), **({} if checked is None else {"checked": checked})})
+        return
+    say(*_shown(file, found))
+    if checked is not None:
+        say("", _checked(checked, found.meter.at.asked))
+
+
+def _checked(recomputed: int, asked: int) -> str:
+    if recomputed == asked:
+        return f"Checked: all {asked:,} releases follow from the key and the secret side."
+    return (
+        f"Checked: all {asked:,} entries are what was committed to, and states follow each other; "
+        "this mechanism's releases cannot be recomputed from what is kept."
+    )
+
+
+def _shown(file: str, found: "Status") -> list[str]:
+    from ladderboard.cli._guard._wording import (  # noqa: PLC0415
+        assumed,
+        described,
+        promised,
+    )
+    from ladderboard.holdout import unseen  # noqa: PLC0415 - same
+
+    plain, width = not can_draw(), screen()
+    opening, at, budget = found.opening, found.meter.at, found.meter.budget
+    examples = (
+        f"{opening['n']:,} {'groups' if opening['rules']['rows'] != opening['n'] else 'examples'}"
+    )
+    used = f"{found.meter.used:,} of {budget:,} questions used, {found.meter.remaining:,} left"
+    if at.charged:
+        used += f"; {at.charged:,} of them charged for an old copy"
+    lines = [
+        *wrapped(
+            f"{file}: {described('loss', opening['loss'])} on {examples}", indent="  ", first=""
+        ),
+        *wrapped(
+            f"answered by {described('mechanism', opening['mechanism'])}", indent="  ", first=""
+        ),
+        "",
+        meter(found.meter.used, budget, min(width, 60), plain=plain),
+        *wrapped(used),
+    ]
+    declared = opening["rules"].get("ladders", 1)
+    if declared > 1:
+        in_use = sum(each.questions > 0 for each in found.ladders)
+        lines += wrapped(f"{in_use:,} of {declared:,} ladders in use")
+    if at.closed:
+        lines += wrapped("It is closed and answers no more questions.")
+    gain = unseen(found.meter.mechanism)
+    lines += ["", *wrapped(_best(found))]
+    if gain is not None:
+        lines += wrapped(f"Gains below about {gain:.2g} may go unseen.")
+    values = _running(found)
+    if len(set(values)) > 1:
+        lines += ["", *history(values, min(width, 70), _TALL, plain=plain)]
+        lines += wrapped("The best release after each question.")
+    if len(found.ladders) > 1:
+        lines += ["", *_ladders(found.ladders, width)]
+    bound = found.certificate
+    lines += ["", *wrapped(promised(bound)), *assumed(bound)]
+    return [*lines, "", f"commitment {found.commitment}", f"head       {found.head}"]
+
+
+def _best(found: "Status") -> str:
+    asked = found.meter.at.asked
+    if not asked:
+        return "Nothing was asked yet."
+    changes = sum(each.changes for each in found.ladders)
+    moves = f"{changes:,} of {asked:,} questions improved on what stood, {_when(found)} UTC"
+    if found.released is None:
+        return f"Releases are told at the close; {moves}."
+    best = next(each for each in found.ladders if each.released == found.released)
+    on = f" on ladder {printable(best.name)}" if best.name else ""
+    return f"The best release is {found.released:.6g}{on}; {moves}."
+
+
+def _running(found: "Status") -> list[float]:
+    """Return the least value released so far, after each question on any ladder."""
+    least: list[float] = []
+    for each in found.history:
+        if each.value is not None:
+            least.append(min(least[-1], each.value) if least else each.value)
+    return least
+
+
+def _when(found: "Status") -> str:
+    first, last = (
+        time.strftime("%Y-%m-%d %H:%M", time.gmtime(found.history[each].time)) for each in (0, -1)
+    )
+    return f"asked on {first}" if first == last else f"asked from {first} to {last}"
+
+
+def _ladders(ladders: "tuple[LadderStatus, ...]", width: int) -> list[str]:
+    ladders = tuple(each for each in ladders if each.questions or len(ladders) == 1)
+    shown = sorted(ladders, key=_order)[:_ROWS]
+    rows = [("ladder", "released", "questions", "improved"), *map(_row, shown)]
+    longest = max(width - 34, 8)
+    rows = [
+        (name if len(name) <= longest else f"{name[: longest - 3]}...", *more)
+        for name, *more in rows
+    ]
+    names = max(len(row[0]) for row in rows)
+    lines = [f"{row[0]:<{names}}  {row[1]:>9}  {row[2]:>9}  {row[3]:>8}" for row in rows]
+    more = len(ladders) - len(shown)
+    return [*lines, *([f"and {more:,} more, in --json"] if more else [])]
+
+
+def _order(ladder: "LadderStatus") -> tuple[float, str]:
+    return (1e9 if ladder.released is None else ladder.released, ladder.name)
+
+
+def _row(ladder: "LadderStatus") -> tuple[Any, ...]:
+    value = "kept back" if ladder.released is None else f"{ladder.released:.6g}"
+    return (
+        printable(ladder.name) or "(no name)",
+        value,
+        f"{ladder.questions:,}",
+        f"{ladder.changes:,}",
+    )
+
+
+def can_draw() -> bool:
+    """Return whether stdout shows blocks and braille; some terminals and encodings cannot."""
+    if os.environ.get("TERM") in {"dumb", "linux"} and sys.stdout.isatty():
+        return False
+    try:
+        f"{_FULL}{_EMPTY}{chr(_BRAILLE)}".encode(sys.stdout.encoding or "ascii")
+    except (LookupError, UnicodeError):
+        return False
+    return True
+
+
+def meter(used: int, budget: int, width: int, *, plain: bool) -> str:
+    """Draw a bar; a question used shows, and one left shows, too.
+
+    >>> meter(1, 1000, 10, plain=True), meter(999, 1000, 10, plain=True)
+    ('#.........', '#########.')
+    """
+    full = round(width * used / budget)
+    if 0 < used < budget:
+        full = min(max(full, 1), width - 1)
+    marks = "#." if plain else f"{_FULL}{_EMPTY}"
+    return marks[0] * full + marks[1] * (width - full)
+
+
+def history(values: Sequence[float], width: int, height: int, *, plain: bool) -> list[str]:
+    r"""Draw values as steps, the largest at the top, with their numbers before and below.
+
+    >>> print("\n".join(history([0.5, 0.5, 0.25, 0.25], 13, 3, plain=True)))
+     0.5 #####
+             #
+    0.25     ####
+         1      4
+    """
+    low, high = min(values), max(values)
+    ends = [f"{high:.4g}", f"{low:.4g}"] if low < high else [f"{high:.4g}"]
+    height = height if low < high else 1
+    margin = max(map(len, ends))
+    columns = max(width - margin - 1, 8)
+    across, down = (columns, height) if plain else (2 * columns, 4 * height)
+    dots = _steps(values, across, down)
+    rows = _hashes(dots) if plain else _braille(dots)
+    labels = [ends[0], *[""] * (height - 2), *ends[1:]]
+    return [
+        *(f"{label:>{margin}} {row}".rstrip() for label, row in zip(labels, rows, strict=True)),
+        f"{'':{margin}} 1{f'{len(values):,}' if len(values) > 1 else '':>{columns - 1}}".rstrip(),
+    ]
+
+
+def _steps(values: Sequence[float], across: int, down: int) -> list[list[bool]]:
+    """Return a grid of dots, the top row first: a step line through the values."""
+    low, high = min(values), max(values)
+    unit = (down - 1) / (high - low) if low < high else 0
+    grid = [[False] * across for _ in range(down)]
+    before = round((high - values[0]) * unit)
+    for at in range(across):
+        # The last of several questions on one dot; the one question on several dots.
+        place = max(at * len(values) // across, (at + 1) * len(values) // across - 1)
+        row = round((high - values[place]) * unit)
+        top, bottom = sorted((before, row))
+        for each in range(top, bottom + 1):
+            grid[each][at] = True
+        before = row
+    return grid
+
+
+def _hashes(dots: list[list[bool]]) -> list[str]:
+    return ["".join("#" if each else " " for each in row) for row in dots]
+
+
+def _braille(dots: list[list[bool]]) -> list[str]:
+    rows = []
+    for top in range(0, len(dots), 4):
+        cells = []
+        for left in range(0, len(dots[0]), 2):
+            bits = sum(
+                _DOTS[row][column]
+                for row in range(4)
+                for column in range(2)
+                if dots[top + row][left + column]
+            )
+            cells.append(chr(_BRAILLE + bits) if bits else " ")
+        rows.append("".join(cells))
+    return rows

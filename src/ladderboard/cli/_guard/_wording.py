@@ -1,0 +1,75 @@
+"""Certificates, losses and mechanisms in the words of a terminal."""
+
+from typing import TYPE_CHECKING, Any
+
+from ladderboard._formatting import format_confidence, round_down, round_up
+from ladderboard.bounds import AS_PRINTED, NONE
+from ladderboard.cli._output import printable, wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ladderboard.bounds import Certificate
+
+_BEST = "the true risk of the best model asked"
+
+
+def interval(bound: "Certificate") -> str:
+    """Return the ends, rounded outwards, so that what is printed is still true."""
+    if bound.theorem == NONE:
+        return "nothing is promised"
+    return f"[{round_down(bound.low)}, {round_up(bound.high)}]"
+
+
+def promised(bound: "Certificate") -> str:
+    """Return what a certificate promises, in a sentence or two."""
+    if bound.theorem == NONE:
+        return f"Nothing is promised: {_BEST} may be anything. {_why(bound)}"
+    sure = f"With probability at least {format_confidence(bound.beta)}"
+    if bound.theorem == AS_PRINTED:
+        sure = f"But for a probability of a constant times {bound.beta:g}"
+    if bound.differences:
+        said = (
+            f"{sure}, {_BEST} less the released value lies in {interval(bound)}: "
+            f"the error is at most {round_up(bound.error or 0)}."
+        )
+    else:
+        said = (
+            f"{sure}, {_BEST} lies in {interval(bound)} (half width {round_up(bound.half_width)})."
+        )
+    return f"{said} That is no more than was known beforehand." if bound.vacuous else said
+
+
+def _why(bound: "Certificate") -> str:
+    return bound.assumptions[0] if bound.assumptions else ""
+
+
+def assumed(bound: "Certificate") -> list[str]:
+    """Return on which conditions that holds, one a line or several."""
+    told = bound.assumptions if bound.theorem != NONE else bound.assumptions[1:]
+    if not told:
+        return []
+    bullets = [line for each in told for line in wrapped(each, indent="  ", first="- ")]
+    theorem = wrapped(f"Theorem: {bound.theorem}.", indent="  ", first="")
+    return ["What that rests on:", *bullets, *theorem]
+
+
+def described(what: str, settings: "Mapping[str, Any]") -> str:
+    """Return a loss or a mechanism as a phrase, from its own description.
+
+    >>> described("loss", {"loss": "brier", "classes": ["no", "yes"]})
+    'brier (classes no, yes)'
+    """
+    told = [
+        f"{printable(name).replace('_', ' ')} {_shown(value)}"
+        for name, value in settings.items()
+        if name != what and value is not None
+    ]
+    return printable(settings[what]) + (f" ({'; '.join(told)})" if told else "")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        some = ", ".join(map(_shown, value[:10]))
+        return f"{some}, ... ({len(value)} in all)" if len(value) > 10 else some
+    return f"{value:g}" if isinstance(value, float) else printable(value)

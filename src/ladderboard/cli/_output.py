@@ -1,0 +1,245 @@
+"""Output: lines, JSON, errors, tables, CSV, progress bars and commands to type next."""
+
+import csv
+import io
+import json
+import os
+import re
+import shlex
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ladderboard import errors
+from ladderboard.errors import BrokenLedger, InvalidInput, LadderboardError, Problem
+
+_WIDEST, _NARROWEST = 100, 24  # characters in a line
+_TIME = "(UTC)"  # how the heads of times end
+_BETWEEN = 2  # characters between columns
+_LEAST = 12  # characters for the column that is cut
+
+
+def printable(text: object) -> str:
+    r"""Return a text that may come from a file as a terminal may get it: controls are escaped.
+
+    >>> printable("a\x1b[2Jb\u202ec")
+    'a\\x1b[2Jb\\u202ec'
+    """
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in str(text)
+    )
+
+
+def say(*lines: str) -> None:
+    """Print lines, with whatever a terminal might obey escaped: some words come from elsewhere.
+
+    Whoever reads us may have gone, as ``| head`` does; then nothing is left to say. What was done
+    stays done, and the exit code still tells it.
+    """
+    try:
+        for line in lines:
+            print(printable(line))  # noqa: T201
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def note(*lines: str) -> None:
+    """Print lines on stderr, where stdout holds one thing alone, for a shell to take."""
+    for line in lines:
+        print(printable(line), file=sys.stderr)  # noqa: T201
+
+
+def say_secret(what: str, secret: str) -> None:
+    """Print something that is told once, alone on stdout; what it is goes to stderr."""
+    if sys.stdout.isatty():
+        note(f"{what}, which is not shown again:")
+    else:
+        note(f"{what} went to standard output and is not shown again.")
+    say(secret)
+
+
+def say_json(content: dict[str, Any]) -> None:
+    """Print one JSON object: ASCII, on one line."""
+    say(json.dumps(content, allow_nan=False))
+
+
+def say_error(code: str, message: str, problems: tuple[Problem, ...] = (), **more: Any) -> None:
+    """Tell a machine what was refused and why."""
+    listed = [{**vars(each), "ids": list(each.ids)} for each in problems]
+    say_json({"error": {"code": code, "message": message, "problems": listed, **more}})
+
+
+def refuse(error: LadderboardError, code: int = 2, *, as_json: bool = False) -> NoReturn:
+    """Say what was refused and why, and exit: to a person on stderr, one line for each problem."""
+    problems = error.problems if isinstance(error, InvalidInput) else ()
+    if as_json:
+        # What a room has more than that is its own affair.
+        known = next(each for each in type(error).__mro__ if each.__module__ == errors.__name__)
+        name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", known.__name__).lower()
+        more = {"entry": error.entry} if isinstance(error, BrokenLedger) else {}
+        say_error(name, str(error), problems, **more)
+    else:
+        lines = str(error).splitlines() if len(problems) > 1 else [" ".join(str(error).split())]
+        print("ladderboard:", "\n".join(map(printable, lines)), file=sys.stderr)  # noqa: T201
+    sys.exit(code)
+
+
+def screen() -> int:
+    """Return how wide to write: the terminal, within reason; 80 in a pipe."""
+    return min(max(shutil.get_terminal_size().columns, _NARROWEST), _WIDEST)
+
+
+def wrapped(text: str, *, indent: str = "", first: str | None = None) -> list[str]:
+    """Return a sentence in lines that fit; nothing is broken that has no spaces."""
+    return textwrap.wrap(
+        printable(text),
+        screen(),
+        initial_indent=indent if first is None else first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def brief(moment: str | None) -> str | None:
+    """Return a time as a table shows it, in UTC and to the minute.
+
+    >>> brief("2027-01-31T23:59:59Z")
+    '2027-01-31 23:59'
+    """
+    return None if moment is None else f"{moment[:10]} {moment[11:16]}"
+
+
+def say_table(
+    head: tuple[str, ...],
+    rows: list[tuple[object, ...]],
+    *,
+    right: tuple[str, ...] = (),
+    cut: str = "",
+) -> None:
+    """Print rows under a head; the columns named in ``right`` end together, as numbers do.
+
+    On a terminal the column ``cut`` gets what room the others leave it. Cells may come from
+    anybody: what a terminal would obey is escaped.
+    """
+    head = tuple(map(printable, head))
+    cells = [tuple("-" if each is None else printable(each) for each in row) for row in rows]
+    numbers = {at for at, name in enumerate(head) if name in right}
+    if sys.stdout.isatty():
+        _draw(head, cells, numbers, cut)
+        return
+    widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
+    for row in (head, *cells):
+        told = [
+            each.rjust(width) if at in numbers else each.ljust(width)
+            for at, (each, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        say("  ".join(told).rstrip())
+
+
+def _draw(head: tuple[str, ...], rows: list[tuple[str, ...]], numbers: set[int], cut: str) -> None:
+    from rich import cells  # noqa: PLC0415 - only where there is a terminal
+    from rich.box import SIMPLE  # noqa: PLC0415 - only where there is a terminal
+    from rich.console import Console  # noqa: PLC0415 - same
+    from rich.table import Table  # noqa: PLC0415 - same
+
+    console = Console(highlight=False, markup=False)
+    widths = [max(map(cells.cell_len, column)) for column in zip(head, *rows, strict=True)]
+    others = sum(width for name, width in zip(head, widths, strict=True) if name != cut)
+    room = max(console.width - others - _BETWEEN * len(head), _LEAST)
+    table = Table(box=SIMPLE, pad_edge=False)
+    for at, name in enumerate(head):
+        # What is copied or compared stays in one piece, and so do times.
+        whole = at == 0 or at in numbers or name.endswith(_TIME)
+        table.add_column(
+            name,
+            justify="right" if at in numbers else "left",
+            no_wrap=whole or name == cut,
+            overflow="ellipsis" if name == cut else "fold",
+            max_width=room if name == cut else None,
+        )
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
+def csv_text(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:
+    """Return rows under a head, as spreadsheets read them; text from outside stays text there."""
+    from ladderboard.files import plain_cell  # noqa: PLC0415 - the help must not wait
+
+    out = io.StringIO(newline="")
+    write = csv.writer(out, lineterminator="\n")
+    write.writerow(head)
+    for row in rows:
+        write.writerow([plain_cell(each) if isinstance(each, str) else _cell(each) for each in row])
+    return out.getvalue()
+
+
+def _cell(value: object) -> object:
+    return ("yes" if value else "no") if isinstance(value, bool) else value
+
+
+@contextmanager
+def check_bar(*, quiet: bool) -> Iterator[Callable[[int, int | None], object] | None]:
+    """Give what hears how many entries of how many were checked; None where nobody watches."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console  # noqa: PLC0415 - only where there is a terminal
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
+
+    columns = (TextColumn("Checking"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, of: bar.update(task, completed=done, total=of)
+
+
+@contextmanager
+def upload_bar(*, quiet: bool) -> Iterator[Callable[[int, int], object] | None]:
+    """Give what hears how many bytes of how many were sent; None where nobody watches."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console  # noqa: PLC0415 - only where there is a terminal
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn  # noqa: PLC0415
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("Sending", total=None)
+
+        def show(sent: int, total: int) -> None:
+            said = "Sending" if sent < total else "Waiting for the answer"
+            bar.update(task, completed=sent, total=total, description=said, refresh=sent == total)
+
+        yield show
+
+
+def program() -> str:
+    """Return how to call this very program from a shell in this directory."""
+    started = Path(sys.argv[0])
+    if started.stem != "ladderboard" or not started.exists():
+        return f"{python()} -m ladderboard"
+    found = shutil.which("ladderboard")
+    if found is not None and Path(found).resolve() == started.resolve():
+        return "ladderboard"
+    return shlex.quote(str(near(started)))
+
+
+def python() -> str:
+    """Return the interpreter that has what we have."""
+    here = Path(sys.executable)
+    found = shutil.which("python")
+    # Not resolved: an environment's interpreter is a link to one that has nothing installed.
+    return "python" if found == str(here) else shlex.quote(str(near(here)))
+
+
+def near(path: Path) -> Path:
+    """Return a path from here, if it lies below."""
+    whole = Path(os.path.abspath(path))  # noqa: PTH100 - links are not followed
+    here = Path.cwd()
+    return whole.relative_to(here) if whole.is_relative_to(here) else whole
