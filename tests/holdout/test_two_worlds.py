@@ -21,7 +21,7 @@ import polars as pl
 import pytest
 
 import ladderboard as lb
-from ladderboard.holdout import Reply, _holdout, _scorer
+from ladderboard.holdout import Reply, _guard, _scorer
 from ladderboard.ledger import Secret
 from support.salts import SaltSource, SecretSearch, iter_bytes, record_salt_uses
 
@@ -239,8 +239,8 @@ def leak_a_line(monkeypatch):
         logging.getLogger("ladderboard").debug("risk %r", fields["risk"])
         return true(**fields)
 
-    true = _holdout.Asked
-    monkeypatch.setattr(_holdout, "Asked", asked)
+    true = _guard.Asked
+    monkeypatch.setattr(_guard, "Asked", asked)
 
 
 LEAKS = {

@@ -12,7 +12,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.errors import InvalidPredictions, StorageFailed
-from ladderboard.holdout._parcel import _FORMATS
+from ladderboard.holdout._payload import _FORMATS
 from ladderboard.server import GuardApp
 
 

@@ -8,15 +8,18 @@ the models of a search, and knows which of them won.
 
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.holdout._bundle import open_entries, put_opening, write_guard_bundle
-from ladderboard.holdout._export import export_entries
-from ladderboard.holdout._holdout import Holdout
+from ladderboard.holdout._export import (
+    export_entries,
+    open_entries,
+    put_opening,
+    write_guard_bundle,
+)
+from ladderboard.holdout._file import make_key_file, read_key_file
+from ladderboard.holdout._file import refuse_strange_log as refuse_strange_log
+from ladderboard.holdout._guard import Holdout
 from ladderboard.holdout._judge import Guard, Judge, Verdict, last_improved
-from ladderboard.holdout._key_file import make_key_file, read_key_file
-from ladderboard.holdout._meter import Meter, coarseness, unseen
-from ladderboard.holdout._parcel import Parcel, pack
-from ladderboard.holdout._put_back import refuse_strange_log as refuse_strange_log
-from ladderboard.holdout._reply import Reply
+from ladderboard.holdout._payload import Parcel, pack
+from ladderboard.holdout._reply import UNDECLARED, Reply, left, sentence
 from ladderboard.holdout._sample import (
     keep_sample,
     read_sample,
@@ -25,8 +28,7 @@ from ladderboard.holdout._sample import (
     write_sample,
 )
 from ladderboard.holdout._scorer import ALIGNED, Scored, Scorer, Submission, is_zero_one
-from ladderboard.holdout._status import LadderStatus, Status, Told
-from ladderboard.holdout._words import UNDECLARED, left, sentence
+from ladderboard.holdout._status import LadderStatus, Meter, Status, Told, coarseness, unseen
 
 if TYPE_CHECKING:
     from ladderboard.holdout._remote import RemoteHoldout

@@ -1,16 +1,17 @@
-"""A guard's file: how it is made, opened, and gone on with after a copy was put back."""
+"""A guard's file: opening it, its key file, and putting a copy back in its place."""
 
 from __future__ import annotations
 
+import os
+import secrets
 import sqlite3
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
-from ladderboard.errors import InvalidSetting, InvalidState, OldCopy
-from ladderboard.holdout._key_file import make_key_file, read_key_file
-from ladderboard.holdout._put_back import in_place_of, refuse_strange_log
+from ladderboard.errors import InvalidSetting, InvalidState, OldCopy, disk_failed
 from ladderboard.holdout._sample import (
     check_same,
     keep_sample,
@@ -20,6 +21,7 @@ from ladderboard.holdout._sample import (
 )
 from ladderboard.holdout._scorer import Scorer
 from ladderboard.ledger import (
+    KEY_BYTES,
     Book,
     Cipher,
     HighWater,
@@ -33,14 +35,14 @@ from ladderboard.ledger import (
 from ladderboard.losses import loss as loss_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ladderboard.files import HoldoutTable, Limits
     from ladderboard.losses import Loss
     from ladderboard.mechanisms import Mechanism
 
-__all__ = ["SAMPLE", "GuardFile"]
-
+_BESIDE = ("-wal", "-shm", "-journal")
+_FLAGGED = "SELECT count(*) FROM kept WHERE name = 'copy' AND length(value) > 0"
 SAMPLE = "sample"
 """The name under which the labelled sample is kept."""
 _HINT = (
@@ -48,6 +50,113 @@ _HINT = (
     "many questions may have been answered since it was made: ladderboard guard restore {0} "
     "--charge N"
 )
+
+
+def make_key_file(path: Path | str) -> bytes:
+    """Return the key in a file, which is made if it is not there."""
+    path = Path(path)
+    key = secrets.token_bytes(KEY_BYTES)
+    try:
+        file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except FileExistsError:
+        return read_key_file(path)
+    except OSError as error:
+        raise disk_failed(error, f"The key file {path} cannot be made") from None
+    try:
+        with os.fdopen(file, "w", encoding="ascii") as opened:
+            opened.write(key.hex() + "\n")
+            opened.flush()
+            os.fsync(opened.fileno())
+    except OSError as error:
+        with suppress(OSError):
+            path.unlink()  # half a key opens nothing, and would be refused next time
+        raise disk_failed(error, f"The key file {path} cannot be made") from None
+    return key
+
+
+def read_key_file(path: Path | str) -> bytes:
+    """Return the key in a file, or refuse. What the file holds is never shown."""
+    try:
+        with Path(path).open("rb") as file:
+            key = bytes.fromhex(file.read(4 * KEY_BYTES).decode("ascii").strip())
+    except OSError as error:
+        raise InvalidSetting(f"The key file {path} cannot be read: {error.strerror}.") from None
+    except ValueError:
+        key = b""
+    if len(key) != KEY_BYTES:
+        raise InvalidSetting(f"{path} is not a key file: it must hold {2 * KEY_BYTES} hex digits.")
+    return key
+
+
+def refuse_strange_log(path: Path) -> None:
+    """Refuse a copy beside which another file's log lies: SQLite would write that log into it.
+
+    A copy that was never opened has no log. Where there is one, the file is looked at without it.
+    """
+    left = [f"{path}{end}" for end in ("-wal", "-journal") if _size(f"{path}{end}")]
+    if not left:
+        return
+    uri = f"file:{quote(os.fsencode(path))}?mode=ro&immutable=1"
+    try:
+        with closing(sqlite3.connect(uri, uri=True)) as database:
+            flagged = database.execute(_FLAGGED).fetchone()[0]
+    except sqlite3.Error:
+        return  # no copy of ours by itself; opening it will say what is wrong
+    if flagged:
+        raise InvalidState(
+            f"{path} is a copy, and {' and '.join(left)} beside it is another file's, or of a "
+            f"restore that was cut short; SQLite would mix them. Move it and {path}-shm away "
+            "first, and restore again. Nothing was changed."
+        )
+
+
+@contextmanager
+def in_place_of(path: Path, copy: Path) -> Iterator[None]:
+    """Put a copy in the place of a file, which is kept as ``FILE.replaced-N``.
+
+    Files are moved, never opened but by SQLite; whoever still has the old one open is refused its
+    next question. If the block fails, all is as it was.
+    """
+    if copy == path:
+        raise InvalidSetting("The copy is the file itself; leave --from out.")
+    refuse_strange_log(copy)
+    draft = path.with_name(f"{path.name}.restoring-{secrets.token_hex(4)}")
+    with closing(SqliteStorage(copy)) as storage:
+        storage.backup(draft)
+    old = _unused(path)
+    put = False
+    try:
+        _move(path, old)
+        draft.rename(path)
+        put = True
+        yield
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        if put:
+            for end in ("", *_BESIDE):
+                Path(f"{path}{end}").unlink(missing_ok=True)
+        _move(old, path)
+        raise
+
+
+def _move(path: Path, to: Path) -> None:
+    for end in ("", *_BESIDE):
+        if os.path.lexists(f"{path}{end}"):
+            Path(f"{path}{end}").rename(f"{to}{end}")
+
+
+def _unused(path: Path) -> Path:
+    count = 1
+    while os.path.lexists(f"{path}.replaced-{count}"):
+        count += 1
+    return path.with_name(f"{path.name}.replaced-{count}")
+
+
+def _size(path: str) -> int:
+    try:
+        return Path(path).stat().st_size
+    except OSError:
+        return 0
 
 
 @dataclass(frozen=True)

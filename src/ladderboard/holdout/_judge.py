@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from ladderboard.holdout._reply import Reply
 
-__all__ = ["Guard", "Judge", "Verdict", "last_improved"]
-
 _MODES = ("min", "max")
 
 

@@ -10,20 +10,24 @@ from urllib.parse import urlencode
 from ladderboard import _settings
 from ladderboard.bounds import Certificate
 from ladderboard.errors import GuardUnreachable, InvalidInput
-from ladderboard.holdout._line import Line
-from ladderboard.holdout._meter import Meter
-from ladderboard.holdout._name import check_name
-from ladderboard.holdout._parcel import pack
+from ladderboard.holdout._payload import pack
 from ladderboard.holdout._reply import Reply
-from ladderboard.holdout._status import LadderStatus, Status, Takes, Told, takes_of
+from ladderboard.holdout._status import (
+    LadderStatus,
+    Meter,
+    Status,
+    Takes,
+    Told,
+    check_name,
+    takes_of,
+)
+from ladderboard.holdout._transport import Line
 from ladderboard.ledger import At
 from ladderboard.mechanisms import Mechanism
 from ladderboard.mechanisms import mechanism as mechanism_of
 
 if TYPE_CHECKING:
     from types import TracebackType
-
-__all__ = ["Brief", "RemoteHoldout", "RemoteStatus"]
 
 _ROOT = "/api/v1/guard"
 _TIMEOUT = 300.0

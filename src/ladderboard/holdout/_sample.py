@@ -16,16 +16,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = [
-    "check_same",
-    "keep_sample",
-    "read_sample",
-    "sample_digest",
-    "table_of",
-    "take_sample",
-    "write_sample",
-]
-
 _LISTED = 10
 _LABEL, _ROOM = 8, 4096  # bytes: any number, and which word it is; the words themselves
 

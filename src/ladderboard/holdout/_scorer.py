@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from ladderboard.losses import Loss
     from ladderboard.mechanisms import Grouping
 
-__all__ = ["ALIGNED", "Scored", "Scorer", "Submission", "is_zero_one"]
-
 ALIGNED = "aligned"
 """The format of predictions that were read before: what ``Submission.pack`` returns."""
 

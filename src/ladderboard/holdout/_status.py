@@ -1,18 +1,127 @@
-"""The status of a guard: what is public, gathered from its chain."""
+"""What is public about a guard at some time, and what can be promised then."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ladderboard.holdout._meter import Meter
+from ladderboard import _settings
+from ladderboard.errors import InvalidSetting
 from ladderboard.losses import Shortfall
+from ladderboard.mechanisms import Ladder, OneBit, ShakyLadder
 
 if TYPE_CHECKING:
     from ladderboard.bounds import Certificate
-    from ladderboard.ledger import Book
+    from ladderboard.ledger import At, Book
+    from ladderboard.mechanisms import Mechanism
 
-__all__ = ["LadderStatus", "Status", "Takes", "Told", "takes_of"]
+_NEARLY = 1.645  # of 20 draws of a Gaussian, 19 are below so many deviations
+_MAX_NAME_LENGTH = 100
+
+
+@dataclass(frozen=True)
+class Meter:
+    """How many questions were used, and everything else that a certificate needs.
+
+    Parameters
+    ----------
+    mechanism
+        What answers.
+    rules
+        Of the first entry: ``questions``, ``beta``, ``worth``, ``weighted``, ``zero_one`` and
+        ``ladders``, where their number was declared; guards made before there were these two lack
+        them. And ``declared``, the budget at first, where it is another by now, and ``corrected``
+        where labels were corrected.
+    at
+        Where the book stands.
+    """
+
+    mechanism: Mechanism
+    rules: dict[str, Any]
+    at: At
+
+    @property
+    def budget(self) -> int:
+        """How many questions are allowed."""
+        return int(self.rules["questions"])
+
+    @property
+    def used(self) -> int:
+        """How many were used: asked, or charged for answers that were lost."""
+        return self.at.asked + self.at.charged
+
+    @property
+    def remaining(self) -> int:
+        """How many questions are left; none after the end."""
+        return 0 if self.at.closed else max(self.budget - self.used, 0)
+
+    def certificate(self, released: float | None) -> Certificate:
+        """Return what can be promised about the best model so far, from what is public.
+
+        ``released`` is the value that stands on the ladder in question. For weighted examples
+        there is the Hoeffding form only.
+
+        It never fails: the question is recorded by then, and its reply must not be lost. A
+        certificate that cannot be computed promises nothing and says why.
+        """
+        from ladderboard.bounds import nothing  # noqa: PLC0415 - few questions want it
+
+        try:
+            return self._certificate(released)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the reply comes first
+            # Everything that goes in is public, so the message is too.
+            return nothing(f"No certificate could be computed: {error}", self.rules["beta"])
+
+    def _certificate(self, released: float | None) -> Certificate:
+        from ladderboard.bounds import (  # noqa: PLC0415
+            CORRECTED,
+            NONE,
+            certificate,
+        )
+
+        at, declared = self.at, self.rules.get("ladders")
+        if self.rules["weighted"] or released is None or released >= 1:
+            released = None
+        found = certificate(
+            self.rules["worth"],
+            self.rules.get("declared", self.budget),
+            at.changes + at.charged,  # each answer that was lost may have been a change
+            self.mechanism,
+            self.rules["beta"],
+            released,
+            asked=max(self.used, 1),
+            ladders=declared,
+            opened=(declared or at.ladders) + at.charged,  # and on a ladder of its own
+            amendable=True,
+            zero_one=self.rules.get("zero_one", False),
+        )
+        if self.rules.get("corrected") and found.theorem != NONE:
+            return replace(found, assumptions=(*found.assumptions, CORRECTED))
+        return found
+
+
+def unseen(mechanism: Mechanism) -> float | None:
+    """Return the gain over the shown best that is seen 19 times out of 20; None if any may be.
+
+    A Ladder sees a gain of more than its step. A Shaky Ladder must besides get over its noise, and
+    over half a cell of its grid with the noise on what is told.
+    """
+    if isinstance(mechanism, ShakyLadder):
+        compared = _NEARLY * (mechanism.compare_noise**2 + mechanism.standing**2) ** 0.5
+        told = (mechanism.grid or 0) / 2 + _NEARLY * mechanism.release_noise
+        return max(mechanism.step + compared, told) or None
+    if isinstance(mechanism, Ladder):
+        return max(mechanism.step, (mechanism.grid or mechanism.step) / 2) or None
+    if isinstance(mechanism, OneBit):
+        return mechanism.step
+    return None
+
+
+def coarseness(mechanism: Mechanism) -> float:
+    """Return the gain below which models may look the same: of step, grid and noise; 0 for none."""
+    step, grid = (getattr(mechanism, each, None) or 0.0 for each in ("step", "grid"))
+    return float(max(step, grid, unseen(mechanism) or 0.0))
+
 
 Takes = Literal["predictions", "scores"]
 
@@ -108,3 +217,17 @@ class Status:
             "commitment": self.commitment,
             "head": self.head,
         }
+
+
+def check_name(name: Any) -> None:
+    """Refuse what is no name for a ladder."""
+    if (
+        not isinstance(name, str)
+        or not name
+        or len(name) > _MAX_NAME_LENGTH
+        or not name.isprintable()
+    ):
+        raise InvalidSetting(
+            f"A ladder's name is a printable text of 1 to {_MAX_NAME_LENGTH} characters; "
+            f"got {_settings.shown(name)}."
+        )

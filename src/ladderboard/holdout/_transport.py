@@ -1,4 +1,4 @@
-"""The line to a served guard: HTTP over TCP or a Unix socket, with the standard library only."""
+"""HTTP to a served guard, over TCP or a Unix socket, with the standard library only."""
 
 from __future__ import annotations
 
@@ -31,8 +31,6 @@ from ladderboard.errors import (
     TooManyLadders,
 )
 from ladderboard.files import refuse
-
-__all__ = ["Line"]
 
 _URL, _TOKEN = "LADDERBOARD_URL", "LADDERBOARD_TOKEN"
 _BOARDS = re.compile("lb_[a-z]+_")  # how the token of a board begins

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from ladderboard import _settings
 from ladderboard.errors import BrokenLedger, InvalidRisk, InvalidSetting
-from ladderboard.holdout._bundle import write_guard_bundle
+from ladderboard.holdout._export import write_guard_bundle
 from ladderboard.holdout._file import SAMPLE, GuardFile
-from ladderboard.holdout._meter import Meter
-from ladderboard.holdout._name import check_name
-from ladderboard.holdout._reply import Reply
+from ladderboard.holdout._reply import Reply, sentence
 from ladderboard.holdout._sample import (
     read_sample,
     sample_digest,
@@ -21,8 +19,7 @@ from ladderboard.holdout._sample import (
     write_sample,
 )
 from ladderboard.holdout._scorer import Scorer
-from ladderboard.holdout._status import Status, Takes, takes_of
-from ladderboard.holdout._words import sentence
+from ladderboard.holdout._status import Meter, Status, Takes, check_name, takes_of
 from ladderboard.ledger import (
     Asked,
     Book,
@@ -42,8 +39,6 @@ if TYPE_CHECKING:
     from ladderboard.ledger import Head
     from ladderboard.losses import Loss
     from ladderboard.mechanisms import Mechanism
-
-__all__ = ["Holdout"]
 
 
 class Holdout:

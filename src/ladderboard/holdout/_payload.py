@@ -1,4 +1,4 @@
-"""Parcels: predictions as they are sent to a served guard, so that it reads what was meant.
+"""Predictions as they are sent to a served guard, so that it reads what was meant.
 
 Numbers go as .npy, without pickles; text, gaps and mixtures as JSON Lines; files as they are.
 """
@@ -17,8 +17,6 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidPredictions, Problem
-
-__all__ = ["Parcel", "pack"]
 
 _CSV, _NPY, _LINES = "text/csv", "application/x-npy", "application/x-ndjson"
 _TSV, _FOUND_OUT = "text/tab-separated-values", "application/octet-stream"
