@@ -12,8 +12,7 @@ import ladderboard as lb
 from ladderboard.arena._store import Store
 from ladderboard.board import PART
 from ladderboard.board._backup import _backup, _dump
-from ladderboard.client import read_config
-from ladderboard.client._address import read_address
+from ladderboard.client import read_address, read_config
 from ladderboard.client._receipts import Receipts
 from ladderboard.errors import InvalidState
 from ladderboard.ledger import _encoding, _encryption, _high_water, _receipt, _vault

@@ -96,7 +96,7 @@ def test_exit_codes(submit, program, hall, ada, predictions, tmp_path, monkeypat
     assert spent.err.endswith(f"choose what counts in it at {hall.url}/boards/{hall.slug}/submit\n")
     hall.call("POST", "/boards/first/pause", hall.organiser)
     assert submit(40).code == 3
-    monkeypatch.setattr("ladderboard.client._retries._FIRST", 0.001)
+    monkeypatch.setattr("ladderboard.client._transport._FIRST", 0.001)
     away = program("submit", hall.slug, "-f", predictions(1), "--url", "http://127.0.0.1:9")
     assert away.code == 4
     assert "cannot be reached" in away.err

@@ -45,7 +45,7 @@ def client(hall, token):
 @pytest.fixture
 def quick(monkeypatch):
     """Wait shortly between tries."""
-    monkeypatch.setattr("ladderboard.client._retries._FIRST", 0.001)
+    monkeypatch.setattr("ladderboard.client._transport._FIRST", 0.001)
 
 
 class Sync:

@@ -11,10 +11,15 @@ from subprocess import PIPE
 
 import pytest
 
-from ladderboard.client import Client
-from ladderboard.client._access import find_access
-from ladderboard.client._address import read_address, split_board
-from ladderboard.client._config import Config, change_config, read_config
+from ladderboard.client import (
+    Client,
+    Config,
+    change_config,
+    find_access,
+    read_address,
+    read_config,
+    split_board,
+)
 from ladderboard.errors import InvalidSetting, LadderboardError
 
 HERE, THERE = "https://here.example.org", "https://there.example.org"

@@ -12,11 +12,9 @@ import pytest
 
 from ladderboard import errors
 from ladderboard.client import AsyncClient, Client
-from ladderboard.client._base import Answer
-from ladderboard.client._body import make_body
 from ladderboard.client._errors import CODES, error_of
-from ladderboard.client._requests import board, boards, submissions, submit
-from ladderboard.client._retries import Patience
+from ladderboard.client._requests import board, boards, make_body, submissions, submit
+from ladderboard.client._transport import Answer, Patience
 from ladderboard.server._problems import _KINDS, PROBLEMS
 
 PAGE = Path(__file__).parents[2] / "docs/reference/http.md"

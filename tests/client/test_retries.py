@@ -8,7 +8,7 @@ import pytest
 
 from ladderboard.client import Client
 from ladderboard.client._errors import error_of
-from ladderboard.client._retries import Patience, wait_of
+from ladderboard.client._transport import Patience, wait_of
 from ladderboard.errors import (
     BudgetSpent,
     InvalidPredictions,
@@ -130,7 +130,7 @@ def test_a_server_that_says_nothing(hall, token, proxies, call, quick):
 
 def test_an_answer_without_end_in_seconds(hall, proxies, call, monkeypatch):
     """It would come whole, byte by byte, and never make anybody wait for long."""
-    monkeypatch.setattr("ladderboard.client._base._LONGEST", 0.001)
+    monkeypatch.setattr("ladderboard.client._transport._LONGEST", 0.001)
     head = b"HTTP/1.1 200 Said\r\nContent-Length: 114\r\nConnection: close\r\n\r\n"
     with proxies.Proxy(hall.port, [head, *[b" "] * 100, b'{"boards": []}']) as proxy:
         with pytest.raises(ServerUnreachable, match=r"not whole after 0\.06 seconds"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ladderboard.client import Submitted
-from ladderboard.client._shape import read_shape
+from ladderboard.client._models import read_shape
 
 SAID = {
     "id": "a", "number": 7, "time": "2026-11-16T13:00:00Z", "entry": None,

@@ -21,7 +21,7 @@ def test_threads_that_come_at_once_share_the_connections(hall, token, monkeypatc
             super().__init__(**how)
 
     together = threading.Barrier(4)
-    monkeypatch.setattr("ladderboard.client._sync.httpx.Client", Counted)
+    monkeypatch.setattr("ladderboard.client._client.httpx.Client", Counted)
     with Client(hall.url, token) as client, ThreadPoolExecutor(4) as pool:
         teams = list(pool.map(client.team, [hall.slug] * 4))
     assert len({each.id for each in teams}) == 1

@@ -177,7 +177,8 @@ from ladderboard.client import Client
 client = Client(sys.argv[1], sys.argv[2])
 first = client.team(sys.argv[3]).name
 child = os.fork()
-print(first, client.team(sys.argv[3]).name, flush=True)
+sys.stdout.write(f"{first} {client.team(sys.argv[3]).name}\\n")  # at once: both write
+sys.stdout.flush()
 if child:
     os.waitpid(child, 0)
 """

@@ -9,18 +9,19 @@ leaves a receipt.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ladderboard.errors import MissingDependency
+
 if TYPE_CHECKING:
-    from ladderboard.client._access import find_access
     from ladderboard.client._address import read_address, split_board
-    from ladderboard.client._async import AsyncClient
-    from ladderboard.client._config import Config, change_config, read_config
-    from ladderboard.client._guard import BoardGuard
-    from ladderboard.client._receipts import Receipt
-    from ladderboard.client._replies import (
+    from ladderboard.client._async_client import AsyncClient
+    from ladderboard.client._client import BoardGuard, Client
+    from ladderboard.client._config import Config, change_config, find_access, read_config
+    from ladderboard.client._models import (
         Best,
         Board,
         Bound,
         Display,
+        DisplayedReply,
         Files,
         Finalist,
         Finals,
@@ -31,12 +32,12 @@ if TYPE_CHECKING:
         Record,
         Standing,
         Submission,
+        Submitted,
         Team,
         TeamName,
         Window,
     )
-    from ladderboard.client._submitted import DisplayedReply, Submitted
-    from ladderboard.client._sync import Client
+    from ladderboard.client._receipts import Receipt
 
 __all__ = [
     "AsyncClient",
@@ -72,25 +73,30 @@ __all__ = [
 # Where names live; all others are what a server says. A name is loaded when it is first used: the
 # command line looks for kept boards while somebody types, and needs no HTTP for that.
 _HOMES = {
-    "find_access": "_access",
+    "find_access": "_config",
     "read_address": "_address",
     "split_board": "_address",
-    "AsyncClient": "_async",
+    "AsyncClient": "_async_client",
     "Config": "_config",
     "change_config": "_config",
     "read_config": "_config",
-    "BoardGuard": "_guard",
+    "BoardGuard": "_client",
     "Receipt": "_receipts",
-    "DisplayedReply": "_submitted",
-    "Submitted": "_submitted",
-    "Client": "_sync",
+    "Client": "_client",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{_HOMES.get(name, '_replies')}"), name)
+    try:
+        module = import_module(f"{__name__}.{_HOMES.get(name, '_models')}")
+    except ModuleNotFoundError as error:
+        if error.name != "httpx":
+            raise
+        message = "The client needs httpx: pip install 'ladderboard[client]'."
+        raise MissingDependency(message) from error
+    found = getattr(module, name)
     globals()[name] = found
     return found
 

@@ -10,8 +10,6 @@ from urllib.parse import quote, urlsplit
 from ladderboard import _settings
 from ladderboard.errors import InvalidSetting
 
-__all__ = ["OWN", "Address", "check_board", "read_address", "split_board"]
-
 OWN = frozenset(
     {"api", "boards", "healthz", "install", "login", "metrics", "openapi.json", "session", "static"}
 )

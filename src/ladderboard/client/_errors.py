@@ -29,8 +29,6 @@ from ladderboard.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["CODES", "error_of"]
-
 CODES: dict[str, type[LadderboardError]] = {
     "bad_request": InvalidSetting,
     "form": InvalidSetting,

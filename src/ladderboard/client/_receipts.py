@@ -14,7 +14,7 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.client._places import make_folder
+from ladderboard.client._config import make_folder
 from ladderboard.errors import InvalidSetting, ServerUnreachable, StorageFailed
 
 if TYPE_CHECKING:
@@ -22,11 +22,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ladderboard.client._address import Address
-    from ladderboard.client._body import Body
-    from ladderboard.client._submitted import Submitted
+    from ladderboard.client._models import Submitted
+    from ladderboard.client._requests import Body
     from ladderboard.errors import LadderboardError
-
-__all__ = ["Note", "Receipt", "Receipts", "new_key"]
 
 _RECENT = 2**20  # bytes: some hundred submissions, however many there were before
 

@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
 from ladderboard import _settings
 from ladderboard.client._address import check_board
-from ladderboard.client._replies import (
+from ladderboard.client._models import (
     Board,
     Finals,
     NewTeam,
     Record,
     Standing,
     Submission,
+    Submitted,
     Team,
+    read_shape,
 )
-from ladderboard.client._shape import read_shape
-from ladderboard.client._submitted import Submitted
 from ladderboard.errors import InvalidSetting
+from ladderboard.holdout import pack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
-    from ladderboard.client._body import Body
-
-__all__ = ["Page", "Request"]
-
+_PIECE = 2**16
 T = TypeVar("T")
 S = TypeVar("S")
 _MANY = 1000  # the most that a server gives at once
@@ -61,6 +60,42 @@ class Page(Generic[T]):
 
     rows: tuple[T, ...]
     next: Any
+
+
+@dataclass(frozen=True)
+class Body:
+    """Bytes with their media type; ``progress`` hears how many of how many were sent."""
+
+    data: bytes = field(repr=False)
+    kind: str
+    progress: Callable[[int, int], object] | None = field(default=None, repr=False)
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the bytes."""
+        return sha256(self.data).hexdigest()
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield all of it, from the start."""
+        size = len(self.data)
+        for at in range(0, size, _PIECE):
+            yield self.data[at : at + _PIECE]
+            if self.progress is not None:
+                self.progress(min(at + _PIECE, size), size)
+
+    async def async_pieces(self) -> AsyncIterator[bytes]:
+        """Yield the same, for those who wait."""
+        for each in self.pieces():
+            yield each
+
+
+def make_body(
+    predictions: Any,
+    format: str | None = None,  # noqa: A002 - the word people use
+    progress: Callable[[int, int], object] | None = None,
+) -> Body:
+    """Return predictions as they are sent: a file as it is, a table or an array packed."""
+    return Body(*pack(predictions, format), progress)
 
 
 def boards(cursor: str | None) -> Request[Page[Board]]:

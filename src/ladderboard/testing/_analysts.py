@@ -17,14 +17,12 @@ from ladderboard.analysts import ANALYSTS, Analyst, Game, analyst
 from ladderboard.errors import BudgetSpent, InvalidSetting
 from ladderboard.mechanisms import Exact, Ladder, Mechanism, OneBit, Release, Seen, Setup, Step
 from ladderboard.tape import NumpyTape
-from ladderboard.testing._promise import promise, refuses
+from ladderboard.testing._assertions import promise, refuses
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ladderboard.tape import Draws
-
-__all__ = ["check_analyst"]
 
 _DEVIATIONS = 5
 _BLIND = 0.2  # a bound that would let a good part of all peeking pass

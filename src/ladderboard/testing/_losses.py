@@ -9,12 +9,10 @@ import numpy as np
 
 from ladderboard.errors import BrokenLoss, InvalidPredictions
 from ladderboard.losses import LOSSES, Custom, Loss, loss
-from ladderboard.testing._promise import promise, refuses
+from ladderboard.testing._assertions import promise, refuses
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-__all__ = ["check_loss"]
 
 
 def check_loss(subject: Loss, labels: Sequence[Any], predictions: Sequence[Any]) -> None:

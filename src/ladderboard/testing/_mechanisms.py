@@ -20,9 +20,7 @@ from ladderboard.mechanisms import (
     mechanism,
 )
 from ladderboard.tape import NumpyTape, Tape
-from ladderboard.testing._promise import promise, refuses
-
-__all__ = ["check_mechanism"]
+from ladderboard.testing._assertions import promise, refuses
 
 
 def check_mechanism(subject: Mechanism, *, n: int = 50, questions: int = 30, seed: int = 0) -> None:

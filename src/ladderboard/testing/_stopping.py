@@ -13,12 +13,10 @@ import numpy as np
 from ladderboard.adapters import Stopping
 from ladderboard.holdout import Holdout
 from ladderboard.mechanisms import Ladder
-from ladderboard.testing._promise import promise
+from ladderboard.testing._assertions import promise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-__all__ = ["check_stopping"]
 
 _LABELS = np.arange(200) % 2
 _QUESTIONS = 5

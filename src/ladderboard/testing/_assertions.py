@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["promise", "refuses"]
-
 
 def promise(kept: bool, sentence: str) -> None:
     """Raise an AssertionError with this sentence unless the promise is kept."""

@@ -1,26 +1,27 @@
-"""What both clients have in common: everything but the waiting."""
+"""Sending requests: everything that both clients have in common but the waiting."""
 
 from __future__ import annotations
 
 import json
+import logging
 import math
+import random
 import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+import httpx
+
 from ladderboard import _settings
 from ladderboard._version import __version__
 from ladderboard.client import _requests as requests
-from ladderboard.client._access import find_access
 from ladderboard.client._address import check_board
-from ladderboard.client._body import make_body
+from ladderboard.client._config import find_access, receipts_folder
 from ladderboard.client._errors import error_of
-from ladderboard.client._httpx import httpx
-from ladderboard.client._places import receipts_folder
 from ladderboard.client._receipts import Receipts
-from ladderboard.client._retries import Patience, is_passing, wait_of
+from ladderboard.client._requests import make_body
 from ladderboard.errors import (
     InvalidSetting,
     LadderboardError,
@@ -33,12 +34,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import EllipsisType
 
+    from ladderboard.client._models import Submitted
     from ladderboard.client._receipts import Note, Receipt
     from ladderboard.client._requests import Page, Request
-    from ladderboard.client._submitted import Submitted
 
-__all__ = ["FAILURES", "Answer", "Base", "Done", "Pieces", "Wait"]
 
+_LOG = logging.getLogger("ladderboard.client")
+_FIRST, _MOST = 0.25, 8.0
+_LONGEST_WAIT = 30.0  # a server that wants more than this is answered with its refusal
+_FOREVER = 1e9
+_PASSING = {408, 502, 503, 504}
+_PASSING_CODES = {(429, "rate"), (507, "disk_full")}
 T = TypeVar("T")
 _API = "/api/v1"
 _KEY = re.compile("[!-~]([ -~]{0,253}[!-~])?")
@@ -47,6 +53,47 @@ _LONGEST = 10  # timeouts in which an answer must be whole, once its head has co
 FAILURES = (httpx.TransportError, httpx.InvalidURL, UnicodeError)
 """What sending raises: nobody was heard, or nobody can be there by that name."""
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+
+def is_passing(status: int, code: object) -> bool:
+    """Tell whether the same request may succeed soon; limits of the rules do not pass by waiting.
+
+    >>> is_passing(507, "disk_full"), is_passing(507, "no_room")
+    (True, False)
+    """
+    return status in _PASSING or (isinstance(code, str) and (status, code) in _PASSING_CODES)
+
+
+def wait_of(header: str | None) -> float | None:
+    """Return for how many seconds a server wants to be left alone.
+
+    >>> wait_of("5"), wait_of("soon"), wait_of(None)
+    (5.0, None, None)
+    """
+    if header is None or not header.isdecimal():
+        return None
+    return min(float(header), _FOREVER)
+
+
+@dataclass
+class Patience:
+    """Counts how often something was sent; ``retries`` says how often again at most."""
+
+    retries: int
+    tried: int = 0
+
+    def wait(self, wanted: float | None = None) -> float | None:
+        """Return how many seconds to wait before the next time; None to give up.
+
+        The waits double, and differ from one client to the next, so that not all come back at once.
+        """
+        if self.tried >= self.retries or (wanted is not None and wanted > _LONGEST_WAIT):
+            return None
+        pause = min(_FIRST * 2**self.tried, _MOST) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+        self.tried += 1
+        pause = pause if wanted is None else max(pause, wanted)
+        _LOG.info("The server does not answer as it should; trying again in %.1f s.", pause)
+        return pause
 
 
 class Answer(NamedTuple):

@@ -6,29 +6,27 @@ import asyncio
 import os
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+import httpx
+
 from ladderboard.client import _requests as requests
-from ladderboard.client._base import FAILURES, Answer, Base, Done, Pieces
-from ladderboard.client._httpx import httpx
-from ladderboard.client._retries import Patience
+from ladderboard.client._transport import FAILURES, Answer, Base, Done, Patience, Pieces
 from ladderboard.errors import LadderboardError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
     from types import TracebackType
 
-    from ladderboard.client._replies import (
+    from ladderboard.client._models import (
         Board,
         Finals,
         NewTeam,
         Record,
         Standing,
         Submission,
+        Submitted,
         Team,
     )
     from ladderboard.client._requests import Request
-    from ladderboard.client._submitted import Submitted
-
-__all__ = ["AsyncClient"]
 
 T = TypeVar("T")
 

@@ -6,31 +6,28 @@ import os
 import time
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+import httpx
+
 from ladderboard.client import _requests as requests
 from ladderboard.client._address import check_board
-from ladderboard.client._base import FAILURES, Answer, Base, Done, Pieces
-from ladderboard.client._guard import BoardGuard
-from ladderboard.client._httpx import httpx
-from ladderboard.client._retries import Patience
+from ladderboard.client._transport import FAILURES, Answer, Base, Done, Patience, Pieces
 from ladderboard.errors import LadderboardError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
 
-    from ladderboard.client._replies import (
+    from ladderboard.client._models import (
         Board,
         Finals,
         NewTeam,
         Record,
         Standing,
         Submission,
+        Submitted,
         Team,
     )
     from ladderboard.client._requests import Request
-    from ladderboard.client._submitted import Submitted
-
-__all__ = ["Client"]
 
 T = TypeVar("T")
 
@@ -219,3 +216,53 @@ class Client(Base):
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+class BoardGuard:
+    """A board through a client, to be asked by a :class:`ladderboard.Judge` or an adapter.
+
+    Every question is a submission and counts as one. ``team`` is for evaluators and organisers.
+    """
+
+    def __init__(self, client: Client, board: str, team: str | None = None) -> None:
+        self.client, self.board, self.team = client, board, team
+        self._last: Submitted | None = None
+        self._takes: str | None = None
+
+    def ask(
+        self,
+        predictions: Any,
+        *,
+        message: str = "",
+        format: str | None = None,  # noqa: A002 - the word people use
+    ) -> Submitted:
+        """Ask about a model by its predictions: submit them."""
+        self._last = self.client.submit(
+            self.board, predictions, message=message, team=self.team, format=format
+        )
+        return self._last
+
+    @property
+    def takes(self) -> str:
+        """What the board is asked with, predictions or scores; it is asked for once."""
+        if self._takes is None:
+            self._takes = self.client.board(self.board).takes
+        return self._takes
+
+    @property
+    def remaining(self) -> int:
+        """How many questions are left now, by the tightest of the team's limits.
+
+        Who submits for another team knows it from the last answer; before the first, it is what is
+        left of the whole board, or of the rules where that is hidden.
+        """
+        if self.team is None:
+            return self.client.team(self.board).remaining
+        if self._last is not None:
+            return self._last.remaining
+        board = self.client.board(self.board)
+        return board.questions - (board.used or 0)
+
+    def __repr__(self) -> str:
+        team = "" if self.team is None else f", team={self.team!r}"
+        return f"BoardGuard({self.client.url!r}, {self.board!r}{team})"
