@@ -10,18 +10,14 @@ from ladderboard.board import write_board_bundle
 from ladderboard.errors import InvalidState, NotOpen
 from ladderboard.holdout import ALIGNED, Submission, sample_digest
 from ladderboard.ledger import Commitment, Entry, digest, encode
-
-
-@pytest.fixture(scope="module")
-def lives(helper):
-    return helper("verify/_boards")
+from support.verify.board_history import make_full_history, read_bundle
 
 
 @pytest.fixture(scope="module", params=["board", "team"])
-def lived(request, lives, postgres, tmp_path_factory):
+def full_history(request, postgres, tmp_path_factory):
     """Give a board that has seen everything, on each kind of ladder; and its bundle."""
     folder = tmp_path_factory.mktemp("lived")
-    first, second, board = lives.live(folder, postgres.url(), ladder=request.param)
+    first, second, board = make_full_history(folder, postgres.url(), ladder=request.param)
     head = write_board_bundle(board, folder / "bundle", labels=True, submissions=True)
     yield board, folder / "bundle", head
     first.close()
@@ -44,7 +40,7 @@ def closed_board(boards, make_folder, organiser, **more):
 
 
 def test_the_close_commits_to_the_standings(
-    boards, make_folder, join, submit, predict, organiser, lives, tmp_path
+    boards, make_folder, join, submit, predict, organiser, tmp_path
 ):
     (tmp_path / "half.csv").write_bytes(predict(150))
     folder = make_folder(baselines="[{name: Half, file: half.csv}]", teams="9", ladder="team")
@@ -60,7 +56,7 @@ def test_the_close_commits_to_the_standings(
     shown = board.as_seen_by(organiser).leaderboard()["rows"]
     board.finishing.close(organiser)
     write_board_bundle(board, tmp_path / "bundle")
-    records = lives.read_bundle(tmp_path / "bundle")
+    records = read_bundle(tmp_path / "bundle")
     (standings,) = of_kind(records, "standings")
     content = standings["content"]
     assert [(each["name"], each["rank"]) for each in content] == [
@@ -102,7 +98,7 @@ def test_what_changes_while_the_finals_are_scored_is_seen(
     assert board.book.check() == 2
 
 
-def test_a_bundle_is_for_the_end(boards, make_folder, organiser, lives, tmp_path):
+def test_a_bundle_is_for_the_end(boards, make_folder, organiser, tmp_path):
     board = boards.create(make_folder())
     path = tmp_path / "bundle"
     for status in ("open", "closing"):
@@ -123,7 +119,7 @@ def test_a_bundle_is_for_the_end(boards, make_folder, organiser, lives, tmp_path
 
 
 def test_without_labels_neither_they_nor_their_salt_are_there(
-    boards, make_folder, join, submit, predict, organiser, lives, tmp_path
+    boards, make_folder, join, submit, predict, organiser, tmp_path
 ):
     board = boards.create(make_folder())
     ada, _ = join(boards, board, "Ada")
@@ -131,7 +127,7 @@ def test_without_labels_neither_they_nor_their_salt_are_there(
     board.finishing.close(organiser)
     path = tmp_path / "bundle"
     write_board_bundle(board, path)
-    records = lives.read_bundle(path)
+    records = read_bundle(path)
     assert [kind for kind, _ in records if kind != "entry"] == [
         "bundle", "key", "standings", "finals", "end",
     ]  # fmt: skip
@@ -143,9 +139,9 @@ def test_without_labels_neither_they_nor_their_salt_are_there(
     assert board.book.kept("marking") not in (tmp_path / "open").read_bytes()
 
 
-def test_a_long_history_is_in_one_bundle(lived, lives):
-    board, path, head = lived
-    records = lives.read_bundle(path)
+def test_a_long_history_is_in_one_bundle(full_history):
+    board, path, head = full_history
+    records = read_bundle(path)
     counts = {}
     for kind, _ in records[:-1]:
         counts[kind] = counts.get(kind, 0) + 1
@@ -172,9 +168,9 @@ def test_a_long_history_is_in_one_bundle(lived, lives):
     assert committed.hash.hex() == closed_entry(records)["standings"]
 
 
-def test_every_secret_side_opens_its_entry(lived, lives):
-    board, path, _ = lived
-    records = lives.read_bundle(path)
+def test_every_secret_side_opens_its_entry(full_history):
+    board, path, _ = full_history
+    records = read_bundle(path)
     (key,) = of_kind(records, "key")
     opened = Entry(of_kind(records, "entry")[0][0]).read()
     own = Commitment("key", hashlib.sha256(key["key"]).digest(), key["salt"])
@@ -191,9 +187,9 @@ def test_every_secret_side_opens_its_entry(lived, lives):
     assert asked == board.book.at().asked
 
 
-def test_the_labels_of_every_epoch_open_their_commitment(lived, lives):
-    _, path, _ = lived
-    records = lives.read_bundle(path)
+def test_the_labels_of_every_epoch_open_their_commitment(full_history):
+    _, path, _ = full_history
+    records = read_bundle(path)
     fields = [Entry(form).read() for form, _ in of_kind(records, "entry")]
     shown = [each["holdout"] for each in fields if "holdout" in each]
     found = of_kind(records, "holdout")
@@ -204,11 +200,11 @@ def test_the_labels_of_every_epoch_open_their_commitment(lived, lives):
     assert len({encode(each["sample"]["labels"]) for each in found}) == 3
 
 
-def test_every_file_comes_after_each_entry_that_it_was_scored_for(lived, lives):
-    board, path, _ = lived
+def test_every_file_comes_after_each_entry_that_it_was_scored_for(full_history):
+    board, path, _ = full_history
     scorer = board.scorer()
     read, secret, bodies = [], None, {}
-    for kind, content in lives.read_bundle(path):
+    for kind, content in read_bundle(path):
         if kind == "entry":
             secret = content[1]
         elif kind == "file":
@@ -238,10 +234,10 @@ def test_every_file_comes_after_each_entry_that_it_was_scored_for(lived, lives):
 
 
 def test_a_board_that_was_closed_before_standings_were_kept(
-    boards, make_folder, organiser, lives, tmp_path
+    boards, make_folder, organiser, tmp_path
 ):
     board = closed_board(boards, make_folder, organiser)
     with board.book.storage.writing(board.book.name) as view:
         view.change("DELETE FROM main.kept WHERE book = ? AND name = 'standings'", (view.number,))
     write_board_bundle(board, tmp_path / "bundle")
-    assert "standings" not in dict(lives.read_bundle(tmp_path / "bundle"))
+    assert "standings" not in dict(read_bundle(tmp_path / "bundle"))

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from support.verify.bundles import bundle_book
+
 PROGRAM = Path(__file__).parents[2] / "examples" / "check_bundle.py"
 
 
@@ -16,7 +18,7 @@ def check(path):
 
 
 def test_a_board_that_was_amended_corrected_and_closed(
-    boards, helper, make_folder, join, submit, predict, organiser, tmp_path
+    boards, make_folder, join, submit, predict, organiser, tmp_path
 ):
     mechanism = "{name: shaky_ladder, step: 0.02, compare_noise: 0.01, release_noise: 0.005}"
     board = boards.create(make_folder(mechanism=mechanism, ladder="team"))
@@ -43,7 +45,7 @@ def test_a_board_that_was_amended_corrected_and_closed(
     ledger.write_bytes(b"".join(form + b"\n" for form in forms))
     counted = f"{len(forms)} entries, 9 questions: "
     assert check(ledger) == f"{counted}the chain holds; nothing is opened yet"
-    path = helper("verify/_make").bundle(board.book, tmp_path / "bundle.ladderboard")
+    path = bundle_book(board.book, tmp_path / "bundle.ladderboard")
     assert check(path) == f"{counted}the chain and the tape hold"
 
     changes = {

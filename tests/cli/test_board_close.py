@@ -9,12 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from support.verify.board_history import read_bundle
+
 OPENED = "the noise key, every risk and every draw"
-
-
-@pytest.fixture(scope="module")
-def read_bundle(helper):
-    return helper("verify/_boards").read_bundle
 
 
 @pytest.fixture
@@ -32,7 +29,7 @@ def kinds(records):
     return [kind for kind, _ in records if kind not in {"entry", "end"}]
 
 
-def test_the_bundle_is_written_where_one_stands(program, board, read_bundle, tmp_path):
+def test_the_bundle_is_written_where_one_stands(program, board, tmp_path):
     said = program("board", "close", "first", "--yes").out
     head = program("board", "show", "first", "--json").json["board"]["head"]
     assert " ".join(said.split()).endswith(
@@ -45,7 +42,7 @@ def test_the_bundle_is_written_where_one_stands(program, board, read_bundle, tmp
     assert found[0][1]["head"].hex() == head["hash"]
 
 
-def test_what_is_in_it_is_the_organisers_word(program, board, read_bundle):
+def test_what_is_in_it_is_the_organisers_word(program, board):
     words = ["--labels", "--submissions", "--out", "all.bundle", "--yes"]
     said = program("board", "close", "first", *words, "--json").json
     assert (said["status"], said["before"]) == ("closed", False)
@@ -62,7 +59,7 @@ def test_what_is_in_it_is_the_organisers_word(program, board, read_bundle):
     assert not Path("first.bundle").exists()
 
 
-def test_a_closed_board_is_opened_again(program, board, read_bundle):
+def test_a_closed_board_is_opened_again(program, board):
     first = program("board", "close", "first", "--yes", "--no-bundle", "--json").json
     assert (first["bundle"], Path("first.bundle").exists()) == (None, False)
     later = program("board", "close", "first", "--json").json

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from support.verify.board_history import read_bundle
+
 SITE = Path("site")
 
 
@@ -39,7 +41,7 @@ def test_a_board_is_closed_and_left(program, board):
     assert (found["verified"], found["head"]) == (True, words[-1])
 
 
-def test_a_closed_board_is_left_again(program, board, helper):
+def test_a_closed_board_is_left_again(program, board):
     program("board", "close", "first", "--yes")
     inside = ("--labels", "--submissions", "--yes")
     done = program("board", "close", "first", "--site", SITE, *inside, "--json")
@@ -51,7 +53,7 @@ def test_a_closed_board_is_left_again(program, board, helper):
         "head": program("board", "show", "first", "--json").json["board"]["head"]["hash"],
         "bundle": "first.bundle",
     }
-    kinds = {kind for kind, _ in helper("verify/_boards").read_bundle(SITE / "first.bundle")}
+    kinds = {kind for kind, _ in read_bundle(SITE / "first.bundle")}
     assert {"holdout", "file"} < kinds
     page = (SITE / "index.html").read_text()
     assert "every draw, the labels, what teams submitted." in page

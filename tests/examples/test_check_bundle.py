@@ -11,16 +11,19 @@ from pathlib import Path
 import pytest
 
 from ladderboard.ledger import Commitment, Entry, digest, write_bundle
+from support.verify.bundles import (
+    BOOK,
+    MECHANISMS,
+    copy_records,
+    make_bundle,
+    read_records,
+    write_records,
+)
 
 PROGRAM = Path(__file__).parents[2] / "examples" / "check_bundle.py"
 GOLDEN = Path(__file__).parents[1] / "golden" / "bundle.ladderboard"
 DECIDED = ("n", "loss", "mechanism", "rules", "holdout", "key")
 HOLDS = "the chain and the tape hold"
-
-
-@pytest.fixture(scope="module")
-def make(helper):
-    return helper("verify/_make")
 
 
 @pytest.fixture(scope="module")
@@ -48,19 +51,19 @@ def check(program, monkeypatch, capsys):
 
 
 @pytest.fixture(scope="module")
-def records(make, tmp_path_factory):
+def records(tmp_path_factory):
     """Give the records of a bundle: opened, ladder, questions, restored, questions, closed."""
-    return make.records(make.make(tmp_path_factory.mktemp("book"), ladders=2, again=True))
+    return read_records(make_bundle(tmp_path_factory.mktemp("book"), ladders=2, restored=True))
 
 
 @pytest.fixture
-def refused(make, records, check, tmp_path):
+def refused(records, check, tmp_path):
     """Give a function that changes a copy of the records, and returns what is said to them."""
 
     def run(change, **more):
-        changed = make.copy(records)
+        changed = copy_records(records)
         change(changed)
-        path = make.remake(tmp_path / "changed.ladderboard", changed)
+        path = write_records(tmp_path / "changed.ladderboard", changed)
         said = check(path, *(f"--{name}={value}" for name, value in more.items()))
         path.unlink()
         return said
@@ -68,22 +71,22 @@ def refused(make, records, check, tmp_path):
     return run
 
 
-def test_every_mechanism_holds(make, check, tmp_path):
-    for name, mechanism in make.MECHANISMS.items():
+def test_every_mechanism_holds(check, tmp_path):
+    for name, mechanism in MECHANISMS.items():
         folder = tmp_path / name
         folder.mkdir()
-        path = make.make(folder, mechanism, ladders=3, again=True)
+        path = make_bundle(folder, mechanism, ladders=3, restored=True)
         assert check(path) == f"12 entries, 6 questions: {HOLDS}", name
 
 
 @pytest.mark.parametrize("how", [{"questions": 0}, {"labels": False}, {"questions": 40}])
-def test_other_bundles_hold(make, check, tmp_path, how):
-    assert check(make.make(tmp_path, **how)).endswith(HOLDS)
+def test_other_bundles_hold(check, tmp_path, how):
+    assert check(make_bundle(tmp_path, **how)).endswith(HOLDS)
 
 
-def test_it_needs_nothing_but_python(make, tmp_path):
-    path = make.make(tmp_path)
-    head = Entry(make.records(path)[4][1][0]).hash.hex()
+def test_it_needs_nothing_but_python(tmp_path):
+    path = make_bundle(tmp_path)
+    head = Entry(read_records(path)[4][1][0]).hash.hex()
 
     def run(*words):
         command = [sys.executable, "-I", "-S", PROGRAM, *words]
@@ -110,8 +113,8 @@ def test_the_golden_bundle_holds_for_ever(check):
     assert check(GOLDEN).endswith(HOLDS)
 
 
-def test_the_golden_bundle_is_what_we_write(make, tmp_path):
-    assert make.make(tmp_path, ladders=2, again=True).read_bytes() == GOLDEN.read_bytes()
+def test_the_golden_bundle_is_what_we_write(tmp_path):
+    assert make_bundle(tmp_path, ladders=2, restored=True).read_bytes() == GOLDEN.read_bytes()
 
 
 def test_the_golden_draws(program):
@@ -130,7 +133,7 @@ def test_the_golden_draws(program):
             assert words[name](stream, scale) == drawn, (ladder, question, slot, context, law)
 
 
-def test_a_public_ledger(make, records, check, tmp_path):
+def test_a_public_ledger(records, check, tmp_path):
     forms = [content[0] for kind, content in records if kind == "entry"]
     path = tmp_path / "ledger.jsonl"
     path.write_bytes(b"".join(form + b"\n" for form in forms))
@@ -199,8 +202,8 @@ def test_every_field_that_is_changed_is_found(records, refused):
     assert count > 300
 
 
-def test_any_bit_of_the_file(make, check, tmp_path):
-    path = make.make(tmp_path, questions=2)
+def test_any_bit_of_the_file(check, tmp_path):
+    path = make_bundle(tmp_path, questions=2)
     content, rng = path.read_bytes(), random.Random(2)  # noqa: S311
     for place in rng.sample(range(len(content)), 400):
         changed = bytearray(content)
@@ -327,11 +330,11 @@ def test_a_history_that_was_made_anew(refused, number, fields, content, said):
         ("disqualified", {"asker": "asker 0"}, f"12 entries, 6 questions: {HOLDS}"),
     ],
 )
-def test_what_comes_after_the_close(refused, make, kind, fields, said):
+def test_what_comes_after_the_close(refused, kind, fields, said):
     def append(copy):
         told = copy[0][1]
         entry = Entry.make(
-            book=make.BOOK, number=11, kind=kind, time=2**31, previous=told["head"], **fields
+            book=BOOK, number=11, kind=kind, time=2**31, previous=told["head"], **fields
         )
         copy.append(["entry", [entry.form, None]])
         told.update(entries=12, head=entry.hash)

@@ -14,6 +14,7 @@ from ladderboard.errors import BrokenLedger, InvalidState, WrongKey
 from ladderboard.holdout import sample_digest
 from ladderboard.ledger import Commitment, Entry
 from ladderboard.verify import check
+from support.verify.board_history import read_bundle
 
 LABELS = np.arange(200) % 2
 PROGRAM = Path(__file__).parents[2] / "examples" / "check_bundle.py"
@@ -34,11 +35,6 @@ def guard(tmp_path):
     return made
 
 
-@pytest.fixture(scope="module")
-def read_bundle(helper):
-    return helper("verify/_boards").read_bundle
-
-
 def test_a_guard_is_opened_after_its_end_only(guard, tmp_path):
     out = tmp_path / "bundle"
     with pytest.raises(InvalidState, match="not closed"):
@@ -52,7 +48,7 @@ def test_a_guard_is_opened_after_its_end_only(guard, tmp_path):
 
 
 @pytest.mark.parametrize("labels", [False, True])
-def test_everything_opens_what_was_committed_to(guard, read_bundle, tmp_path, labels):
+def test_everything_opens_what_was_committed_to(guard, tmp_path, labels):
     guard.close_for_good()
     head = guard.reveal(tmp_path / "bundle", labels=labels)
     records = read_bundle(tmp_path / "bundle")

@@ -10,64 +10,63 @@ import pytest
 
 from ladderboard.errors import BrokenLedger
 from ladderboard.verify import check
+from support.verify.board_history import (
+    ORGANISER,
+    close_and_bundle,
+    holdout_table,
+    small_board,
+    submit_predictions,
+)
+from support.verify.bundle_forge import BundleForge
+from support.verify.bundles import copy_records, read_records, write_records
 
 PROGRAM = Path(__file__).parents[2] / "examples" / "check_bundle.py"
 
 
-@pytest.fixture(scope="session")
-def make(helper):
-    return helper("verify/_make")
-
-
-@pytest.fixture(scope="session")
-def lives(helper):
-    return helper("verify/_boards")
-
-
 @pytest.fixture(scope="module")
-def plain(make, lives, tmp_path_factory):
+def plain(tmp_path_factory):
     """Give the records of a board of three teams and a baseline, each team with three questions."""
     folder = tmp_path_factory.mktemp("plain")
-    with lives.small(folder) as (board, teams):
+    with small_board(folder) as (board, teams):
         for at in range(9):
-            lives.submit(board, teams[at % 3], 10 + at)
-        return make.records(lives.opened(board, folder / "bundle"))
+            submit_predictions(board, teams[at % 3], 10 + at)
+        return read_records(close_and_bundle(board, folder / "bundle"))
 
 
 @pytest.fixture(scope="module")
-def corrected(make, lives, tmp_path_factory):
+def corrected(tmp_path_factory):
     """Give the records of a board whose labels were corrected twice, after six questions each.
 
     The first time what was best was asked again, the second time nothing; three questions follow.
     """
     folder = tmp_path_factory.mktemp("corrected")
-    with lives.small(folder) as (board, teams):
+    with small_board(folder) as (board, teams):
         for epoch, again in enumerate(("best", "none", None)):
             for at in range(3 if again is None else 6):
-                lives.submit(board, teams[at % 3], 10 + 6 * epoch + at)
+                submit_predictions(board, teams[at % 3], 10 + 6 * epoch + at)
             if again is not None:
-                table = lives.holdout(flip=5 + epoch)
-                board.amending.correct(lives.ORGANISER, table, again=again)
-        return make.records(lives.opened(board, folder / "bundle"))
+                table = holdout_table(flip=5 + epoch)
+                board.amending.correct(ORGANISER, table, again=again)
+        return read_records(close_and_bundle(board, folder / "bundle"))
 
 
 @pytest.fixture
-def forge(helper, make, plain):
+def forge(plain):
     """Give the plain board to a forger."""
-    return helper("verify/_forge").Forge(make.copy(plain))
+    return BundleForge(copy_records(plain))
 
 
 @pytest.fixture
-def forge_corrected(helper, make, corrected):
+def forge_corrected(corrected):
     """Give the corrected board to a forger."""
-    return helper("verify/_forge").Forge(make.copy(corrected))
+    return BundleForge(copy_records(corrected))
 
 
 @pytest.fixture
-def write(make, tmp_path):
+def write(tmp_path):
     """Give a function that writes what was forged."""
     numbers = itertools.count(1)
-    return lambda forged: make.remake(tmp_path / f"forged {next(numbers)}", forged.records())
+    return lambda forged: write_records(tmp_path / f"forged {next(numbers)}", forged.records())
 
 
 @pytest.fixture

@@ -9,18 +9,19 @@ import pytest
 
 from ladderboard.errors import BrokenLedger, InvalidState
 from ladderboard.verify import check
+from support.verify.board_history import make_full_bundle
+from support.verify.bundles import read_records, write_records
 
 
 @pytest.fixture(scope="module", params=["board", "team"])
-def lived(request, helper, postgres, tmp_path_factory):
+def full_history(request, postgres, tmp_path_factory):
     """Give the bundle of a board that has seen everything, and its head."""
     folder = tmp_path_factory.mktemp("lived")
-    lives = helper("verify/_boards")
-    return lives.lived_bundle(folder, postgres.url(), ladder=request.param)
+    return make_full_bundle(folder, postgres.url(), ladder=request.param)
 
 
-def test_one_history_on_two_databases(lived):
-    path, head = lived
+def test_one_history_on_two_databases(full_history):
+    path, head = full_history
     found = check(path, heads=[head.hash.hex()])
     assert str(found) == f"verified: {found.questions} releases"
     assert found.risks == found.releases == found.questions > 20
@@ -30,8 +31,8 @@ def test_one_history_on_two_databases(lived):
     assert "the final ranking: of the submissions, on the private labels" in found.checked
 
 
-def test_nothing_but_the_bundle_is_needed(lived, tmp_path):
-    path, head = lived
+def test_nothing_but_the_bundle_is_needed(full_history, tmp_path):
+    path, head = full_history
     alone = tmp_path / "alone"
     alone.mkdir()
     copy = alone / "copy"
@@ -51,9 +52,9 @@ def test_nothing_but_the_bundle_is_needed(lived, tmp_path):
     assert sorted(each.name for each in alone.iterdir()) == ["copy"]
 
 
-def test_bits_of_a_board_with_files_that_flip_are_found(lived, tmp_path):
+def test_bits_of_a_board_with_files_that_flip_are_found(full_history, tmp_path):
     """In every part of it; tests/verify/test_changed.py flips all bits of a smaller one."""
-    content = lived[0].read_bytes()
+    content = full_history[0].read_bytes()
     path = tmp_path / "changed"
     for at in range(0, len(content), len(content) // 60):
         changed = bytearray(content)
@@ -123,10 +124,10 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_what_was_changed_is_named(lived, make, tmp_path, name):
+def test_what_was_changed_is_named(full_history, tmp_path, name):
     change, entry, words = CHANGES[name]
-    records = make.records(lived[0])
+    records = read_records(full_history[0])
     change(records)
     with pytest.raises(BrokenLedger, match=words) as caught:
-        check(make.remake(tmp_path / "changed", records))
+        check(write_records(tmp_path / "changed", records))
     assert caught.value.entry == entry or (entry is not None and caught.value.entry >= entry)

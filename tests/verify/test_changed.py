@@ -9,12 +9,13 @@ import pytest
 from ladderboard.errors import BrokenLedger, InvalidSetting, InvalidState, LadderboardError
 from ladderboard.ledger import Commitment, Entry, encode
 from ladderboard.verify import check, read_receipts
+from support.verify.bundles import BOOK, make_bundle, read_records, write_records
 
 
 @pytest.fixture(scope="module")
-def bundle(make, tmp_path_factory):
+def bundle(tmp_path_factory):
     """Give a bundle with three ladders, labels and a restored copy in its history."""
-    return make.make(tmp_path_factory.mktemp("bundle"), questions=5, ladders=2, again=True)
+    return make_bundle(tmp_path_factory.mktemp("bundle"), questions=5, ladders=2, restored=True)
 
 
 def finds(path, content):
@@ -108,13 +109,13 @@ def json_copy(value):
     return [json_copy(each) for each in value] if isinstance(value, list) else value
 
 
-def test_every_field_counts(make, bundle, tmp_path):
-    records = make.records(bundle)
+def test_every_field_counts(bundle, tmp_path):
+    records = read_records(bundle)
     tried = 0
     for at, record in enumerate(records):
         for path in leaves(record[1]):
             changed = [*records[:at], changed_at(record, path), *records[at + 1 :]]
-            out = make.remake(tmp_path / f"{at} {tried}", changed)
+            out = write_records(tmp_path / f"{at} {tried}", changed)
             with pytest.raises(LadderboardError):
                 check(out)
             out.unlink()
@@ -122,9 +123,9 @@ def test_every_field_counts(make, bundle, tmp_path):
     assert tried > 80
 
 
-def numbered(make, bundle):
+def numbered(bundle):
     """Return the records before the entries, the entries, and those after them."""
-    records = make.records(bundle)
+    records = read_records(bundle)
     first = next(at for at, (kind, _) in enumerate(records) if kind == "entry")
     last = max(at for at, (kind, _) in enumerate(records) if kind == "entry") + 1
     return records[:first], records[first:last], records[last:]
@@ -158,33 +159,33 @@ def cut(entries):
 
 
 @pytest.mark.parametrize("change", [dropped, reordered, duplicated, cut])
-def test_entries_that_are_not_where_they_were(make, bundle, tmp_path, change):
-    before, entries, after = numbered(make, bundle)
+def test_entries_that_are_not_where_they_were(bundle, tmp_path, change):
+    before, entries, after = numbered(bundle)
     change(entries)
-    out = make.remake(tmp_path / "changed", [*before, *entries, *after])
+    out = write_records(tmp_path / "changed", [*before, *entries, *after])
     with pytest.raises(BrokenLedger):
         check(out)
 
 
 @pytest.mark.parametrize("change", [dropped, reordered, duplicated])
-def test_a_chain_made_anew_from_the_same_entries(make, bundle, tmp_path, change):
-    before, entries, after = numbered(make, bundle)
+def test_a_chain_made_anew_from_the_same_entries(bundle, tmp_path, change):
+    before, entries, after = numbered(bundle)
     change(entries)
     entries, head = chained(entries)
     before[0][1].update(entries=len(entries), head=head)
-    out = make.remake(tmp_path / "changed", [*before, *entries, *after])
+    out = write_records(tmp_path / "changed", [*before, *entries, *after])
     with pytest.raises(BrokenLedger) as caught:
         check(out)
     assert caught.value.entry in {3, 4, 5}
 
 
-def receipt_of(path, make, number):
+def receipt_of(path, number):
     """Return the receipt of an entry, as a server would have given it."""
-    entries = [content for kind, content in make.records(path) if kind == "entry"]
+    entries = [content for kind, content in read_records(path) if kind == "entry"]
     form, secret = entries[number]
     return {
         "format": 1,
-        "book": make.BOOK,
+        "book": BOOK,
         "entry": number,
         "hash": Entry(form).hash.hex(),
         "submission": secret["submission"].hex(),
@@ -193,10 +194,10 @@ def receipt_of(path, make, number):
 
 
 @pytest.fixture
-def rewritten(make, tmp_path):
+def rewritten(tmp_path):
     """Give a history that its owner wrote anew, with other questions and everything right."""
     (tmp_path / "anew").mkdir()
-    return make.make(tmp_path / "anew", questions=5, ladders=2, seed=1)
+    return make_bundle(tmp_path / "anew", questions=5, ladders=2, seed=1)
 
 
 def test_without_anything_kept_a_history_written_anew_cannot_be_told(rewritten):
@@ -211,9 +212,9 @@ def test_a_head_excludes_a_history_written_anew(bundle, rewritten):
         check(rewritten, heads=[head])
 
 
-def test_a_receipt_excludes_a_history_written_anew(make, bundle, rewritten, tmp_path):
+def test_a_receipt_excludes_a_history_written_anew(bundle, rewritten, tmp_path):
     kept = tmp_path / "kept.json"
-    kept.write_text(json.dumps(receipt_of(bundle, make, 4)))
+    kept.write_text(json.dumps(receipt_of(bundle, 4)))
     assert check(bundle, receipts=read_receipts(kept)).unchanged == 4
     with pytest.raises(BrokenLedger, match="Entry 4 has another hash than the receipt") as caught:
         check(rewritten, receipts=read_receipts(kept))
@@ -221,12 +222,12 @@ def test_a_receipt_excludes_a_history_written_anew(make, bundle, rewritten, tmp_
 
 
 @pytest.mark.parametrize("kept", ["head", "receipt"])
-def test_what_was_dropped_is_missed_by_what_was_kept(make, bundle, tmp_path, kept):
+def test_what_was_dropped_is_missed_by_what_was_kept(bundle, tmp_path, kept):
     """A shorter history that holds in itself: the last question was never asked."""
     (tmp_path / "shorter").mkdir()
-    shorter = make.make(tmp_path / "shorter", questions=4, ladders=2, again=True)
+    shorter = make_bundle(tmp_path / "shorter", questions=4, ladders=2, restored=True)
     assert check(shorter).releases == 4
-    last = receipt_of(bundle, make, 8)
+    last = receipt_of(bundle, 8)
     (tmp_path / "kept.json").write_text(json.dumps(last))
     given = {"head": {"heads": [last["hash"]]},
              "receipt": {"receipts": read_receipts(tmp_path / "kept.json")}}  # fmt: skip
@@ -235,8 +236,8 @@ def test_what_was_dropped_is_missed_by_what_was_kept(make, bundle, tmp_path, kep
         check(shorter, **given[kept])
 
 
-def test_a_head_from_the_middle_is_found_and_says_how_far_it_goes(make, bundle):
-    head = receipt_of(bundle, make, 4)["hash"]
+def test_a_head_from_the_middle_is_found_and_says_how_far_it_goes(bundle):
+    head = receipt_of(bundle, 4)["hash"]
     found = check(bundle, heads=[head.upper() + "\n"])
     assert found.unchanged == 4
     assert f"whether entries 5 to {found.entries - 1}" in found.unchecked[0]
@@ -248,22 +249,22 @@ def test_what_is_no_head_is_refused(bundle, head):
         check(bundle, heads=[head])
 
 
-def test_one_label_less_is_named(make, bundle, tmp_path):
-    records = make.records(bundle)
+def test_one_label_less_is_named(bundle, tmp_path):
+    records = read_records(bundle)
     sample = records[2][1]["sample"]
     values = bytearray(sample["labels"]["values"])
     values[0] ^= 1
     sample["labels"]["values"] = bytes(values)
     with pytest.raises(BrokenLedger, match="labels in the bundle are not those") as caught:
-        check(make.remake(tmp_path / "changed", records))
+        check(write_records(tmp_path / "changed", records))
     assert caught.value.entry == 0
 
 
-def test_another_key_is_named_even_with_a_commitment_of_its_own(make, bundle, tmp_path):
-    before, entries, after = numbered(make, bundle)
+def test_another_key_is_named_even_with_a_commitment_of_its_own(bundle, tmp_path):
+    before, entries, after = numbered(bundle)
     key, salt = bytes(32), before[1][1]["salt"]
     before[1][1]["key"] = key
-    changed = make.remake(tmp_path / "changed", [*before, *entries, *after])
+    changed = write_records(tmp_path / "changed", [*before, *entries, *after])
     with pytest.raises(BrokenLedger, match="noise key in the bundle is not the one"):
         check(changed)
     # Who commits to another key has drawn other noise.
@@ -276,5 +277,5 @@ def test_another_key_is_named_even_with_a_commitment_of_its_own(make, bundle, tm
     before[0][1]["head"] = head
     changed.unlink()
     with pytest.raises(BrokenLedger, match="its ladder stood elsewhere") as told:
-        check(make.remake(changed, [*before, *entries, *after]))
+        check(write_records(changed, [*before, *entries, *after]))
     assert told.value.entry == 2

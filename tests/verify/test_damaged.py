@@ -9,13 +9,14 @@ from ladderboard.errors import BrokenLedger, InvalidState
 from ladderboard.ledger import encode
 from ladderboard.verify import check
 from ladderboard.verify._opened import read_opened
+from support.verify.bundles import make_bundle, read_records
 
 START = b"ladderboard bundle 1\n"
 
 
 @pytest.fixture(scope="module")
-def records(make, tmp_path_factory):
-    return make.records(make.make(tmp_path_factory.mktemp("guard"), questions=2))
+def records(tmp_path_factory):
+    return read_records(make_bundle(tmp_path_factory.mktemp("guard"), questions=2))
 
 
 def packed(*forms):
@@ -62,8 +63,8 @@ DAMAGED = {
 
 @pytest.mark.parametrize("name", DAMAGED)
 def test_a_bundle_that_is_damaged(records, tmp_path, name):
-    make, words = DAMAGED[name]
-    refused(tmp_path, make(records), words)
+    damage, words = DAMAGED[name]
+    refused(tmp_path, damage(records), words)
 
 
 def test_a_bundle_without_an_entry(records, tmp_path):

@@ -8,6 +8,9 @@ import pytest
 
 from ladderboard.holdout import Submission
 from ladderboard.verify import check
+from support.verify.board_history import close_and_bundle, small_board, submit_predictions
+from support.verify.bundle_forge import BundleForge
+from support.verify.bundles import read_records
 
 FEW = Submission.of(np.ones(3)).pack()
 
@@ -42,7 +45,7 @@ def charge(charged):
 
 
 def written(at, old, new):
-    return lambda forge: forge.written.update({at: lambda form: form.replace(old, new)})
+    return lambda forge: forge.rewrites.update({at: lambda form: form.replace(old, new)})
 
 
 def ended(change):
@@ -123,19 +126,19 @@ def test_a_secret_side_that_does_not_make_its_release(forge, refused, name):
 
 @pytest.mark.parametrize("name", ["submission", "secret"])
 def test_a_secret_side_that_opens_another_commitment(forge, refused, name):
-    forge.written[5] = lambda form: form.replace(
+    forge.rewrites[5] = lambda form: form.replace(
         b'"%s":"' % name.encode(), b'"%s":"0' % name.encode()
     )
     said = "its submission" if name == "submission" else "its secret side"
     refused(forge, f"{said} is not what was committed to", 5)
 
 
-def test_noise_is_drawn_again_where_releases_cannot_be(lives, make, helper, tmp_path, refused):
+def test_noise_is_drawn_again_where_releases_cannot_be(tmp_path, refused):
     told = {"name": "bootstrap_ladder", "test": "bayes", "replicates": 20}
-    with lives.small(tmp_path, mechanism=told) as (board, (red, *_)):
-        lives.submit(board, red, 10)
-        path = lives.opened(board, tmp_path / "bundle", submissions=False)
-    forge = helper("verify/_forge").Forge(make.records(path))
+    with small_board(tmp_path, mechanism=told) as (board, (red, *_)):
+        submit_predictions(board, red, 10)
+        path = close_and_bundle(board, tmp_path / "bundle", submissions=False)
+    forge = BundleForge(read_records(path))
     forge.of("question")[1].secret["content"]["draws"][0] = bytes(32)
     refused(forge, "its noise was not drawn from the key", forge.number("question", 1))
 

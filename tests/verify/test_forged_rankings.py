@@ -6,8 +6,12 @@ import json
 import pytest
 
 from ladderboard.board import moment
+from ladderboard.files import read_holdout
 from ladderboard.holdout import Submission
 from ladderboard.verify import check
+from support.verify.board_history import N, close_and_bundle, small_board, submit_predictions
+from support.verify.bundle_forge import BundleForge
+from support.verify.bundles import read_records
 
 UNASKED = {"baseline": False, "disqualified": False, "rank": None, "released": None, "since": None}
 STANDINGS, FINALS = "The standings in the bundle are not", "The final ranking is not"
@@ -230,7 +234,7 @@ def test_standings_that_nobody_commits_to_are_said(forge, write):
         ("finals", f"{FINALS} the one that was committed to at the close"),
     ],
 )
-def test_what_is_committed_to_and_was_taken_out(forge, make, refused, kind, words):
+def test_what_is_committed_to_and_was_taken_out(forge, refused, kind, words):
     kept = [record for record in forge.records() if record[0] != kind]
     forge.records = lambda: kept
     refused(forge, words)
@@ -248,13 +252,13 @@ def test_without_labels_nobody_knows_whether_there_should_be_one(forge, write):
     assert said in check(write(forge)).unchecked
 
 
-def test_a_final_ranking_without_private_rows(lives, make, helper, tmp_path, refused):
-    table = lives.read_holdout({"id": list(range(lives.N)), "label": [0, 1] * (lives.N // 2)})
+def test_a_final_ranking_without_private_rows(tmp_path, refused):
+    table = read_holdout({"id": list(range(N)), "label": [0, 1] * (N // 2)})
     more = {"finals": None, "baselines": None, "ladder": "team"}
-    with lives.small(tmp_path, table, names=("Red",), **more) as (board, (red,)):
-        lives.submit(board, red, 10)
-        path = lives.opened(board, tmp_path / "bundle")
-    forge = helper("verify/_forge").Forge(make.records(path))
+    with small_board(tmp_path, table, names=("Red",), **more) as (board, (red,)):
+        submit_predictions(board, red, 10)
+        path = close_and_bundle(board, tmp_path / "bundle")
+    forge = BundleForge(read_records(path))
     team = {"id": forge.standings[0]["team"], "name": "Red"}
     row = {"team": team, "baseline": False, "score": 0.0, "display": 1.0, "submission": "none"}
     closed = moment(forge.first("closed")["time"])

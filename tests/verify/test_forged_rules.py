@@ -5,6 +5,9 @@ import itertools
 import pytest
 
 from ladderboard.verify import check
+from support.verify.board_history import close_and_bundle, small_board, submit_predictions
+from support.verify.bundle_forge import BundleForge
+from support.verify.bundles import make_bundle, read_records
 
 LABELS = "what it says of the labels is not true of those in the bundle"
 TWICE = "its rules say two things about loss, mechanism, budget or beta"
@@ -116,12 +119,12 @@ def test_an_amendment_after_the_close(forge, refused):
 
 def test_an_amendment_that_commits_to_something_else(forge, refused):
     forge.amend(6, title="Next")
-    forge.written[6] = lambda form: form.replace(b'"title":"Next"', b'"title":"Last"')
+    forge.rewrites[6] = lambda form: form.replace(b'"title":"Next"', b'"title":"Last"')
     refused(forge, "its commitment is not that of the rules as they are then", 6)
 
 
-def test_a_guard_is_not_amended(make, helper, tmp_path, refused):
-    forge = helper("verify/_forge").Forge(make.records(make.make(tmp_path)))
+def test_a_guard_is_not_amended(tmp_path, refused):
+    forge = BundleForge(read_records(make_bundle(tmp_path)))
     forge.amend(3, questions=2000)
     refused(forge, "it amends a guard, whose rules cannot change", 3)
 
@@ -187,17 +190,17 @@ def test_what_is_asked_again_was_asked_before(forge_corrected, refused):
     refused(forge, NONE_TAKEN, at + 1)
 
 
-def test_one_model_has_one_answer(lives, tmp_path, monkeypatch, make, helper, refused):
+def test_one_model_has_one_answer(tmp_path, monkeypatch, refused):
     """Whoever forgets what was asked draws noise again, as often as they like."""
-    with lives.small(tmp_path) as (board, (red, *_)):
+    with small_board(tmp_path) as (board, (red, *_)):
         marks = itertools.count()
         with monkeypatch.context() as forgetting:
             other = lambda *_: next(marks).to_bytes(32, "big")  # noqa: E731
             forgetting.setattr(type(board.book), "mark_of", other)
             for _ in range(3):
-                lives.submit(board, red, 10)
-        forge = helper("verify/_forge").Forge(
-            make.records(lives.opened(board, tmp_path / "bundle", submissions=False))
+                submit_predictions(board, red, 10)
+        forge = BundleForge(
+            read_records(close_and_bundle(board, tmp_path / "bundle", submissions=False))
         )
     assert len(forge.of("question")) == 4
     said = "the same was asked before it on its ladder, and answered"

@@ -2,8 +2,19 @@
 
 import pytest
 
-from ladderboard.board import _amendments, write_board_bundle
+from ladderboard.board import Caller, Role, Sent, _amendments, write_board_bundle
+from ladderboard.files import read_holdout
 from ladderboard.verify import check
+from support.verify.board_history import (
+    LARGE,
+    ORGANISER,
+    PUBLIC_ROWS,
+    N,
+    close_and_bundle,
+    holdout_table,
+    small_board,
+    submit_predictions,
+)
 
 HOLDS = "the chain and the tape hold"
 MECHANISMS = {
@@ -35,21 +46,21 @@ def sound(second):
     return see
 
 
-def ask(lives, board, teams, first, many=3):
-    return [lives.submit(board, teams[at % len(teams)], first + at) for at in range(many)]
+def ask(board, teams, first, many=3):
+    return [submit_predictions(board, teams[at % len(teams)], first + at) for at in range(many)]
 
 
 @pytest.mark.parametrize("ladder", ["team", "board"])
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_every_mechanism_with_two_corrections(lives, tmp_path, sound, second, name, ladder):
+def test_every_mechanism_with_two_corrections(tmp_path, sound, second, name, ladder):
     rules = {"mechanism": MECHANISMS[name], "ladder": ladder, "questions": 90}
-    with lives.small(tmp_path, **rules) as (board, teams):
-        ask(lives, board, teams, 10, 4)
-        board.amending.correct(lives.ORGANISER, lives.holdout(flip=5))
-        ask(lives, board, teams, 20)
-        board.amending.correct(lives.ORGANISER, lives.holdout(flip=9))
-        ask(lives, board, teams, 30)
-        found = sound(lives.opened(board, tmp_path / "bundle"))
+    with small_board(tmp_path, **rules) as (board, teams):
+        ask(board, teams, 10, 4)
+        board.amending.correct(ORGANISER, holdout_table(flip=5))
+        ask(board, teams, 20)
+        board.amending.correct(ORGANISER, holdout_table(flip=9))
+        ask(board, teams, 30)
+        found = sound(close_and_bundle(board, tmp_path / "bundle"))
         assert "the final ranking: of the submissions, on the private labels" in found.checked
         write_board_bundle(board, tmp_path / "closed", labels=False, submissions=False)
     # Without labels and submissions releases are made of risks, if the mechanism looks at no more.
@@ -62,26 +73,26 @@ def test_every_mechanism_with_two_corrections(lives, tmp_path, sound, second, na
 
 @pytest.mark.parametrize("visibility", ["hidden", "anonymous", "frozen"])
 @pytest.mark.parametrize("ladder", ["team", "board"])
-def test_a_veiled_board(lives, tmp_path, sound, visibility, ladder):
-    with lives.small(tmp_path, visibility=visibility, ladder=ladder) as (board, teams):
-        ask(lives, board, teams, 10)
-        board.amending.amend(lives.ORGANISER, {"visibility": "public"})
-        ask(lives, board, teams, 20)
-        board.amending.amend(lives.ORGANISER, {"visibility": visibility})
-        board.amending.correct(lives.ORGANISER, lives.holdout(flip=5), again="none")
-        ask(lives, board, teams, 30)
-        board.finishing.close(lives.ORGANISER)
-        board.amending.amend(lives.ORGANISER, {"visibility": "hidden"})
+def test_a_veiled_board(tmp_path, sound, visibility, ladder):
+    with small_board(tmp_path, visibility=visibility, ladder=ladder) as (board, teams):
+        ask(board, teams, 10)
+        board.amending.amend(ORGANISER, {"visibility": "public"})
+        ask(board, teams, 20)
+        board.amending.amend(ORGANISER, {"visibility": visibility})
+        board.amending.correct(ORGANISER, holdout_table(flip=5), again="none")
+        ask(board, teams, 30)
+        board.finishing.close(ORGANISER)
+        board.amending.amend(ORGANISER, {"visibility": "hidden"})
         write_board_bundle(board, tmp_path / "bundle", labels=True, submissions=True)
     sound(tmp_path / "bundle")
 
 
-def rows(lives, *, split=True, **columns):
+def rows(*, split=True, **columns):
     """Return labels with other columns than usual."""
-    table = {"id": list(range(lives.N)), "label": [each % 2 for each in range(lives.N)]}
+    table = {"id": list(range(N)), "label": [each % 2 for each in range(N)]}
     if split:
-        table["split"] = ["public"] * lives.PUBLIC + ["private"] * (lives.N - lives.PUBLIC)
-    return lives.read_holdout(table | columns)
+        table["split"] = ["public"] * PUBLIC_ROWS + ["private"] * (N - PUBLIC_ROWS)
+    return read_holdout(table | columns)
 
 
 COLUMNS = {
@@ -97,27 +108,27 @@ COLUMNS = {
 
 @pytest.mark.parametrize("mechanism", ["shaky", "bootstrap"])
 @pytest.mark.parametrize("name", COLUMNS)
-def test_other_columns(lives, tmp_path, sound, name, mechanism):
+def test_other_columns(tmp_path, sound, name, mechanism):
     if mechanism == "bootstrap" and "weight" in COLUMNS[name]:
         mechanism = "calibrated"  # who compares losses takes no weights
-    table = rows(lives, **COLUMNS[name])
-    with lives.small(tmp_path, table, mechanism=MECHANISMS[mechanism]) as (board, teams):
-        ask(lives, board, teams, 10, 5)
-        sound(lives.opened(board, tmp_path / "bundle"))
+    table = rows(**COLUMNS[name])
+    with small_board(tmp_path, table, mechanism=MECHANISMS[mechanism]) as (board, teams):
+        ask(board, teams, 10, 5)
+        sound(close_and_bundle(board, tmp_path / "bundle"))
 
 
-def test_a_board_of_scores(lives, tmp_path, sound):
-    split = ["public"] * lives.PUBLIC + ["private"] * (lives.N - lives.PUBLIC)
-    table = lives.read_holdout({"id": list(range(lives.N)), "split": split}, labelled=False)
-    evaluator = lives.Caller(lives.Role.EVALUATOR)
-    with lives.small(tmp_path, table, loss="score", baselines=None) as (board, _):
-        team = board.seats.add(lives.ORGANISER, "Judged").id
+def test_a_board_of_scores(tmp_path, sound):
+    split = ["public"] * PUBLIC_ROWS + ["private"] * (N - PUBLIC_ROWS)
+    table = read_holdout({"id": list(range(N)), "split": split}, labelled=False)
+    evaluator = Caller(Role.EVALUATOR)
+    with small_board(tmp_path, table, loss="score", baselines=None) as (board, _):
+        team = board.seats.add(ORGANISER, "Judged").id
         for at in range(3):
-            lines = [f"{each},{(each + at) % 4 / 3}" for each in range(lives.N)]
+            lines = [f"{each},{(each + at) % 4 / 3}" for each in range(N)]
             body = "\n".join(["id,score", *lines, ""]).encode()
-            sent = lives.Sent(board.scorer().read(body), 1_800_000_000)
+            sent = Sent(board.scorer().read(body), 1_800_000_000)
             board.submit(evaluator, sent, team)
-        sound(lives.opened(board, tmp_path / "bundle"))
+        sound(close_and_bundle(board, tmp_path / "bundle"))
 
 
 DISPLAYED = {
@@ -129,18 +140,18 @@ DISPLAYED = {
 
 
 @pytest.mark.parametrize("name", DISPLAYED)
-def test_every_way_to_show_a_loss(lives, tmp_path, sound, name):
-    with lives.small(tmp_path, loss=DISPLAYED[name]) as (board, teams):
+def test_every_way_to_show_a_loss(tmp_path, sound, name):
+    with small_board(tmp_path, loss=DISPLAYED[name]) as (board, teams):
         assert board.rules.describe()["display"]["as"] == name
-        ask(lives, board, teams, 10)
-        sound(lives.opened(board, tmp_path / "bundle"))
+        ask(board, teams, 10)
+        sound(close_and_bundle(board, tmp_path / "bundle"))
 
 
-def test_files_that_are_not_held_in_memory(lives, tmp_path, sound, monkeypatch):
+def test_files_that_are_not_held_in_memory(tmp_path, sound, monkeypatch):
     monkeypatch.setattr("ladderboard.verify._source._SMALL", 100)
-    with lives.small(tmp_path) as (board, teams):
-        ask(lives, board, teams, lives.LARGE - 1)  # the second of them has several parts
-        sound(lives.opened(board, tmp_path / "bundle"))
+    with small_board(tmp_path) as (board, teams):
+        ask(board, teams, LARGE - 1)  # the second of them has several parts
+        sound(close_and_bundle(board, tmp_path / "bundle"))
 
 
 BASELINES = {
@@ -156,69 +167,69 @@ BASELINES = {
 
 
 @pytest.mark.parametrize("name", BASELINES)
-def test_baselines(lives, tmp_path, sound, name):
-    with lives.small(tmp_path, baselines=BASELINES[name]) as (board, teams):
-        ask(lives, board, teams, 10)
-        found = sound(lives.opened(board, tmp_path / "bundle"))
+def test_baselines(tmp_path, sound, name):
+    with small_board(tmp_path, baselines=BASELINES[name]) as (board, teams):
+        ask(board, teams, 10)
+        found = sound(close_and_bundle(board, tmp_path / "bundle"))
     files = [each for each in BASELINES[name] or () if "file" in each]
     assert found.questions == 3 + len(files)
 
 
-def test_a_board_without_a_private_split(lives, tmp_path, sound):
-    table = rows(lives, split=False)
-    with lives.small(tmp_path, table, finals=None, ladder="team") as (board, teams):
-        ask(lives, board, teams, 10)
-        found = sound(lives.opened(board, tmp_path / "bundle"))
+def test_a_board_without_a_private_split(tmp_path, sound):
+    table = rows(split=False)
+    with small_board(tmp_path, table, finals=None, ladder="team") as (board, teams):
+        ask(board, teams, 10)
+        found = sound(close_and_bundle(board, tmp_path / "bundle"))
     assert not any("final ranking" in each for each in (*found.checked, *found.unchecked))
 
 
 @pytest.mark.parametrize("names", [("Red",), ()])
-def test_a_board_that_nobody_asked(lives, tmp_path, sound, names):
-    with lives.small(tmp_path, baselines=None, names=names) as (board, _):
-        found = sound(lives.opened(board, tmp_path / "bundle"))
+def test_a_board_that_nobody_asked(tmp_path, sound, names):
+    with small_board(tmp_path, baselines=None, names=names) as (board, _):
+        found = sound(close_and_bundle(board, tmp_path / "bundle"))
     assert str(found) == "verified: 0 releases"
 
 
-def test_disqualified_and_reinstated(lives, tmp_path, sound):
-    with lives.small(tmp_path) as (board, teams):
-        ask(lives, board, teams, 10)
-        red, blue = (board.seats.add(lives.ORGANISER, each).id for each in ("Late", "Later"))
-        ask(lives, board, range(teams[-1] + 1, teams[-1] + 3), 20)
+def test_disqualified_and_reinstated(tmp_path, sound):
+    with small_board(tmp_path) as (board, teams):
+        ask(board, teams, 10)
+        red, blue = (board.seats.add(ORGANISER, each).id for each in ("Late", "Later"))
+        ask(board, range(teams[-1] + 1, teams[-1] + 3), 20)
         for team in (red, blue):
-            board.seats.disqualify(lives.ORGANISER, team)
-        board.seats.disqualify(lives.ORGANISER, blue, reinstate=True)
-        ask(lives, board, teams, 30)
-        board.finishing.close(lives.ORGANISER)
-        board.seats.disqualify(lives.ORGANISER, blue)
-        board.seats.disqualify(lives.ORGANISER, red, reinstate=True)
+            board.seats.disqualify(ORGANISER, team)
+        board.seats.disqualify(ORGANISER, blue, reinstate=True)
+        ask(board, teams, 30)
+        board.finishing.close(ORGANISER)
+        board.seats.disqualify(ORGANISER, blue)
+        board.seats.disqualify(ORGANISER, red, reinstate=True)
         write_board_bundle(board, tmp_path / "bundle", labels=True, submissions=True)
     sound(tmp_path / "bundle")
 
 
-def test_selected_paused_amended_and_full(lives, tmp_path, sound):
+def test_selected_paused_amended_and_full(tmp_path, sound):
     """Every limit is reached: each team asks all that it may, in the last places there are."""
     rules = {"teams": 2, "questions": 9, "per_team": 3, "ladder": "board"}
-    with lives.small(tmp_path, names=("Red", "Blue"), **rules) as (board, teams):
-        answers = ask(lives, board, teams, 10, 6)
-        red = lives.Caller(lives.Role.TEAM, teams[0])
+    with small_board(tmp_path, names=("Red", "Blue"), **rules) as (board, teams):
+        answers = ask(board, teams, 10, 6)
+        red = Caller(Role.TEAM, teams[0])
         board.finishing.choose(red, [answers[0].id, answers[4].id])
         amend = board.amending.amend
-        amend(lives.ORGANISER, {"questions": 20, "per_team": 4, "teams": 3, "play": True})
-        board.amending.pause(lives.ORGANISER)
-        board.amending.correct(lives.ORGANISER, lives.holdout(flip=5))
-        board.amending.resume(lives.ORGANISER)
-        lives.submit(board, teams[1], 30)
-        amend(lives.ORGANISER, {"play": False, "finals": {"selections": 1}, "per_team": 2})
-        sound(lives.opened(board, tmp_path / "bundle"))
+        amend(ORGANISER, {"questions": 20, "per_team": 4, "teams": 3, "play": True})
+        board.amending.pause(ORGANISER)
+        board.amending.correct(ORGANISER, holdout_table(flip=5))
+        board.amending.resume(ORGANISER)
+        submit_predictions(board, teams[1], 30)
+        amend(ORGANISER, {"play": False, "finals": {"selections": 1}, "per_team": 2})
+        sound(close_and_bundle(board, tmp_path / "bundle"))
 
 
 @pytest.mark.parametrize("name", ["shaky", "bootstrap"])
-def test_a_file_that_was_lost(lives, tmp_path, second, name):
+def test_a_file_that_was_lost(tmp_path, second, name):
     """One of six is gone: what it costs is said, and no more than that."""
     rules = {"mechanism": MECHANISMS[name], "baselines": None, "finals": {"selections": 1}}
-    with lives.small(tmp_path, **rules) as (board, teams):
-        ask(lives, board, teams, 10, 6)
-        board.finishing.close(lives.ORGANISER)
+    with small_board(tmp_path, **rules) as (board, teams):
+        ask(board, teams, 10, 6)
+        board.finishing.close(ORGANISER)
         with board.book.storage.writing(board.book.name) as view:
             lost = (
                 "UPDATE main.submission SET place = '' WHERE book = ? AND team = ? AND number = 1"
@@ -238,11 +249,11 @@ def test_a_file_that_was_lost(lives, tmp_path, second, name):
 
 
 @pytest.mark.parametrize("resumed", [False, True])
-def test_a_correction_that_was_cut_short(lives, tmp_path, monkeypatch, resumed):
+def test_a_correction_that_was_cut_short(tmp_path, monkeypatch, resumed):
     """Who is asked again may have used up all of its questions."""
-    with lives.small(tmp_path, per_team=2) as (board, teams):
+    with small_board(tmp_path, per_team=2) as (board, teams):
         for at in range(6):
-            lives.submit(board, teams[at % 3], 10 + at)
+            submit_predictions(board, teams[at % 3], 10 + at)
         asked, left = _amendments._ask, iter([True])
 
         def cut(*given):
@@ -253,9 +264,9 @@ def test_a_correction_that_was_cut_short(lives, tmp_path, monkeypatch, resumed):
         with monkeypatch.context() as patch:
             patch.setattr(_amendments, "_ask", cut)
             with pytest.raises(KeyboardInterrupt):
-                board.amending.correct(lives.ORGANISER, lives.holdout(flip=5))
+                board.amending.correct(ORGANISER, holdout_table(flip=5))
         if resumed:
-            board.amending.resume(lives.ORGANISER)
-        assert board.amending.correct(lives.ORGANISER, lives.holdout(flip=5)) > 0
-        found = check(lives.opened(board, tmp_path / "bundle"))
+            board.amending.resume(ORGANISER)
+        assert board.amending.correct(ORGANISER, holdout_table(flip=5)) > 0
+        found = check(close_and_bundle(board, tmp_path / "bundle"))
     assert found.risks == found.questions > 7

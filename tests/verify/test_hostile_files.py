@@ -99,7 +99,7 @@ def test_a_time_that_no_calendar_knows(forge, write, verify, tmp_path, time):
 def test_a_release_that_is_no_number(forge, verify, tmp_path, value, words):
     number = forge.number("question")
     forge.first("question")["value"] = "@"
-    forge.written[number] = lambda form: form.replace(b'"@"', value)
+    forge.rewrites[number] = lambda form: form.replace(b'"@"', value)
     kept = receipt_of(forge, tmp_path / "kept")
     forms = [content[0] + b"\n" for kind, content in forge.records() if kind == "entry"]
     (tmp_path / "ledger").write_bytes(b"".join(forms))
@@ -219,7 +219,7 @@ def weights_of_nothing(forge):
 
 def deep(forge):
     forge.add(4, "note", more="@")
-    forge.written[4] = lambda form: form.replace(b'"@"', b"[" * 10**5 + b"]" * 10**5)
+    forge.rewrites[4] = lambda form: form.replace(b'"@"', b"[" * 10**5 + b"]" * 10**5)
 
 
 # What the person who checks has not typed is no fault of theirs: the code is not 2.

@@ -7,17 +7,19 @@ import pytest
 
 from ladderboard.errors import BrokenLedger, InvalidSetting, InvalidState, StorageFailed
 from ladderboard.verify import check, read_receipts
+from support.verify.board_history import close_and_bundle, small_board, submit_predictions
+from support.verify.bundles import read_records
 
 RECEIPT = {"format": 1, "hash": "0" * 64, "submission": "1" * 64, "salt": "2" * 64, "entry": 3}
 
 
 @pytest.fixture(scope="module")
-def answered(lives, tmp_path_factory):
+def answered(tmp_path_factory):
     """Give a board's bundle, and the answers that its teams heard."""
     folder = tmp_path_factory.mktemp("answered")
-    with lives.small(folder) as (board, teams):
-        answers = [lives.submit(board, teams[at % 3], 10 + at).describe() for at in range(4)]
-        return lives.opened(board, folder / "bundle"), json.loads(json.dumps(answers))
+    with small_board(folder) as (board, teams):
+        answers = [submit_predictions(board, teams[at % 3], 10 + at).describe() for at in range(4)]
+        return close_and_bundle(board, folder / "bundle"), json.loads(json.dumps(answers))
 
 
 @pytest.fixture
@@ -79,9 +81,9 @@ def test_a_receipt_that_was_forged_is_not_told_as_a_forged_ledger(answered, keep
     assert caught.value.entry == (None if "book" in changes else receipt["entry"])
 
 
-def test_a_receipt_with_the_hash_of_what_is_no_question(answered, keep, make):
+def test_a_receipt_with_the_hash_of_what_is_no_question(answered, keep):
     path, answers = answered
-    entries = [json.loads(content[0]) for kind, content in make.records(path) if kind == "entry"]
+    entries = [json.loads(content[0]) for kind, content in read_records(path) if kind == "entry"]
     at = next(at for at, fields in enumerate(entries) if fields["kind"] == "ladder")
     receipt = answers[1]["receipt"] | {"hash": entries[at + 1]["previous"], "entry": None}
     with pytest.raises(BrokenLedger, match=f"it has the hash of entry {at}, and its") as caught:

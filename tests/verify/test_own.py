@@ -9,6 +9,8 @@ from ladderboard.errors import InvalidSetting
 from ladderboard.losses import ZeroOne
 from ladderboard.mechanisms import Exact
 from ladderboard.verify import check
+from support.verify.bundle_forge import BundleForge
+from support.verify.bundles import make_bundle, read_records, write_records
 
 
 @dataclass(frozen=True)
@@ -22,11 +24,11 @@ class OwnMechanism(Exact):
 
 
 @pytest.fixture
-def guarded(make, helper, tmp_path):
+def guarded(tmp_path):
     """Give the bundle of a guard with a mechanism of its owner's."""
-    forge = helper("verify/_forge").Forge(make.records(make.make(tmp_path, Exact())))
+    forge = BundleForge(read_records(make_bundle(tmp_path, Exact())))
     forge.entries[0].fields["mechanism"]["mechanism"] = "own"
-    return make.remake(tmp_path / "own", forge.records())
+    return write_records(tmp_path / "own", forge.records())
 
 
 def test_a_mechanism_of_ones_own(guarded):
@@ -36,8 +38,8 @@ def test_a_mechanism_of_ones_own(guarded):
     assert "noise and releases: the mechanism is the owner's own" in found.unchecked
 
 
-def test_draws_that_nobody_can_make_again_are_in_canonical_form(guarded, make, helper, refused):
-    forge = helper("verify/_forge").Forge(make.records(guarded))
+def test_draws_that_nobody_can_make_again_are_in_canonical_form(guarded, refused):
+    forge = BundleForge(read_records(guarded))
     first = forge.of("question")[0]
     first.secret["content"]["draws"] = ["text"]
     refused(forge, "its draws are none", forge.number("question"))

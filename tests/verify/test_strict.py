@@ -4,6 +4,7 @@ import pytest
 
 from ladderboard.errors import BrokenLedger, InvalidState
 from ladderboard.verify import check
+from support.verify.bundles import write_records
 
 HOLDS = "the chain and the tape hold"
 BOTH_KNOW = "it is not the next question on its ladder", "its question is not the next"
@@ -66,7 +67,7 @@ def sample(**changes):
 def noted(number):
     def change(forge):
         forge.add(4, "note", more="@")
-        forge.written[4] = lambda form: form.replace(b'"@"', number)
+        forge.rewrites[4] = lambda form: form.replace(b'"@"', number)
 
     return change
 
@@ -77,11 +78,11 @@ def no_time(forge):
 
 
 def around(before, after):
-    return lambda forge: forge.written.update({2: lambda form: before + form + after})
+    return lambda forge: forge.rewrites.update({2: lambda form: before + form + after})
 
 
 def twice(forge):
-    forge.written[2] = lambda form: form.replace(b"{", b'{"number":2,', 1)
+    forge.rewrites[2] = lambda form: form.replace(b"{", b'{"number":2,', 1)
 
 
 def ranks(forge):
@@ -199,10 +200,10 @@ def test_an_amendment_of_no_labels(forge, refused, write, second):
 
 @pytest.mark.parametrize("at", [0, 1, 2, -2, -1, None])
 @pytest.mark.parametrize("record", [["part", b"x"], ["key", {}], ["more", 1]])
-def test_a_record_where_none_belongs(forge, make, tmp_path, second, record, at):
+def test_a_record_where_none_belongs(forge, tmp_path, second, record, at):
     records = forge.records()
     at = len(records) if at is None else at
-    path = make.remake(tmp_path / "forged", [*records[:at], record, *records[at:]])
+    path = write_records(tmp_path / "forged", [*records[:at], record, *records[at:]])
     with pytest.raises(BrokenLedger, match=f"a record '{record[0]}' that is not") as caught:
         check(path)
     assert caught.value.entry is None

@@ -22,6 +22,7 @@ from ladderboard.board import (
 from ladderboard.files import read_holdout
 from ladderboard.ledger import PostgresStorage, SecretKey, SqliteStorage, World
 from ladderboard.server import sandbox
+from support.verify.board_history import keep_as_file
 
 N = 200
 ORGANISER = Caller(Role.ORGANISER)
@@ -48,17 +49,6 @@ def predictions(at):
     lines = [f"{each},{(each + wrong[each]) % 2}" for each in range(N)]
     pad = " " * 12_000 if at == 3 else ""  # more than two parts of a dump
     return "".join(f"{line}{pad}\n" for line in ["id,prediction", *lines]).encode()
-
-
-def keep_as_file(board, own, body, format_="csv"):
-    """Keep a submission as older versions did: the file, as it came."""
-    prepared = board.store.prepare(secrets.token_hex(16), body)
-    with board.book.storage.writing(board.book.name) as view:
-        prepared.commit(view)
-        view.change(
-            "UPDATE main.submission SET place = ?, format = ?, size = ? WHERE book = ? AND id = ?",
-            (prepared.place, format_, len(body), view.number, own),
-        )
 
 
 class History:

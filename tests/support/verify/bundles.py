@@ -1,4 +1,4 @@
-"""Bundles to check: a book is played with fixed seeds, and opened."""
+"""Makes bundles of guards: a book with questions from fixed seeds, closed and opened."""
 
 import hashlib
 import itertools
@@ -24,11 +24,9 @@ from ladderboard.ledger import (
     write_bundle,
 )
 
-__all__ = ["BOOK", "KEY", "MECHANISMS", "bundle", "copy", "make", "play", "records", "remake"]
-
 BOOK, KEY = "example", bytes(range(32))
 BUDGET, ROWS = 1000, 40
-# Each way in which laws are made, at least once.
+# Every way to draw noise, at least once.
 MECHANISMS = {
     "calibrated": lb.ShakyLadder.calibrated(n=ROWS, questions=BUDGET),
     "shaky": lb.ShakyLadder(step=0.02, compare_noise=0.01, release_noise=0.005, grid=0.01),
@@ -50,8 +48,8 @@ MECHANISMS = {
 }
 
 
-def world():
-    """Return a world in which every second something happens, and salts are counted."""
+def fixed_world():
+    """Return a world with a clock that ticks at each call and counted salts."""
     ticks, salts = itertools.count(1_700_000_000), itertools.count(1)
     return World(
         clock=lambda: next(ticks),
@@ -59,24 +57,26 @@ def world():
     )
 
 
-def noise(*address):
-    """Return a number in [0, 1) for each row: the same with every version of every library."""
+def uniform_numbers(*address):
+    """Return a number in [0, 1) for each row, independent of any library's generator."""
     raw = hashlib.shake_256(repr(address).encode()).digest(ROWS)
     return np.frombuffer(raw, dtype=np.uint8) / 256
 
 
-def sample(seed=0):
-    """Return the holdout of a seed."""
-    labels = (noise("labels", seed) < 0.5).astype(np.int64)
+def holdout_table(seed=0):
+    """Return the holdout for a seed."""
+    labels = (uniform_numbers("labels", seed) < 0.5).astype(np.int64)
     return HoldoutTable(np.arange(ROWS), labels, "number")
 
 
-def play(folder, mechanism=MECHANISMS["shaky"], *, questions=6, ladders=1, seed=0, again=False):
-    """Return a book in which questions were asked, on each ladder in turn; restored if ``again``.
+def play_book(
+    folder, mechanism=MECHANISMS["shaky"], *, questions=6, ladders=1, seed=0, restored=False
+):
+    """Return a book with questions asked on each ladder in turn; ``restored``: restored midway.
 
     The same arguments give the same book, to the byte.
     """
-    table = sample(seed)
+    table = holdout_table(seed)
     opening = Opening(
         n=ROWS,
         loss=lb.loss("zero_one").describe(),
@@ -92,24 +92,24 @@ def play(folder, mechanism=MECHANISMS["shaky"], *, questions=6, ladders=1, seed=
         holdout=sample_digest(write_sample(table)),
     )
     storage = SqliteStorage(Path(folder) / "guard.db", create=True)
-    own = world()
+    world = fixed_world()
     keep = {"sample": keep_sample(table)}
-    book = Book.create(storage, opening, name=BOOK, key=KEY, keep=keep, world=own)
-    for at in range(questions):
-        if again and at == questions // 2:
-            restore(storage, BOOK, 3, world=own)
-        wrong = noise("wrong", seed, at) < 0.5 - 0.4 * at / questions
+    book = Book.create(storage, opening, name=BOOK, key=KEY, keep=keep, world=world)
+    for number in range(questions):
+        if restored and number == questions // 2:
+            restore(storage, BOOK, 3, world=world)
+        wrong = uniform_numbers("wrong", seed, number) < 0.5 - 0.4 * number / questions
         predictions = np.where(wrong, 1 - table.labels, table.labels)
-        book.ask(_asked(mechanism, table, predictions, at % ladders))
+        book.ask(_question(mechanism, table, predictions, number % ladders))
     return book
 
 
-def _asked(mechanism, table, predictions, ladder):
+def _question(mechanism, table, predictions, ladder):
     losses = (predictions != table.labels).astype(float)
     training = 0.1 if mechanism.needs_training else None
-    written = {"predictions": write_array(predictions), "training": training}
+    content = {"predictions": write_array(predictions), "training": training}
     return Asked(
-        digest("predictions", written),
+        digest("predictions", content),
         table.grouping.risk(losses),
         losses if mechanism.needs == "losses" else None,
         training,
@@ -118,10 +118,10 @@ def _asked(mechanism, table, predictions, ladder):
     )
 
 
-def bundle(book, path, *, labels=True):
-    """Write everything that a book holds, and return where it is."""
+def bundle_book(book, path, *, labels=True):
+    """Write a bundle with everything that a book holds; return its path."""
     entries = [fields for _, fields in book.entries()]
-    told = {
+    header = {
         "format": 1,
         "of": "board" if "board" in entries[0]["rules"] else "guard",
         "book": book.name,
@@ -131,12 +131,12 @@ def bundle(book, path, *, labels=True):
         "submissions": False,
     }
     with write_bundle(path) as out, book.storage.reading(book.name) as view:
-        out.put("bundle", told)
+        out.put("bundle", header)
         out.put("key", {"key": book.kept("key"), "salt": book.kept("salt of the key")})
         for epoch in range(sum("holdout" in fields for fields in entries) if labels else 0):
-            which = f" {epoch}" if epoch else ""
-            table = read_sample(book.kept(f"sample{which}"))
-            salt = book.kept(f"salt of the holdout{which}")
+            suffix = f" {epoch}" if epoch else ""
+            table = read_sample(book.kept(f"sample{suffix}"))
+            salt = book.kept(f"salt of the holdout{suffix}")
             out.put("holdout", {"epoch": epoch, "salt": salt, "sample": write_sample(table)})
         for number, form in enumerate(view.entries()):
             packed = view.secret(number)
@@ -147,34 +147,34 @@ def bundle(book, path, *, labels=True):
     return path
 
 
-def make(folder, mechanism=MECHANISMS["shaky"], *, labels=True, **more):
-    """Play, close and open a book; return the bundle."""
-    book = play(folder, mechanism, **more)
+def make_bundle(folder, mechanism=MECHANISMS["shaky"], *, labels=True, **options):
+    """Play and close a book; return the path of its bundle."""
+    book = play_book(folder, mechanism, **options)
     try:
         book.close()
-        return bundle(book, Path(folder) / "bundle.ladderboard", labels=labels)
+        return bundle_book(book, Path(folder) / "bundle.ladderboard", labels=labels)
     finally:
         book.storage.close()
 
 
-def records(path):
+def read_records(path):
     """Return the records of a bundle, without the last, which counts them."""
-    content, found = path.read_bytes(), []
-    at, end = content.index(b"\n") + 1, len(content) - 32
-    while at < end:
-        start = at + 8
-        at = start + int.from_bytes(content[at:start], "big")
-        found.append(decode(content[start:at]))
-    return found[:-1]
+    content, records = path.read_bytes(), []
+    position, end = content.index(b"\n") + 1, len(content) - 32
+    while position < end:
+        start = position + 8
+        position = start + int.from_bytes(content[position:start], "big")
+        records.append(decode(content[start:position]))
+    return records[:-1]
 
 
-def copy(of):
-    """Return records that may be changed."""
-    return decode(encode(of))
+def copy_records(records):
+    """Return a deep copy of records, which may be changed."""
+    return decode(encode(records))
 
 
-def remake(path, records):
-    """Write records, whatever they are, with the hash that belongs to them."""
+def write_records(path, records):
+    """Write any records as a bundle with a matching hash; return its path."""
     with write_bundle(path) as out:
         for kind, content in records:
             out.put(kind, content)
