@@ -11,7 +11,7 @@ _DUST = 1e-9  # of a last digit: what adding and multiplying leave behind
 def round_up(value: float, digits: int = 4) -> str:
     """Write a number in so many digits, never below itself.
 
-    >>> up(0.12301), up(0.1), up(-0.00251, 2)
+    >>> round_up(0.12301), round_up(0.1), round_up(-0.00251, 2)
     ('0.1231', '0.1', '-0.0025')
     """
     text = f"{value:.{digits}g}"
@@ -25,7 +25,7 @@ def round_up(value: float, digits: int = 4) -> str:
 def round_down(value: float, digits: int = 4) -> str:
     """Write a number in so many digits, never above itself.
 
-    >>> down(0.12309), down(-0.12301)
+    >>> round_down(0.12309), round_down(-0.12301)
     ('0.123', '-0.1231')
     """
     text = round_up(-value, digits)
@@ -35,7 +35,7 @@ def round_down(value: float, digits: int = 4) -> str:
 def round_up_to(value: float, decimals: int) -> str:
     """Write a number with so many decimals, never below itself.
 
-    >>> up_to(0.12301, 3), up_to(0.5, 4)
+    >>> round_up_to(0.12301, 3), round_up_to(0.5, 4)
     ('0.124', '0.5000')
     """
     text = f"{value:.{decimals}f}"
@@ -47,7 +47,7 @@ def round_up_to(value: float, decimals: int) -> str:
 def round_outwards(low: float, high: float, decimals: int) -> tuple[str, str]:
     """Write an interval with so many decimals, never narrower than itself.
 
-    >>> outwards(0.12309, 0.45001, 3), outwards(-math.inf, 0.1 + 0.2, 1)
+    >>> round_outwards(0.12309, 0.45001, 3), round_outwards(-math.inf, 0.1 + 0.2, 1)
     (('0.123', '0.451'), ('-inf', '0.3'))
     """
     scale = 10**decimals
@@ -59,7 +59,7 @@ def round_outwards(low: float, high: float, decimals: int) -> tuple[str, str]:
 def format_confidence(beta: float) -> str:
     """Write 1 - beta, never above itself; where that would print as 1, as the difference it is.
 
-    >>> confidence(0.05), confidence(1e-7)
+    >>> format_confidence(0.05), format_confidence(1e-7)
     ('0.95', '1 - 1e-07')
     """
     return f"1 - {round_up(beta, 3)}" if beta < _RARE else round_down(1 - beta, 6)

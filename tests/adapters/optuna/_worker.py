@@ -2,6 +2,7 @@
 
 import sys
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import optuna
@@ -36,7 +37,21 @@ def wait(trial):
         time.sleep(0.02)
 
 
-def main(storage, path, seed, trials, how):
+@contextmanager
+def opened(address):
+    """Open an Optuna storage; close its connections, which Python 3.13 warns about otherwise."""
+    storage = optuna.storages.RDBStorage(address)
+    yield storage
+    storage.remove_session()
+    storage.engine.dispose()
+
+
+def main(address, *arguments):
+    with opened(address) as storage:
+        work(storage, *arguments)
+
+
+def work(storage, path, seed, trials, how):
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     rng = np.random.default_rng(int(seed))
     guard = lb.Holdout.open(path)

@@ -209,9 +209,9 @@ def test_what_cannot_be_judged_is_refused(guard):
 
 
 @pytest.mark.parametrize("storage", ["memory", "sqlite"])
-def test_a_callback_writes_on_the_study_for_finished_trials_cannot_change(guard, storage, tmp_path):
-    where = None if storage == "memory" else f"sqlite:///{tmp_path / 'study.db'}"
-    study, asked = optuna.create_study(storage=where), guard(questions=2)
+def test_a_callback_writes_on_the_study_for_finished_trials_cannot_change(guard, storage, request):
+    kept = None if storage == "memory" else request.getfixturevalue("study_storage")
+    study, asked = optuna.create_study(storage=kept), guard(questions=2)
     values = [(0.5, 0.4), (0.6, 0.0), (0.4, 0.3), (0.3, 0.2)]
     made = []
 

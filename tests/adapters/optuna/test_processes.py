@@ -16,15 +16,15 @@ WORKER = Path(__file__).with_name("_worker.py")
 LABELS = np.random.default_rng(1).integers(2, size=1000)
 
 
-def work(tmp_path, *, questions, trials, how, first=()):
+def work(storage, tmp_path, *, questions, trials, how, first=()):
     """Let two processes work on one study with one guard; return both afterwards."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    storage, path = f"sqlite:///{tmp_path / 'study.db'}", tmp_path / "guard.db"
+    path = tmp_path / "guard.db"
     study = optuna.create_study(study_name="study", storage=storage)
     for depth in first:
         study.enqueue_trial({"depth": depth})
     guard = lb.Holdout.create(path, LABELS, questions=questions, mechanism=lb.Ladder(step=0.01))
-    given = [sys.executable, "-W", "error", str(WORKER), storage, str(path)]
+    given = [sys.executable, "-W", "error", str(WORKER), storage.url, str(path)]
     workers = []
     for seed in "12":
         command = [*given, seed, str(trials), how]
@@ -39,8 +39,8 @@ def work(tmp_path, *, questions, trials, how, first=()):
 
 
 @pytest.mark.parametrize("how", ["guarded", "callback"])
-def test_the_winner_is_the_last_that_improved_whoever_asked(tmp_path, how):
-    study, guard = work(tmp_path, questions=60, trials=25, how=how)
+def test_the_winner_is_the_last_that_improved_whoever_asked(study_storage, tmp_path, how):
+    study, guard = work(study_storage, tmp_path, questions=60, trials=25, how=how)
     assert len(study.trials) == 50
     rows = judged(study)
     history = guard.status().history
@@ -64,16 +64,18 @@ def test_the_winner_is_the_last_that_improved_whoever_asked(tmp_path, how):
 
 
 @pytest.mark.slow
-def test_a_trial_that_began_before_another_process_began_one_finishes_after_it(tmp_path):
-    study, _ = work(tmp_path, questions=9, trials=1, how="late", first=(2.0, 6.0))
+def test_a_trial_that_began_before_another_process_began_one_finishes_after_it(
+    study_storage, tmp_path
+):
+    study, _ = work(study_storage, tmp_path, questions=9, trials=1, how="late", first=(2.0, 6.0))
     assert [(row["trial"], row["improved"]) for row in judged(study)] == [(1, True), (0, True)]
     assert winner(study).number == 0
     assert winner(study).params == {"depth": 2.0}
 
 
 @pytest.mark.slow
-def test_when_the_budget_is_spent_both_processes_stop(tmp_path):
-    study, guard = work(tmp_path, questions=2, trials=400, how="guarded")
+def test_when_the_budget_is_spent_both_processes_stop(study_storage, tmp_path):
+    study, guard = work(study_storage, tmp_path, questions=2, trials=400, how="guarded")
     assert guard.remaining == 0
     assert len(judged(study)) == 2
     assert len(study.trials) < 200  # in fact a handful: each finishes the trial that it is at
