@@ -1,8 +1,17 @@
-"""Numbers as text, rounded so that what is printed is still true."""
+"""Numbers, counts, sizes, times and lists as text, and text that is safe to print.
+
+Numbers are rounded so that what is printed is still true.
+"""
 
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _RARE = 1e-4
 _DUST = 1e-9  # of a last digit: what adding and multiplying leave behind
@@ -63,3 +72,57 @@ def format_confidence(beta: float) -> str:
     ('0.95', '1 - 1e-07')
     """
     return f"1 - {round_up(beta, 3)}" if beta < _RARE else round_down(1 - beta, 6)
+
+
+def format_count(number: int, noun: str, plural: str | None = None) -> str:
+    """Write a number with its noun.
+
+    >>> format_count(1, "row"), format_count(2_000, "id"), format_count(2, "entry", "entries")
+    ('1 row', '2,000 ids', '2 entries')
+    """
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def format_list(words: Sequence[str], last: str = "and") -> str:
+    """Write words as a list in a sentence.
+
+    >>> format_list(["a"]), format_list(["a", "b", "c"]), format_list(["a", "b"], "or")
+    ('a', 'a, b and c', 'a or b')
+    """
+    return f" {last} ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
+def format_size(size: int) -> str:
+    """Write a number of bytes, in three digits.
+
+    >>> [format_size(size) for size in (900, 20_000, 10_000_000, 2**30)]
+    ['900 bytes', '20 kB', '10 MB', '1.07 GB']
+    """
+    for name, unit in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if size >= unit:
+            return f"{size / unit:.3g} {name}"
+    return f"{size} bytes"
+
+
+@lru_cache(maxsize=4096)  # pages show the same ones over and over
+def format_time(seconds: int) -> str:
+    """Write a Unix time in UTC, as ISO 8601 has it.
+
+    >>> format_time(0)
+    '1970-01-01T00:00:00Z'
+    """
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def printable(text: object, *, keep: str = "") -> str:
+    r"""Write a text that may come from anywhere with control characters escaped.
+
+    A terminal would obey them. Those in ``keep`` stay.
+
+    >>> printable("a\x1b[2Jb\u202ec"), printable("a\nb\ud800", keep="\n")
+    ('a\\x1b[2Jb\\u202ec', 'a\nb\\ud800')
+    """
+    return "".join(
+        each if each.isprintable() or each in keep else each.encode("unicode_escape").decode()
+        for each in str(text)
+    )

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from numbers import Real
 from typing import Any, TypeVar
 
+from ladderboard._formatting import format_list
 from ladderboard.errors import InvalidSetting
-
-__all__ = ["by_name", "interval", "number", "one_of", "plain", "settle", "shown", "whole"]
 
 T = TypeVar("T")
 
@@ -94,8 +93,7 @@ def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
     """
     if isinstance(value, str) and value in choices:
         return value
-    *others, last = map(repr, choices)
-    listed = f"{', '.join(others)} or {last}" if others else last
+    listed = format_list([repr(choice) for choice in choices], "or")
     raise InvalidSetting(f"{name} must be {listed}; got {shown(value)}.")
 
 
@@ -153,18 +151,6 @@ def shown(value: Any) -> str:
     except Exception:  # noqa: BLE001 - a number of thousands of digits, or a foreign object
         return f"something of type {type(value).__name__} that cannot be printed"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
-
-
-def plain(text: str) -> str:
-    r"""Return lines that came from elsewhere, with whatever a terminal might obey escaped.
-
-    >>> plain("a\x1b[2Jb\nc\ud800")
-    'a\\x1b[2Jb\nc\\ud800'
-    """
-    return "".join(
-        each if each.isprintable() or each == "\n" else each.encode("unicode_escape").decode()
-        for each in text
-    )
 
 
 def _real(value: Any) -> float:

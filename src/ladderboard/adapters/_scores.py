@@ -8,8 +8,9 @@ from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ladderboard._formatting import format_count
 from ladderboard.errors import InvalidPredictions, InvalidSetting
-from ladderboard.files import Problems, listed, many
+from ladderboard.files import Problems, listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,7 +98,7 @@ class Findings:
         """Refuse the log, with every rule that is broken and the first ten that break it."""
         problems = Problems(InvalidPredictions)
         for (code, rule), names in self._found.items():
-            said = f"{rule}: {many(len(names), self._noun)} ({listed(names)})."
+            said = f"{rule}: {format_count(len(names), self._noun)} ({listed(names)})."
             problems.add(code, said, count=len(names), ids=names)
         problems.refuse_if_any()
 

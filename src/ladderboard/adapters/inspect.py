@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ladderboard import _settings
+from ladderboard._formatting import format_count
 from ladderboard.adapters._library import library
 from ladderboard.adapters._scores import Findings, Scores, found_file, score_of
 from ladderboard.errors import InvalidPredictions, InvalidSetting, LadderboardError
-from ladderboard.files import listed, many
+from ladderboard.files import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -122,8 +123,8 @@ def _check_size(path: Path, header: Any) -> None:
     ids, epochs = header.eval.dataset.sample_ids or (), header.eval.config.epochs or 1
     if len(ids) * epochs > _MOST:
         raise InvalidPredictions(
-            f"{path} claims {many(len(ids), 'sample')} in {many(epochs, 'epoch')}; at most "
-            f"{_MOST:,} results are read."
+            f"{path} claims {format_count(len(ids), 'sample')} in {format_count(epochs, 'epoch')}; "
+            f"at most {_MOST:,} results are read."
         )
 
 
@@ -178,8 +179,8 @@ def _gather(
     seen |= there
     if len(wanted) != len(seen):
         raise InvalidPredictions(
-            f"The log lists {many(len(ids), 'sample')} in {many(epochs, 'epoch')} and has "
-            f"{len(seen)} results; ids must be different as text, and results listed."
+            f"The log lists {format_count(len(ids), 'sample')} in {format_count(epochs, 'epoch')} "
+            f"and has {len(seen)} results; ids must be different as text, and results listed."
         )
     return given
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from ladderboard import _settings
+from ladderboard._formatting import format_count
 from ladderboard.board._rules import Noted, Rules, read_rules
 from ladderboard.errors import InvalidInput, InvalidLabels, InvalidRules
 from ladderboard.files import (
@@ -19,7 +20,6 @@ from ladderboard.files import (
     Limits,
     Roster,
     listed,
-    many,
     read_holdout,
     read_predictions,
 )
@@ -364,7 +364,7 @@ def _check_groups(table: HoldoutTable, name: str, noted: Noted) -> None:
     _, first = np.unique(of, return_index=True)
     torn = np.unique(of[table.split != table.split[first][of]])
     if len(torn):
-        said = f"{many(len(torn), 'group')} in two splits: {listed(groups[torn].tolist())}"
+        said = f"{format_count(len(torn), 'group')} in two splits: {listed(groups[torn].tolist())}"
         noted.add("torn_group", f"{name}: a group must lie in one split; {said}.", key="group")
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ladderboard.board._rules import moment, size_text
+from ladderboard._formatting import format_size
+from ladderboard.board._rules import moment
 from ladderboard.board._tables import read_board
 from ladderboard.errors import BudgetSpent, NoRoom, NotOpen, TooSoon
 
@@ -190,9 +191,9 @@ def refuse_full(rules: Rules, row: BoardRow, team: TeamRow, stored: int, more: i
     quota = rules.team_quota
     if team.kind == "team" and stored + more > quota:
         raise NoRoom(
-            f"The predictions kept for this team take up {size_text(stored)} of its "
-            f"{size_text(quota)}; these would need {size_text(more)} more. No question was used. "
-            "Ask the organiser to raise files: {team_quota: ...}."
+            f"The predictions kept for this team take up {format_size(stored)} of its "
+            f"{format_size(quota)}; these would need {format_size(more)} more. No question was "
+            "used. Ask the organiser to raise files: {team_quota: ...}."
         )
     if row.stored + more > rules.files.quota:
         raise NoRoom(

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ladderboard import _settings
-from ladderboard._formatting import format_confidence, round_up, round_up_to
+from ladderboard._formatting import format_confidence, format_count, round_up, round_up_to
 from ladderboard.bounds._alternatives import (
     MEASURED,
     OTHERS,
@@ -180,10 +180,10 @@ class Asked:
 
 def answer(plan: Plan) -> str:
     """Return the answer in a sentence or two."""
-    questions = _count(plan.questions, "question")
+    questions = format_count(plan.questions, "question")
     if plan.n is None:
         return f"{questions} with an error of {plan.error} would need more than 10^15 examples."
-    examples = _count(plan.n, "example")
+    examples = format_count(plan.n, "example")
     if plan.mechanism is None:
         return (
             f"An error of {plan.error} cannot be promised with {examples} for even one "
@@ -263,14 +263,10 @@ def _decimals(value: float) -> int:
     return decimals
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def _enough_for_one(plan: Plan) -> str:
     job = Job(1, plan.beta)
     needed = least(lambda n: choose(n, job, enough=plan.error)[0] <= plan.error)
-    return "" if needed is None else f"; that needs {_count(needed, 'example')}"
+    return "" if needed is None else f"; that needs {format_count(needed, 'example')}"
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from ladderboard._formatting import format_count, printable
 from ladderboard.cli._app import Verbs
 from ladderboard.cli._database import DATABASE, DEFAULT, Database, KeyFile, open_database, open_live
 from ladderboard.cli._options import AsJson, PassphraseFile, PublicKey, find_passphrase, whole
-from ladderboard.cli._output import printable, say, say_json
+from ladderboard.cli._output import say, say_json
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def create(
         say_json({**said, "without": list(made.without), "removed": removed})
         return
     size = _size(sum(each.bytes for each in made.boards))
-    say(f"{printable(made.path)} holds {_boards(len(made.boards))}, {size}.")
+    say(f"{printable(made.path)} holds {format_count(len(made.boards), 'board')}, {size}.")
     for each in gone:
         say(f"{printable(each)} was removed.")
 
@@ -170,7 +171,7 @@ def check(
     def tell(each: "Checked") -> None:
         if as_json:
             return
-        asked = "1 question" if each.questions == 1 else f"{each.questions or 0:,} questions"
+        asked = format_count(each.questions or 0, "question")
         good = f"restored and recomputed, {asked}."
         say(f"  {each.board}: {each.wrong or good}")
 
@@ -266,10 +267,6 @@ def _opened(
     if secret_key is not None:
         return backup, None, str(secret_key)
     return backup, find_passphrase(file), None
-
-
-def _boards(count: int) -> str:
-    return "1 board" if count == 1 else f"{count:,} boards"
 
 
 def _ago(hours: float) -> str:

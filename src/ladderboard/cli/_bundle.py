@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ladderboard._formatting import printable
 from ladderboard.cli._options import refuse_taken
-from ladderboard.cli._output import printable, say, wrapped
+from ladderboard.cli._output import say, wrapped
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:

@@ -15,23 +15,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ladderboard import errors
+from ladderboard._formatting import printable
 from ladderboard.errors import BrokenLedger, InvalidInput, LadderboardError, Problem
 
 _WIDEST, _NARROWEST = 100, 24  # characters in a line
 _TIME = "(UTC)"  # how the heads of times end
 _BETWEEN = 2  # characters between columns
 _LEAST = 12  # characters for the column that is cut
-
-
-def printable(text: object) -> str:
-    r"""Return a text that may come from a file as a terminal may get it: controls are escaped.
-
-    >>> printable("a\x1b[2Jb\u202ec")
-    'a\\x1b[2Jb\\u202ec'
-    """
-    return "".join(
-        each if each.isprintable() else each.encode("unicode_escape").decode() for each in str(text)
-    )
 
 
 def say(*lines: str) -> None:

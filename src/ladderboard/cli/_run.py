@@ -17,8 +17,9 @@ from typing import Any, NamedTuple, NoReturn, get_args
 import typer
 from typer.models import ArgumentInfo, OptionInfo
 
+from ladderboard._formatting import printable
 from ladderboard.cli._guard import verb_of
-from ladderboard.cli._output import printable, refuse, say_error
+from ladderboard.cli._output import refuse, say_error
 from ladderboard.errors import (
     BrokenDump,
     BrokenLedger,

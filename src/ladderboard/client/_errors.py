@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ladderboard import _settings
+from ladderboard._formatting import printable
 from ladderboard.errors import (
     BudgetSpent,
     DiskFull,
@@ -105,4 +105,4 @@ def _plain(text: Any) -> str:
     """Return a server's text without what a terminal might obey."""
     if not isinstance(text, str):
         raise TypeError
-    return _settings.plain(text)
+    return printable(text, keep="\n")

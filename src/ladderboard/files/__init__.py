@@ -12,7 +12,7 @@ from ladderboard.files._columns import load_polars as load_polars
 from ladderboard.files._formats import plain_cell
 from ladderboard.files._holdout import HoldoutTable, read_holdout
 from ladderboard.files._predictions import read_predictions
-from ladderboard.files._problems import Problems, listed, many, refuse
+from ladderboard.files._problems import Problems, listed, refuse
 from ladderboard.files._roster import Roster
 from ladderboard.files._source import Limits, format_of
 
@@ -24,7 +24,6 @@ __all__ = [
     "Roster",
     "format_of",
     "listed",
-    "many",
     "plain_cell",
     "read_holdout",
     "read_predictions",

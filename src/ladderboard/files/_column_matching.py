@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 
+from ladderboard._formatting import format_count
 from ladderboard.errors import InvalidPredictions, InvalidSetting
-from ladderboard.files._problems import Problems, listed, many, refuse
+from ladderboard.files._problems import Problems, listed, refuse
 from ladderboard.losses import (
     Absolute,
     Brier,
@@ -166,7 +167,7 @@ def choose(names: list[str], want: Want, refusal: Refusal, ids: int | None = Non
     extra = [at for at in others if at not in set(values) and not is_index(names[at])]
     if extra:
         which = listed(names[at] for at in extra)
-        said = f"{many(len(extra), 'unexpected column')}: {which}. "
+        said = f"{format_count(len(extra), 'unexpected column')}: {which}. "
         said += "Remove it." if len(extra) == 1 else "Remove them."
         problems.add("extra_column", said, column=names[extra[0]], count=len(extra))
     problems.refuse_if_any()
@@ -253,7 +254,7 @@ def _several(names: list[str], others: list[int], want: Want, problems: Problems
         problems.add("missing_column", f"There is no prediction; the columns are {listed(names)}.")
     elif want.width is not None and len(values) != want.width:
         wanted = listed(f"{want.stem}_{at}" for at in range(1, want.width + 1))
-        said = f"{many(want.width, 'column')} of predictions are needed, such as {wanted}; "
+        said = f"{format_count(want.width, 'column')} of predictions are needed, such as {wanted}; "
         said += f"there are {len(values)}"
         code = "missing_column" if len(values) < want.width else "extra_column"
         which = f": {listed(names[at] for at in values)}" if values else ""

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ladderboard import _settings
+from ladderboard._formatting import format_count
 from ladderboard.errors import InvalidLabels
 from ladderboard.files._column_matching import is_index, plain_name
 from ladderboard.files._columns import Mixed, Numbers, Text
 from ladderboard.files._formats import open_sheet
 from ladderboard.files._predictions import VALUE_RULES
-from ladderboard.files._problems import Problems, listed, many, refuse
+from ladderboard.files._problems import Problems, listed, refuse
 from ladderboard.files._roster import KINDS, Kind, Rows, read_ids
 from ladderboard.files._source import Limits
 
@@ -71,7 +72,9 @@ class HoldoutTable:
         return replace(self, labels=np.ones(len(self), np.int64), kind="number")
 
     def __repr__(self) -> str:
-        return f"HoldoutTable({many(len(self), 'row')}, kind={self.kind!r})"  # never a label
+        return (
+            f"HoldoutTable({format_count(len(self), 'row')}, kind={self.kind!r})"  # never a label
+        )
 
 
 def read_holdout(
@@ -165,7 +168,7 @@ def _choose(sheet: Sheet, *, labelled: bool) -> tuple[dict[str, int], list[int]]
         said += f"an example; the columns are {listed(names)}."
         problems.add("missing_column", said, column="label")
     elif extra:
-        said = f"{many(len(extra), 'column')} should not be there: {listed(extra)}."
+        said = f"{format_count(len(extra), 'column')} should not be there: {listed(extra)}."
         problems.add("extra_column", said, column=extra[0], count=len(extra))
     problems.refuse_if_any()
     return at, labels

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 import numpy as np
 
 from ladderboard import _settings
+from ladderboard._formatting import format_count
 from ladderboard.errors import InvalidInput, Problem
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class Problems:
         ids = rows.name(places[:SHOWN])
         which = ", ".join(each if rows.noun == "row" else _settings.shown(each) for each in ids)
         more = ", ..." if count > SHOWN else ""
-        message = f"{rule}: {many(count, rows.noun)} ({which}{more})."
+        message = f"{rule}: {format_count(count, rows.noun)} ({which}{more})."
         self.add(code, message, column=column, count=count, ids=[str(each) for each in ids])
 
     def refuse_if_any(self) -> None:
@@ -107,15 +108,6 @@ def listed(names: Iterable[Any]) -> str:
     every = list(names)
     more = ", ..." if len(every) > SHOWN else ""
     return ", ".join(map(_settings.shown, every[:SHOWN])) + more
-
-
-def many(count: int, noun: str) -> str:
-    """Return a count with its noun.
-
-    >>> many(1, "row"), many(2_000, "id")
-    ('1 row', '2,000 ids')
-    """
-    return f"{count} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _cut(text: str) -> str:

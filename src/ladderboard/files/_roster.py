@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ladderboard import _settings
+from ladderboard._formatting import format_count
 from ladderboard.errors import InvalidLabels, InvalidSetting
 from ladderboard.files._columns import Mixed, Numbers, Text, load_polars
 from ladderboard.files._memory import as_column
-from ladderboard.files._problems import listed, many
+from ladderboard.files._problems import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -316,7 +317,7 @@ def join(
     """Note what does not fit: ids that are not just the holdout's, or the number of rows."""
     if ids is None or places is None:
         if rows != roster.n:
-            said = f"The holdout has {many(roster.n, 'row')}; the predictions have {rows}. "
+            said = f"The holdout has {format_count(roster.n, 'row')}; the predictions have {rows}. "
             said += "Without a column named id they are joined by position."
             problems.add("wrong_count", said, count=abs(rows - roster.n))
         return

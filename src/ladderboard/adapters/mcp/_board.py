@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ladderboard._formatting import format_count
 from ladderboard.adapters._library import library
 from ladderboard.adapters.mcp._desk import Desk
 from ladderboard.adapters.mcp._given import predictions_of, text_of
@@ -18,7 +19,6 @@ from ladderboard.adapters.mcp._tools import (
     stood,
 )
 from ladderboard.errors import InvalidInput, NotAllowed
-from ladderboard.files import many
 from ladderboard.holdout import unseen
 from ladderboard.mechanisms import mechanism
 
@@ -114,7 +114,9 @@ class BoardDesk(Desk):
     def budget(self, _: dict[str, Any]) -> Said:
         """Say how many submissions are left to the team, and when the next may come."""
         board, team = self._client.board(self._board), self._client.team(self._board)
-        reason = f"{many(team.submissions, 'submission')} answered; {team.remaining:,} left now."
+        reason = (
+            f"{format_count(team.submissions, 'submission')} answered; {team.remaining:,} left now."
+        )
         when = team.said["next_submission_at"]
         if not team.remaining and when is not None:
             reason = f"{reason[:-1]}, the next at {when}."
@@ -167,8 +169,8 @@ def _stands(team: Team, board: Board, rank: int | None) -> str:
     if team.display is not None:
         best = f"its best {board.display.name} is {team.display:.{board.display.digits}f}"
     place = "" if rank is None else f", on place {rank}"
-    among = f" of {many(teams, 'team')}" if place and teams else ""
-    return f"After {many(submissions, 'submission')} of your team {best}{place}{among}."
+    among = f" of {format_count(teams, 'team')}" if place and teams else ""
+    return f"After {format_count(submissions, 'submission')} of your team {best}{place}{among}."
 
 
 def _submit(folder: Folder | None) -> Tool:

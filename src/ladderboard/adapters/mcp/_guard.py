@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ladderboard._formatting import format_count
 from ladderboard.adapters._release import check_takes
 from ladderboard.adapters.mcp._desk import Desk
 from ladderboard.adapters.mcp._given import predictions_of, text_of
@@ -18,7 +19,6 @@ from ladderboard.adapters.mcp._tools import (
     said,
     stood,
 )
-from ladderboard.files import many
 from ladderboard.holdout import unseen
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _stands(asked: int, released: float | None) -> str:
     if not asked:
         return "Nothing was asked here yet."
     best = "its value is not told" if released is None else f"the best is {released:.6g}"
-    return f"After {many(asked, 'question')} here {best}."
+    return f"After {format_count(asked, 'question')} here {best}."
 
 
 def _ask(folder: Folder | None) -> Tool:

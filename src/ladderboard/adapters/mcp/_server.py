@@ -6,7 +6,7 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any
 
-from ladderboard import _settings
+from ladderboard._formatting import printable
 from ladderboard._version import __version__
 from ladderboard.adapters._library import library
 from ladderboard.adapters.mcp._tools import INSTRUCTIONS
@@ -115,7 +115,7 @@ def refusal(error: LadderboardError) -> str:
 def _answer(kinds: Any, text: str, content: dict[str, Any] | None = None) -> Any:
     """Return a tool's result; without fields it is a refusal."""
     # Halves of characters, for one, cannot be sent.
-    block = kinds.TextContent(type="text", text=_settings.plain(text))
+    block = kinds.TextContent(type="text", text=printable(text, keep="\n"))
     if content is None:
         return kinds.CallToolResult(content=[block], is_error=True)
     return kinds.CallToolResult(content=[block], structured_content=content)

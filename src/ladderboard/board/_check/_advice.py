@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ladderboard._formatting import format_confidence, round_up
+from ladderboard._formatting import format_confidence, format_count, round_up
 from ladderboard.board._rules import moment
 from ladderboard.bounds import NONE, TYPICAL, certificate
 from ladderboard.errors import InvalidSetting, Problem
@@ -230,7 +230,7 @@ def would_do(folder: BoardFolder) -> list[str]:
     pairs = zip(fewer, _halves(rules.teams, 1), strict=False)
     both = next((pair for pair in pairs if enough(worth, *pair)), None)
     if both is not None and both[0] != few and rules.ladders > 1:
-        found.append(f"{both[0]:,} questions for {both[1]:,} team{'s' * (both[1] > 1)}")
+        found.append(f"{both[0]:,} questions for {format_count(both[1], 'team')}")
     return found
 
 
@@ -276,7 +276,7 @@ def warnings_about(folder: BoardFolder, promise: Promise, now: float) -> Iterato
         yield f"Nothing can be promised for {promise.mechanism.name}; leave mechanism out."
     elif promise.hollow:
         ways = would_do(folder)
-        on = f"{promise.ladders:,} ladder{'s' * (promise.ladders > 1)}"
+        on = format_count(promise.ladders, "ladder")
         yield (
             f"{promise.worth:,} independent examples are too few for {rules.questions:,} questions "
             f"on {on}: the promise says no more than is known without data. "

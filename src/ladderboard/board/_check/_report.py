@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ladderboard import _settings
+from ladderboard._formatting import printable
 from ladderboard.board._check._advice import promise_of, refusals, warnings_about
 from ladderboard.board._check._attacks import attacks_on
 from ladderboard.board._folder import BoardFolder, read_folder
@@ -278,5 +279,4 @@ def _independent(folder: BoardFolder, promise: Promise) -> str:
 
 def _wrapped(text: str) -> list[str]:
     """Return lines that fit; whatever a terminal might obey is escaped."""
-    plain = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
-    return textwrap.wrap(plain, _WIDE, subsequent_indent="  ", break_on_hyphens=False)
+    return textwrap.wrap(printable(text), _WIDE, subsequent_indent="  ", break_on_hyphens=False)

@@ -7,7 +7,6 @@ from ladderboard.board._rules._text import (
     displayed,
     metric_of,
     moment,
-    size_text,
     tell_bound,
 )
 from ladderboard.board._rules._yaml import read_yaml
@@ -26,6 +25,5 @@ __all__ = [
     "moment",
     "read_rules",
     "read_yaml",
-    "size_text",
     "tell_bound",
 ]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ladderboard import _settings
+from ladderboard._formatting import printable
 from ladderboard.errors import MissingDependency
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ _TRUTH = {"true": True, "True": True, "TRUE": True, "false": False, "False": Fal
 _WHOLE = re.compile(r"[-+]?(0|[1-9][0-9]*(_[0-9]+)*)")
 _REAL = re.compile(r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,4})?")
 _LONGEST = 40  # of a number's text; nobody types a longer one
+_SHOWN = 200  # characters of a parser's message
 
 Lines = dict[tuple[str | int, ...], int]
 """The line on which each key or item stands, by its path."""
@@ -54,7 +56,8 @@ def read_yaml(text: str, note: Callable[[str, str, int | None], None]) -> tuple[
         return None, {}
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        said = " ".join(map(_printable, filter(None, (error.context, error.problem))))
+        parts = filter(None, (error.context, error.problem))
+        said = " ".join(printable(part)[:_SHOWN] for part in parts)
         note("yaml", f"is not YAML: {said}.", None if mark is None else mark.line + 1)
         return None, {}
     except (ValueError, OverflowError):  # an escape such as "\UFFFFFFFF", which is no character
@@ -178,7 +181,3 @@ def _value(text: str) -> Any:
         if _REAL.fullmatch(text) and math.isfinite(real := float(text)):
             return real
     return text
-
-
-def _printable(text: str) -> str:
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)[:200]

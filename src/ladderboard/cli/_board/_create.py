@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ladderboard._formatting import printable
 from ladderboard.cli._database import (
     DEFAULT,
     Database,
@@ -15,7 +16,7 @@ from ladderboard.cli._database import (
     open_database,
 )
 from ladderboard.cli._options import AsJson
-from ladderboard.cli._output import printable, program, say, say_json
+from ladderboard.cli._output import program, say, say_json
 from ladderboard.errors import InvalidInput, InvalidSetting, Taken
 
 _TEMPLATE = """\

@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
+from ladderboard._formatting import printable
 from ladderboard.cli._database import DEFAULT, Database, KeyFile, Slug, open_board, open_database
 from ladderboard.cli._options import AsJson, PassphraseFile, PublicKey, find_passphrase
-from ladderboard.cli._output import note, printable, say, say_json
+from ladderboard.cli._output import note, say, say_json
 from ladderboard.errors import InvalidSetting
 
 _STATUS = {"restored": "paused"}

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ladderboard._formatting import printable
 from ladderboard.cli._client._options import BoardName, Insecure, Quiet, Url, open_client
 from ladderboard.cli._options import AsJson
-from ladderboard.cli._output import note, printable, say, say_json
+from ladderboard.cli._output import note, say, say_json
 from ladderboard.errors import BrokenLedger, InvalidSetting, StorageFailed
 
 if TYPE_CHECKING:

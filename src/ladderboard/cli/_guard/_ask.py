@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ladderboard._formatting import format_confidence
+from ladderboard._formatting import format_confidence, printable
 from ladderboard.cli._guard._options import FileOrUrl, KeyFile, open_guard
 from ladderboard.cli._options import (
     AsJson,
@@ -19,7 +19,7 @@ from ladderboard.cli._options import (
     read_scores,
     source_of,
 )
-from ladderboard.cli._output import printable, say, say_json
+from ladderboard.cli._output import say, say_json
 from ladderboard.errors import InvalidSetting, LadderboardError
 
 if TYPE_CHECKING:

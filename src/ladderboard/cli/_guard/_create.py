@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ladderboard._formatting import format_count, printable
 from ladderboard.cli._guard._options import is_url
 from ladderboard.cli._options import (
     AsJson,
@@ -19,7 +20,7 @@ from ladderboard.cli._options import (
     refuse_taken,
     whole,
 )
-from ladderboard.cli._output import printable, say, say_json, wrapped
+from ladderboard.cli._output import say, say_json, wrapped
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
@@ -391,7 +392,6 @@ def _shown(
     option: str | None,
 ) -> list[str]:
     from ladderboard.cli._guard._wording import described, promised  # noqa: PLC0415 - same
-    from ladderboard.files import many  # noqa: PLC0415 - same
     from ladderboard.holdout import unseen  # noqa: PLC0415 - same
 
     opening = guard.status().opening
@@ -402,7 +402,7 @@ def _shown(
     counted = f"{rules['rows']:,} {what} in {n:,} groups" if grouped else f"{n:,} {what}"
     if rules["weighted"]:
         counted += f", by their weights worth {rules['worth']:,}"
-    budget = f"{rules['questions']:,} questions on {many(rules['ladders'], 'ladder')}"
+    budget = f"{rules['questions']:,} questions on {format_count(rules['ladders'], 'ladder')}"
     paragraphs = [
         f"{file} is made: {counted}; {budget}.",
         f"Loss: {described('loss', opening['loss'])}.",

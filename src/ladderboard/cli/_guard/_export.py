@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ladderboard._formatting import printable
 from ladderboard.cli._bundle import ask_whether, check_place, describe_bundle, say_bundle
 from ladderboard.cli._guard._options import File, KeyFile, check_file, is_url, open_guard
 from ladderboard.cli._options import AsJson, refuse_taken, whole
-from ladderboard.cli._output import printable, say, say_json
+from ladderboard.cli._output import say, say_json
 from ladderboard.errors import InvalidSetting, LadderboardError, StorageFailed
 
 if TYPE_CHECKING:

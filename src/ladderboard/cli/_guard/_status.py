@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ladderboard._formatting import printable
 from ladderboard.cli._guard._options import FileOrUrl, KeyFile, is_url, open_guard
 from ladderboard.cli._options import AsJson
-from ladderboard.cli._output import printable, say, say_json, screen, wrapped
+from ladderboard.cli._output import say, say_json, screen, wrapped
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ladderboard._formatting import format_confidence, round_down, round_up
+from ladderboard._formatting import format_confidence, printable, round_down, round_up
 from ladderboard.bounds import AS_PRINTED, NONE
-from ladderboard.cli._output import printable, wrapped
+from ladderboard.cli._output import wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,10 +16,11 @@ import threading
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
+from ladderboard._formatting import format_count
 from ladderboard.files._columns import guarded, load_polars
 from ladderboard.files._formats._columnar_metadata import Malformed, arrow_size, parquet_size
 from ladderboard.files._memory import series_column
-from ladderboard.files._problems import Refusal, many, refuse
+from ladderboard.files._problems import Refusal, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -189,7 +190,7 @@ class ColumnarSheet:
         except Malformed:
             self._refuse_accounts()
         if self._rows > most:
-            said = f"The file holds {many(self._rows, 'row')}, more than {most}."
+            said = f"The file holds {format_count(self._rows, 'row')}, more than {most}."
             refuse(self._refusal, "too_many_rows", said)
         if total > self._limits.bytes:
             said = f"The file is larger than {self._limits.bytes} bytes after unpacking, which is "

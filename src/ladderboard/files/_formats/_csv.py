@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ladderboard._formatting import format_count
 from ladderboard.files._columns import Mixed, Numbers, Text, guarded, load_polars
 from ladderboard.files._formats._digits import pieces, read_digits
-from ladderboard.files._problems import SHOWN, Problems, Refusal, many, refuse
+from ladderboard.files._problems import SHOWN, Problems, Refusal, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -209,7 +210,7 @@ class CsvSheet:
         open_end = start < len(data) and not data.endswith(b"\n")
         self._lines = self._count("\n") + open_end
         if self._lines > most:
-            said = f"The file holds {many(self._lines, 'row')}, more than {most}."
+            said = f"The file holds {format_count(self._lines, 'row')}, more than {most}."
             refuse(refusal, "too_many_rows", said)
 
     @property
@@ -389,8 +390,10 @@ class CsvSheet:
         if broken:
             problems = Problems(self._refusal)
             lines = ", ".join(map(str, ragged)) + (", ..." if broken > SHOWN else "")
-            said = f"Every row must have {many(self.width, 'field')}, as the first line has; "
-            said += f"{many(broken, 'row')} have more or fewer (line {lines})."
+            said = (
+                f"Every row must have {format_count(self.width, 'field')}, as the first line has; "
+            )
+            said += f"{format_count(broken, 'row')} have more or fewer (line {lines})."
             problems.add("ragged", said, count=broken, ids=[f"line {each}" for each in ragged])
             problems.refuse_if_any()
         _flush(batch, parts, polars)

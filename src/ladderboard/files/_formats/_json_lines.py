@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from ladderboard._formatting import format_count
 from ladderboard.files._columns import Loaded, Mixed
 from ladderboard.files._formats._csv import clean
-from ladderboard.files._problems import SHOWN, Problems, Refusal, many, refuse
+from ladderboard.files._problems import SHOWN, Problems, Refusal, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,14 +39,16 @@ def read_json_lines(data: bytes, limits: Limits, most: int, refusal: Refusal) ->
             continue
         rows += 1
         if rows > most:
-            refuse(refusal, "too_many_rows", f"The file holds more than {many(most, 'row')}.")
+            refuse(
+                refusal, "too_many_rows", f"The file holds more than {format_count(most, 'row')}."
+            )
         for key, value in row.items():
             values[key].append(value if type(value) not in {list, dict} else _Nested)
     if wrong:
         problems = Problems(refusal)
         shown = ", ".join(map(str, wrong[:SHOWN])) + (", ..." if len(wrong) > SHOWN else "")
         said = "Every line must be one JSON object with the same keys as the first; "
-        said += f"{many(len(wrong), 'line')} are not (line {shown})."
+        said += f"{format_count(len(wrong), 'line')} are not (line {shown})."
         ids = [f"line {each}" for each in wrong[:SHOWN]]
         problems.add("ragged", said, count=len(wrong), ids=ids)
         problems.refuse_if_any()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ladderboard._formatting import format_count
 from ladderboard.files._formats._csv import CsvSheet, clean, first_line
 from ladderboard.files._memory import read_memory
-from ladderboard.files._problems import many, refuse
+from ladderboard.files._problems import refuse
 from ladderboard.files._source import format_of, is_file_like, open_source, unpacked
 
 if TYPE_CHECKING:
@@ -79,7 +80,9 @@ def _open_csv(
 def _checked(sheet: Any, limits: Limits, most: int, refusal: Refusal) -> Any:
     rows = len(sheet.columns[0]) if sheet.columns else 0
     if rows > most:
-        refuse(refusal, "too_many_rows", f"There are {many(rows, 'row')}, more than {most}.")
+        refuse(
+            refusal, "too_many_rows", f"There are {format_count(rows, 'row')}, more than {most}."
+        )
     if sheet.width > limits.columns:
         said = f"There are {sheet.width} columns; the limit is {limits.columns}."
         refuse(refusal, "too_many_columns", said)
