@@ -7,7 +7,7 @@ from _watch import Watch
 from axe_playwright_python.sync_playwright import Axe
 
 from ladderboard.board import token_hash
-from ladderboard.server._sessions import SESSION
+from ladderboard.server._auth import SESSION
 
 __all__ = ["Visitor"]
 

@@ -3,7 +3,7 @@
 import pytest
 from _visitor import Visitor
 
-from ladderboard.server._front import SECURITY
+from ladderboard.server._middleware import SECURITY
 
 BAD = {
     "<script>document.title = 1</script>": "policy: script-src-elem inline",

@@ -16,8 +16,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from ladderboard.errors import InvalidPredictions, StorageFailed
-from ladderboard.server._intake import BodyLimits, Refused, Spool, receive
 from ladderboard.server._problems import problem_of
+from ladderboard.server._uploads._body import BodyLimits, Refused, Spool, receive
 
 
 class Taker:

@@ -17,7 +17,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.server import listen_on_port, serve_guard
-from ladderboard.server._parse_process import Parser
+from ladderboard.server._sandbox._process import Parser
 from support.salts import SaltSource, record_salt_uses
 
 # The fast lane tries these on PostgreSQL too: they are about what a database does. Pages, roles and

@@ -261,7 +261,7 @@ def test_a_killed_parser_costs_the_team_nothing(make_hall, predict, kill_parsers
 
 def test_who_sends_a_small_body_for_ever_is_given_up(hall, monkeypatch):
     """A byte now and then holds a connection no longer than the whole body may take."""
-    monkeypatch.setattr("ladderboard.server._front._PATIENCE", 0.5)
+    monkeypatch.setattr("ladderboard.server._middleware._PATIENCE", 0.5)
     host, port = hall.url.removeprefix("http://").split(":")
     head = "POST /api/v1/boards/first/teams HTTP/1.1\r\nHost: localhost\r\n"
     head += "Content-Type: application/json\r\nContent-Length: 60000\r\n\r\n{"

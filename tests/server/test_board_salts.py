@@ -17,7 +17,7 @@ import pytest
 from ladderboard.board import Caller, Role, View
 from ladderboard.holdout import Scorer, sample_digest, write_sample
 from ladderboard.ledger import Book, Commitment, Opening, Receipt, Secret, digest, write_array
-from ladderboard.server import _front
+from ladderboard.server import _middleware
 
 RUN = re.compile(rb"[\w-]{16,}")  # every hash, id, token and signature, and long words
 HEX = re.compile(rb"(?:[0-9a-f]{16}){1,4}")
@@ -87,13 +87,13 @@ def tell_on_board(monkeypatch, ear):
 
 
 def tell_in_log(monkeypatch, ear):
-    note = _front.Front._note
+    note = _middleware.Front._note
 
     def write(own, reply, seconds):
         note(own, reply, seconds)
         own._log.write("drawn", key=ear.kept["key"][:16].hex())
 
-    monkeypatch.setattr(_front.Front, "_note", write)
+    monkeypatch.setattr(_middleware.Front, "_note", write)
 
 
 def tell_everybody(monkeypatch, ear):

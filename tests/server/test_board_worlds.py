@@ -13,7 +13,7 @@ import pytest
 from ladderboard.board import _submissions
 from ladderboard.errors import InvalidPredictions
 from ladderboard.holdout import Scorer
-from ladderboard.server import _api_submissions, _front
+from ladderboard.server import _api_submissions, _middleware
 from ladderboard.server._metrics import Metrics
 
 
@@ -115,14 +115,14 @@ def leak_a_metric(monkeypatch, ear):
 
 
 def leak_a_line(monkeypatch, ear):
-    note = _front.Front._note
+    note = _middleware.Front._note
 
     def write(own, reply, seconds):
         note(own, reply, seconds)
         if reply.status == 201:
             own._log.write("scored", low=ear.risk < 0.4)
 
-    monkeypatch.setattr(_front.Front, "_note", write)
+    monkeypatch.setattr(_middleware.Front, "_note", write)
 
 
 LEAKS = {

@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 import uvicorn
 
-from ladderboard.server import _guard_protocol
-from ladderboard.server._leaving import BoardProtocol, BoardServer
-from ladderboard.server._limits import AddressLimit, Turns
 from ladderboard.server._problems import Refused
+from ladderboard.server._process import _connections
+from ladderboard.server._process._shutdown import BoardProtocol, BoardServer
+from ladderboard.server._rate_limits import AddressLimit, Turns
 
 DEAF = Path(__file__).with_name("_deaf.py")
 SMALL = b"GET /small HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -134,7 +134,7 @@ def test_a_client_that_reads_slowly_is_not(monkeypatch):
 
 def test_clients_that_do_not_read_make_way_for_others(monkeypatch):
     monkeypatch.setattr(BoardProtocol, "most", 5)
-    monkeypatch.setattr(_guard_protocol, "_SPARED", 0.0)
+    monkeypatch.setattr(_connections, "_SPARED", 0.0)
     with Small() as server:
         for _ in range(5):
             server.dial(BIG, buffer=4096)

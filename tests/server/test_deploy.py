@@ -14,7 +14,7 @@ import yaml
 
 from ladderboard.cli._serve import serve
 from ladderboard.server._config import SETTINGS
-from ladderboard.server._leaving import GRACE, HANDED
+from ladderboard.server._process._shutdown import GRACE, HANDED
 
 HOME = Path(__file__).parents[2]
 DEPLOY = HOME / "deploy"

@@ -20,8 +20,8 @@ import ladderboard as lb
 from ladderboard.errors import DiskFull, ReadOnly
 from ladderboard.ledger import SqliteStorage
 from ladderboard.ledger._storage import _pool, _sqlite
-from ladderboard.server._intake_spool import Spool
-from ladderboard.server._trial import Trials
+from ladderboard.server._attack_jobs import Trials
+from ladderboard.server._uploads._spool import Spool
 
 PROGRAM = Path(__file__).with_name("_serve.py")
 NOTHING = "Nothing was recorded, and no question was used"

@@ -201,7 +201,7 @@ def test_too_much_is_refused_whether_it_was_announced_or_not(serve, guard, label
 
 
 def test_what_stops_coming_or_comes_all_at_once_is_not_waited_for(serve, guard, monkeypatch):
-    monkeypatch.setattr("ladderboard.server._guard_body._PATIENCE", 0.3)
+    monkeypatch.setattr("ladderboard.server._guard._body._PATIENCE", 0.3)
     served = serve(guard, most_bytes=5000)
     address = served.listener.socket.getsockname()
     head = f"POST /api/v1/guard/questions HTTP/1.1\r\nHost: {address[0]}:{address[1]}\r\n"

@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 import ladderboard as lb
-from ladderboard.server import GuardApp, _guard_problem
+from ladderboard.server import GuardApp
+from ladderboard.server._guard import _app
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/reference/guard-http.md").read_text()
@@ -20,10 +21,14 @@ def test_the_page_names_every_route_and_no_other(tmp_path):
 
 def test_the_page_names_every_code_and_no_other():
     named = set(re.findall(r"^\| [\d, ]+ \| `(\w+)` \|", PAGE, re.MULTILINE))
-    kinds = {kind.code for _, kind in _guard_problem._KINDS}
+    kinds = {kind.code for _, kind in _app._KINDS}
     assert kinds <= named
-    sources = sorted((ROOT / "src/ladderboard/server").glob("_guard*.py"))
-    sources.append(ROOT / "src/ladderboard/server/_problems.py")
+    server = ROOT / "src/ladderboard/server"
+    sources = [
+        *sorted((server / "_guard").glob("*.py")),
+        server / "_content_types.py",
+        server / "_problems.py",
+    ]
     said = "".join(path.read_text() for path in sources)
     raised = set(re.findall(r"(?:Refused|problem)\(\s*[\w.]+,\s*\"(\w+)\"", said))
     assert raised <= named, "a refusal that the page does not tell"

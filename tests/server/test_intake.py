@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from ladderboard.errors import InvalidSetting
-from ladderboard.server._intake import BodyLimits, Spool
+from ladderboard.server._uploads._body import BodyLimits, Spool
 
 _place = importlib.util.spec_from_file_location(
     "_ladderboard_test_taker", Path(__file__).with_name("_taker.py")

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from starlette.requests import ClientDisconnect, Request
 
 from ladderboard.errors import InvalidPredictions
-from ladderboard.server._intake import BodyLimits, Refused, Spool, receive
-from ladderboard.server._intake_form import DamagedForm
+from ladderboard.server._uploads._body import BodyLimits, Refused, Spool, receive
+from ladderboard.server._uploads._multipart import DamagedForm
 
 CSV = b"id,prediction\n0,1\n1,0\n"
 KIND = "multipart/form-data; boundary=edge"

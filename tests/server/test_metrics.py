@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from ladderboard._version import __version__
-from ladderboard.server._parse import Parsers
+from ladderboard.server._sandbox._pool import Parsers
 
 HEALTH = 'ladderboard_requests_total{method="GET",route="/healthz",status="200"}'
 TOOK = 'ladderboard_request_seconds_count{method="GET",route="/healthz"}'

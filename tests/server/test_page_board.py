@@ -8,7 +8,7 @@ import re
 import pytest
 
 from ladderboard.board import PUBLIC
-from ladderboard.server._kept import Kept, Made
+from ladderboard.server._context import Kept, Made
 
 
 @pytest.fixture

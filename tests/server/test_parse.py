@@ -16,7 +16,7 @@ import ladderboard as lb
 from ladderboard.errors import InvalidPredictions, InvalidSetting, WorkersLost
 from ladderboard.files import Limits, Roster, read_predictions
 from ladderboard.holdout import Submission
-from ladderboard.server._parse import Busy, Parsers, Spec
+from ladderboard.server._sandbox._pool import Busy, Parsers, Spec
 
 N = 300
 NUMBERS = np.random.default_rng(0).integers(3, size=N)

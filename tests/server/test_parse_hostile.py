@@ -22,7 +22,7 @@ import pytest
 import ladderboard as lb
 from ladderboard.errors import InvalidPredictions, WorkersLost
 from ladderboard.files import Limits, Roster
-from ladderboard.server._parse import Parsers, Spec
+from ladderboard.server._sandbox._pool import Parsers, Spec
 
 N = 10
 LOSS = '''
@@ -177,7 +177,7 @@ def test_a_parser_that_is_taken_over_can_open_nothing_of_the_servers(hostile, tm
 
 
 def test_an_endless_body_is_ended_and_the_others_go_on(hostile, monkeypatch):
-    monkeypatch.setattr("ladderboard.server._parse_process._SETTLING", 0)
+    monkeypatch.setattr("ladderboard.server._sandbox._process._SETTLING", 0)
 
     async def work(parsers):
         await until(lambda: len(parsers._parsers) == 3)
@@ -217,7 +217,7 @@ def test_a_parser_that_is_killed_from_outside_is_not_the_files_fault(kill_parser
 
 
 def test_a_parser_that_crashes_or_hangs_up_is_the_files_fault(hostile, kill_parsers, monkeypatch):
-    monkeypatch.setattr("ladderboard.server._parse_process._DYING", 0.2)
+    monkeypatch.setattr("ladderboard.server._sandbox._process._DYING", 0.2)
 
     async def work(parsers):
         for number in (signal.SIGSEGV, signal.SIGXCPU):
@@ -272,7 +272,7 @@ def test_a_file_that_explodes_is_refused():
 
 SERVER = """
 import asyncio, sys
-from ladderboard.server._parse import Parsers
+from ladderboard.server._sandbox._pool import Parsers
 
 async def main():
     async with Parsers(2) as parsers:

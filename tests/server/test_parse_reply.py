@@ -8,8 +8,8 @@ import pytest
 import ladderboard as lb
 from ladderboard.errors import InvalidPredictions
 from ladderboard.files import Limits, Problem, Roster
-from ladderboard.server import _parse_worker as wire
-from ladderboard.server._parse_reply import NotBelieved, Spec, read_refusal
+from ladderboard.server._sandbox import _worker as wire
+from ladderboard.server._sandbox._reply import NotBelieved, Spec, read_refusal
 
 N = 4
 ONE = Spec(Roster.of(N, kind="number"), lb.loss("zero_one"), Limits())

@@ -7,12 +7,12 @@ import pytest
 
 from ladderboard.errors import InvalidSetting
 from ladderboard.server import own_command
-from ladderboard.server._post import appointed
+from ladderboard.server._process._spawn import appointed
 
 TAKES = """
 import os, socket
 from ladderboard.errors import InvalidSetting
-from ladderboard.server._guard_listener import listen_given
+from ladderboard.server._process._listener import listen_given
 
 def given(made, count="1", pid=None):
     os.dup2(made.fileno(), 3)

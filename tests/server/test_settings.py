@@ -10,7 +10,7 @@ from ladderboard.board import open_boards
 from ladderboard.errors import InvalidSetting
 from ladderboard.server import Rate, Serving, Settings, find_settings
 from ladderboard.server._config import SETTINGS, strangers, without_password
-from ladderboard.server._config._serving import make_serving
+from ladderboard.server._serving import make_serving
 
 SECRET = "hunter2-hunter2"  # noqa: S105 - looked for in what is said
 

@@ -14,8 +14,8 @@ import pytest
 from ladderboard.board import Target, play_target
 from ladderboard.errors import WorkersLost
 from ladderboard.mechanisms import MECHANISMS
-from ladderboard.server import _trial
-from ladderboard.server._trial import Busy, Trials
+from ladderboard.server import _attack_jobs
+from ladderboard.server._attack_jobs import Busy, Trials
 
 SHORT, LONG = {"questions": 4, "teams": 2}, {"questions": 2000, "teams": 20}
 
@@ -96,7 +96,7 @@ def players():
             told = (each / "cmdline").read_bytes()
         except OSError:
             continue
-        if parent == os.getpid() and b"_trial_worker.py" in told:
+        if parent == os.getpid() and b"_attack_worker.py" in told:
             found.append(each)
     return found
 
@@ -290,7 +290,7 @@ def test_where_no_process_can_be_started_nothing_is_left(short, monkeypatch):
         raise OSError(11, "Resource temporarily unavailable")
 
     with monkeypatch.context() as patch:
-        patch.setattr(_trial.subprocess, "Popen", fail)
+        patch.setattr(_attack_jobs.subprocess, "Popen", fail)
         said = short.post()
         assert (said.status_code, "No process could be started" in said.text) == (503, True)
     assert short.state()["state"] == "none"
@@ -299,7 +299,7 @@ def test_where_no_process_can_be_started_nothing_is_left(short, monkeypatch):
 
 
 def test_a_system_without_locks_plays_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(_trial, "fcntl", None)
+    monkeypatch.setattr(_attack_jobs, "fcntl", None)
     trials = Trials(tmp_path, seconds=60)
     with pytest.raises(WorkersLost, match="lock files"):
         trials.start("b", {}, "now")

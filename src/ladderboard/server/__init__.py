@@ -24,29 +24,27 @@ if TYPE_CHECKING:
     from ladderboard.server._config import has_password as has_password
     from ladderboard.server._config import strangers as strangers
     from ladderboard.server._config import without_password as without_password
-    from ladderboard.server._config._serving import make_serving as make_serving
     from ladderboard.server._doctor import examine
-    from ladderboard.server._guard_app import GuardApp
-    from ladderboard.server._guard_listener import (
+    from ladderboard.server._guard import GuardApp, check_private, serve_guard, take_token
+    from ladderboard.server._log import Log as Log
+    from ladderboard.server._log import machine_time as machine_time
+    from ladderboard.server._log import worker_log as worker_log
+    from ladderboard.server._process import (
+        BoardProtocol,
         Listener,
         listen_anywhere,
         listen_on_path,
         listen_on_port,
+        own_command,
+        serve,
+        serve_as_worker,
     )
-    from ladderboard.server._guard_listener import try_port as try_port
-    from ladderboard.server._guard_private import check_private
-    from ladderboard.server._guard_run import serve_guard
-    from ladderboard.server._guard_token import take_token
-    from ladderboard.server._limits import Rate
-    from ladderboard.server._log import Log as Log
-    from ladderboard.server._log import machine_time as machine_time
-    from ladderboard.server._log import worker_log as worker_log
-    from ladderboard.server._options import Settings
-    from ladderboard.server._parse import Parsers
-    from ladderboard.server._post import is_worker as is_worker
-    from ladderboard.server._post import own_command
-    from ladderboard.server._run import BoardProtocol, Serving, serve, serve_as_worker
-    from ladderboard.server._sandbox import sandbox
+    from ladderboard.server._process import is_worker as is_worker
+    from ladderboard.server._process import try_port as try_port
+    from ladderboard.server._rate_limits import Rate
+    from ladderboard.server._sandbox import Parsers, sandbox
+    from ladderboard.server._serving import Serving, Settings
+    from ladderboard.server._serving import make_serving as make_serving
     from ladderboard.server._site import Site, check_site, write_site
 
 __all__ = [
@@ -77,42 +75,42 @@ __all__ = [
 
 # A guard is served without what boards need, and settings are found without what either needs.
 _HOMES = {
+    "BoardProtocol": "_process",
     "CONFIG": "_config",
     "Found": "_config",
+    "GuardApp": "_guard",
+    "Listener": "_process",
     "Log": "_log",
+    "Parsers": "_sandbox",
+    "Rate": "_rate_limits",
+    "Serving": "_serving",
+    "Settings": "_serving",
+    "Site": "_site",
     "VARIABLES": "_config",
     "Value": "_config",
     "Variable": "_config",
-    "has_password": "_config",
-    "is_worker": "_post",
-    "machine_time": "_log",
-    "make_serving": "_config._serving",
-    "strangers": "_config",
-    "try_port": "_guard_listener",
-    "without_password": "_config",
-    "worker_log": "_log",
-    "BoardProtocol": "_run",
-    "GuardApp": "_guard_app",
-    "Listener": "_guard_listener",
-    "Parsers": "_parse",
-    "Rate": "_limits",
-    "Serving": "_run",
-    "Settings": "_options",
-    "Site": "_site",
-    "check_private": "_guard_private",
+    "check_private": "_guard",
     "check_site": "_site",
     "examine": "_doctor",
     "find_settings": "_config",
-    "listen_anywhere": "_guard_listener",
-    "listen_on_path": "_guard_listener",
-    "listen_on_port": "_guard_listener",
+    "has_password": "_config",
+    "is_worker": "_process",
+    "listen_anywhere": "_process",
+    "listen_on_path": "_process",
+    "listen_on_port": "_process",
+    "machine_time": "_log",
     "make_app": "_app",
-    "own_command": "_post",
+    "make_serving": "_serving",
+    "own_command": "_process",
     "sandbox": "_sandbox",
-    "serve": "_run",
-    "serve_as_worker": "_run",
-    "serve_guard": "_guard_run",
-    "take_token": "_guard_token",
+    "serve": "_process",
+    "serve_as_worker": "_process",
+    "serve_guard": "_guard",
+    "strangers": "_config",
+    "take_token": "_guard",
+    "try_port": "_process",
+    "without_password": "_config",
+    "worker_log": "_log",
     "write_site": "_site",
 }
 

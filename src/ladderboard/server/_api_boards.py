@@ -5,10 +5,10 @@ from typing import Annotated, Any
 from fastapi import Query, Request, Response
 
 from ladderboard.board import PUBLIC
+from ladderboard.server._context import reply, work_of
 from ladderboard.server._csv import standings_csv
 from ladderboard.server._routes import API, Slug, make_router, public
 from ladderboard.server._shapes import BoardList, BoardSummary, Finals, Leaderboard, RecordList
-from ladderboard.server._work import reply, work_of
 
 __all__ = ["router"]
 

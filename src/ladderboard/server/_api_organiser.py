@@ -4,6 +4,7 @@ from fastapi import Request, Response
 
 from ladderboard.board import Board, Caller, Role
 from ladderboard.server._asked import Amendment, Charge, Days, Trust
+from ladderboard.server._context import reply, work_of
 from ladderboard.server._routes import Slug, TeamId, TokenId, make_router, private
 from ladderboard.server._sandbox import sandbox
 from ladderboard.server._shapes import (
@@ -15,7 +16,6 @@ from ladderboard.server._shapes import (
     State,
     TokenList,
 )
-from ladderboard.server._work import reply, work_of
 
 __all__ = ["router"]
 

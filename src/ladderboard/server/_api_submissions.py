@@ -7,7 +7,8 @@ from typing import Annotated, Any
 from fastapi import Header, Query, Request, Response
 
 from ladderboard.board import Answer, Board, Caller
-from ladderboard.server._guard_body import CONTENT_TYPES
+from ladderboard.server._content_types import CONTENT_TYPES
+from ladderboard.server._context import reply, work_of
 from ladderboard.server._routes import (
     API,
     Route,
@@ -18,7 +19,6 @@ from ladderboard.server._routes import (
 )
 from ladderboard.server._shapes_submission import OneSubmission, SubmissionList, SubmissionReply
 from ladderboard.server._submit import submit as take
-from ladderboard.server._work import reply, work_of
 
 __all__ = ["router"]
 

@@ -7,10 +7,10 @@ from fastapi import Query, Request, Response
 from ladderboard.board import Board, Caller, Role
 from ladderboard.board import NewTeam as MadeTeam
 from ladderboard.server._asked import Choice, Registration
-from ladderboard.server._limits import address_of
+from ladderboard.server._context import reply, work_of
+from ladderboard.server._rate_limits import address_of
 from ladderboard.server._routes import Slug, make_router, private, public
 from ladderboard.server._shapes import NewTeam, SelectionList, Team, TeamList
-from ladderboard.server._work import reply, work_of
 
 __all__ = ["router"]
 

@@ -23,16 +23,16 @@ from ladderboard.server import (
     _api_teams,
     _pages,
 )
-from ladderboard.server._front import REFUSED, Front
-from ladderboard.server._intake import Spool
+from ladderboard.server._attack_jobs import Trials
+from ladderboard.server._context import Work, work_of
 from ladderboard.server._log import ClockWatch, Log
 from ladderboard.server._metrics import CLOCK_JUMPS, PARSERS_RESTARTED, Gauge, Metrics
+from ladderboard.server._middleware import REFUSED, Front
 from ladderboard.server._openapi import describe_api
-from ladderboard.server._options import Settings
 from ladderboard.server._pages._dump import sweep_dumps
 from ladderboard.server._problems import Refused, problem, problem_of
-from ladderboard.server._trial import Trials
-from ladderboard.server._work import Work, work_of
+from ladderboard.server._serving import Settings
+from ladderboard.server._uploads import Spool
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -41,9 +41,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from ladderboard.board import Boards
-    from ladderboard.server._parse import Parsers
-
-__all__ = ["make_app"]
+    from ladderboard.server._sandbox import Parsers
 
 _EVERY = 1.0  # seconds
 _DATABASE = 5.0  # seconds that a page or a reading request waits for a silent database

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import TextIO
 
-__all__ = ["ClockWatch", "Log", "frames", "log_everything", "machine_time", "worker_log"]
-
 _HERE = Path(__file__).parents[1]
 _JUMP = 2.0  # seconds between two looks that a time service does not make up for bit by bit
 

@@ -17,16 +17,15 @@ from bisect import bisect_left
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
 try:
     import fcntl
 except ImportError:  # Windows, where one process serves
     fcntl = None  # type: ignore[assignment]
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
-
-__all__ = ["CLOCK_JUMPS", "PARSERS_RESTARTED", "WORKERS_RESTARTED", "Metrics"]
 
 PARSERS_RESTARTED = "ladderboard_parsers_restarted_total"
 WORKERS_RESTARTED = "ladderboard_workers_restarted_total"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi.openapi.utils import get_openapi
 
 from ladderboard._version import __version__
-from ladderboard.server._sessions import SESSION
+from ladderboard.server._auth import SESSION
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

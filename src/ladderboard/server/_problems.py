@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
     from ladderboard.errors import Problem
 
-__all__ = ["PROBLEMS", "Kind", "Refused", "find_kind", "problem", "problem_of", "problem_type"]
-
 
 class Refused(Exception):
     """A request that is refused before anybody has looked at what it asks."""

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Request, Response
 from fastapi.routing import APIRoute
 
+from ladderboard.server._context import PRIVATE
 from ladderboard.server._problems import Refused
 from ladderboard.server._shapes import Problem
-from ladderboard.server._work import PRIVATE
 
 __all__ = [
     "API",

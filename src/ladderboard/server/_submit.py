@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ladderboard.board import Sent, check_text
 from ladderboard.errors import InvalidPredictions
-from ladderboard.server._front import LARGE
-from ladderboard.server._intake import BodyLimits, receive
-from ladderboard.server._parse import Spec
-from ladderboard.server._work import work_of
+from ladderboard.server._context import work_of
+from ladderboard.server._middleware import LARGE
+from ladderboard.server._sandbox import Spec
+from ladderboard.server._uploads import BodyLimits, receive
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from fastapi import Request
 
     from ladderboard.board import Answer, Board, Caller
-    from ladderboard.server._intake import Received
-    from ladderboard.server._work import Work
+    from ladderboard.server._context import Work
+    from ladderboard.server._uploads import Received
 
 __all__ = ["submit"]
 

@@ -40,7 +40,7 @@ def check_server() -> list[Finding]:
     if missing(EXTRAS["server"]):
         return []
     try:
-        importlib.import_module("ladderboard.server._run")
+        importlib.import_module("ladderboard.server._process._run")
     except Exception as error:  # noqa: BLE001 - whatever it is, somebody wants to know
         name = getattr(error, "name", None) or type(error).__name__
         return [

@@ -6,9 +6,9 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from ladderboard.board import PUBLIC, Board, Caller
+from ladderboard.server._context import work_of
 from ladderboard.server._pages._page import show
 from ladderboard.server._pages._words import is_over, state_of, until
-from ladderboard.server._work import work_of
 
 __all__ = ["router"]
 

@@ -15,8 +15,8 @@ from starlette.responses import Response
 
 from ladderboard.board import allow
 from ladderboard.errors import InvalidSetting, MissingDependency
+from ladderboard.server._context import work_of
 from ladderboard.server._problems import Refused
-from ladderboard.server._work import work_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from ladderboard.board import Board, Caller
-    from ladderboard.server._work import Work
+    from ladderboard.server._context import Work
 
 __all__ = ["send_dump", "sweep_dumps"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
+from ladderboard.server._context import work_of
 from ladderboard.server._problems import Refused
-from ladderboard.server._work import work_of
 
 if TYPE_CHECKING:
     from fastapi import Request

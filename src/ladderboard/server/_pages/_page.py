@@ -15,17 +15,17 @@ from markupsafe import Markup
 from starlette.responses import RedirectResponse, Response
 
 from ladderboard.errors import NotAllowed, NotFound
+from ladderboard.server._context import is_public, work_of
 from ladderboard.server._pages._static import place_of
 from ladderboard.server._pages._wheel import wheel_place
 from ladderboard.server._pages._words import count, is_full, size, when
-from ladderboard.server._work import is_public, work_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fastapi import Request
 
-    from ladderboard.server._sessions import Session
+    from ladderboard.server._auth import Session
 
 __all__ = [
     "figure",

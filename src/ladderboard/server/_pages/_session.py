@@ -4,10 +4,10 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from ladderboard.board import Role, token_hash
+from ladderboard.server._auth import Shown, Unknown
+from ladderboard.server._context import Work, work_of
 from ladderboard.server._pages._form import read_form
 from ladderboard.server._pages._page import see, show
-from ladderboard.server._who import Shown, Unknown
-from ladderboard.server._work import Work, work_of
 
 __all__ = ["router"]
 

@@ -8,6 +8,8 @@ from starlette.responses import Response
 from ladderboard.board import Answer, Board, Caller, Role, View, moment
 from ladderboard.errors import LadderboardError
 from ladderboard.holdout import unseen
+from ladderboard.server._auth import Session, Shown
+from ladderboard.server._context import Work, work_of
 from ladderboard.server._pages._own import own_affairs
 from ladderboard.server._pages._page import or_none, show
 from ladderboard.server._pages._refused import Trouble, trouble_of
@@ -15,10 +17,7 @@ from ladderboard.server._pages._reply import Reply, Scene, reply_words
 from ladderboard.server._pages._words_rules import EVERY
 from ladderboard.server._problems import Refused
 from ladderboard.server._routes import Slug
-from ladderboard.server._sessions import Session
 from ladderboard.server._submit import submit
-from ladderboard.server._who import Shown
-from ladderboard.server._work import Work, work_of
 
 __all__ = ["Said", "router", "show_submit"]
 

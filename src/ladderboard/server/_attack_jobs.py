@@ -1,0 +1,265 @@
+"""Trials: attacks on a board's mechanism, played in one process of lowest priority.
+
+There is one at a time on a server, however many processes serve: they share a folder. The process
+that plays holds a lock in it from before its first breath to its last, whatever ends it; so who
+finds the lock free knows that nothing is under way. What it says goes to a file there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from ladderboard.errors import StorageFailed, WorkersLost, disk_failed
+from ladderboard.server import _attack_worker as worker
+from ladderboard.server._process import environment, program
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+
+_LOCK, _NOW = "lock", "now.json"
+_LOOK = 0.1  # seconds between two looks at a process
+_WAIT = 0.2  # seconds for the lock, which somebody may hold only to look whether it is free
+_ENDING = 10.0  # seconds until a process is gone that has no more to do
+_PAUSE = 0.01  # seconds between two tries
+_SENTENCES = {
+    "cancelled": "The games were cancelled.",
+    "late": "The games took too long, and were ended.",
+    "failed": "The games broke off before their end.",
+}
+
+State = Literal["none", "running", "done", "cancelled", "late", "failed"]
+
+
+class Busy(Exception):
+    """Another trial is under way: on this board, or on None where nobody knows yet."""
+
+    def __init__(self, board: str | None) -> None:
+        super().__init__("A trial is under way.")
+        self.board = board
+
+
+class Seen(NamedTuple):
+    """How the last trial of a board stands, and what the last whole one found.
+
+    ``why`` says in words why there is no result; ``kept`` is what was asked, when, and the points;
+    ``other`` is the board on which one is under way, if it is another.
+    """
+
+    state: State = "none"
+    done: int = 0
+    total: int = worker.TOTAL
+    why: str = ""
+    kept: dict[str, Any] | None = None
+    other: str | None = None
+
+    def describe(self) -> dict[str, Any]:
+        """Return how far it is, JSON-able."""
+        return {"state": self.state, "done": self.done, "total": self.total}
+
+
+class Trials:
+    """The trials of one server.
+
+    Parameters
+    ----------
+    folder
+        Where all processes of this server, and nobody else, look; it is made if it is not there.
+    seconds
+        How long one may take.
+    """
+
+    def __init__(self, folder: Path, *, seconds: float) -> None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder, self._seconds = folder, seconds
+        self._closing = threading.Event()
+        self._watch: threading.Thread | None = None
+
+    def close(self) -> None:
+        """End what was started from here."""
+        self._closing.set()
+        if self._watch is not None:
+            self._watch.join()
+
+    def start(self, board: str, target: dict[str, Any], when: str) -> None:
+        """Begin to play against a board; the next time with other luck.
+
+        Raises
+        ------
+        Busy
+            One is under way.
+        """
+        lock = self._take()
+        try:
+            self._settle()
+            before = self._read(_kept(board))
+            seed = 0 if before is None else before["seed"] + 1
+            asked, own = {"target": target, "seed": seed}, secrets.token_hex(8)
+            self._write(_NOW, {"board": board, "id": own, "time": when, **asked})
+            process = self._begin(own, {**asked, "parent": os.getpid()}, lock)
+        except OSError as error:
+            with suppress(OSError):
+                self._remove(_NOW)
+            failed = disk_failed(error, "No trial could be started")
+            if type(failed) is StorageFailed:  # no disk is to blame
+                raise WorkersLost(str(failed)) from None
+            raise failed from None
+        finally:
+            os.close(lock)  # which the process holds now
+        self._watch = threading.Thread(target=self._look_after, args=(process, own), name="trial")
+        self._watch.start()
+
+    def _begin(self, own: str, told: dict[str, Any], lock: int) -> subprocess.Popen[bytes]:
+        # Not in a session of its own: Linux would weigh priorities among its processes only.
+        with (self._folder / f"{own}.jsonl").open("wb") as said:
+            return subprocess.Popen(  # noqa: S603 - our own program
+                program(worker.__file__, json.dumps(told)),
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                env=environment(),
+                pass_fds=(lock,),
+                process_group=0,  # Ctrl-C is for the server, which ends this
+            )
+
+    def _look_after(self, process: subprocess.Popen[bytes], own: str) -> None:
+        """Wait for the end, and bring it about if it must be."""
+        until = time.monotonic() + self._seconds
+        while True:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_LOOK)
+                return
+            late = time.monotonic() > until
+            if late:
+                with suppress(OSError):  # on a full disk nobody can say why, but it ends
+                    self._end(own, "late")
+            if late or self._closing.is_set() or self._why(own):
+                process.kill()
+
+    def cancel(self, board: str) -> bool:
+        """End the trial of a board, if there is one, and wait until it is gone."""
+        job = self._read(_NOW)
+        if job is None or job["board"] != board or not self._is_held():
+            return False
+        self._end(job["id"], "cancelled")  # who started it sees that
+        until = time.monotonic() + _ENDING
+        while self._is_held() and time.monotonic() < until:
+            time.sleep(_PAUSE)
+        return True
+
+    def look(self, board: str) -> Seen:
+        """Return how the trial of a board stands."""
+        held = self._is_held()  # first: what has ended has said everything
+        job, kept = self._read(_NOW), self._read(_kept(board))
+        if job is None:
+            return _before(kept)
+        if job["board"] != board:
+            other = job["board"] if held and "points" not in self._last(job["id"]) else None
+            return _before(kept, other)
+        last = self._last(job["id"])
+        if "points" in last:
+            return _before({**job, "points": last["points"]})
+        if held:
+            return Seen("running", last.get("done", 0), kept=kept)
+        state: Any = self._why(job["id"]) or "failed"
+        return Seen(state, why=last.get("failed", _SENTENCES[state]), kept=kept)
+
+    def _settle(self) -> None:
+        """Keep what the last trial found for its board; whoever does holds the lock."""
+        job = self._read(_NOW)
+        if job is None:
+            return
+        last = self._last(job["id"])
+        if "points" in last:
+            self._write(_kept(job["board"]), {**job, "points": last["points"]})
+        for each in (_NOW, f"{job['id']}.jsonl", f"{job['id']}.why"):
+            self._remove(each)
+
+    def _take(self) -> int:
+        """Return the lock, which is ours now."""
+        if fcntl is None:
+            raise WorkersLost("Trials need a system that can lock files.")
+        lock, until = self._open(), time.monotonic() + _WAIT
+        while True:
+            with suppress(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return lock
+            job = self._read(_NOW)
+            over = job is not None and self._is_over(job["id"])
+            if time.monotonic() > until + _ENDING * over:
+                os.close(lock)
+                raise Busy(None if job is None else job["board"])
+            time.sleep(_PAUSE)
+
+    def _is_over(self, own: str) -> bool:
+        """Tell whether a process has no more to do than to end."""
+        return bool({"points", "failed"} & self._last(own).keys()) or self._why(own) is not None
+
+    def _is_held(self) -> bool:
+        if fcntl is None:
+            return False
+        lock = self._open()
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(lock)
+        return False
+
+    def _open(self) -> int:
+        return os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+
+    def _end(self, own: str, why: State) -> None:
+        if not self._why(own):
+            self._write(f"{own}.why", why)
+
+    def _why(self, own: str) -> str | None:
+        """Return why a process was ended; None if nobody did."""
+        return self._read(f"{own}.why")
+
+    def _last(self, own: str) -> dict[str, Any]:
+        """Return the last line that was said as a whole."""
+        with suppress(OSError):
+            lines = (self._folder / f"{own}.jsonl").read_bytes().split(b"\n")[:-1]
+            if lines:
+                return dict(json.loads(lines[-1]))
+        return {}
+
+    def _read(self, name: str) -> Any:
+        with suppress(FileNotFoundError):
+            return json.loads((self._folder / name).read_bytes())
+        return None
+
+    def _write(self, name: str, said: Any) -> None:
+        """Write a file that others see as a whole or not at all."""
+        part = self._folder / f"{secrets.token_hex(8)}.part"
+        part.write_text(json.dumps(said))
+        part.replace(self._folder / name)
+
+    def _remove(self, name: str) -> None:
+        (self._folder / name).unlink(missing_ok=True)
+
+
+def _kept(board: str) -> str:
+    return f"board-{board}.json"
+
+
+def _before(kept: dict[str, Any] | None, other: str | None = None) -> Seen:
+    """Return how it stands where nothing is under way but what was kept."""
+    if kept is None:
+        return Seen(other=other)
+    return Seen("done", worker.TOTAL, kept=kept, other=other)

@@ -1,0 +1,204 @@
+"""What a handler needs: the boards in their threads, settings, limits, and pages that are kept."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import threading
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from starlette.responses import Response
+
+from ladderboard.errors import NotAllowed, disk_failed
+from ladderboard.server._auth import SESSION, Sessions, Unknown, Who, unauthorised
+from ladderboard.server._rate_limits import Bucket, Uploads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping
+
+    from fastapi import Request
+
+    from ladderboard.board import Board, Boards, Caller
+    from ladderboard.server._attack_jobs import Trials
+    from ladderboard.server._auth import Shown
+    from ladderboard.server._log import Log
+    from ladderboard.server._metrics import Metrics
+    from ladderboard.server._sandbox import Parsers, Spec
+    from ladderboard.server._serving import Settings
+    from ladderboard.server._uploads import Spool
+
+_MOST = 64
+PRIVATE: list[dict[str, list[str]]] = [{"token": []}, {"session": []}]
+"""In a route's ``openapi_extra``: nobody comes here without a token."""
+_WRITER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+
+
+class Made(NamedTuple):
+    """A page as it is, and packed."""
+
+    content: bytes
+    packed: bytes
+
+
+class Kept:
+    """The pages of one server that were asked for last; for any thread."""
+
+    def __init__(self) -> None:
+        self._pages: OrderedDict[Hashable, Made] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Return the page of a key, made now if it is not kept."""
+        with self._lock:
+            found = self._pages.get(key)
+            if found is not None:
+                self._pages.move_to_end(key)
+                return found
+        made = make()
+        with self._lock:
+            self._pages[key] = made
+            while len(self._pages) > _MOST:
+                self._pages.popitem(last=False)
+        return made
+
+
+Result = TypeVar("Result")
+
+
+class Work:
+    """Everything that is shared by the handlers of one server."""
+
+    spool: Spool
+    """Where large bodies wait; from the lifespan's beginning on."""
+    trials: Trials
+    """Attacks that are played; from then on, too."""
+
+    def __init__(
+        self,
+        boards: Boards,
+        parsers: Parsers,
+        *,
+        settings: Settings,
+        log: Log,
+        metrics: Metrics,
+    ) -> None:
+        self.boards, self.parsers = boards, parsers
+        self.settings, self.log, self.metrics = settings, log, metrics
+        self.sessions = Sessions(boards, settings)
+        self.who = Who(boards, self.sessions, settings)
+        self.registrations = Bucket(
+            settings.registrations, "Too many teams come from here; wait.", settings.timer
+        )
+        self.invalid = Bucket(
+            settings.invalid, "Too many files of yours were invalid; wait.", settings.timer
+        )
+        self.uploads = Uploads()
+        self.specs: dict[str, tuple[Hashable, Spec]] = {}
+        """What parsers are told of each board, with what that depends on."""
+        self.pages = Kept()
+        self._threads = ThreadPoolExecutor(settings.threads, "board")
+        self._writers = ThreadPoolExecutor(settings.threads, "desk")
+
+    def close(self) -> None:
+        """Wait for what is being done, and end."""
+        self._threads.shutdown()
+        self._writers.shutdown()
+
+    async def in_thread(self, work: Callable[[], Result], *, write: bool = False) -> Result:
+        """Do something that may wait for a database or a disk.
+
+        With ``write`` it may wait for others who write, and keeps nobody from looking meanwhile.
+        """
+        threads = self._writers if write else self._threads
+        try:
+            return await asyncio.get_running_loop().run_in_executor(threads, work)
+        except OSError as error:
+            what = error.filename or "The disk"
+            raise disk_failed(error, f"{what} cannot be used") from error
+
+    async def on_board(
+        self,
+        request: Request,
+        slug: str,
+        work: Callable[[Board, Caller], Result],
+        *,
+        form: bool = False,
+    ) -> Result:
+        """Do something on a board, in the name of whoever asks."""
+
+        def look(shown: Shown | None) -> Result:
+            board = self.boards.open(slug)  # which boards there are is no secret
+            return work(board, self.who.find(shown, slug))
+
+        return await self.asked(request, look, form=form)
+
+    async def on_page(
+        self, request: Request, slug: str | None, work: Callable[[Board | None, Caller], Result]
+    ) -> Result:
+        """Do something for a page; a session that is not good here is nobody's."""
+
+        def look(shown: Shown | None) -> Result:
+            board = None if slug is None else self.boards.open(slug)
+            return work(board, self.who.guest(request, shown, slug))
+
+        return await self.asked(request, look, form=True)
+
+    async def asked(
+        self, request: Request, work: Callable[[Shown | None], Result], *, form: bool = False
+    ) -> Result:
+        """Do something, in a thread, that begins with finding out who asks.
+
+        A ``form`` was checked by whoever read it.
+        """
+        shown = self.who.shown(request)
+        self.who.check(request, shown, form=form)
+        try:
+            return await self.in_thread(lambda: work(shown))
+        except Unknown:
+            raise self.who.failed(request, shown) from None
+        except NotAllowed:
+            if shown is None and _is_private(request):
+                raise unauthorised() from None
+            raise
+
+
+def _is_private(request: Request) -> bool:
+    extra = getattr(request.scope.get("route"), "openapi_extra", None) or {}
+    return extra.get("security") is PRIVATE
+
+
+def work_of(request: Request) -> Work:
+    """Return what the application of a request works with."""
+    work: Work = request.app.state.work
+    return work
+
+
+def is_public(request: Request) -> bool:
+    """Tell whether a request shows nothing, so that everybody gets the same reply."""
+    return "authorization" not in request.headers and SESSION not in request.cookies
+
+
+def reply(
+    request: Request,
+    said: Any,
+    status: int = 200,
+    *,
+    media_type: str = "application/json",
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """Return a reply; one that everybody gets has a tag made from its bytes and nothing else."""
+    body = said if isinstance(said, bytes) else _WRITER.encode(said).encode("ascii")
+    more = dict(headers or {})
+    if request.method != "GET" or status != 200 or not is_public(request):
+        more["Cache-Control"] = "private, no-store"
+        return Response(body, status, more, media_type)
+    tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    more |= {"Cache-Control": "public, no-cache", "ETag": tag}
+    wanted = request.headers.get("if-none-match", "")
+    held = {each.strip().removeprefix("W/") for each in wanted.split(",")}
+    if held & {tag, "*"}:
+        return Response(b"", 304, more)
+    return Response(body, 200, more, media_type)

@@ -1,0 +1,360 @@
+"""The guard over HTTP: who may ask, what it answers, and what it says when it cannot.
+
+A port on loopback can be reached by every program on the machine, and by every web page that its
+user's browser shows. A page gives itself away: what it sends has an ``Origin``, or a ``Host`` that
+is a name of the page's own which was made to lead here (DNS rebinding).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import logging
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from ladderboard import _settings
+from ladderboard.errors import (
+    BrokenLedger,
+    BudgetSpent,
+    DiskFull,
+    InvalidInput,
+    InvalidPredictions,
+    InvalidRisk,
+    InvalidSetting,
+    InvalidState,
+    LadderboardError,
+    MissingDependency,
+    OldCopy,
+    ReadOnly,
+    SessionClosed,
+    StorageFailed,
+    TooManyLadders,
+)
+from ladderboard.files import Limits
+from ladderboard.server import _problems
+from ladderboard.server._content_types import format_of
+from ladderboard.server._guard._body import MOST_BYTES, Room
+from ladderboard.server._problems import Kind, Refused, find_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from starlette.types import Receive, Scope, Send
+
+    from ladderboard.errors import Problem
+    from ladderboard.holdout import Holdout
+
+    Handler = Callable[[Request], Awaitable[Response]]
+
+_FREE = frozenset({"/healthz"})
+_NOTHING = "Nothing was recorded, and no question was used"
+_STORAGE = f"The guard's file cannot be used now; its owner's log says why. {_NOTHING}."
+_FULL = f"The disk of the guard's file is full. {_NOTHING}; ask again when its owner made room."
+_READABLE = f"The disk of the guard's file can only be read now. {_NOTHING}."
+_UNCERTAIN = (
+    "The guard's file did not say whether this was kept. Asking the same again is safe: it is "
+    "answered once, and never counted twice."
+)
+_LACKS = "The guard lacks what reads such predictions; its owner's log says what. Try .npy."
+_TRAINING = "This guard's mechanism needs training=, the mean loss on the training data."
+_BROKEN = "The guard broke down, and nothing was released. Its owner's log says where."
+# The first that fits counts.
+_KINDS: tuple[tuple[type[Exception], Kind], ...] = (
+    (InvalidPredictions, Kind(422, "invalid_predictions")),
+    (TooManyLadders, Kind(409, "too_many_ladders")),
+    (InvalidSetting, Kind(400, "invalid_setting")),
+    (InvalidRisk, Kind(400, "invalid_setting", _TRAINING)),
+    (BudgetSpent, Kind(409, "budget_spent")),
+    (SessionClosed, Kind(409, "closed")),
+    (DiskFull, Kind(507, "disk_full", _FULL)),
+    (ReadOnly, Kind(503, "read_only", _READABLE)),
+    (StorageFailed, Kind(503, "storage", _STORAGE)),
+    (OldCopy, Kind(503, "storage", _STORAGE)),
+    (BrokenLedger, Kind(503, "storage", _STORAGE)),
+    (InvalidState, Kind(503, "storage", _STORAGE)),
+    (MissingDependency, Kind(503, "unavailable", _LACKS)),
+    (Exception, Kind(500, "broken", _BROKEN)),
+)
+_LOG = logging.getLogger("ladderboard.guard")
+_THREADS = 4
+_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+
+
+class Door:
+    """Refuses browsers, other names than the bound one, and wrong tokens.
+
+    Parameters
+    ----------
+    hosts
+        The ``Host`` headers that are let in, in lower case; all of them if None, as on a Unix
+        socket, which no page can reach by a name.
+    token
+        What the ``Authorization`` header must bear; nothing if None.
+    """
+
+    def __init__(self, hosts: frozenset[str] | None, token: str | None) -> None:
+        self._hosts = hosts
+        self._token = None if token is None else token.encode("ascii")
+
+    def __repr__(self) -> str:
+        return f"Door({self._hosts}, token={'no' if self._token is None else '<hidden>'})"
+
+    def check(self, scope: Scope) -> None:
+        """Refuse a request that may not come in."""
+        headers = Headers(scope=scope)
+        if self._hosts is not None:
+            given = headers.getlist("host")
+            if len(given) != 1 or given[0].lower() not in self._hosts:
+                raise Refused(
+                    403, "wrong_host", "This guard answers only under the address it was bound to."
+                )
+        if "origin" in headers or headers.get("sec-fetch-site", "none") != "none":
+            raise Refused(403, "browser", "This guard does not answer web pages.")
+        if self._token is not None and scope["path"] not in _FREE:
+            self._check_token(headers.getlist("authorization"))
+
+    def _check_token(self, given: list[str]) -> None:
+        scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+        right = hmac.compare_digest(token.strip().encode("utf-8", "replace"), self._token or b"")
+        if scheme.lower() != "bearer" or not right:
+            raise Refused(
+                401,
+                "no_token",
+                "This guard wants the token that its owner gave you; set LADDERBOARD_TOKEN.",
+                {"WWW-Authenticate": "Bearer"},
+            )
+
+
+def problem(
+    status: int,
+    code: str,
+    detail: str,
+    *,
+    errors: Sequence[Problem] = (),
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """Return a problem document; its code tells its kind."""
+    return _problems.problem(
+        status, code, detail, errors=errors, headers=headers, kind="about:blank"
+    )
+
+
+def problem_of(error: Exception) -> tuple[Response, str, bool]:
+    """Return the document of an exception, its code, and whether the owner must look at it."""
+    if isinstance(error, Refused):
+        said = problem(error.status, error.code, str(error), headers=error.headers)
+        return said, error.code, False
+    kind = find_kind(_KINDS, error)
+    detail = str(error) if kind.detail is None else kind.detail
+    if isinstance(error, StorageFailed) and error.uncertain:
+        detail = _UNCERTAIN
+    errors = error.problems if isinstance(error, InvalidInput) and kind.detail is None else ()
+    owners = kind.status >= 500 or not isinstance(error, LadderboardError)
+    return problem(kind.status, kind.code, detail, errors=errors), kind.code, owners
+
+
+class GuardApp:
+    """An ASGI application around one guard.
+
+    Predictions are scored in threads; what is said is decided by the guard alone. The log gets one
+    line for a question, the same whatever was answered about it.
+
+    Parameters
+    ----------
+    holdout
+        The guard.
+    hosts
+        The ``Host`` headers that are let in; all if None, for a Unix socket only.
+    token
+        What everybody must bear who asks; nothing if None.
+    most_bytes
+        How large predictions may be, packed and unpacked.
+    ladder
+        The only ladder that may be asked on, if one is named; requests need not name it.
+    """
+
+    def __init__(
+        self,
+        holdout: Holdout,
+        *,
+        hosts: frozenset[str] | None,
+        token: str | None = None,
+        most_bytes: int = MOST_BYTES,
+        ladder: str = "",
+    ) -> None:
+        self._only = ladder
+        most_bytes = _settings.whole("most_bytes", most_bytes, at_least=1)
+        self._holdout = holdout.within(Limits(bytes=most_bytes))
+        self._door = Door(hosts, token)
+        self._room = Room(most_bytes)
+        self._threads = ThreadPoolExecutor(_THREADS, "guard")
+        self._app = Starlette(
+            routes=[
+                Route("/api/v1/guard", self._told(self._status)),
+                Route("/api/v1/guard/meter", self._told(self._meter)),
+                Route("/api/v1/guard/ladder", self._told(self._ladder)),
+                Route("/api/v1/guard/questions", self._told(self._ask), methods=["POST"]),
+                Route("/healthz", self._told(self._health)),
+            ],
+            exception_handlers={HTTPException: _unknown},
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            return
+        try:
+            self._door.check(scope)
+        except Refused as refused:
+            await problem_of(refused)[0](scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    def close(self) -> None:
+        """Wait for the questions that are being answered, and end."""
+        self._threads.shutdown()
+
+    def _told(self, handler: Handler) -> Handler:
+        """Return a handler that says what cannot be done as a problem document."""
+
+        async def told(request: Request) -> Response:
+            try:
+                response = await handler(request)
+                said = "answered"
+            except ClientDisconnect:
+                response, said = Response(status_code=400), "gone"
+            except Exception as error:  # noqa: BLE001 - nobody outside may see what it was
+                response, said, owners = problem_of(error)
+                if owners:
+                    _LOG.error("%s", _for_owner(error))
+            if request.method == "POST":
+                name = request.query_params.get("ladder", self._only)
+                _LOG.info("question on ladder %s: %s", _settings.shown(name), said)
+            response.headers.update(_HEADERS)
+            return response
+
+        return told
+
+    async def _in_thread(self, work: Callable[[], Any]) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    async def _health(self, request: Request) -> Response:
+        await self._in_thread(lambda: self._holdout.remaining)
+        return _json({"status": "ok"})
+
+    async def _status(self, request: Request) -> Response:
+        _query(request)
+        return _json(await self._in_thread(self._describe))
+
+    def _describe(self) -> dict[str, Any]:
+        status = self._holdout.status()
+        at = status.meter.at
+        return {
+            **status.describe(),
+            "opening": status.opening,
+            "entries": at.entries,
+            "changes": at.changes,
+            "lost": at.lost,
+            "time": at.time,
+        }
+
+    async def _meter(self, request: Request) -> Response:
+        name = self._named(_query(request, "ladder"))
+        return _json(await self._in_thread(lambda: self._standing(name)))
+
+    async def _ladder(self, request: Request) -> Response:
+        name = self._named(_query(request, "ladder"))
+        await self._in_thread(lambda: self._holdout.check_ladder(name))
+        return _json({"ladder": name, "ladders": self._holdout.ladders})
+
+    def _named(self, query: dict[str, str]) -> str:
+        """Return the ladder that a request means; refuse another than the one that is served."""
+        name = query.get("ladder", "")
+        if self._only and name not in {"", self._only}:
+            raise TooManyLadders(
+                f"Only the ladder {self._only!r} is served here; leave ladder out, or name it. "
+                "No question was used."
+            )
+        return name or self._only
+
+    def _standing(self, name: str) -> dict[str, Any]:
+        """Return the little that changes with every question, without reading the chain."""
+        holdout = self._holdout
+        released = (holdout.ladder(name) if name else holdout).released
+        meter = holdout.meter
+        return {
+            "ladder": name,
+            "released": released,
+            "bound": meter.certificate(released).describe(),
+            "questions": meter.budget,
+            "asked": meter.at.asked,
+            "charged": meter.at.charged,
+            "remaining": meter.remaining,
+            "closed": meter.at.closed,
+            "ladders": holdout.ladders,
+            "head": meter.at.head.hex(),
+        }
+
+    async def _ask(self, request: Request) -> Response:
+        query = _query(request, "ladder", "training")
+        name = self._named(query)
+        training = _number(query.get("training"))
+        told = format_of(request)
+        with self._room.enter() as body:
+            data = await body.read(request)
+            async with self._room.turn(data):
+                reply = await self._in_thread(
+                    lambda: self._holdout.ask(
+                        data, training=training, format=told, ladder=name
+                    ).describe()
+                )
+        return _json(reply, 200 if reply["again"] else 201)
+
+
+def _query(request: Request, *known: str) -> dict[str, str]:
+    """Return the parameters; refuse others, since a mistyped one would cost a question."""
+    pairs = request.query_params.multi_items()
+    query = dict(pairs)
+    if len(query) != len(pairs) or not query.keys() <= set(known):
+        listed = f"only {' and '.join(known)}, each once" if known else "no parameters"
+        raise Refused(400, "invalid_setting", f"This takes {listed}.")
+    return query
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        raise Refused(400, "invalid_setting", "training must be a number.") from None
+
+
+def _json(said: dict[str, Any], status: int = 200) -> Response:
+    return Response(json.dumps(said, allow_nan=False), status, media_type="application/json")
+
+
+async def _unknown(_request: Request, error: Exception) -> Response:
+    """Say that there is no such place, or that it does not take the method."""
+    assert isinstance(error, HTTPException)  # noqa: S101 - Starlette hands over nothing else
+    told = {404: "There is nothing here; see /api/v1/guard.", 405: "Not with this method."}
+    detail = told.get(error.status_code, "This cannot be done.")
+    return problem(error.status_code, "not_found", detail, headers=error.headers)
+
+
+def _for_owner(error: Exception) -> str:
+    """Return what the owner must know: a sentence of ours, or where a stranger came from."""
+    if type(error).__module__.startswith("ladderboard."):
+        return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    # The text of a foreign exception may hold anything, labels included.
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    where = "".join(f" at {each.name}, line {each.lineno}" for each in last)
+    return f"{type(error).__name__}{where}"

@@ -1,0 +1,119 @@
+"""Bodies: predictions as they come in, streamed, never more than there is room for."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Self
+
+from ladderboard.server._problems import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+    from types import TracebackType
+
+    from starlette.requests import Request
+
+MOST_BYTES = 2**28
+_LITTLE = 16  # parts of the limit: what is no larger than one is read beside others
+_PACKED = (b"\x1f\x8b", b"PK", b"PAR1", b"ARROW1")
+_PATIENCE = 60.0  # seconds without a byte
+
+
+class Room:
+    """How many bytes may be held, for one body and for all that come in at once.
+
+    Parameters
+    ----------
+    most
+        How large a body may be, packed and unpacked.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._left = 2 * most
+        self._large = asyncio.Lock()
+
+    @asynccontextmanager
+    async def turn(self, data: bytes) -> AsyncGenerator[None, None]:
+        """Let predictions be read that take little; of those that may take much, one at a time.
+
+        How much is in something packed, nobody can tell beforehand: a thousand times its size.
+        """
+        if len(data) <= self._most // _LITTLE and not data.startswith(_PACKED):
+            yield
+            return
+        async with self._large:
+            yield
+
+    def enter(self) -> _Body:
+        """Return a place for one body, to be entered."""
+        return _Body(self)
+
+    def check(self, size: int) -> None:
+        """Refuse a body that is too large."""
+        if size > self._most:
+            raise Refused(
+                413,
+                "too_large",
+                f"Predictions are larger than {self._most} bytes, which is the limit here.",
+            )
+
+    def take(self, count: int) -> None:
+        """Take some room, or refuse."""
+        if count > self._left:
+            raise Refused(
+                503,
+                "busy",
+                "Too many predictions come in at once; send them again.",
+                {"Retry-After": "1"},
+            )
+        self._left -= count
+
+    def give_back(self, count: int) -> None:
+        """Make room again."""
+        self._left += count
+
+
+class _Body:
+    """One body, whose room is given back at the end of the ``with`` block."""
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._held = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._room.give_back(self._held)
+        self._held = 0
+
+    async def read(self, request: Request) -> bytes:
+        """Read it whole, or refuse what is too large or too slow."""
+        told = request.headers.get("content-length", "")
+        if told.isdecimal():  # that it is no lie the server below us checks
+            self._room.check(int(told[:20]))
+        parts: list[bytes] = []
+        stream = request.stream()
+        try:
+            while part := await self._next(stream):
+                self._room.check(self._held + len(part))
+                self._room.take(len(part))
+                self._held += len(part)
+                parts.append(part)
+        finally:
+            await stream.aclose()
+        return b"".join(parts)
+
+    async def _next(self, stream: AsyncGenerator[bytes, None]) -> bytes:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                return await anext(stream, b"")
+        except TimeoutError:
+            raise Refused(408, "too_slow", "The rest of the predictions never came.") from None

@@ -1,0 +1,188 @@
+"""Running a guard's server until somebody stops it, with private files and a token."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from ladderboard.errors import InvalidSetting, StorageFailed, disk_failed
+from ladderboard.server._guard._app import GuardApp
+from ladderboard.server._guard._body import MOST_BYTES
+from ladderboard.server._process import GuardProtocol, stopped_by_signals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ladderboard.holdout import Holdout
+    from ladderboard.server._process import Listener
+
+_BESIDE = ("", "-wal", "-shm", "-journal", ".mark")
+_LEAST, _MOST = 16, 1000
+_BACKLOG = 64  # connections taken at once, before any can be turned away
+_GRACE = 30  # seconds for questions that are being answered when it ends
+
+
+def check_private(
+    file: Path | str, key_file: Path | str | None = None, token_file: Path | str | None = None
+) -> None:
+    """Refuse a guard's file, key or token that others than its owner can read or replace.
+
+    All must belong to who runs this, or to root. A folder in which others can make files is
+    refused, too: a log beside the file, made by them, would be read as the file's own. So is one
+    further up in which they can put another folder in the place of ours; the sticky bit, as on
+    /tmp, keeps them from that.
+    """
+    if os.name != "posix":
+        return
+    file = Path(file).absolute()
+    paths = [file.with_name(file.name + each) for each in _BESIDE]
+    paths += [Path(each).absolute() for each in (key_file, token_file) if each is not None]
+    try:
+        for path in paths:
+            _check_file(path)
+        for path in paths:
+            # The way that was given, and where it leads: either may be made to lead elsewhere.
+            for way in (path, Path(os.path.realpath(path))):
+                for folder in way.parents:
+                    _check_folder(folder, inmost=folder == way.parent)
+    except OSError as error:
+        raise StorageFailed(f"{error.filename} cannot be looked at: {error.strerror}.") from None
+
+
+def _check_file(path: Path) -> None:
+    if not os.path.lexists(path):
+        return
+    _check_owner(path)
+    if path.exists() and path.stat().st_mode & 0o077:
+        raise InvalidSetting(
+            f"Others than its owner can open {path}, and would need no guard; close it: "
+            f"chmod 600 {path}"
+        )
+
+
+def _check_folder(folder: Path, *, inmost: bool) -> None:
+    if not folder.exists():
+        return
+    _check_owner(folder)
+    mode = folder.stat().st_mode
+    if not mode & 0o022:
+        return
+    if inmost:
+        raise InvalidSetting(
+            f"Others can put files into {folder}; keep a guard in a folder of its own: "
+            f"chmod go-w {folder}"
+        )
+    if not mode & stat.S_ISVTX:
+        raise InvalidSetting(
+            f"Others can replace what is in {folder}, and with it the guard; keep it elsewhere, "
+            f"or: chmod go-w {folder}"
+        )
+
+
+def _check_owner(path: Path) -> None:
+    """Refuse what belongs to somebody else, be it a link or what the link leads to."""
+    for found in (path.lstat(), *([path.stat()] if path.exists() else [])):
+        if found.st_uid not in {0, os.geteuid()}:
+            raise InvalidSetting(
+                f"{path} belongs to another user, number {found.st_uid}, who could open or replace "
+                "what the guard keeps; it must belong to who serves it, or to root."
+            )
+
+
+def take_token(path: Path | str) -> str:
+    """Return the token in a file, which is made if it is not there. It is never shown."""
+    path = Path(path)
+    token = secrets.token_urlsafe(32)
+    try:
+        file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except FileExistsError:
+        return _read(path)
+    except OSError as error:
+        raise disk_failed(error, f"The token file {path} cannot be made") from None
+    try:
+        with os.fdopen(file, "w", encoding="ascii") as opened:
+            opened.write(token + "\n")
+    except OSError as error:
+        with suppress(OSError):
+            path.unlink()  # half a token is nobody's
+        raise disk_failed(error, f"The token file {path} cannot be made") from None
+    return token
+
+
+def _private(found: os.stat_result) -> bool:
+    if os.name != "posix":
+        return True
+    return not found.st_mode & 0o077 and found.st_uid in {0, os.geteuid()}
+
+
+def _read(path: Path) -> str:
+    try:
+        file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(file, "rb") as opened:
+            found = os.fstat(file)
+            if not stat.S_ISREG(found.st_mode) or not _private(found):
+                raise InvalidSetting(
+                    f"The token file {path} must be a file of yours that only you can read: "
+                    f"chmod 600 {path}"
+                )
+            token = opened.read(_MOST + 1).decode("ascii", "replace").strip()
+    except OSError as error:
+        raise InvalidSetting(f"The token file {path} cannot be read: {error.strerror}.") from None
+    word = token.isascii() and token.isprintable() and " " not in token
+    if not word or not _LEAST <= len(token) < _MOST:
+        raise InvalidSetting(
+            f"{path} is no token file: it must hold one word of {_LEAST} characters or more."
+        )
+    return token
+
+
+def serve_guard(
+    holdout: Holdout,
+    listener: Listener,
+    *,
+    token: str | None = None,
+    most_bytes: int = MOST_BYTES,
+    ladder: str = "",
+    started: Callable[[uvicorn.Server], None] | None = None,
+) -> None:
+    """Answer at a listener until Ctrl-C, SIGTERM or SIGHUP; then end what was begun, and close it.
+
+    With ``ladder`` questions on any other ladder are refused.
+    ``started`` gets the server before it runs; ``server.should_exit = True`` ends it from another
+    thread.
+    """
+    app = GuardApp(holdout, hosts=listener.hosts, token=token, most_bytes=most_bytes, ladder=ladder)
+    # The access log would hold query strings. Nothing of uvicorn's own is worth a line: whoever
+    # asks could fill the disk with it.
+    config = uvicorn.Config(
+        app,
+        loop="asyncio",
+        http=GuardProtocol,
+        ws="none",
+        lifespan="off",
+        workers=1,
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        backlog=_BACKLOG,
+        timeout_keep_alive=int(2 * GuardProtocol.idle),  # which ends it before
+        timeout_graceful_shutdown=_GRACE,
+    )
+    server = uvicorn.Server(config)
+    try:
+        with stopped_by_signals(server):
+            if started is not None:
+                started(server)
+            server.run(sockets=[listener.socket])
+    finally:
+        listener.close()
+        app.close()

@@ -1,0 +1,239 @@
+"""The front: what every request goes through, and every reply."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import re
+from typing import TYPE_CHECKING, Any
+
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
+
+from ladderboard.server._problems import Refused, problem_of
+from ladderboard.server._rate_limits import AddressLimit, Turns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from ladderboard.server._log import Log
+    from ladderboard.server._metrics import Metrics
+    from ladderboard.server._rate_limits import Turn
+    from ladderboard.server._serving import Settings
+
+LARGE = "ladderboard.large"
+"""In a scope: whoever handles it reads the body under limits of its own."""
+REFUSED = "ladderboard.refused"
+"""In a scope: why reading the body was given up."""
+SECURITY = {
+    "content-security-policy": (
+        "default-src 'none'; style-src 'self'; img-src 'self' data:; script-src 'self'; "
+        "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+"""Headers of every reply."""
+
+_GONE = 499  # in the log: nobody is left to be answered
+_BODY = 2**16  # bytes, of anything but a submission
+_PATIENCE = 15.0  # seconds for all of it
+_LINGER = 3.0  # seconds in which somebody who still sends can hear that it is refused
+_ENDING = (
+    "The server was stopped before this was done. Sending the same again is safe: it is answered "
+    "once, and never counted twice."
+)
+_LATER = {"Retry-After": "5", "Connection": "close"}
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:/\s]+)(?::[0-9]{1,5})?")  # what is said may be shown
+_ENCODED = [(name.encode(), value.encode()) for name, value in SECURITY.items()]
+_VARY = (b"vary", b"Authorization, Cookie")
+
+
+class Front:
+    """Lets in who asks for this server, gives replies their headers, and writes the log."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        settings: Settings,
+        log: Log,
+        metrics: Metrics,
+        salt: Callable[[], bytes],
+    ) -> None:
+        self._app, self._settings, self._log, self._metrics = app, settings, log, metrics
+        self._salt = salt
+        # Who a trusted proxy asks for is in the scope already.
+        self._turns = Turns(AddressLimit(settings.address_connections))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        # Random: a counter would tell everybody how many requests all the others made.
+        reply = _Reply(self._inside(scope), receive, send, self._salt()[-8:].hex())
+        timer = self._settings.timer
+        begun = timer()
+        self._metrics.under_way += 1
+        try:
+            await self._answer(reply)
+        finally:
+            self._metrics.under_way -= 1
+            self._note(reply, timer() - begun)
+
+    def _inside(self, scope: Scope) -> Scope:
+        """Take our prefix off a path, once, where a proxy has left it on: inside there is none."""
+        prefix, path = self._settings.prefix, scope["path"]
+        if not prefix or not f"{path}/".startswith(f"{prefix}/"):
+            return scope
+        inside = {**scope, "path": path[len(prefix) :] or "/"}
+        inside.pop("raw_path", None)
+        return inside
+
+    async def _answer(self, reply: _Reply) -> None:
+        try:
+            async with self._turns.enter(reply.scope.get("client")) as reply.turn:
+                self._check_host(reply.scope)
+                await self._app(reply.scope, reply.receive, reply.send)
+        except ClientDisconnect:
+            reply.status = reply.status or _GONE
+        except asyncio.CancelledError:  # the server ends, and this took longer than it waits
+            if not reply.status:
+                said, _ = problem_of(Refused(503, "busy", _ENDING, _LATER))
+                await said(reply.scope, reply.receive, reply.send)
+            raise
+        except Exception as error:  # noqa: BLE001 - nobody outside may see what it was
+            said, ours = problem_of(error)
+            if ours:
+                self._log.error(error, reply.id)
+            if not reply.status:
+                await said(reply.scope, reply.receive, reply.send)
+
+    def _check_host(self, scope: Scope) -> None:
+        """Refuse a name that is not ours: a page of another's may have made it lead here."""
+        given = Headers(scope=scope).getlist("host")
+        if len(given) != 1 or not self._is_ours(given[0]):
+            raise Refused(
+                403,
+                "wrong_host",
+                "This server does not go by this name; its keeper can name it with --url.",
+            )
+
+    def _is_ours(self, host: str) -> bool:
+        found = _HOST.fullmatch(host.lower())
+        if found is None:
+            return False
+        name = found[1].strip("[]")
+        if name == "localhost" or name in self._settings.hosts:
+            return True
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return True  # an address belongs to no page that could have changed where it leads
+
+    def _note(self, reply: _Reply, seconds: float) -> None:
+        scope = reply.scope
+        route = getattr(scope.get("route"), "path", None) or "(none)"
+        self._metrics.count(reply.method, route, reply.status, seconds)
+        fields: dict[str, Any] = {
+            "request": reply.id,
+            "method": reply.method,
+            "route": route,
+            "status": reply.status,
+            "ms": round(seconds * 1000, 1),
+            "bytes": reply.size,
+        }
+        if self._settings.log_client:
+            fields["client"] = (scope.get("client") or ("",))[0]
+        self._log.write("request", **fields)
+
+
+_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"}
+
+
+class _Reply:
+    """One request on its way through: its body under a limit, its reply with our headers."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send, id: str) -> None:  # noqa: A002
+        self.id, self.status, self.size = id, 0, 0
+        self.method = scope["method"] if scope["method"] in _METHODS else "OTHER"
+        self._head = self.method == "HEAD"
+        self.scope = {**scope, "method": "GET"} if self._head else dict(scope)
+        self.scope["ladderboard.request"] = id
+        self._receive, self._send = receive, send
+        self._came, self._until = 0, 0.0
+        self.turn: Turn | None = None
+        headers = Headers(scope=scope)
+        sends = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+        # Who asked first whether to send sends nothing after a refusal.
+        self._left = sends and "expect" not in headers
+
+    async def receive(self) -> Message:
+        """Hand over a part of the body; unless somebody else does it, not too much nor too late."""
+        if self.turn is not None:
+            self.turn.end()
+        message = await (self._receive() if LARGE in self.scope else self._receive_little())
+        # Submissions have queues of their own.
+        if self.turn is not None and not self.status and LARGE not in self.scope:
+            await self.turn.begin()
+        self._left = message.get("more_body", False)
+        return message
+
+    async def _receive_little(self) -> Message:
+        try:
+            if not self._until:
+                self._until = asyncio.get_running_loop().time() + _PATIENCE
+            async with asyncio.timeout_at(self._until):
+                message = await self._receive()
+        except TimeoutError:
+            raise self._give_up(408, "too_slow", "The rest of the body never came.") from None
+        self._came += len(message.get("body", b""))
+        if self._came > _BODY:
+            raise self._give_up(413, "too_large", f"This takes at most {_BODY} bytes.")
+        return message
+
+    def _give_up(self, status: int, code: str, detail: str) -> Refused:
+        refused = Refused(status, code, detail, {"Connection": "close"})
+        self.scope[REFUSED] = refused
+        return refused
+
+    async def send(self, message: Message) -> None:
+        """Add our headers, and count."""
+        if message["type"] == "http.response.start":
+            if self.turn is not None:
+                self.turn.end()
+            self.status = message["status"]
+            message["headers"] = [
+                *message.get("headers", ()),
+                *_ENCODED,
+                _VARY,
+                (b"x-request-id", self.id.encode()),
+            ]
+        elif message["type"] == "http.response.body":
+            self.size += len(message.get("body", b""))
+            if self._head:
+                message = {**message, "body": b""}
+            if self._left and not message.get("more_body"):
+                await self._send({**message, "more_body": True})
+                await self._linger()
+                message = {"type": "http.response.body"}
+        await self._send(message)
+
+    async def _linger(self) -> None:
+        """Take in more of a body that was refused, for a moment, once all has been said.
+
+        A connection that is closed on somebody who still sends is cut off, the reply with it: they
+        would hear nothing, and a proxy would say 502 in our place.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LINGER):
+                while self._left:
+                    self._left = (await self._receive()).get("more_body", False)

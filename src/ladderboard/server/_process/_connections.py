@@ -1,0 +1,185 @@
+"""Connections: not too many, and none on which nothing happens for long."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from contextlib import suppress
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+if sys.platform == "linux":
+    import fcntl
+    import termios
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Iterable
+
+    # What every protocol of uvicorn's has that parses HTTP.
+    _Protocol = H11Protocol
+else:
+    _Protocol = object
+
+
+_SLOWEST = 2**14  # bytes that a client must take, each time that a stall is looked at
+_SPARED = 1.0  # seconds for which a client that reads nothing does not count as silent yet
+
+
+class Limited(_Protocol):
+    """A limit on connections and on how long each may take, before a protocol of uvicorn's.
+
+    When all places are taken, the connection that has been silent longest is closed for the new
+    one. A client that does not read its answer counts as silent. Where every connection has a
+    request under way, the new one is turned away.
+    """
+
+    most = 100
+    """How many connections may be open."""
+    header = 10.0
+    """Seconds until a request's header must be there."""
+    idle = 30.0
+    """Seconds between two requests on a connection."""
+    whole = 900.0
+    """Seconds for a request and its answer."""
+    stalled = 20.0
+    """Seconds in which a client must read some of what was sent to it."""
+    head_bytes = 2**16
+    """How large a request's header may be."""
+
+    _timer: asyncio.TimerHandle | None = None
+    _busy = False
+    _begun = True  # a header that is not whole yet, as from the start on
+    _since = 0.0
+    _headed = 0  # bytes of a header that is not whole yet
+    _blocked: float | None = None  # since when the client has read nothing of what is to be sent
+    _unread = 0  # bytes that it had not read then
+    _stall: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a connection, if there is a place or one can be made."""
+        if not self._admit(transport):
+            self.transport = transport
+            transport.abort()
+            return
+        super().connection_made(transport)
+        self._since = monotonic()
+        self._wait(self.header)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let go of it."""
+        self._wait(None)
+        self._unblock()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes; the first ones of a header say when its last must be there."""
+        if not self._busy and not self._begun:
+            self._begun = True
+            self._wait(self.header)
+        super().data_received(data)
+        self._look()
+        self._headed = 0 if self._busy else self._headed + len(data)
+        if self._headed > self.head_bytes:
+            self._end()
+
+    def on_response_complete(self) -> None:
+        """Begin to wait for the next request, unless it is there already."""
+        self._busy = self._begun = False
+        self._headed = 0
+        self._since = monotonic()
+        self._wait(self.idle, self._fall_silent)
+        super().on_response_complete()
+        self._look()
+
+    def pause_writing(self) -> None:
+        """Give a client that does not read some time; called when much is waiting to be sent."""
+        super().pause_writing()
+        self._watch_stall()
+
+    def resume_writing(self) -> None:
+        """Go on sending."""
+        super().resume_writing()
+        self._unblock()
+
+    def _watch_stall(self) -> None:
+        self._blocked, self._unread = monotonic(), self._outstanding()
+        self._stall = self.loop.call_later(self.stalled, self._look_at_stall)
+
+    def _look_at_stall(self) -> None:
+        """End a connection whose client read next to nothing since the last time."""
+        if self._outstanding() > self._unread - _SLOWEST:
+            self._end()
+        else:
+            self._watch_stall()
+
+    def _unblock(self) -> None:
+        self._blocked = None
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
+
+    def _outstanding(self) -> int:
+        """Return how many bytes the client has not acknowledged yet; elsewhere, not been sent."""
+        size = self.transport.get_write_buffer_size()
+        if sys.platform == "linux":
+            with suppress(OSError, ValueError):
+                held = self.transport.get_extra_info("socket").fileno()
+                queued = fcntl.ioctl(held, termios.TIOCOUTQ, bytes(4))
+                size += struct.unpack("i", queued)[0]
+        return size
+
+    def _fall_silent(self) -> None:
+        """End a connection that waited for the next request, unless an answer is still read."""
+        if self._blocked is None:
+            self._end()
+        else:
+            self._wait(self.idle, self._fall_silent)
+
+    def _look(self) -> None:
+        """See whether a request is under way now."""
+        under_way = self.cycle is not None and not self.cycle.response_complete
+        if under_way and not self._busy:
+            self._busy = True
+            self._wait(self.whole)
+
+    def _wait(self, seconds: float | None, then: Callable[[], None] | None = None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if seconds is not None:
+            self._timer = self.loop.call_later(seconds, then or self._end)
+
+    def _end(self) -> None:
+        self.connections.discard(self)
+        self.transport.abort()
+
+    def _admit(self, transport: asyncio.Transport) -> bool:
+        return len(self.connections) < self.most or self._make_way(self.connections)
+
+    def _silent_since(self) -> float | None:
+        """Return since when nothing has happened; None while a request is being answered."""
+        if not self._busy:
+            return self._since
+        if self._blocked is not None and monotonic() > self._blocked + _SPARED:
+            return self._blocked
+        return None
+
+    @staticmethod
+    def _make_way(connections: Iterable[Any]) -> bool:
+        """End the connection that has been silent longest; tell whether there was one."""
+        silent = [
+            (since, id(each), each)
+            for each in connections
+            if isinstance(each, Limited) and (since := each._silent_since()) is not None  # noqa: SLF001 - our own kind
+        ]
+        if not silent:
+            return False
+        min(silent)[-1]._end()  # noqa: SLF001 - same
+        return True
+
+
+class GuardProtocol(Limited, H11Protocol):
+    """The connections of a served guard."""

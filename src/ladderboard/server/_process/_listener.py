@@ -1,0 +1,249 @@
+"""Listeners: where a server can be asked, a port or a Unix socket."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import os
+import socket
+import stat
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ladderboard import _settings
+from ladderboard.errors import InvalidSetting, StorageFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+try:
+    import fcntl
+except ImportError:  # Windows, which has no such sockets either
+    fcntl = None  # type: ignore[assignment]
+
+
+_LAST = 65535  # of all ports
+_GIVEN = 3  # the first socket that systemd gives
+_LONGEST = 107  # bytes in the name of a Unix socket, on Linux
+
+
+@dataclass
+class Listener:
+    """A bound socket, what to call it, and which ``Host`` headers belong to it."""
+
+    socket: socket.socket
+    url: str
+    hosts: frozenset[str] | None = None
+    path: Path | None = None
+    inode: tuple[int, int] | None = None
+
+    def close(self) -> None:
+        """Close it; a Unix socket's file goes too, unless another one has taken its place."""
+        self.socket.close()
+        if self.path is not None:
+            with suppress(OSError):
+                if _inode(self.path) == self.inode:
+                    self.path.unlink()
+
+
+def listen_on_port(host: str = "127.0.0.1", port: int = 8765) -> Listener:
+    """Return a listener on a port of this machine that no other machine can reach.
+
+    >>> listen_on_port("0.0.0.0")
+    Traceback (most recent call last):
+    ...
+    ladderboard.errors.InvalidSetting: host must be a loopback address, such as 127.0.0.1 or ::1;
+    got '0.0.0.0'. For other machines put a real server, with TLS and users, in front.
+    """
+    port = _settings.whole("port", port, at_least=0, at_most=65535)
+    try:
+        address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
+    except ValueError:
+        address = None
+    if address is None or not address.is_loopback:
+        raise InvalidSetting(
+            f"host must be a loopback address, such as 127.0.0.1 or ::1; got "
+            f"{_settings.shown(host)}. For other machines put a real server, with TLS and users, "
+            "in front."
+        )
+    bound, port = _bind(address, port)
+    name = f"[{address}]" if address.version == 6 else str(address)
+    hosts = {f"{each}:{port}" for each in (name, "localhost")}
+    if port == 80:  # then nobody says it
+        hosts |= {name, "localhost"}
+    return Listener(bound, f"http://{name}:{port}", frozenset(hosts))
+
+
+def listen_anywhere(host: str = "127.0.0.1", port: int = 8000) -> Listener:
+    """Return a listener on a port that other machines can reach, too, if the address says so.
+
+    >>> listen_anywhere("example.org")
+    Traceback (most recent call last):
+    ...
+    ladderboard.errors.InvalidSetting: host must be an address of this machine, such as 127.0.0.1,
+    or 0.0.0.0 for all of them; got 'example.org'.
+    """
+    address, port = _anywhere(host, port)
+    bound, port = _bind(address, port)
+    return Listener(bound, _url(address, port))
+
+
+def try_port(host: str, port: int) -> None:
+    """Refuse what :func:`listen_anywhere` would, and listen to nobody.
+
+    Where a listener is given no other is needed, so nothing is tried.
+    """
+    if os.environ.get("LISTEN_PID") != str(os.getpid()):
+        bound, _ = _bind(*_anywhere(host, port), listen=False)
+        bound.close()
+
+
+def _anywhere(host: str, port: int) -> tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, int]:
+    port = _settings.whole("port", port, at_least=0, at_most=65535)
+    try:
+        return ipaddress.ip_address("127.0.0.1" if host == "localhost" else host), port
+    except ValueError:
+        raise InvalidSetting(
+            "host must be an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all of "
+            f"them; got {_settings.shown(host)}."
+        ) from None
+
+
+def _url(address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int) -> str:
+    """Return how a listener is reached from this machine."""
+    shown = str(address)
+    if address.is_unspecified:
+        shown = "::1" if address.version == 6 else "127.0.0.1"
+    return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
+
+
+def listen_given() -> Listener | None:
+    """Return the listener that whoever started this process gave it, as systemd does."""
+    names = ("LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES")  # for this process and no other
+    count, whose, _ = (os.environ.pop(each, "") for each in names)
+    if whose != str(os.getpid()):
+        return None
+    if count != "1":
+        raise InvalidSetting(f"One socket can be given to a server, not {count!r:.20}.")
+    bound = None
+    with suppress(OSError):  # where it is no socket at all
+        os.set_inheritable(_GIVEN, False)
+        bound = socket.socket(fileno=_GIVEN)
+    if bound is None or not _listens(bound):
+        raise InvalidSetting(
+            "The socket that was given must listen on a port, as in ListenStream=127.0.0.1:8000."
+        )
+    host, port = bound.getsockname()[:2]
+    return Listener(bound, _url(ipaddress.ip_address(host), port))
+
+
+def _listens(bound: socket.socket) -> bool:
+    inet = bound.family in {socket.AF_INET, socket.AF_INET6} and bound.type == socket.SOCK_STREAM
+    return inet and bound.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) != 0
+
+
+def _bind(
+    address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int, *, listen: bool = True
+) -> tuple[socket.socket, int]:
+    """Return a socket that listens at an address, and its port; or one that only has it."""
+    family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
+    # With its protocol said, or asyncio leaves Nagle's algorithm on and every answer waits 40 ms.
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        if os.name == "posix":  # elsewhere this would let others in on the same port
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((str(address), port))
+        if listen:
+            bound.listen()
+    except OSError as error:
+        bound.close()
+        raise StorageFailed(_why(error, port)) from None
+    return bound, bound.getsockname()[1]
+
+
+def _why(error: OSError, port: int) -> str:
+    if error.errno != errno.EADDRINUSE:
+        return f"Nobody can listen on port {port}: {error.strerror}."
+    other = port + 1 if port < _LAST else port - 1
+    return (
+        f"Port {port} is taken. Choose another: --port {other}, or --port 0 for any that is free."
+    )
+
+
+def listen_on_path(path: Path | str, mode: int = 0o660) -> Listener:
+    """Return a listener on a Unix socket, made with this mode from its first moment on.
+
+    A socket that a guard left behind is replaced; anything else at the path is refused.
+    """
+    path = Path(path).absolute()
+    if fcntl is None or not hasattr(socket, "AF_UNIX"):
+        raise InvalidSetting("There are no Unix sockets here; serve on a port.")
+    if len(os.fsencode(path)) > _LONGEST:
+        raise InvalidSetting(
+            f"The path of a Unix socket has at most {_LONGEST} bytes; {path} has more."
+        )
+    if not 0 <= mode <= 0o777 or mode & 0o600 != 0o600:
+        raise InvalidSetting(
+            f"socket-mode must be like 660, for its owner at least 6; got {mode:o}."
+        )
+    with _alone_in(path.parent):
+        _make_way(path)
+        bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        before = os.umask(0o777 & ~mode)
+        try:
+            bound.bind(os.fspath(path))
+        except OSError as error:
+            bound.close()
+            raise StorageFailed(f"{path} cannot be made: {error.strerror}.") from None
+        finally:
+            os.umask(before)
+        inode = _inode(path)
+    bound.listen()
+    return Listener(bound, f"unix:{path}", None, path, inode)
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Hold a folder's lock, so that of two guards that start at once one waits."""
+    try:
+        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise StorageFailed(f"{folder} cannot be opened: {error.strerror}.") from None
+    try:
+        found = os.fstat(held)
+        writable = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if found.st_uid not in {0, os.geteuid()} or (writable and not found.st_mode & stat.S_ISVTX):
+            raise InvalidSetting(
+                f"Others can replace what is in {folder}, and so pretend to be the guard; put the "
+                "socket into a folder that only its owner can write to."
+            )
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)  # and with it the lock
+
+
+def _make_way(path: Path) -> None:
+    """Remove a socket of ours on which nobody listens; refuse everything else that is there."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(found.st_mode) or found.st_uid != os.geteuid():
+        raise InvalidSetting(f"{path} is there already, and is no socket that a guard left behind.")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
+        try:
+            caller.connect(os.fspath(path))
+        except ConnectionRefusedError:
+            path.unlink()
+            return
+        except OSError:
+            pass
+    raise InvalidSetting(f"Somebody listens on {path} already.")
+
+
+def _inode(path: Path) -> tuple[int, int]:
+    found = path.lstat()
+    return found.st_dev, found.st_ino

@@ -1,0 +1,74 @@
+"""Signals that end a server, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    import uvicorn
+
+
+@contextmanager
+def stopped_by_signals(server: uvicorn.Server) -> Iterator[None]:
+    """Let signals end the server and nothing else, so that what comes after it is done, too.
+
+    uvicorn takes SIGINT and SIGTERM itself and, when it has ended, sends them to whoever had them
+    before: that is us.
+    """
+
+    def stop(_: int) -> None:
+        server.should_exit = True
+
+    with handled({"SIGINT": stop, "SIGTERM": stop, "SIGHUP": stop}):
+        yield
+
+
+@contextmanager
+def handled(handlers: Mapping[str, Callable[[int], None]]) -> Iterator[None]:
+    """Call these at their signals, where there are such; those that are ignored stay so."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    wanted = {getattr(signal, each): do for each, do in handlers.items() if hasattr(signal, each)}
+    before = {each: signal.getsignal(each) for each in wanted}
+    for each, do in wanted.items():
+        if before[each] != signal.SIG_IGN:  # as nohup wants it
+            signal.signal(each, _called(do))
+    if hasattr(signal, "pthread_sigmask"):  # one that came while the program was replaced comes now
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, wanted)
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def _called(do: Callable[[int], None]) -> Callable[[int, Any], None]:
+    return lambda number, _: do(number)
+
+
+def die_of(number: int) -> None:
+    """End this process at once, as if nobody had handled the signal."""
+    signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)
+    os._exit(128 + number)  # the first process of a container is spared by its own signals
+
+
+def hung_up(terminal: bool) -> bool:
+    """Tell whether a terminal that was there at the start is no more."""
+    return terminal and not has_terminal()
+
+
+def has_terminal() -> bool:
+    """Tell whether somebody sits at a terminal."""
+    try:
+        return sys.stdin.isatty()
+    except (AttributeError, ValueError):  # closed, or never there
+        return False

@@ -1,0 +1,414 @@
+"""Parsers: a few disposable processes that read what strangers send."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+
+from ladderboard import _settings
+from ladderboard.errors import InvalidPredictions, Problem, WorkersLost
+from ladderboard.server._problems import Refused
+from ladderboard.server._sandbox import _worker as wire
+from ladderboard.server._sandbox._process import NOTHING, Parser, Patience
+from ladderboard.server._sandbox._reply import NotBelieved, Spec, read_refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Hashable, Iterator
+    from pathlib import Path
+    from types import TracebackType
+
+    from ladderboard.board import Parse
+    from ladderboard.files import Limits, Roster
+    from ladderboard.holdout import Submission
+    from ladderboard.losses import Loss
+
+_LOG = logging.getLogger("ladderboard.parse")
+_MANY = 2**18  # bytes that are worth a thread
+_MIB = 2**20
+_TRIES = 2  # parsers for a body whose parser is killed from outside
+_CLOSED = "The parsers were closed."
+
+
+class Busy(Refused):
+    """So many bodies wait to be read that no other one may."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            503,
+            "busy",
+            "Too many predictions wait to be read; send them again.",
+            {"Retry-After": "1"},
+        )
+
+
+class _Killed(Exception):
+    """A parser was ended from outside, by a signal of this name, while it read a body."""
+
+
+class Body(Protocol):
+    """What is read: bytes or a file, and its format if that is known."""
+
+    @property
+    def content(self) -> bytes | Path:
+        """The body."""
+
+    @property
+    def format(self) -> str | None:
+        """Its format."""
+
+
+class _Job:
+    """One body that a parser reads, and who waits for it."""
+
+    def __init__(
+        self, parsers: Parsers, parser: Parser, spec: Spec, training: float | None
+    ) -> None:
+        self.done: asyncio.Future[Submission] = asyncio.get_running_loop().create_future()
+        self._parsers, self._parser = parsers, parser
+        self._spec, self._training = spec, training
+
+    def answered(self, kind: bytes, said: bytes) -> None:
+        """Take what the parser says; one that does not answer as it should is of no more use."""
+        if kind == wire.ARRAY and len(said) > _MANY:
+            self._parsers.spawn(self._read_many(said))
+            return
+        if kind == NOTHING:
+            self._parsers.spawn(self._find_cause())
+            return
+        try:
+            self._end(self._read(kind, said))
+        except NotBelieved:
+            self._fail(self._parsers.too_much(self._spec.seconds))
+        except WorkersLost as error:
+            self._fail(error)
+
+    def _read(self, kind: bytes, said: bytes) -> Submission | InvalidPredictions:
+        if kind == wire.ARRAY:
+            return self._spec.submission(said, self._training)
+        if kind == wire.REFUSED:
+            return read_refusal(said)
+        if kind == wire.BROKEN:
+            _LOG.error("a parser broke down: %s", _settings.shown(said.decode("ascii", "replace")))
+            raise WorkersLost("A parser broke down; the log says where.")
+        raise NotBelieved
+
+    async def _read_many(self, said: bytes) -> None:
+        try:
+            self._end(await asyncio.to_thread(self._spec.submission, said, self._training))
+        except NotBelieved:
+            self._fail(self._parsers.too_much(self._spec.seconds))
+
+    async def _find_cause(self) -> None:
+        """Blame the body for a parser that did not answer, unless something else ended it."""
+        killed = await self._parser.killed_by()
+        if self._parsers.closed:
+            self._fail(WorkersLost(_CLOSED))
+        elif killed is not None:
+            self._fail(_Killed(killed))
+        else:
+            self._fail(self._parsers.too_much(self._spec.seconds))
+
+    def _end(self, read: Submission | InvalidPredictions) -> None:
+        self._parsers.give(self._parser)
+        if self.done.done():  # whoever asked has gone
+            return
+        if isinstance(read, InvalidPredictions):
+            self.done.set_exception(read)
+        else:
+            self.done.set_result(read)
+
+    def _fail(self, error: Exception) -> None:
+        self._parsers.lose(self._parser)
+        if not self.done.done():
+            self.done.set_exception(error)
+
+
+class Parsers:
+    """Reads bodies in processes of their own, each with limits on memory and time.
+
+    Such a process knows ids, a loss and limits. It is started afresh, not forked from the server,
+    so that it has no label, no key and no connection, and its surroundings hold no secret. It runs
+    under the server's user all the same; on Linux (Landlock, since 5.13) it can open nothing but
+    programs and libraries, elsewhere what that user may open, a body that takes it over may.
+
+    Parameters
+    ----------
+    count
+        How many bodies are read at once.
+    seconds, memory
+        How long one may take, and how many bytes above what a parser needs anyway, ids included.
+    uses
+        After how many bodies a parser makes way for a new one.
+    waiting
+        How many bodies may wait for a parser.
+    """
+
+    def __init__(
+        self,
+        count: int = 2,
+        *,
+        seconds: float = 20.0,
+        memory: int = 2**30,
+        uses: int = 5000,
+        waiting: int = 64,
+    ) -> None:
+        self._count = _settings.whole("count", count, at_least=1)
+        self._uses = _settings.whole("uses", uses, at_least=1)
+        self._most = _settings.whole("waiting", waiting, at_least=0)
+        self._patience = Patience(
+            _settings.number("seconds", seconds, above=0),
+            _settings.whole("memory", memory, at_least=1),
+        )
+        self._parsers: set[Parser] = set()
+        self._young: set[Parser] = set()
+        self._idle: list[Parser] = []
+        self._waiting: deque[asyncio.Future[Parser]] = deque()
+        self._starting = 0
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self.closed = False
+        """Whether they take nothing more."""
+        self.on_restart: Callable[[], object] = lambda: None
+        """Called when a parser died, or was ended because of what it read, and is replaced."""
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    @property
+    def busy(self) -> int:
+        """How many parsers read something now."""
+        return len(self._parsers) - len(self._idle)
+
+    @property
+    def waiting(self) -> int:
+        """How many bodies wait for a parser."""
+        return len(self._waiting)
+
+    async def start(self) -> None:
+        """Start all parsers, and wait for the first one; without this the first body waits."""
+        self.give(await self._take())
+
+    async def read(
+        self, key: Hashable, spec: Spec, received: Body, *, training: float | None = None
+    ) -> Submission:
+        """Return the predictions in a body, in the holdout's order.
+
+        ``key`` names what ``spec`` says: the same for as long as this is the same. Whoever asks may
+        go away: the parser is of use to others when it has answered.
+
+        Raises
+        ------
+        InvalidPredictions
+            As the same body would be refused in this process, or because it takes too much.
+        Busy
+            Too many wait already.
+        WorkersLost
+            Parsers cannot be started, or break down where no body can be to blame, or are killed
+            from outside, as the kernel does when memory is short: a second one tries first.
+        """
+        name = ""
+        for _ in range(_TRIES):
+            try:
+                return await self._read_once(key, spec, received, training)
+            except _Killed as killed:
+                name = str(killed)
+                _LOG.warning("a parser was killed from outside: %s", name)
+        raise WorkersLost(
+            f"{_TRIES} parsers were killed from outside ({name}) while they read one file. "
+            "The kernel does this when memory is short."
+        )
+
+    async def _read_once(
+        self, key: Hashable, spec: Spec, received: Body, training: float | None
+    ) -> Submission:
+        parser = await self._take()
+        try:
+            packed = b"" if parser.knows(key) else await asyncio.to_thread(spec.pack)
+            job = _Job(self, parser, spec, training)
+            parser.ask(
+                key,
+                packed,
+                received.content,
+                received.format,
+                most=spec.most,
+                answered=job.answered,
+                seconds=spec.seconds,
+            )
+        except BaseException:
+            self.give(parser)
+            raise
+        return await job.done
+
+    async def close(self) -> None:
+        """End all parsers, and wait until nothing is left of them."""
+        self.closed = True
+        for each in self._waiting:
+            if not each.done():
+                each.set_exception(WorkersLost(_CLOSED))
+        self._waiting.clear()
+        for parser in tuple(self._parsers):
+            self.lose(parser)
+        for parser in tuple(self._young):
+            parser.kill()
+        while self._tasks:
+            await asyncio.wait(tuple(self._tasks))
+
+    def give(self, parser: Parser) -> None:
+        """Hand a parser to who waits longest, or let it rest."""
+        if parser not in self._parsers:  # it died meanwhile
+            return
+        if self.closed or parser.left:
+            self.lose(parser)
+            return
+        if parser.used >= self._uses and not parser.leaving:
+            parser.leaving = True
+            self._starting += 1
+            self.spawn(self._start(parser))
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(parser)
+                return
+        self._idle.append(parser)
+
+    def lose(self, parser: Parser) -> None:
+        """End a parser, and have another one in its place."""
+        if parser not in self._parsers:
+            return
+        self._parsers.discard(parser)
+        if parser in self._idle:
+            self._idle.remove(parser)
+        self.spawn(parser.end())
+        if not self.closed:
+            if not parser.left:
+                self.on_restart()
+            self._fill()
+
+    def too_much(self, most: float | None = None) -> InvalidPredictions:
+        """Return what is said of a body that ended its parser."""
+        seconds, memory = self._patience
+        seconds = seconds if most is None else min(seconds, most)
+        said = f"The predictions could not be read within {seconds:g} seconds and "
+        said += f"{max(1, memory // _MIB)} MiB of memory."
+        return InvalidPredictions(said, problems=(Problem("too_costly", None, 1, (), said),))
+
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Do something that ends before the parsers do."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _take(self) -> Parser:
+        """Return a parser that has nothing to do, when there is one."""
+        if self.closed:
+            raise WorkersLost(_CLOSED)
+        if self._idle:
+            return self._idle.pop()
+        self._fill()
+        if len(self._waiting) >= max(self._most, self._starting):
+            raise Busy
+        turn: asyncio.Future[Parser] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            parser = await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled() and not turn.exception():
+                self.give(turn.result())
+            raise
+        finally:
+            if turn in self._waiting:
+                self._waiting.remove(turn)
+        # One that died on the way is nobody's fault who waits.
+        return parser if parser in self._parsers else await self._take()
+
+    def _fill(self) -> None:
+        while len(self._parsers) + self._starting < self._count:
+            self._starting += 1
+            self.spawn(self._start())
+
+    async def _start(self, instead: Parser | None = None) -> None:
+        """Start a parser; the one whose place it takes works until it is ready."""
+        try:
+            parser = await self._started()
+        except WorkersLost as error:
+            self._starting -= 1
+            if instead is not None:
+                instead.leaving = False  # it is tried again after its next body
+            self._failed(error)
+            return
+        self._starting -= 1
+        self._parsers.add(parser)
+        if instead is not None:
+            instead.left = True
+            if instead in self._idle:
+                self.lose(instead)
+        self.give(parser)
+
+    async def _started(self) -> Parser:
+        ready: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        parser = Parser(self._patience, self.lose)
+        self._young.add(parser)
+        said = b""
+        try:
+            parser.get_ready(lambda kind, _: None if ready.done() else ready.set_result(kind))
+            said = await ready
+        finally:
+            self._young.discard(parser)
+            if said != wire.READY:
+                await parser.end()
+        if said != wire.READY:
+            raise WorkersLost("A parser was started and did not get ready.")
+        return parser
+
+    def _failed(self, error: WorkersLost) -> None:
+        """Tell those who wait, if nobody is left to serve them."""
+        if not self.closed:
+            _LOG.error("%s", error)
+        if not self._parsers and not self._starting:
+            while self._waiting:
+                turn = self._waiting.popleft()
+                if not turn.done():
+                    turn.set_exception(error)
+
+
+class _Body(NamedTuple):
+    content: bytes
+    format: str | None
+
+
+@contextmanager
+def sandbox() -> Iterator[Parse]:
+    """Give a function that parses a file in a process of its own, with limits on time and memory.
+
+    The process is started with the first file, and ended with the block. It knows no label and no
+    key. Not for a thread in which an event loop runs.
+    """
+    with asyncio.Runner() as runner:
+        parsers = Parsers(1)
+
+        def parse(
+            roster: Roster,
+            loss: Loss,
+            limits: Limits,
+            body: bytes,
+            format: str | None,  # noqa: A002 - the word people use
+        ) -> Submission:
+            spec = Spec(roster, loss, limits)
+            key = (id(roster), limits)
+            return runner.run(parsers.read(key, spec, _Body(body, format)))
+
+        try:
+            yield parse
+        finally:
+            runner.run(parsers.close())

@@ -1,0 +1,161 @@
+"""What a parser says, believed only as far as it was checked.
+
+A body may have taken the parser over. So nothing it sends is run or unpickled, no more is read than
+predictions can need, and they must have the shape and the kind that the loss wants.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ladderboard import _settings
+from ladderboard.errors import InvalidPredictions, Problem
+from ladderboard.files import Want, wanted
+from ladderboard.holdout import Submission
+from ladderboard.ledger import read_array
+from ladderboard.server._sandbox import _worker as wire
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ladderboard.files import Limits, Roster
+    from ladderboard.losses import Loss
+
+MOST_WORDS = 2**22  # bytes of a refusal: a hundred problems of ten ids, each character escaped
+_FRAME = 1000  # bytes around the values
+_PROBLEMS, _IDS, _NAME, _SENTENCE = 100, 10, 100, 10_000
+_HELD: dict[str, Any] = {"i": np.int64, "f": np.float64}
+_WHOLE = ("i1", "i2", "i4", "i8")
+_TYPES = {"i": _WHOLE, "f": (*_WHOLE, "f8"), "T": ("text",)}
+
+
+class NotBelieved(Exception):
+    """A parser said what no parser says."""
+
+
+@dataclass(frozen=True, repr=False)
+class Spec:
+    """What predictions are read for: ids, a loss and limits, and no label.
+
+    ``seconds`` is how long reading may take, where that is less than parsers have patience for.
+    """
+
+    roster: Roster
+    loss: Loss
+    limits: Limits
+    seconds: float | None = None
+    want: Want = field(init=False)
+
+    def __post_init__(self) -> None:
+        _settings.settle(self, want=wanted(self.loss, self.roster))
+
+    @property
+    def most(self) -> int:
+        """How many bytes predictions can take at most."""
+        values = 8 * self.roster.n * (self.want.width or self.limits.columns)
+        if self.want.width is None:
+            values = min(values, 8 * (self.roster.n + self.limits.bytes))
+        return _FRAME + values + (0 if self.want.number else 2 * self.limits.bytes)
+
+    def pack(self) -> bytes:
+        """Return what a parser is told."""
+        return wire.pack_spec(self.roster, self.loss, self.limits)
+
+    def submission(self, form: bytes, training: float | None) -> Submission:
+        """Return the predictions that a parser sent."""
+        try:
+            return Submission.of(self._aligned(form), training=training)
+        except (struct.error, ValueError, IndexError, OverflowError):
+            raise NotBelieved from None
+
+    def _aligned(self, form: bytes) -> NDArray[Any]:
+        head, kind, counted, *shape, size = wire.ARRAY_HEAD.unpack_from(form)
+        held = head.decode("latin-1")
+        start = wire.ARRAY_HEAD.size + size
+        said: dict[str, Any] = {
+            "type": wire.TYPES[kind],
+            "shape": self._shape(*shape),
+            "values": form[start:],
+            "lengths": {"type": wire.TYPES[counted], "values": form[wire.ARRAY_HEAD.size : start]},
+        }
+        if held not in (("i", "f") if self.want.number else ("T",)) or start > len(form):
+            raise NotBelieved
+        if said["type"] not in _TYPES[held]:
+            raise NotBelieved
+        if held == "T":
+            return _texts(said)
+        if size or len(said["values"]) != math.prod(said["shape"]) * int(said["type"][1]):
+            raise NotBelieved
+        read = read_array(said).astype(_HELD[held], copy=False)
+        if held == "f" and not np.isfinite(read).all():
+            raise NotBelieved
+        return read
+
+    def _shape(self, dimensions: int, rows: int, columns: int) -> tuple[int, ...]:
+        """Return the shape, if predictions for this loss may have it."""
+        want = self.want
+        if rows != self.roster.n:
+            raise NotBelieved
+        if dimensions == 1 and (want.form == "one" or want.single or want.width is None):
+            return (rows,)
+        if dimensions != 2 or want.form == "one":
+            raise NotBelieved
+        if not 1 <= columns <= self.limits.columns or want.width not in {None, columns}:
+            raise NotBelieved
+        return (rows, columns)
+
+
+def _texts(said: dict[str, Any]) -> NDArray[Any]:
+    count, lengths = math.prod(said["shape"]), said["lengths"]
+    if lengths["type"] not in _WHOLE or len(lengths["values"]) != count * int(lengths["type"][1]):
+        raise NotBelieved
+    lengths["shape"] = (count,)
+    each = read_array(lengths).astype(np.int64)
+    whole = len(said["values"].decode("utf-8"))
+    # The sum could go round; no single length may be more than there is.
+    if each.min() < 0 or each.max() > whole or int(each.sum()) != whole:
+        raise NotBelieved
+    return read_array(said)
+
+
+def read_refusal(form: bytes) -> InvalidPredictions:
+    """Return the refusal that a parser sent."""
+    try:
+        said = json.loads(form)
+        message, problems = said["message"], said["problems"]
+        if len(problems) > _PROBLEMS:
+            raise NotBelieved
+        found = tuple(_problem(*each) for each in problems)
+        return InvalidPredictions(_words(message), problems=found)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise NotBelieved from None
+
+
+def _problem(code: Any, column: Any, count: Any, ids: Any, message: Any) -> Problem:
+    plain = isinstance(code, str) and code.isascii() and code.replace("_", "a").isalnum()
+    if not plain or len(code) > 40 or type(count) is not int or type(ids) is not list:
+        raise NotBelieved
+    if not 0 <= count < 2**63 or len(ids) > _IDS:
+        raise NotBelieved
+    kept = None if column is None else _text(column)
+    return Problem(code, kept, count, tuple(map(_text, ids)), _words(message))
+
+
+def _text(value: Any) -> str:
+    """Return a name out of the file, as it is there; whoever shows it must take care."""
+    if not isinstance(value, str) or len(value) > _NAME:
+        raise NotBelieved
+    return value.encode("utf-8", "replace").decode()
+
+
+def _words(value: Any) -> str:
+    """Return sentences; the reader's own hold nothing that a terminal would obey."""
+    if not isinstance(value, str) or len(value) > _PROBLEMS * _SENTENCE:
+        raise NotBelieved
+    return "".join(each if each.isprintable() or each == "\n" else "?" for each in value)

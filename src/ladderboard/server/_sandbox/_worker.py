@@ -1,0 +1,266 @@
+"""A parser: a process of its own that turns a body into predictions in the holdout's order.
+
+It knows ids, a loss and limits; no label, no key, no database. It is started by its path, so that
+nothing of the server is loaded here, and what it is told and says is written down in this file:
+
+- it is told slot, format, whether an open file comes along, how long the specification is and how
+  long the body is, then the two themselves;
+- it says one letter, a length and as many bytes: an array, or text as JSON. An array has a head
+  (what it is held as, how values and lengths are written, dimensions, rows, columns, bytes of
+  lengths), then the lengths where it is text, then the values, both as the ledger writes them.
+
+Whoever reads what it says must believe nothing: a body may have taken the process over.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import io
+import json
+import math
+import os
+import runpy
+import signal
+import socket
+import struct
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ladderboard.errors import InvalidPredictions, MissingDependency
+from ladderboard.files import Limits, Roster, load_polars, read_predictions
+from ladderboard.ledger import decode, encode, read_array, write_array
+from ladderboard.losses import LOSSES, Custom, Loss, loss
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+ASKED = struct.Struct(">BBBQQ")
+SAID = struct.Struct(">cQ")
+ARRAY_HEAD = struct.Struct(">cBBBQQQ")
+TYPES = ("i1", "i2", "i4", "i8", "f8", "text")
+ARRAY, REFUSED, MEMORY, BROKEN, READY = b"A", b"R", b"M", b"B", b"+"
+SLOTS = 16  # specifications that are kept
+FORMATS = (None, "csv", "tsv", "parquet", "arrow", "jsonl", "npy")
+
+_DEATH_SIGNAL, _NO_NEW_PRIVILEGES = 1, 38  # for prctl
+_FILES = 32
+_SETTLING = 30  # seconds more for a new specification
+_CSV = b"id,prediction\n0,1\n1,0.5\n"
+_LINES = b'{"id": 0, "prediction": 1}\n{"id": 1, "prediction": 2}\n'
+
+
+class _Spec(NamedTuple):
+    """What predictions are read for."""
+
+    roster: Roster
+    loss: Loss
+    limits: Limits
+
+
+def pack_spec(roster: Roster, described: Loss, limits: Limits) -> bytes:
+    """Write down what predictions are read for; the ids are the longest part."""
+    ids = roster.ids
+    if ids is not None and not isinstance(ids, np.ndarray):
+        ids = np.array(list(ids), dtype=object)
+    kind = type(described)
+    how: dict[str, Any] = {"description": described.describe()}
+    if kind is not Custom and kind not in LOSSES.values():  # a class of the owner's
+        how = {"class": f"{kind.__module__}:{kind.__qualname__}", "params": described.params}
+    return encode(
+        {
+            "n": roster.n,
+            "ids": None if ids is None else write_array(ids),
+            "kind": roster.kind,
+            "width": roster.width,
+            "loss": json.dumps(how),
+            "limits": [limits.bytes, limits.rows, limits.columns],
+        }
+    )
+
+
+def _read_spec(form: bytes) -> _Spec:
+    """Read what ``pack_spec`` wrote."""
+    told = decode(form)
+    ids = None if told["ids"] is None else read_array(told["ids"])
+    if ids is not None and ids.dtype.kind == "T":
+        ids = ids.tolist()
+    elif ids is not None:
+        ids = ids.astype(np.int64)
+    how = json.loads(told["loss"])
+    if "class" in how:
+        module, _, name = how["class"].partition(":")
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+        made = found(**how["params"])
+    else:
+        made = loss(how["description"])
+    roster = Roster(told["n"], ids, told["kind"], told["width"])
+    return _Spec(roster, made, Limits(*told["limits"]))
+
+
+def _pack_array(array: NDArray[Any]) -> bytes:
+    written = write_array(array)
+    lengths = written.get("lengths", {"type": "i1", "values": b""})
+    rows, columns = (*array.shape, 0)[:2]
+    head = ARRAY_HEAD.pack(
+        array.dtype.kind.encode(),
+        TYPES.index(written["type"]),
+        TYPES.index(lengths["type"]),
+        array.ndim,
+        rows,
+        columns,
+        len(lengths["values"]),
+    )
+    return b"".join((head, lengths["values"], written["values"]))
+
+
+class _Line:
+    """The socket to the server: read exactly as much as is told, and an open file with it."""
+
+    def __init__(self, line: socket.socket) -> None:
+        self._line = line
+
+    def head(self) -> tuple[bytes, list[int]]:
+        """Wait for what comes next; nothing if the server is gone."""
+        head, files, *_ = socket.recv_fds(self._line, ASKED.size, 1)
+        if head:
+            head += self.exactly(ASKED.size - len(head))
+        return head, files
+
+    def exactly(self, size: int) -> bytes:
+        """Read as many bytes."""
+        held = bytearray(size)
+        view, at = memoryview(held), 0
+        while at < size:
+            got = self._line.recv_into(view[at:])
+            if not got:
+                raise SystemExit
+            at += got
+        return bytes(held)
+
+    def say(self, kind: bytes, said: bytes) -> None:
+        """Answer."""
+        self._line.sendall(SAID.pack(kind, len(said)) + said)
+
+
+def _read(spec: _Spec, body: bytes, told: str | None) -> tuple[bytes, bytes]:
+    """Return the letter and the bytes that answer a body."""
+    try:
+        aligned = read_predictions(body, spec.roster, spec.loss, format=told, limits=spec.limits)
+        return ARRAY, _pack_array(aligned)
+    except MemoryError:
+        return MEMORY, b""
+    except InvalidPredictions as error:
+        # What polars raises is told by its name only.
+        if "(MemoryError)" in str(error):
+            return MEMORY, b""
+        listed = [[x.code, x.column, x.count, list(x.ids), x.message] for x in error.problems]
+        return REFUSED, json.dumps({"message": str(error), "problems": listed}).encode()
+
+
+def _broken(error: Exception) -> bytes:
+    """Return what the owner may know of it: a foreign text could hold anything."""
+    text = f": {error}" if isinstance(error, MissingDependency) else ""
+    return json.dumps(f"{type(error).__name__}{text}").encode()
+
+
+def _serve(line: _Line, seconds: float) -> None:
+    """Answer until the server is gone, or until something is not as it should be."""
+    slots: list[_Spec | None] = [None] * SLOTS
+    while True:
+        head, files = line.head()
+        if not head:
+            return
+        slot, told, by_file, spec_size, size = ASKED.unpack(head)
+        _limit_time(seconds + _SETTLING * bool(spec_size))
+        try:
+            if spec_size:
+                slots[slot] = None
+                slots[slot] = _read_spec(line.exactly(spec_size))
+            if by_file:
+                with open(files[0], "rb") as file:  # noqa: PTH123 - it has no path here
+                    body = file.read()
+            else:
+                body = line.exactly(size)
+            kind, said = _read(slots[slot], body, FORMATS[told])
+        except MemoryError:
+            kind, said = MEMORY, b""
+        except Exception as error:  # noqa: BLE001 - it is told, and ends the process
+            kind, said = BROKEN, _broken(error)
+        body = b""
+        line.say(kind, said)
+        if kind in {MEMORY, BROKEN}:
+            return
+
+
+def _leave_with(parent: int) -> None:
+    """Die when the server does, and never have more rights than it."""
+    if sys.platform == "linux":
+        prctl = ctypes.CDLL(None).prctl
+        prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+        prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+    if os.getppid() != parent:  # it died before
+        raise SystemExit
+
+
+def _limit(memory: int) -> None:
+    """Take no more memory than this from now on, write no file, open few."""
+    import resource  # noqa: PLC0415 - there is none on Windows
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (_FILES, _FILES))
+    with suppress(OSError, ValueError):  # macOS knows no such limit
+        with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - not a file
+            base = int(file.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (base + memory, base + memory))
+
+
+def _limit_time(seconds: float) -> None:
+    """Take no more time of a processor than this from now on; past it the kernel ends us."""
+    import resource  # noqa: PLC0415 - same
+
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    until = math.ceil(used.ru_utime + used.ru_stime + seconds) + 1
+    _, most = resource.getrlimit(resource.RLIMIT_CPU)
+    if most == resource.RLIM_INFINITY or until < most:
+        resource.setrlimit(resource.RLIMIT_CPU, (until, most))
+
+
+def _warm_up() -> None:
+    """Load what will be needed, so that the first body is read as fast as the others."""
+    roster, made = Roster.of(2, kind="number"), loss("zero_one")
+    with suppress(MissingDependency):
+        polars = load_polars()
+        file = io.BytesIO()
+        polars.DataFrame({"id": [0, 1], "prediction": [1.0, 0.5]}).write_parquet(file)
+        read_predictions(file.getvalue(), roster, made)
+        read_predictions(_CSV, roster, made)
+    read_predictions(_LINES, roster, made, format="jsonl")
+
+
+def main() -> None:
+    """Parse for the server that is at the other end of standard input."""
+    settings = json.loads(sys.argv[1])
+    _leave_with(settings["parent"])
+    with socket.socket(fileno=os.dup(0)) as line:
+        _warm_up()
+        # A report of a panic goes nowhere, and a file to hold it must not be tried for long.
+        tempfile.tempdir = os.devnull
+        _limit(settings["memory"])
+        # By its path, as this file: the room's door would load the whole server.
+        runpy.run_path(str(Path(__file__).with_name("_landlock.py")))["lock_in"]()
+        ours = _Line(line)
+        ours.say(READY, b"")
+        _serve(ours, settings["seconds"])
+
+
+if __name__ == "__main__":
+    main()

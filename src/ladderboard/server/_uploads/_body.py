@@ -1,0 +1,195 @@
+"""Intake: a body as it comes in, unpacked, under limits, to memory or to the disk."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from ladderboard import _settings
+from ladderboard.errors import InvalidPredictions
+from ladderboard.server._content_types import format_of
+from ladderboard.server._problems import Refused
+from ladderboard.server._uploads._gzip import Gunzip, Opened
+from ladderboard.server._uploads._multipart import DamagedForm, Form
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from types import TracebackType
+
+    from starlette.requests import Request
+
+    from ladderboard.server._uploads._spool import Draft, Spool
+
+_AROUND = 2**16  # bytes that a form or a packer may add
+_CLOSE = {"Connection": "close"}  # or what is still being sent would be read to its end
+_TURN = 4  # pieces after which others have a turn
+
+
+@dataclass(frozen=True)
+class BodyLimits:
+    """What a body may take: bytes, packed and unpacked, and seconds until its last byte came."""
+
+    bytes: int = 2**28
+    seconds: float = 300.0
+
+    def __post_init__(self) -> None:
+        _settings.settle(
+            self,
+            bytes=_settings.whole("bytes", self.bytes, at_least=1),
+            seconds=_settings.number("seconds", self.seconds, above=0),
+        )
+
+
+class PayloadTooLarge(Refused):
+    """A body has more bytes than are allowed."""
+
+    def __init__(self, most: int) -> None:
+        rule = f"Predictions are larger than {most} bytes, which is the limit here."
+        super().__init__(413, "too_large", rule, _CLOSE)
+
+
+class Received:
+    """A body that came in whole.
+
+    ``content`` is its bytes, or the file that holds them until the end of the ``async with`` block;
+    ``size`` how many they are, unpacked; ``format`` and ``message`` are None where not told.
+    """
+
+    def __init__(
+        self,
+        draft: Draft,
+        content: bytes | Path,
+        format: str | None,  # noqa: A002 - the word people use
+        message: str | None,
+    ) -> None:
+        self._draft = draft
+        self.content = content
+        self.size = draft.size
+        self.format = format
+        self.message = message
+
+    def discard(self) -> None:
+        """Remove it; more than once is no harm."""
+        self._draft.discard()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.discard()
+
+
+async def receive(request: Request, limits: BodyLimits, spool: Spool) -> Received:
+    """Take the predictions in a request: raw, in a form, either packed with gzip or not.
+
+    Raises
+    ------
+    Refused
+        What is too large (413), too slow (408), of the wrong type (415), no proper form (400), or
+        for which there is no room (503, 507).
+    InvalidPredictions
+        What is packed and damaged.
+    ClientDisconnect
+        Whoever sent it has gone. Nothing is left of it, nor is in the other cases.
+    """
+    kind = request.headers.get("content-type", "")
+    form = Form(kind) if kind.partition(";")[0].strip().lower() == "multipart/form-data" else None
+    told = None if form is not None else format_of(request)
+    body = _Body(form, packed=_packed(request), most=limits.bytes)
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and int(length[:20]) > limits.bytes + _AROUND:
+        raise PayloadTooLarge(limits.bytes)
+    draft = spool.draft()
+    try:
+        async with asyncio.timeout(limits.seconds):
+            await _pour(request, body, draft, limits.bytes)
+            message = None if form is None else form.message
+            content = await draft.finish()
+    except BaseException as error:
+        draft.discard()
+        if isinstance(error, TimeoutError):
+            rule = "The rest of the predictions never came."
+            raise Refused(408, "too_slow", rule, _CLOSE) from None
+        raise
+    return Received(draft, content, told if form is None else form.format, message)
+
+
+async def _pour(request: Request, body: _Body, draft: Draft, most: int) -> None:
+    pieces = 0
+    wrong: Exception | None = None
+    stream = request.stream()
+    try:
+        async for part in stream:
+            body.count(part)
+            if wrong is not None:
+                continue
+            try:
+                for piece in body.pour(part):
+                    if draft.size + len(piece) > most:
+                        raise PayloadTooLarge(most)
+                    await draft.write(piece)
+                    pieces += 1
+                    if not pieces % _TURN:
+                        await asyncio.sleep(0)
+            except (DamagedForm, InvalidPredictions) as error:
+                # Many a client listens only when it has sent everything.
+                wrong = error
+                draft.discard()
+    finally:
+        await stream.aclose()
+    if wrong is not None:
+        raise wrong
+    for piece in body.end():
+        await draft.write(piece)
+
+
+def _packed(request: Request) -> bool:
+    coding = request.headers.get("content-encoding", "").strip().lower()
+    if coding not in {"", "identity", "gzip"}:
+        raise Refused(415, "content_type", "Send the body plain, or packed with gzip.")
+    return coding == "gzip"
+
+
+class _Body:
+    """What is around a file: packing, a form, and packing again."""
+
+    def __init__(self, form: Form | None, *, packed: bool, most: int) -> None:
+        self._most = most
+        self._came = self._unpacked = 0
+        self._gunzip = Gunzip() if packed else None
+        self._form = form
+        self._file = Opened(packed=packed and form is None)
+
+    def count(self, data: bytes) -> None:
+        """Refuse bytes that are too many, whatever is in them."""
+        self._came += len(data)
+        if self._came > self._most + _AROUND:
+            raise PayloadTooLarge(self._most)
+
+    def pour(self, data: bytes) -> Iterator[bytes]:
+        """Yield the parts of the file that are in some more bytes, or nothing for a turn."""
+        for plain in [data] if self._gunzip is None else self._gunzip.pour(data):
+            # What is in a form and not in the file counts as well.
+            self._unpacked += len(plain)
+            if self._unpacked > self._most + _AROUND:
+                raise PayloadTooLarge(self._most)
+            for part in [plain] if self._form is None else self._form.pour(plain):
+                yield from self._file.pour(part)
+            yield b""
+
+    def end(self) -> Iterator[bytes]:
+        """Refuse what is cut off."""
+        if self._gunzip is not None:
+            self._gunzip.end()
+        if self._form is not None:
+            self._form.end()
+        rest = self._file.end()
+        if rest:
+            yield rest
