@@ -131,7 +131,7 @@ def test_a_key_beside_the_database_and_a_database_without_one(doctor, program, f
 
 
 def test_formats_that_are_newer_or_older(doctor, place, monkeypatch):
-    monkeypatch.setattr("ladderboard.server._doctor._look.latest", lambda: 2)
+    monkeypatch.setattr("ladderboard.server._doctor._database.latest", lambda: 2)
     state, said, do = doctor(*place)["database"][0]
     assert (state, "format 1, which is an old one" in said) == ("note", True)
     assert "after copying it" in do

@@ -17,10 +17,14 @@ import pytest
 
 from ladderboard.server import examine
 from ladderboard.server._doctor import EXTRAS
-from ladderboard.server._doctor import _clock as clock
-from ladderboard.server._doctor._clock import check_clock
-from ladderboard.server._doctor._disk import check_disk, size_of
-from ladderboard.server._doctor._machine import check_descriptors, check_port
+from ladderboard.server._doctor import _machine as machine
+from ladderboard.server._doctor._machine import (
+    check_clock,
+    check_descriptors,
+    check_disk,
+    check_port,
+    size_of,
+)
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = [sys.executable, "-m", "ladderboard"]
@@ -106,7 +110,7 @@ def test_the_size_counts_what_lies_beside(tmp_path):
 
 def test_clocks(monkeypatch):
     now = int(time.time())
-    monkeypatch.setattr(clock, "_synchronised", lambda: None)
+    monkeypatch.setattr(machine, "_synchronised", lambda: None)
     assert check_clock(now - 5, None)[0].state == "ok"
     assert check_clock(now + 30, None)[0].state == "ok"  # two machines differ by that
     assert check_clock(now + 3600, None)[0].state == "problem"
@@ -115,7 +119,7 @@ def test_clocks(monkeypatch):
     found = check_clock(now, -3600.0)
     assert [each.state for each in found] == ["problem"]
     assert "behind" in check_clock(now - 9000, -3600.0)[0].said
-    monkeypatch.setattr(clock, "_synchronised", lambda: False)
+    monkeypatch.setattr(machine, "_synchronised", lambda: False)
     assert check_clock(now, None)[0].state == "note"
     monkeypatch.setattr(clock.time, "time", lambda: 1000.0)
     assert "1970" in check_clock(None, None)[0].said

@@ -10,7 +10,7 @@ import pytest
 from ladderboard.board import open_boards, read_folder
 from ladderboard.ledger import PostgresStorage
 from ladderboard.server import examine
-from ladderboard.server._doctor._postgres import check_postgres
+from ladderboard.server._doctor._database import check_postgres
 
 PASSWORD = "correct-horse"  # noqa: S105 - of tests/support/postgres.py
 
@@ -120,7 +120,7 @@ def test_formats_that_are_newer_or_older(there, monkeypatch):
     open_boards(there).close()
     assert seen(there)["database"].state == "ok"
     with monkeypatch.context() as newer:
-        newer.setattr("ladderboard.server._doctor._look.latest", lambda: 2)
+        newer.setattr("ladderboard.server._doctor._database.latest", lambda: 2)
         assert "which is an old one" in seen(there)["database"].said
     import psycopg
 

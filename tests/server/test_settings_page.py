@@ -105,7 +105,7 @@ def variables_read():
     """Return what looks like a variable where the environment is looked at, and all ours."""
     found = set()
     for path in SOURCE.rglob("*.py"):
-        if path.name == "_variables.py":  # which tells them
+        if path.name == "_definitions.py":  # which tells them, and reads none
             continue
         tree = ast.parse(path.read_text())
         names = {getattr(each, "attr", getattr(each, "arg", None)) for each in ast.walk(tree)}

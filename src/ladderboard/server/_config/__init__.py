@@ -3,20 +3,26 @@
 Nothing here needs an extra: settings can be looked at where the server itself is not installed.
 """
 
-from ladderboard.server._config._address import has_password, without_password
-from ladderboard.server._config._found import Found, Value, find_settings
-from ladderboard.server._config._setting import Setting
-from ladderboard.server._config._table import SETTINGS
-from ladderboard.server._config._variables import CONFIG, VARIABLES, Variable, strangers
+from ladderboard.server._config._definitions import (
+    CONFIG,
+    SETTINGS,
+    VARIABLES,
+    Variable,
+    file_of,
+    has_password,
+    strangers,
+    without_password,
+)
+from ladderboard.server._config._sources import Found, Value, find_settings
 
 __all__ = [
     "CONFIG",
     "SETTINGS",
     "VARIABLES",
     "Found",
-    "Setting",
     "Value",
     "Variable",
+    "file_of",
     "find_settings",
     "has_password",
     "strangers",

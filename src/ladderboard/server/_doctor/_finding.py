@@ -1,10 +1,13 @@
-"""A finding: what a doctor says about one thing, in one line."""
+"""A finding, and who may read and write a file."""
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+import os
+import stat
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-__all__ = ["Finding", "note", "ok", "problem"]
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Finding(NamedTuple):
@@ -29,3 +32,19 @@ def note(about: str, said: str, do: str | None = None) -> Finding:
 def problem(about: str, said: str, do: str) -> Finding:
     """Return something to mend, with how."""
     return Finding(about, "problem", said, do)
+
+
+def may_write(path: Path) -> bool:
+    """Tell whether we may write to a file or a folder; nobody may where the disk is read-only."""
+    own = os.access in os.supports_effective_ids
+    return os.access(path, os.W_OK, effective_ids=own)
+
+
+def others(path: Path) -> str:
+    """Return who else may read or write a file: ``anybody``, ``its group``, or nobody as ``""``."""
+    if os.name != "posix":
+        return ""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & (stat.S_IROTH | stat.S_IWOTH):
+        return "anybody"
+    return "its group" if mode & (stat.S_IRGRP | stat.S_IWGRP) else ""
