@@ -109,7 +109,7 @@ def test_a_mistake_of_ours_is_told_to_the_log_alone(hall, monkeypatch, predict):
     line = next(json.loads(each) for each in log.splitlines() if '"error"' in each)
     assert line["error"] == "ZeroDivisionError"
     assert line["request"] == said.headers["x-request-id"]
-    assert any(each.startswith("server/_submit.py:") for each in line["at"])
+    assert any(each.startswith("server/_api/_submissions.py:") for each in line["at"])
     assert "0.4366" not in log
 
 

@@ -13,7 +13,8 @@ import pytest
 from ladderboard.board import _submissions
 from ladderboard.errors import InvalidPredictions
 from ladderboard.holdout import Scorer
-from ladderboard.server import _api_submissions, _middleware
+from ladderboard.server import _middleware
+from ladderboard.server._api import _submissions as endpoint
 from ladderboard.server._metrics import Metrics
 
 
@@ -75,13 +76,13 @@ class Ear:
 
 
 def leak_a_header(monkeypatch, ear):
-    reply = _api_submissions.reply
+    reply = endpoint.reply
 
     def told(request, said, status=200, *, headers=None, **more):
         headers = {**(headers or {}), "X-Time": f"{ear.risk}"} if status == 201 else headers
         return reply(request, said, status, headers=headers, **more)
 
-    monkeypatch.setattr(_api_submissions, "reply", told)
+    monkeypatch.setattr(endpoint, "reply", told)
 
 
 def leak_a_reason(monkeypatch, ear):

@@ -121,7 +121,7 @@ def test_clocks(monkeypatch):
     assert "behind" in check_clock(now - 9000, -3600.0)[0].said
     monkeypatch.setattr(machine, "_synchronised", lambda: False)
     assert check_clock(now, None)[0].state == "note"
-    monkeypatch.setattr(clock.time, "time", lambda: 1000.0)
+    monkeypatch.setattr(machine.time, "time", lambda: 1000.0)
     assert "1970" in check_clock(None, None)[0].said
     assert check_clock(None, None)[0].state == "problem"
 

@@ -15,20 +15,12 @@ from starlette.exceptions import HTTPException
 
 from ladderboard._version import __version__
 from ladderboard.errors import LadderboardError, Problem
-from ladderboard.server import (
-    _api_boards,
-    _api_organiser,
-    _api_server,
-    _api_submissions,
-    _api_teams,
-    _pages,
-)
+from ladderboard.server import _api, _pages
 from ladderboard.server._attack_jobs import Trials
 from ladderboard.server._context import Work, work_of
 from ladderboard.server._log import ClockWatch, Log
 from ladderboard.server._metrics import CLOCK_JUMPS, PARSERS_RESTARTED, Gauge, Metrics
 from ladderboard.server._middleware import REFUSED, Front
-from ladderboard.server._openapi import describe_api
 from ladderboard.server._pages._dump import sweep_dumps
 from ladderboard.server._problems import Refused, problem, problem_of
 from ladderboard.server._serving import Settings
@@ -130,9 +122,9 @@ def make_app(
         },
     )
     app.state.work = work
-    for each in (_api_boards, _api_submissions, _api_teams, _api_organiser, _api_server, _pages):
+    for each in (_api, _pages):
         app.router.routes.extend(each.router.routes)  # flat: they are looked through as they are
-    app.openapi = lambda: describe_api(app, settings.url)  # type: ignore[method-assign]
+    app.openapi = lambda: _api.describe_api(app, settings.url)  # type: ignore[method-assign]
 
     app.add_middleware(Front, settings=settings, log=log, metrics=metrics, salt=boards.world.salt)
     return app

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard.board import PUBLIC, moment, write_board_bundle
 from ladderboard.errors import InvalidSetting, NotOpen, StorageFailed
-from ladderboard.server._csv import finals_csv
+from ladderboard.server._api import finals_csv
 from ladderboard.server._pages._archive import LEDGER, Archive, archive_looks, archive_pages
 from ladderboard.server._pages._downloads import write_csv, write_json
 from ladderboard.server._pages._page import or_none

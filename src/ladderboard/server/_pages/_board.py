@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from ladderboard.board import PUBLIC, Board, Caller, moment
 from ladderboard.holdout import unseen
+from ladderboard.server._api import Slug
 from ladderboard.server._context import Made, is_public, work_of
 from ladderboard.server._pages._chart import history_chart
 from ladderboard.server._pages._page import or_none, pack, render, send, show, url_of
@@ -15,7 +16,6 @@ from ladderboard.server._pages._standings import finals_table, standings_table
 from ladderboard.server._pages._words import is_over, state_of, until
 from ladderboard.server._pages._words_meaning import meaning_in_words
 from ladderboard.server._pages._words_rules import rules_in_words
-from ladderboard.server._routes import Slug
 
 __all__ = ["router", "told_to_all"]
 

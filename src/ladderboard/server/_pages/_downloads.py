@@ -9,11 +9,10 @@ from starlette.responses import Response, StreamingResponse
 
 from ladderboard.board import Board, Caller
 from ladderboard.errors import InvalidState
+from ladderboard.server._api import Slug, standings_csv
 from ladderboard.server._context import reply, work_of
-from ladderboard.server._csv import standings_csv
 from ladderboard.server._middleware import LARGE
 from ladderboard.server._pages._page import PRIVATE
-from ladderboard.server._routes import Slug
 
 __all__ = ["router", "write_csv", "write_json"]
 

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from ladderboard.errors import LadderboardError
+from ladderboard.server._api import Slug, TeamId
 from ladderboard.server._context import PRIVATE, work_of
 from ladderboard.server._pages._dump import send_dump
 from ladderboard.server._pages._form import read_form
@@ -15,7 +16,6 @@ from ladderboard.server._pages._organise_do import Done, Made, do_on_board, do_t
 from ladderboard.server._pages._organise_look import look_at_board, look_at_team
 from ladderboard.server._pages._page import see, show
 from ladderboard.server._problems import Refused, problem_of
-from ladderboard.server._routes import Slug, TeamId
 
 __all__ = ["router"]
 

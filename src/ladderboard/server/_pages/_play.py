@@ -8,12 +8,12 @@ from starlette.responses import Response
 
 from ladderboard.board import Board, Caller
 from ladderboard.errors import NotFound
+from ladderboard.server._api import Slug
 from ladderboard.server._context import work_of
 from ladderboard.server._pages import _play_data as data
 from ladderboard.server._pages._page import show
 from ladderboard.server._pages._play_picture import PLOT, RANGE, picture
 from ladderboard.server._pages._play_words import about, gap_words, moments, prices
-from ladderboard.server._routes import Slug
 
 __all__ = ["router"]
 

@@ -5,13 +5,13 @@ from starlette.responses import Response
 
 from ladderboard.board import Board, Caller, NewTeam, token_hash
 from ladderboard.errors import LadderboardError
+from ladderboard.server._api import Slug
 from ladderboard.server._context import work_of
 from ladderboard.server._pages._form import read_fields, read_form
 from ladderboard.server._pages._page import see
 from ladderboard.server._pages._refused import trouble_of
 from ladderboard.server._pages._submit import Said, show_submit
 from ladderboard.server._problems import Refused
-from ladderboard.server._routes import Slug
 
 __all__ = ["router"]
 

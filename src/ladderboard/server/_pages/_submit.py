@@ -8,6 +8,7 @@ from starlette.responses import Response
 from ladderboard.board import Answer, Board, Caller, Role, View, moment
 from ladderboard.errors import LadderboardError
 from ladderboard.holdout import unseen
+from ladderboard.server._api import Slug, accept_submission
 from ladderboard.server._auth import Session, Shown
 from ladderboard.server._context import Work, work_of
 from ladderboard.server._pages._own import own_affairs
@@ -16,8 +17,6 @@ from ladderboard.server._pages._refused import Trouble, trouble_of
 from ladderboard.server._pages._reply import Reply, Scene, reply_words
 from ladderboard.server._pages._words_rules import EVERY
 from ladderboard.server._problems import Refused
-from ladderboard.server._routes import Slug
-from ladderboard.server._submit import submit
 
 __all__ = ["Said", "router", "show_submit"]
 
@@ -46,7 +45,7 @@ async def send_page(request: Request, board: Slug) -> Response:
     work = work_of(request)
     work.who.check_form(request, work.sessions.read(request), request.query_params.get("csrf", ""))
     try:
-        answer: Answer = await submit(request, board, form=True)
+        answer: Answer = await accept_submission(request, board, form=True)
     except (LadderboardError, Refused) as error:
         return await show_submit(request, board, Said(trouble=trouble_of(error)))
     return await show_submit(request, board, Said(answer))

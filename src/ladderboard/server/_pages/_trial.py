@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from ladderboard.board import Board, Caller, Role, Target, allow, moment
 from ladderboard.errors import InvalidSetting, WorkersLost
+from ladderboard.server._api import Slug
 from ladderboard.server._attack_jobs import Busy, Seen
 from ladderboard.server._auth import Unknown
 from ladderboard.server._context import PRIVATE, reply, work_of
@@ -15,7 +16,6 @@ from ladderboard.server._pages._form import read_form
 from ladderboard.server._pages._page import see, show
 from ladderboard.server._pages._trial_words import found, sizes
 from ladderboard.server._problems import Refused
-from ladderboard.server._routes import Slug
 
 __all__ = ["router"]
 

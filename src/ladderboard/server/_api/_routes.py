@@ -1,27 +1,17 @@
-"""How the routes of the API are made: their types, their refusals, and what is told of both."""
+"""How the routes of the API are made, and what /openapi.json says of them."""
 
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, FastAPI, Path, Request, Response
+from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
+from ladderboard._version import __version__
+from ladderboard.server._api._models import Problem
+from ladderboard.server._auth import SESSION
 from ladderboard.server._context import PRIVATE
 from ladderboard.server._problems import Refused
-from ladderboard.server._shapes import Problem
-
-__all__ = [
-    "API",
-    "OPEN",
-    "Route",
-    "Slug",
-    "TeamId",
-    "TokenId",
-    "make_router",
-    "private",
-    "problems",
-    "public",
-]
 
 API = "/api/v1"
 OPEN: list[dict[str, list[str]]] = [{}, *PRIVATE]
@@ -69,6 +59,16 @@ _ETAG = {
         "schema": {"type": "string"},
     }
 }
+_SCHEMES = {
+    "token": {"type": "http", "scheme": "bearer", "description": "A token: lb_..."},
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": SESSION,
+        "description": "The page's session; what changes anything needs X-CSRF-Token, too.",
+    },
+}
+_TEXT = "Boards that stay honest. Numbers are losses; `display` carries the metric that is shown."
 
 
 def problems(*more: int) -> dict[int | str, dict[str, Any]]:
@@ -173,3 +173,26 @@ def _accepts(accept: str, offered: tuple[str, ...]) -> bool:
         if kind == "*/*":
             return True
     return False
+
+
+def describe_api(app: FastAPI, url: str | None) -> dict[str, Any]:
+    """Return the description of a server; refusals are problem documents, and only they are."""
+    if app.openapi_schema:
+        return app.openapi_schema
+    said = get_openapi(
+        title="Ladderboard", version=__version__, description=_TEXT, routes=app.routes
+    )
+    if url is not None:
+        said["servers"] = [{"url": url}]
+    said.setdefault("components", {})["securitySchemes"] = _SCHEMES
+    for unused in ("HTTPValidationError", "ValidationError"):
+        said["components"]["schemas"].pop(unused, None)
+    for path in said["paths"].values():
+        for operation in path.values():
+            operation.pop("x-types", None)
+            for status, response in operation["responses"].items():
+                content = response.get("content", {})
+                if int(status) >= 400 and "application/json" in content:
+                    content["application/problem+json"] = content.pop("application/json")
+    app.openapi_schema = said
+    return said

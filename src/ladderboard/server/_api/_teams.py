@@ -6,13 +6,17 @@ from fastapi import Query, Request, Response
 
 from ladderboard.board import Board, Caller, Role
 from ladderboard.board import NewTeam as MadeTeam
-from ladderboard.server._asked import Choice, Registration
+from ladderboard.server._api._models import (
+    Choice,
+    NewTeam,
+    Registration,
+    SelectionList,
+    Team,
+    TeamList,
+)
+from ladderboard.server._api._routes import Slug, make_router, private, public
 from ladderboard.server._context import reply, work_of
 from ladderboard.server._rate_limits import address_of
-from ladderboard.server._routes import Slug, make_router, private, public
-from ladderboard.server._shapes import NewTeam, SelectionList, Team, TeamList
-
-__all__ = ["router"]
 
 router = make_router("teams")
 

@@ -1,8 +1,54 @@
-"""The shapes of what is said, for /openapi.json: they describe, and stand in nobody's way."""
+"""The models of requests and replies, for /openapi.json."""
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, RootModel
+
+
+class Asked(BaseModel):
+    """A body that holds nothing else."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Registration(Asked):
+    """A team that wants to come in."""
+
+    name: Annotated[str, Field(min_length=1, max_length=64)]
+    invitation: Annotated[str | None, Field(max_length=100)] = None
+
+
+class Days(Asked):
+    """How long an invitation is good."""
+
+    days: Annotated[float, Field(gt=0, le=366)] = 7
+
+
+class Trust(Asked):
+    """Whose token is wanted."""
+
+    role: Literal["evaluator", "organiser"]
+
+
+class Charge(Asked):
+    """How many questions may have been answered since a copy was made that was put back."""
+
+    charge: Annotated[int | None, Field(ge=0, le=2**53)] = None
+
+
+class Choice(Asked):
+    """Submissions for the finals."""
+
+    submissions: Annotated[
+        list[Annotated[str, Field(pattern="^[0-9a-f]{32}$")]], Field(max_length=100)
+    ]
+
+
+class Amendment(RootModel[dict[str, Any]]):
+    """Keys of ``board.yaml`` that change, with their new values."""
+
+    root: Annotated[dict[str, Any], Field(min_length=1, max_length=50)]
+
 
 Moment = Annotated[
     str, Field(description="A time in UTC, to the second.", pattern=r"^\d{4,}-\d\d-\d\dT[\d:]{8}Z$")
@@ -375,3 +421,76 @@ class Health(Shape):
     """Whether the server works."""
 
     status: Literal["ok"]
+
+
+Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class Receipt(Shape):
+    """What proves that a question was answered: it opens one's own part of an entry."""
+
+    format: Literal[1]
+    book: Id
+    entry: int | None
+    hash: Hash
+    submission: Hash
+    salt: Hash
+
+
+class SubmissionReply(Shape):
+    """The answer to a submission."""
+
+    id: Id
+    number: int
+    time: Moment
+    entry: int | None
+    team: TeamName
+    released: Metric
+    loss: Loss
+    improved: bool
+    question: int
+    remaining: int
+    limit: str
+    limits: list[Limit]
+    next_submission_at: Moment | None
+    bound: Bound | None
+    reason: str
+    score: Metric
+    score_loss: Loss
+    ladder: Literal["team", "board"]
+    again: bool
+    receipt: Receipt
+    display: DisplayedReply
+
+
+class Submission(Shape):
+    """A submission, as it was answered."""
+
+    id: Id
+    number: int
+    entry: int | None
+    time: Moment
+    message: Annotated[str, Field(description="Untrusted text.")]
+    size: Annotated[int | None, Field(description="Bytes that are kept of it.")]
+    selected: bool
+    epoch: int
+    released: Metric
+    loss: Loss
+    score: Metric
+    score_loss: Loss
+    improved: bool
+    question: int
+    display: Shown
+
+
+class OneSubmission(Submission):
+    """A submission with its receipt, which is null to a team whose scores evaluators hand in."""
+
+    receipt: Receipt | None
+
+
+class SubmissionList(Shape):
+    """Submissions, newest first; ``next`` is the ``before`` of the next page."""
+
+    submissions: list[Submission]
+    next: int | None

@@ -7,12 +7,10 @@ from fastapi import Request, Response
 
 from ladderboard.errors import StorageFailed
 from ladderboard.ledger import SqliteStorage
+from ladderboard.server._api._models import Health
+from ladderboard.server._api._routes import make_router, problems
 from ladderboard.server._auth import Shown, is_organiser, is_token, unauthorised
 from ladderboard.server._context import PRIVATE, Work, reply, work_of
-from ladderboard.server._routes import make_router, problems
-from ladderboard.server._shapes import Health
-
-__all__ = ["router"]
 
 router = make_router("server", prefix="")
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"

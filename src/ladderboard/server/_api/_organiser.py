@@ -3,21 +3,22 @@
 from fastapi import Request, Response
 
 from ladderboard.board import Board, Caller, Role
-from ladderboard.server._asked import Amendment, Charge, Days, Trust
-from ladderboard.server._context import reply, work_of
-from ladderboard.server._routes import Slug, TeamId, TokenId, make_router, private
-from ladderboard.server._sandbox import sandbox
-from ladderboard.server._shapes import (
+from ladderboard.server._api._models import (
+    Amendment,
     BoardSummary,
+    Charge,
+    Days,
     Finals,
     Invitation,
     NewTeam,
     NewToken,
     State,
     TokenList,
+    Trust,
 )
-
-__all__ = ["router"]
+from ladderboard.server._api._routes import Slug, TeamId, TokenId, make_router, private
+from ladderboard.server._context import reply, work_of
+from ladderboard.server._sandbox import sandbox
 
 router = make_router("organiser")
 _NOTHING = {204: {"description": "Done."}}

@@ -1,16 +1,27 @@
 """Boards, standings, records, the ledger and the final ranking: what there is to read."""
 
+import csv
+import io
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 
 from ladderboard.board import PUBLIC
+from ladderboard.files import plain_cell
+from ladderboard.server._api._models import BoardList, BoardSummary, Finals, Leaderboard, RecordList
+from ladderboard.server._api._routes import API, Slug, make_router, public
 from ladderboard.server._context import reply, work_of
-from ladderboard.server._csv import standings_csv
-from ladderboard.server._routes import API, Slug, make_router, public
-from ladderboard.server._shapes import BoardList, BoardSummary, Finals, Leaderboard, RecordList
 
-__all__ = ["router"]
+_COLUMNS = (
+    "rank", "team", "name", "baseline", "released", "shown", "since", "submissions", "last",
+    "loss",
+)  # fmt: skip
+_FINALS = (
+    "rank", "team", "name", "baseline", "score", "shown", "low", "high", "public_rank", "move",
+    "loss",
+)  # fmt: skip
+
 
 router = make_router("boards")
 Limit = Annotated[int, Query(ge=1, le=1000, description="Rows of a page.")]
@@ -158,3 +169,35 @@ async def finals(request: Request, board: Slug) -> Response:
         request, board, lambda found, caller: found.as_seen_by(caller).finals()
     )
     return reply(request, said)
+
+
+def standings_csv(said: dict[str, Any], *, header: bool = True) -> bytes:
+    """Return a page of the standings, with the names of the columns or without."""
+    rows = [
+        (*_team(each), each["released"], each["display"], each["since"], each["submissions"],
+         each["last"], each["loss"])
+        for each in said["rows"]
+    ]  # fmt: skip
+    return _written([_COLUMNS, *rows] if header else rows)
+
+
+def finals_csv(said: dict[str, Any]) -> bytes:
+    """Return the final ranking."""
+    rows = [
+        (*_team(each), each["score"], each["display"], each["low"], each["high"],
+         each["public_rank"], each["move"], each["loss"])
+        for each in said["rows"]
+    ]  # fmt: skip
+    return _written([_FINALS, *rows])
+
+
+def _team(each: dict[str, Any]) -> tuple[Any, ...]:
+    team = each["team"]
+    baseline = "yes" if each["baseline"] else "no"
+    return each["rank"], team["id"], plain_cell(team["name"]), baseline
+
+
+def _written(rows: Iterable[tuple[Any, ...]]) -> bytes:
+    out = io.StringIO(newline="")
+    csv.writer(out, lineterminator="\r\n").writerows(rows)
+    return out.getvalue().encode()

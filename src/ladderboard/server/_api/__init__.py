@@ -1,0 +1,22 @@
+"""The HTTP API under /api/v1, and what monitors ask: health and metrics."""
+
+from fastapi import APIRouter
+
+from ladderboard.server._api import _boards, _organiser, _server, _submissions, _teams
+from ladderboard.server._api._boards import finals_csv, standings_csv
+from ladderboard.server._api._routes import Slug, TeamId, describe_api
+from ladderboard.server._api._submissions import accept_submission
+
+__all__ = [
+    "Slug",
+    "TeamId",
+    "accept_submission",
+    "describe_api",
+    "finals_csv",
+    "router",
+    "standings_csv",
+]
+
+router = APIRouter()
+for _each in (_boards, _submissions, _teams, _organiser, _server):
+    router.routes.extend(_each.router.routes)  # flat: they are looked through as they are
