@@ -136,7 +136,7 @@ def test_a_full_disk_leaves_a_closed_board_and_a_way(program, board, tmp_path):
     """The limit on the size of files stands for a disk that is full."""
     script = (
         "import resource, signal, sys\n"
-        "import ladderboard.server._site as site\n"
+        "import ladderboard.server._pages._site as site\n"
         "from ladderboard.cli import main\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "fill = site._fill\n"

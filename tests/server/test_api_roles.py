@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from ladderboard.server._pages._wheel import wheel_place
+from ladderboard.server._pages._static import wheel_place
 
 ROLES = ("public", "team", "other", "evaluator", "organiser", "ended", "foreign")
 STATES = ("open", "paused", "hidden", "anonymous", "frozen", "closed")

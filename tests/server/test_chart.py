@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ladderboard.server._pages._chart import (
+from ladderboard.server._pages._charts import (
     Bar,
     Bin,
     Line,
@@ -20,9 +20,15 @@ from ladderboard.server._pages._chart import (
     line_chart,
     step_chart,
 )
-from ladderboard.server._pages._chart_svg import fit, width_of
-from ladderboard.server._pages._chart_ticks import Range, log_ticks, range_of, ticks
-from ladderboard.server._pages._chart_time import time_range, time_ticks
+from ladderboard.server._pages._charts._axes import (
+    Range,
+    log_ticks,
+    range_of,
+    ticks,
+    time_range,
+    time_ticks,
+)
+from ladderboard.server._pages._charts._svg import fit, width_of
 
 WORDS = {"key": "k", "title": "A title", "summary": "In words."}
 SHAPES = re.compile(r"([MLHVZ])([^MLHVZ]*)")

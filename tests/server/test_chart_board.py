@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ladderboard.board import PUBLIC, Caller, Role, Sent, open_boards, read_folder
-from ladderboard.server._pages._chart import history_chart, own_chart, team_bars, time_bars
+from ladderboard.server._pages._charts import history_chart, own_chart, team_bars, time_bars
 
 DIGITS = Path(__file__).parents[2] / "examples/digits"
 DISPLAY = {"name": "accuracy", "direction": "higher", "digits": 3, "as": "complement"}

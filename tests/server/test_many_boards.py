@@ -6,7 +6,7 @@ import pytest
 
 from ladderboard.client import Client
 from ladderboard.client import _requests as requests
-from ladderboard.server._pages import _boards as page
+from ladderboard.server._pages import _board as page
 
 
 @pytest.fixture

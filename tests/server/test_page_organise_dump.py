@@ -12,7 +12,7 @@ from ladderboard.board import Boards, DatabaseStore, restore_board
 from ladderboard.board import _backup as board_backup
 from ladderboard.board._backup import _dump as board_dump
 from ladderboard.ledger import SecretKey, SqliteStorage, write_public_key
-from ladderboard.server._pages import _dump
+from ladderboard.server._pages._organise import _dump
 
 WORDS = "four words nobody guesses"
 TYPED = {"passphrase": WORDS, "again": WORDS}

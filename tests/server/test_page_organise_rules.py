@@ -6,7 +6,7 @@ import re
 import pytest
 
 from ladderboard.board import read_rules
-from ladderboard.server._pages._organise_rules import GROUPS, changes_in, digest_of, filled
+from ladderboard.server._pages._organise._amendments import GROUPS, changes_in, digest_of, filled
 
 RULES = """
 slug: digits

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import ladderboard as lb
-from ladderboard.server._pages import _play_data as data
-from ladderboard.server._pages import _play_picture as drawing
-from ladderboard.server._pages._play_words import gap_words
+from ladderboard.server._pages import _play as data
+from ladderboard.server._pages import _play as drawing
+from ladderboard.server._pages._play import gap_words
 
 KEPT = json.loads((Path(lb.__file__).parent / "server/_pages/play.json").read_text())
 CHOICES = [data.Choice(*each) for each in product(KEPT["n"], KEPT["questions"], KEPT["noise"])]

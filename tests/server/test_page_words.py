@@ -11,9 +11,8 @@ from ladderboard.files import Roster, read_predictions
 from ladderboard.holdout import Meter, sentence, unseen
 from ladderboard.ledger import At
 from ladderboard.mechanisms import Release
-from ladderboard.server._pages._refused import items_of
-from ladderboard.server._pages._reply import Scene, bound_words, reply_words
-from ladderboard.server._pages._sheet import sheet_of
+from ladderboard.server._pages._file_format import sheet_of
+from ladderboard.server._pages._reply import Scene, bound_words, items_of, reply_words
 
 TEAM = {"name": "team", "remaining": 9, "allowed": 10}
 BOUND = {

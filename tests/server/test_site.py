@@ -14,7 +14,8 @@ import pytest
 import ladderboard
 from ladderboard.board import Caller, Role, View
 from ladderboard.errors import InvalidSetting, NotOpen, StorageFailed
-from ladderboard.server import _site, write_site
+from ladderboard.server import write_site
+from ladderboard.server._pages import _site
 
 ORGANISER = Caller(Role.ORGANISER)
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"

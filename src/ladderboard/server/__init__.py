@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ladderboard.server._log import Log as Log
     from ladderboard.server._log import machine_time as machine_time
     from ladderboard.server._log import worker_log as worker_log
+    from ladderboard.server._pages import Site, check_site, write_site
     from ladderboard.server._process import (
         BoardProtocol,
         Listener,
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from ladderboard.server._sandbox import Parsers, sandbox
     from ladderboard.server._serving import Serving, Settings
     from ladderboard.server._serving import make_serving as make_serving
-    from ladderboard.server._site import Site, check_site, write_site
 
 __all__ = [
     "BoardProtocol",
@@ -85,12 +85,12 @@ _HOMES = {
     "Rate": "_rate_limits",
     "Serving": "_serving",
     "Settings": "_serving",
-    "Site": "_site",
+    "Site": "_pages",
     "VARIABLES": "_config",
     "Value": "_config",
     "Variable": "_config",
     "check_private": "_guard",
-    "check_site": "_site",
+    "check_site": "_pages",
     "examine": "_doctor",
     "find_settings": "_config",
     "has_password": "_config",
@@ -111,7 +111,7 @@ _HOMES = {
     "try_port": "_process",
     "without_password": "_config",
     "worker_log": "_log",
-    "write_site": "_site",
+    "write_site": "_pages",
 }
 
 

@@ -21,7 +21,7 @@ from ladderboard.server._context import Work, work_of
 from ladderboard.server._log import ClockWatch, Log
 from ladderboard.server._metrics import CLOCK_JUMPS, PARSERS_RESTARTED, Gauge, Metrics
 from ladderboard.server._middleware import REFUSED, Front
-from ladderboard.server._pages._dump import sweep_dumps
+from ladderboard.server._pages import sweep_dumps
 from ladderboard.server._problems import Refused, problem, problem_of
 from ladderboard.server._serving import Settings
 from ladderboard.server._uploads import Spool

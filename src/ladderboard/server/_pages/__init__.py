@@ -1,6 +1,6 @@
 """The pages: HTML that is made here and works without a script.
 
-One file a page; ``_page`` renders them, ``_static`` hands out how they look and what a script adds.
+``_rendering`` fills in the templates, ``_static`` hands out how pages look and what a script adds.
 Whatever a page shows or does goes through the board room, as everything of the API does.
 """
 
@@ -8,35 +8,19 @@ from fastapi import APIRouter
 
 from ladderboard.server._pages import (
     _board,
-    _boards,
     _downloads,
-    _join,
     _organise,
     _play,
-    _select,
-    _session,
+    _sign_in,
     _static,
     _submit,
-    _trial,
-    _wheel,
 )
-from ladderboard.server._pages._page import is_page, refusal
+from ladderboard.server._pages._organise import sweep_dumps
+from ladderboard.server._pages._rendering import is_page, refusal
+from ladderboard.server._pages._site import Site, check_site, write_site
 
-__all__ = ["is_page", "refusal", "router"]
+__all__ = ["Site", "check_site", "is_page", "refusal", "router", "sweep_dumps", "write_site"]
 
 router = APIRouter(include_in_schema=False)
-for _each in (
-    _boards,
-    _board,
-    _downloads,
-    _submit,
-    _select,
-    _join,
-    _organise,
-    _trial,
-    _play,
-    _session,
-    _static,
-    _wheel,
-):
+for _each in (_board, _downloads, _submit, _sign_in, _organise, _play, _static):
     router.routes.extend(_each.router.routes)

@@ -12,9 +12,7 @@ from ladderboard.errors import InvalidState
 from ladderboard.server._api import Slug, standings_csv
 from ladderboard.server._context import reply, work_of
 from ladderboard.server._middleware import LARGE
-from ladderboard.server._pages._page import PRIVATE
-
-__all__ = ["router", "write_csv", "write_json"]
+from ladderboard.server._pages._rendering import PRIVATE
 
 router = APIRouter(include_in_schema=False)
 _MOST = 1000  # entries at a time

@@ -1,29 +1,328 @@
-"""The page Play: two attacks climb three boards. Nothing is computed for it but the picture."""
+"""The page Play: two attacks climb three boards."""
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from functools import cache
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
+from markupsafe import Markup
 from starlette.responses import Response
 
 from ladderboard.board import Board, Caller
 from ladderboard.errors import NotFound
+from ladderboard.holdout import unseen
+from ladderboard.mechanisms import Mechanism, ShakyLadder, mechanism
 from ladderboard.server._api import Slug
 from ladderboard.server._context import work_of
-from ladderboard.server._pages import _play_data as data
-from ladderboard.server._pages._page import show
-from ladderboard.server._pages._play_picture import PLOT, RANGE, picture
-from ladderboard.server._pages._play_words import about, gap_words, moments, prices
-
-__all__ = ["router"]
+from ladderboard.server._pages._charts import number, tag
+from ladderboard.server._pages._rendering import show
 
 router = APIRouter(include_in_schema=False)
+_MADE = json.loads((Path(__file__).parent / "play.json").read_text())
+_WHOLE = 10_000  # numbers there are ten thousandths
+GAMES: int = _MADE["games"]
+CHOICES: dict[str, tuple[int, ...]] = {key: tuple(_MADE[key]) for key in ("n", "questions")}
+NOISES = {"none": "none", "half": "half", "calibrated": "as calibrated", "double": "double"}
+BOARDS = {"exact": "Exact scores", "ladder": "Ladder", "shaky_ladder": "Shaky Ladder"}
+ATTACKS = {"shifted_majority": "patient attack", "majority": "majority attack"}
+_USUAL = (1_000, 1_000, "calibrated")
+_WIDTH, _HEIGHT = 340, 264
+# Left, right, top and bottom of the plot; play.js is told, and draws the same.
+PLOT = (40.0, 332.0, 30.0, 236.0)
+# One range for all choices, so that one can be compared with another.
+RANGE = (0.7, 1.0)
+_TICKS = (0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
+_LINE = 15.0  # what a line of text takes
+_NAME = 125.0  # and how long it is
+_MOMENTS = 10
+
+
+class Choice(NamedTuple):
+    """Which of the films are shown."""
+
+    n: int
+    questions: int
+    noise: str
+
+    @classmethod
+    def of(cls, typed: Mapping[str, str]) -> tuple["Choice", list[str]]:
+        """Return what was chosen, and a sentence for everything that cannot be.
+
+        >>> Choice.of({"n": "4000", "noise": "much"})[1]
+        ["There is nothing for noise 'much'; this is as calibrated."]
+        """
+        found: dict[str, Any] = {}
+        said = []
+        for key, usual in zip(cls._fields, _USUAL, strict=True):
+            known = {word: word for word in NOISES} if key == "noise" else _typed(CHOICES[key])
+            found[key] = known.get(typed.get(key, str(usual)))
+            if found[key] is None:
+                found[key] = usual
+                shown = NOISES[usual] if isinstance(usual, str) else f"{usual:,}"
+                said.append(f"There is nothing for {key} {typed[key][:20]!r}; this is {shown}.")
+        return cls(**found), said
+
+
+def _typed(numbers: tuple[int, ...]) -> dict[str, Any]:
+    return {str(each): each for each in numbers}
+
+
+class Curve(NamedTuple):
+    """An attack on a board, as accuracies.
+
+    ``shown`` is what the board shows if the attack stops at its best moment so far, at each frame;
+    ``worth`` what the best model is in truth, ``fits`` how the last vote does on the hidden labels.
+    """
+
+    attack: str
+    shown: tuple[float, ...]
+    fits: float
+    worth: float
+
+    @property
+    def name(self) -> str:
+        """How people call the attack."""
+        return ATTACKS[self.attack]
+
+    @property
+    def gap(self) -> float:
+        """How much better the model looks in the end than it is."""
+        return self.shown[-1] - self.worth
+
+
+class PlayedBoard(NamedTuple):
+    """One board, and both attacks on it."""
+
+    key: str
+    mechanism: Mechanism
+    patient: Curve
+    majority: Curve
+
+    @property
+    def name(self) -> str:
+        """How people call the board."""
+        return BOARDS[self.key]
+
+    @property
+    def curves(self) -> tuple[Curve, Curve]:
+        """Both attacks."""
+        return self.patient, self.majority
+
+    @property
+    def unseen(self) -> float:
+        """The honest gain below which a better model may not be told; 0 if each is."""
+        return unseen(self.mechanism) or 0.0
+
+
+def board_of(choice: Choice, key: str) -> PlayedBoard:
+    """Return a board as chosen; only the Shaky Ladder has noise to choose."""
+    noise = choice.noise if key == "shaky_ladder" else None
+    return _boards()[choice.n, choice.questions, key, noise]
+
+
+@cache
+def _boards() -> dict[tuple[int, int, str, str | None], PlayedBoard]:
+    curves: dict[Any, dict[str, Curve]] = {}
+    mechanisms: dict[Any, Mechanism] = {}
+    for each in _MADE["scenes"]:
+        key = each["n"], each["questions"], each["board"], each["noise"]
+        shown = tuple(value / _WHOLE for value in accumulate(each["shown"], max))
+        curves.setdefault(key, {})[each["attack"]] = Curve(
+            each["attack"], shown, each["fits"] / _WHOLE, each["worth"] / _WHOLE
+        )
+        mechanisms[key] = mechanism(each["mechanism"])
+    return {
+        key: PlayedBoard(key[2], mechanisms[key], found["shifted_majority"], found["majority"])
+        for key, found in curves.items()
+    }
+
+
+def picture(board: PlayedBoard, questions: int) -> Markup:
+    """Return one board's picture, with everything that is true at the end visible."""
+    left, right, top, bottom = PLOT
+    worth = board.patient.worth
+    inside = tag("rect", x=left, y=top - 6, width=right - left, height=bottom - top + 6)
+    key = f"play-{board.key}"
+    return tag(
+        "svg",
+        tag("title", f"{board.name}: what the board shows, against questions", id=f"{key}-title"),
+        tag("desc", _summary(board, questions), id=f"{key}-desc"),
+        tag("clipPath", inside, id=f"{key}-clip"),
+        *_axes(questions),
+        tag(
+            "g",
+            *[_area(each) for each in board.curves],
+            *[_line(each) for each in board.curves],
+            clip_path=f"url(#{key}-clip)",
+        ),
+        _level(worth, "play-truth"),
+        _text(f"truly worth {worth:.2f}", left + 6, _y(worth) + 16, "play-true"),
+        *[_end(each) for each in board.curves],
+        *_labels(board),
+        viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
+        role="img",
+        aria_labelledby=f"{key}-title",
+        aria_describedby=f"{key}-desc",
+    )
+
+
+def _x(part: float) -> float:
+    return PLOT[0] + part * (PLOT[1] - PLOT[0])
+
+
+def _y(accuracy: float) -> float:
+    low, high = RANGE
+    inside = min(max(accuracy, low), high)
+    return PLOT[3] - (inside - low) / (high - low) * (PLOT[3] - PLOT[2])
+
+
+def _text(said: str, x: float, y: float, class_: str, anchor: str = "start") -> Markup:
+    return tag("text", said, x=x, y=y, class_=class_, text_anchor=anchor)
+
+
+def _level(accuracy: float, class_: str) -> Markup:
+    y = _y(accuracy)
+    return tag("line", x1=PLOT[0], x2=PLOT[1], y1=y, y2=y, class_=class_)
+
+
+def _axes(questions: int) -> list[Markup]:
+    left, _, _, bottom = PLOT
+    found = [_level(each, "play-grid") for each in _TICKS]
+    found.append(_text("accuracy shown", 4, 11, "play-tick"))
+    found += [_text(f"{each:.2f}", left - 6, _y(each) + 4, "play-tick", "end") for each in _TICKS]
+    for part, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
+        said = f"{round(part * questions):,}{' questions' if part == 1 else ''}"
+        found.append(_text(said, _x(part), bottom + 20, "play-tick", anchor))
+    return found
+
+
+def _points(curve: Curve) -> list[tuple[float, float]]:
+    count = len(curve.shown)
+    return [(_x(at / count), _y(value)) for at, value in enumerate(curve.shown, 1)]
+
+
+def _path(points: list[tuple[float, float]]) -> str:
+    return "M" + "L".join(f"{number(x)} {number(y)}" for x, y in points)
+
+
+def _area(curve: Curve) -> Markup:
+    """Shade what the board shows beyond the truth, and nothing below it."""
+    truth = _y(curve.worth)
+    above = [(x, min(y, truth)) for x, y in _points(curve)]
+    around = [(above[0][0], truth), *above, (above[-1][0], truth)]
+    return tag("path", d=f"{_path(around)}Z", class_=f"play-area play-{curve.attack}")
+
+
+def _line(curve: Curve) -> Markup:
+    return tag("path", d=_path(_points(curve)), class_=f"play-line play-{curve.attack}")
+
+
+def _end(curve: Curve) -> Markup:
+    """Mark the end: a disc for one attack, a square for the other, not by colour alone."""
+    x, y = _points(curve)[-1]
+    class_ = f"play-end play-{curve.attack}"
+    if curve.attack == "majority":
+        inside = tag("rect", x=-4.0, y=-4.0, width=8, height=8)
+    else:
+        inside = tag("circle", r=4.5)
+    return tag("g", inside, class_=class_, transform=f"translate({number(x)} {number(y)})")
+
+
+def _labels(board: PlayedBoard) -> list[Markup]:
+    """Name the lines at their ends: the upper one above it, the lower one where there is room."""
+    upper, lower = sorted(board.curves, key=lambda each: -each.shown[-1])
+    high, low = _y(upper.shown[-1]), _y(lower.shown[-1])
+    truth = _y(upper.worth)
+    # Below the line also where it was lower before.
+    under = max(y for x, y in _points(lower) if x >= PLOT[1] - _NAME) + _LINE
+    if under <= truth - 4:
+        place = under
+    elif low - high >= _LINE + 4:
+        place = low - 8
+    else:
+        place = max(truth, low) + _LINE + 1
+    return [_label(upper, high - 8), _label(lower, place)]
+
+
+def _label(curve: Curve, y: float) -> Markup:
+    said = f"{curve.name.split()[0]} {curve.gap:+.3f}"
+    return _text(said, PLOT[1] - 9, y, f"play-label play-{curve.attack}", "end")
+
+
+def _summary(board: PlayedBoard, questions: int) -> str:
+    told = [
+        f"the {each.name} rises from {each.shown[0]:.3f} to {each.shown[-1]:.3f}"
+        for each in board.curves
+    ]
+    return (
+        f"Over {questions:,} questions {' and '.join(told)}. "
+        f"The flat line is what the models are truly worth: {board.patient.worth:.3f}."
+    )
+
+
+def gap_words(gap: float) -> str:
+    """Return how much better a model looks than it is, in words.
+
+    >>> gap_words(0.0821), gap_words(-0.004), gap_words(0.0001)
+    ('looks 0.082 better than it is', 'looks 0.004 worse than it is', 'looks as good as it is')
+    """
+    if abs(gap) < 0.0005:
+        return "looks as good as it is"
+    return f"looks {abs(gap):.3f} {'better' if gap > 0 else 'worse'} than it is"
+
+
+def about(board: PlayedBoard, choice: Choice) -> str:
+    """Return what a board does, in one sentence."""
+    made: Any = board.mechanism
+    if board.key == "exact":
+        return "Tells every score, to the last digit."
+    if board.key == "ladder":
+        return f"Tells a score only if it beats the best by a step of {made.step:.3f}."
+    noise = {"none": "here without its noise", "half": "with half of its noise"}
+    noise |= {"calibrated": "with noise in every comparison", "double": "with twice its noise"}
+    return f"A Ladder with larger steps of {made.step:.3f}, {noise[choice.noise]}."
+
+
+def prices(choice: Choice) -> list[dict[str, Any]]:
+    """Return what each amount of noise leaves to the attacks, and costs the honest."""
+    found = []
+    for noise, name in NOISES.items():
+        board = board_of(choice._replace(noise=noise), "shaky_ladder")
+        made = board.mechanism
+        assert isinstance(made, ShakyLadder)  # noqa: S101 - it is what goes by this name
+        found.append(
+            {
+                "noise": name,
+                "here": noise == choice.noise,
+                "sd": made.compare_noise,
+                "patient": board.patient,
+                "majority": board.majority,
+                "unseen": board.unseen,
+            }
+        )
+    return found
+
+
+def moments(boards: list[PlayedBoard], choice: Choice) -> list[tuple[int, list[float]]]:
+    """Return the numbers of the picture at ten moments: for each board both attacks."""
+    count = len(boards[0].patient.shown)
+    frames = [count * at // _MOMENTS for at in range(1, _MOMENTS + 1)]
+    return [
+        (
+            choice.questions * frame // count,
+            [curve.shown[frame - 1] for board in boards for curve in board.curves],
+        )
+        for frame in frames
+    ]
 
 
 @router.get("/boards/{board}/play")
 async def play_page(request: Request, board: Slug) -> Response:
     """Show what attacks gain, on boards whose rules say so."""
-    choice, problems = data.Choice.of(request.query_params)
+    choice, problems = Choice.of(request.query_params)
 
     def look(found: Board | None, caller: Caller) -> dict[str, Any]:
         assert found is not None  # noqa: S101 - it was asked for
@@ -36,9 +335,9 @@ async def play_page(request: Request, board: Slug) -> Response:
     return show(request, "play.html", problems=problems, **said, **_told(choice))
 
 
-def _told(choice: data.Choice) -> dict[str, Any]:
+def _told(choice: Choice) -> dict[str, Any]:
     """Return what the template says of a choice."""
-    boards = [data.board_of(choice, key) for key in data.BOARDS]
+    boards = [board_of(choice, key) for key in BOARDS]
     panels = [
         {
             "key": each.key,
@@ -51,9 +350,9 @@ def _told(choice: data.Choice) -> dict[str, Any]:
     ]
     return {
         "choice": choice,
-        "choices": data.CHOICES,
-        "noises": data.NOISES,
-        "games": data.GAMES,
+        "choices": CHOICES,
+        "noises": NOISES,
+        "games": GAMES,
         "worth": boards[0].patient.worth,
         "panels": panels,
         "film": json.dumps(_film(boards, choice), separators=(",", ":")),
@@ -63,7 +362,7 @@ def _told(choice: data.Choice) -> dict[str, Any]:
     }
 
 
-def _film(boards: list[data.Board], choice: data.Choice) -> dict[str, Any]:
+def _film(boards: list[PlayedBoard], choice: Choice) -> dict[str, Any]:
     """Return what play.js needs to show one frame after the other."""
     return {
         "questions": choice.questions,

@@ -1,16 +1,22 @@
-"""What pages are made with: how they look, and what a script adds."""
+"""What pages are made with, and the wheel of the client that a server hands out."""
 
+import base64
 import gzip
 import hashlib
+import io
+import zipfile
+from functools import lru_cache
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import fastapi
 from fastapi import APIRouter, Request
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-__all__ = ["content_of", "place_of", "router"]
+from ladderboard._version import __version__
 
 router = APIRouter(include_in_schema=False)
 _FOLDER = Path(__file__).parent / "static"
@@ -19,6 +25,12 @@ _TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
+_PACKAGE = Path(__file__).parents[2]
+_NAME = f"ladderboard-{__version__}"
+_FILE = f"{_NAME}-py3-none-any.whl"
+_SUFFIXES = {".py", ".html", ".css", ".js", ".json", ".svg", ".typed"}  # of what a wheel holds
+_WHEEL = "Wheel-Version: 1.0\nGenerator: ladderboard\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+_DATE = (1980, 1, 1, 0, 0, 0)
 
 
 class _File(NamedTuple):
@@ -68,3 +80,49 @@ async def static(
     if "gzip" in request.headers.get("accept-encoding", ""):
         content, headers["Content-Encoding"] = file.packed, "gzip"
     return Response(content, 200, headers, file.type)
+
+
+def wheel_place() -> str:
+    """Return where the wheel is."""
+    return f"/install/{_FILE}"
+
+
+@router.get("/install/{name}")
+async def wheel(
+    request: Request, name: Annotated[str, fastapi.Path(pattern="^[A-Za-z0-9_.+-]+$")]
+) -> Response:
+    """Return this very version of Ladderboard, for pip."""
+    if name != _FILE:
+        raise HTTPException(404)
+    content, tag = await run_in_threadpool(_wheel)
+    headers = {"Cache-Control": "public, max-age=3600", "ETag": tag}
+    if request.headers.get("if-none-match") == tag:
+        return Response(b"", 304, headers)
+    return Response(content, 200, headers, "application/octet-stream")
+
+
+@lru_cache(maxsize=1)
+def _wheel() -> tuple[bytes, str]:
+    """Return the wheel that the installed files make, and its tag."""
+    installed = metadata.distribution("ladderboard")
+    files = {
+        f"ladderboard/{path.relative_to(_PACKAGE).as_posix()}": path.read_bytes()
+        for path in sorted(_PACKAGE.rglob("*"))
+        if path.is_file() and path.suffix in _SUFFIXES and "__pycache__" not in path.parts
+    }
+    about = {"WHEEL": _WHEEL}
+    for name in ("METADATA", "entry_points.txt", "licenses/LICENSE"):
+        about[name] = installed.read_text(name) or ""
+    files |= {f"{_NAME}.dist-info/{name}": text.encode() for name, text in about.items() if text}
+    record = f"{_NAME}.dist-info/RECORD"
+    lines = [f"{name},sha256={_digest(content)},{len(content)}" for name, content in files.items()]
+    files[record] = "\n".join([*lines, f"{record},,", ""]).encode()
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(zipfile.ZipInfo(name, _DATE), content, zipfile.ZIP_DEFLATED)
+    return out.getvalue(), f'"{hashlib.sha256(out.getvalue()).hexdigest()[:16]}"'
+
+
+def _digest(content: bytes) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()

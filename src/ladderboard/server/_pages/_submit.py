@@ -1,27 +1,43 @@
-"""The page to submit with: what is left, the form, the reply, and one's own history."""
+"""The page to submit with: what is left, the form, the reply, and a team's own history."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Query, Request
+from markupsafe import Markup
 from starlette.responses import Response
 
-from ladderboard.board import Answer, Board, Caller, Role, View, moment
+from ladderboard.board import Answer, Board, Caller, NewTeam, Role, View, moment, token_hash
 from ladderboard.errors import LadderboardError
 from ladderboard.holdout import unseen
 from ladderboard.server._api import Slug, accept_submission
 from ladderboard.server._auth import Session, Shown
 from ladderboard.server._context import Work, work_of
-from ladderboard.server._pages._own import own_affairs
-from ladderboard.server._pages._page import or_none, show
-from ladderboard.server._pages._refused import Trouble, trouble_of
-from ladderboard.server._pages._reply import Reply, Scene, reply_words
-from ladderboard.server._pages._words_rules import EVERY
+from ladderboard.server._pages._charts import own_chart
+from ladderboard.server._pages._file_format import sheet_of
+from ladderboard.server._pages._rendering import or_none, read_fields, read_form, see, show
+from ladderboard.server._pages._reply import (
+    Reply,
+    Scene,
+    Trouble,
+    left_words,
+    reply_words,
+    trouble_of,
+)
+from ladderboard.server._pages._wording import EVERY, size, when
 from ladderboard.server._problems import Refused
-
-__all__ = ["Said", "router", "show_submit"]
 
 router = APIRouter(include_in_schema=False)
 Before = Annotated[int | None, Query(ge=1, le=2**53)]
+_PAGE = 20
+_OVER = {"closing", "closed", "moved"}
+_STATUS = {
+    "paused": "The board is paused. It takes no submissions until its organiser goes on.",
+    "restored": "The board was restored from a dump, and waits for its organiser.",
+    "closing": "The board is being closed. It takes no more submissions.",
+    "closed": "The board is closed. It takes no more submissions.",
+    "moved": "The board has moved to another server; ask its organiser where.",
+}
 
 
 class Said(NamedTuple):
@@ -145,3 +161,139 @@ def _before(view: View, answer: Answer) -> float | None:
             (each["loss"] for each in reversed(records) if each["entry"] < answer.entry), None
         )
     return found
+
+
+@router.post("/boards/{board}/selections")
+async def select_page(request: Request, board: Slug) -> Response:
+    """Select submissions for the finals, in place of those selected before."""
+    fields = await read_fields(request)
+    wanted = [value for name, value in fields if name == "submission"]
+
+    def choose(found: Board, caller: Caller) -> None:
+        found.finishing.choose(caller, wanted)
+
+    try:
+        await work_of(request).on_board(request, board, choose, form=True)
+    except (LadderboardError, Refused) as error:
+        return await show_submit(request, board, Said(trouble=trouble_of(error)))
+    return see(request, f"/boards/{board}/submit#finals")
+
+
+@router.post("/boards/{board}/token")
+async def token_page(request: Request, board: Slug) -> Response:
+    """Give one's own team another token, which is shown once; this browser stays signed in."""
+    work, _ = work_of(request), await read_form(request)
+
+    def rotate(found: Board, caller: Caller) -> NewTeam:
+        return found.seats.rotate(caller)
+
+    try:
+        made = await work.on_board(request, board, rotate, form=True)
+    except (LadderboardError, Refused) as error:
+        return await show_submit(request, board, Said(trouble=trouble_of(error)))
+    begun = work.sessions.start(token_hash(made.token))
+    return await show_submit(request, board, Said(token=made.token, begun=begun))
+
+
+class Selection(NamedTuple):
+    """What a team selected for the finals: how many it may, what it did, and whether it still can.
+
+    ``elsewhere`` are those that are not on this page of its history.
+    """
+
+    most: int
+    many: int
+    elsewhere: tuple[Mapping[str, Any], ...]
+    locked: bool
+
+
+def own_affairs(
+    board: Board, view: View, summary: Mapping[str, Any], before: int | None, now: str
+) -> dict[str, Any]:
+    """Return everything that the page shows to a team alone."""
+    team, window = view.team(), summary["window"]
+    rows = view.submissions(limit=_PAGE, before=before)
+    seconds = None if window is None else window["seconds"]
+    following = team["next_submission_at"]
+    row = board.row()
+    return {
+        "team": team,
+        "left": left_words(team["limits"], seconds, following, now),
+        "closed": closed_words(summary, now),
+        "spent": following is None and not team["remaining"],
+        "rows": [{**each, "said": said_of(each, summary["display"]["digits"])} for each in rows],
+        "chart": own_chart(charted(view.own_history())) if rows else None,
+        "older": rows[-1]["number"] if len(rows) == _PAGE and rows[-1]["number"] > 1 else None,
+        "newer": before is not None,
+        "sheet": sheet_of(board.rules_of(row).loss, board.scorer_of(row).roster),
+        "size": size(summary["files"]["bytes"]),
+        "selection": _selection(board, view, summary, rows) if team["submissions"] else None,
+    }
+
+
+def charted(history: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a history as it is drawn: from the first record on.
+
+    >>> start = {"loss": 1.0, "display": 0.0, "improved": False}
+    >>> first = {"loss": 0.2, "display": 0.8, "improved": True}
+    >>> [each["display"] for each in charted({"points": [start, first]})["points"]]
+    [None, 0.8]
+    """
+    points = [{**each, "display": None} if _is_none(each) else each for each in history["points"]]
+    return {**history, "points": points}
+
+
+def _is_none(each: Mapping[str, Any]) -> bool:
+    """Tell whether there was no record after a submission."""
+    return each["loss"] is not None and each["loss"] >= 1 and not each["improved"]
+
+
+def said_of(each: Mapping[str, Any], digits: int) -> str:
+    """Return the release after a submission, for a cell.
+
+    >>> said_of({"display": 0.78, "loss": 0.22, "improved": False}, 3)
+    '0.780'
+    >>> said_of({"display": 0.0, "loss": 1.0, "improved": False}, 3)
+    'no record'
+    >>> said_of({"display": None, "loss": None, "improved": True}, 3)
+    'not shown'
+    """
+    if each["display"] is None:
+        return "not shown"
+    if _is_none(each):
+        return "no record"
+    return f"{each['display']:.{digits}f}"
+
+
+def closed_words(summary: Mapping[str, Any], now: str) -> Markup | None:
+    """Return why a board takes no submissions now; None if it does.
+
+    >>> phase = {"name": "main", "start": "2026-11-20T00:00:00Z", "end": None}
+    >>> board = {"status": "open", "phase": None, "phases": [phase], "deadline": None}
+    >>> closed_words(board, "2026-11-16T14:05:00Z").striptags()
+    'The board opens at 2026-11-20 00:00 UTC.'
+    >>> closed_words({**board, "phase": "main"}, "2026-11-20T14:05:00Z")
+    """
+    if summary["status"] in _STATUS:
+        return Markup("{}").format(_STATUS[summary["status"]])
+    if summary["phase"] is not None:
+        return None
+    starts = [each["start"] for each in summary["phases"] if each["start"] is not None]
+    soonest = min((each for each in starts if each > now), default=None)
+    if soonest is not None:
+        return Markup("The board opens at {}.").format(when(soonest))
+    if summary["deadline"] is None:
+        return Markup("The board takes no submissions now.")
+    return Markup("The deadline was {}.").format(when(summary["deadline"]))
+
+
+def _selection(
+    board: Board, view: View, summary: Mapping[str, Any], rows: list[dict[str, Any]]
+) -> Selection | None:
+    row = board.row()
+    if not board.epoch_of(row).ranked:
+        return None
+    chosen, here = view.selections(), {each["id"] for each in rows}
+    elsewhere = tuple(view.submission(each) for each in chosen if each not in here)
+    most = board.rules_of(row).selections
+    return Selection(most, len(chosen), elsewhere, summary["status"] in _OVER)

@@ -8,12 +8,10 @@ from typing import Any
 from markupsafe import Markup
 
 from ladderboard.board import moment
-from ladderboard.server._pages._chart_bar import Bar, Bin, bar_chart, bin_chart
-from ladderboard.server._pages._chart_step import Mark, Step, step_chart
-from ladderboard.server._pages._chart_time import day_of, minute_of
-from ladderboard.server._pages._words import seconds_of
-
-__all__ = ["history_chart", "own_chart", "team_bars", "time_bars"]
+from ladderboard.server._pages._charts._axes import day_of, minute_of
+from ladderboard.server._pages._charts._bars import Bar, Bin, bar_chart, bin_chart
+from ladderboard.server._pages._charts._lines import Mark, Step, step_chart
+from ladderboard.server._pages._wording import seconds_of
 
 _TEAMS = 20
 _UTC = "Times are in UTC."

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ladderboard.files import Roster
     from ladderboard.losses import Loss
 
-__all__ = ["Sheet", "sheet_of", "size_words"]
-
 Columns = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 _FEW = 3  # columns of an example
 _NAMED = 12  # classes that are named
@@ -128,15 +126,3 @@ def _named(classes: tuple[Any, ...]) -> str:
     said = ", ".join(map(str, classes[:_NAMED]))
     rest = len(classes) - _NAMED
     return said if rest <= 0 else f"{said} and {rest} more"
-
-
-def size_words(size: int) -> str:
-    """Return a number of bytes for people.
-
-    >>> [size_words(each) for each in (900, 20_000, 10_000_000, 2**30)]
-    ['900 bytes', '20 kB', '10 MB', '1.07 GB']
-    """
-    for name, unit in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if size >= unit:
-            return f"{size / unit:.3g} {name}"
-    return f"{size} bytes"

@@ -13,8 +13,6 @@ from ladderboard.server._problems import Refused
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["GROUPS", "UNITS", "changes_in", "digest_of", "filled"]
-
 UNITS = {"days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
 """What the length of a window may be said in, and seconds of each."""
 _ROWS = 20  # phases in a form
@@ -22,6 +20,12 @@ _GONE = (
     "These rules were amended since this page was made. What stands now is beside each field that "
     "differs: look at it, and send the form again if you still want yours."
 )
+_PARTS = {
+    "display": ("name", "digits"),
+    "finals": ("selections",),
+    "files": ("bytes", "rows", "seconds", "quota", "team_quota"),
+}
+GROUPS: dict[str, tuple[tuple[str, ...], Callable[[Mapping[str, str], set[str]], dict[str, Any]]]]
 
 
 def filled(rules: Mapping[str, Any]) -> dict[str, str]:
@@ -165,12 +169,6 @@ def _times(fields: Mapping[str, str], _: set[str]) -> dict[str, Any]:
     return {"phases": rows or None}
 
 
-_PARTS = {
-    "display": ("name", "digits"),
-    "finals": ("selections",),
-    "files": ("bytes", "rows", "seconds", "quota", "team_quota"),
-}
-GROUPS: dict[str, tuple[tuple[str, ...], Callable[[Mapping[str, str], set[str]], dict[str, Any]]]]
 GROUPS = {
     "times": ((), _times),
     "limits": (

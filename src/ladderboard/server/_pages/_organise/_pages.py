@@ -3,29 +3,99 @@
 import json
 import re
 from typing import Annotated, Any
+from urllib.parse import quote_plus
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from ladderboard.board import Board, Caller, allow
 from ladderboard.errors import LadderboardError
 from ladderboard.server._api import Slug, TeamId
 from ladderboard.server._context import PRIVATE, work_of
-from ladderboard.server._pages._dump import send_dump
-from ladderboard.server._pages._form import read_form
-from ladderboard.server._pages._organise_do import Done, Made, do_on_board, do_to_team, said_of
-from ladderboard.server._pages._organise_look import look_at_board, look_at_team
-from ladderboard.server._pages._page import see, show
+from ladderboard.server._pages._charts import history_chart, own_chart, team_bars, time_bars
+from ladderboard.server._pages._organise._actions import (
+    Done,
+    Made,
+    do_on_board,
+    do_to_team,
+    said_of,
+)
+from ladderboard.server._pages._organise._amendments import GROUPS, UNITS, digest_of, filled
+from ladderboard.server._pages._organise._dump import send_dump
+from ladderboard.server._pages._rendering import read_form, see, show
 from ladderboard.server._problems import Refused, problem_of
-
-__all__ = ["router"]
 
 router = APIRouter(include_in_schema=False)
 After = Annotated[int, Query(ge=0, le=2**53)]
+_TEAMS = 100  # rows of a page
+_TOKENS = 200
+_ORDER = ("organiser", "evaluator", "invitation")
+_LONG = 50_000  # bytes of a description in a form, of which the front lets 64 KiB through
 _PLACE = "/boards/{board}/organise"
 _TEAM = f"{_PLACE}/teams/{{team}}"
 _OURS = {"security": PRIVATE}
 # What is not put back into a field: nobody needs to see it again.
 _SECRET = {"csrf", "passphrase", "again", "public_key"}
+_PHASE = re.compile(r"\b[Pp]hases\[(\d+)\]\.(\w+)")
+
+
+def look_at_board(found: Board, caller: Caller, after: int) -> dict[str, Any]:
+    """Return everything on the organiser's page."""
+    allow(caller, "run")
+    view, rules = found.as_seen_by(caller), found.rules
+    budget, teams = view.budget(), view.teams(limit=_TEAMS + 1, after=after)
+    fields, activity = filled(rules.describe()), view.activity()
+    for each in teams:
+        each["left"] = max(budget["share"] - each["submissions"], 0)
+        each["display"] = rules.display.text(each["loss"])
+    return {
+        "board": view.summary(),
+        "role": "organiser",
+        "budget": budget,
+        "history": history_chart(view.history()),
+        "by_team": team_bars(activity, key="by-team"),
+        "by_time": time_bars(activity, key="by-time"),
+        "teams": teams[:_TEAMS],
+        "after": after,
+        "next": teams[_TEAMS - 1]["number"] if len(teams) > _TEAMS else None,
+        **_tokens(found, caller),
+        "fields": fields,
+        "phases": len(rules.phases) + 1,
+        "units": list(UNITS),
+        "seen": {group: digest_of(group, fields) for group in GROUPS},
+        "long": len(quote_plus(rules.description)) > _LONG,
+    }
+
+
+def _tokens(found: Board, caller: Caller) -> dict[str, Any]:
+    """Return the tokens that belong to no team, those of few first, and how many there are."""
+    good = found.seats.tokens(caller)
+    others = [each for each in good if each["role"] != "team"]
+    others.sort(key=lambda each: each["made"], reverse=True)
+    others.sort(key=lambda each: _ORDER.index(each["role"]))
+    own = None if caller.credential is None else caller.credential[:8].hex()
+    return {
+        "tokens": others[:_TOKENS],
+        "more_tokens": max(len(others) - _TOKENS, 0),
+        "team_tokens": len(good) - len(others),
+        "own": own,
+    }
+
+
+def look_at_team(found: Board, caller: Caller, team: str) -> dict[str, Any]:
+    """Return everything on the page of one team."""
+    allow(caller, "run")
+    view = found.as_seen_by(caller)
+    told, good = view.team(team), found.seats.tokens(caller)
+    return {
+        "board": view.summary(),
+        "role": "organiser",
+        "team": told,
+        "share": view.budget()["share"],
+        "tokens": [each for each in good if each["team"] == team and each["role"] == "team"],
+        "submissions": view.submissions(team, limit=50),
+        "chart": own_chart(view.own_history(team)),
+    }
 
 
 @router.get(_PLACE, openapi_extra=_OURS)
@@ -97,9 +167,6 @@ async def organise_team(request: Request, board: Slug, team: TeamId) -> Response
 def _on(request: Request, said: Done | Made, place: str) -> Response | None:
     """Return the way on after something was done; None where a token must be shown first."""
     return see(request, f"{place}?done={said.word}") if isinstance(said, Done) else None
-
-
-_PHASE = re.compile(r"\b[Pp]hases\[(\d+)\]\.(\w+)")
 
 
 def _named(found: re.Match[str]) -> str:

@@ -5,8 +5,16 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from ladderboard.server._pages import _chart_axes as axes
-from ladderboard.server._pages._chart_svg import (
+from ladderboard.server._pages._charts import _axes as axes
+from ladderboard.server._pages._charts._axes import (
+    Range,
+    range_of,
+    said,
+    ticks,
+    time_range,
+    time_ticks,
+)
+from ladderboard.server._pages._charts._svg import (
     Size,
     figure,
     fit,
@@ -16,10 +24,6 @@ from ladderboard.server._pages._chart_svg import (
     tooltip,
     width_of,
 )
-from ladderboard.server._pages._chart_ticks import Range, range_of, said, ticks
-from ladderboard.server._pages._chart_time import time_range, time_ticks
-
-__all__ = ["Bar", "Bin", "bar_chart", "bin_chart"]
 
 _ROW = 24.0
 _NAMES = 0.36  # of the width

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ladderboard.board import Role, allow
 from ladderboard.errors import InvalidSetting
-from ladderboard.server._pages._organise_rules import changes_in
+from ladderboard.server._pages._organise._amendments import changes_in
 from ladderboard.server._problems import Refused
 from ladderboard.server._sandbox import sandbox
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     Form = Mapping[str, str]
 
-__all__ = ["Done", "Made", "do_on_board", "do_to_team", "said_of"]
 
 Verb = TypeVar("Verb")
 _DONE = {

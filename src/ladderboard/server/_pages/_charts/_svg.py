@@ -8,8 +8,6 @@ from unicodedata import east_asian_width
 
 from markupsafe import Markup, escape
 
-__all__ = ["FONT", "Size", "dots", "figure", "fit", "number", "tag", "text", "tooltip", "width_of"]
-
 FONT = 13.0  # as in style.css; of a view box that is shown about as wide as it says
 _BROAD, _BOLD = 0.64, 0.7  # of the font's size: what a digit takes in a wide font
 _UNFIT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -1,4 +1,4 @@
-"""A page: a template, filled in, with a word for its forms."""
+"""Pages: a template, filled in, and the forms that come back from it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
 
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 from markdown_it import MarkdownIt
@@ -16,9 +17,9 @@ from starlette.responses import RedirectResponse, Response
 
 from ladderboard.errors import NotAllowed, NotFound
 from ladderboard.server._context import is_public, work_of
-from ladderboard.server._pages._static import place_of
-from ladderboard.server._pages._wheel import wheel_place
-from ladderboard.server._pages._words import count, is_full, size, when
+from ladderboard.server._pages._static import place_of, wheel_place
+from ladderboard.server._pages._wording import count, is_full, size, when
+from ladderboard.server._problems import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,23 +28,19 @@ if TYPE_CHECKING:
 
     from ladderboard.server._auth import Session
 
-__all__ = [
-    "figure",
-    "is_page",
-    "or_none",
-    "pack",
-    "refusal",
-    "render",
-    "see",
-    "send",
-    "show",
-    "times",
-    "url_of",
-    "when",
-]
-
 _MACHINES = ("/api/", "/healthz", "/metrics", "/openapi.json", "/static/")
 _ELSEWHERE = ("http://", "https://", "mailto:")  # what a link is that leads on from anywhere
+_TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=select_autoescape(default=True, default_for_string=True),
+    trim_blocks=True,
+    lstrip_blocks=True,
+    auto_reload=False,  # it would look at every file for every page
+)
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)")
+PRIVATE = {"Cache-Control": "private, no-store"}
+_HTML = "text/html; charset=utf-8"
+_FIELDS = 200
 
 
 class _Archived(MarkdownIt):
@@ -57,17 +54,7 @@ class _Archived(MarkdownIt):
 _MARKDOWN, _FAR = (
     kind("commonmark", {"html": False}).disable("image") for kind in (MarkdownIt, _Archived)
 )
-_TEMPLATES = Environment(
-    loader=FileSystemLoader(Path(__file__).parent / "templates"),
-    autoescape=select_autoescape(default=True, default_for_string=True),
-    trim_blocks=True,
-    lstrip_blocks=True,
-    auto_reload=False,  # it would look at every file for every page
-)
 _TEMPLATES.globals |= {"static": place_of, "full": is_full, "wheel": wheel_place()}
-_MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)")
-PRIVATE = {"Cache-Control": "private, no-store"}
-_HTML = "text/html; charset=utf-8"
 
 
 def is_page(request: Request) -> bool:
@@ -195,3 +182,25 @@ _TEMPLATES.filters |= {
     "times": times,
     "when": when,
 }
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """Return the fields of a form of ours, which was not made by another's page."""
+    return dict(await read_fields(request))
+
+
+async def read_fields(request: Request) -> list[tuple[str, str]]:
+    """Return the same where a field may be there several times."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/x-www-form-urlencoded":
+        raise Refused(415, "content_type", "Send this as a form.")
+    body = await request.body()
+    try:
+        fields = parse_qsl(
+            body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=_FIELDS
+        )
+    except ValueError:
+        raise Refused(422, "invalid", f"A form has at most {_FIELDS} fields.") from None
+    work = work_of(request)
+    work.who.check_form(request, work.sessions.read(request), dict(fields).get("csrf", ""))
+    return fields

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from ladderboard.board import Board, Caller
     from ladderboard.server._context import Work
 
-__all__ = ["send_dump", "sweep_dumps"]
-
 _ONE = threading.Lock()  # a dump takes 128 MiB for its passphrase, and a disk's worth of room
 _PREFIX = "dump-"
 _OLD = 3600.0  # seconds after which nobody writes what lies there

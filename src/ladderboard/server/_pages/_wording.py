@@ -1,18 +1,17 @@
-"""The rules of a board in words: full sentences, and nothing that one must guess."""
+"""The words of the pages: counts, times, sizes, the rules of a board and what its number means."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from markupsafe import Markup
-
-from ladderboard.server._pages._words import count, is_over, listed, size, stretch, when
+from markupsafe import Markup, escape
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["EVERY", "rules_in_words"]
-
+_UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 _LOSSES = {
     "zero_one": "a prediction costs 0 if it is the label, and 1 if it is not",
     "top_k": "a prediction costs 0 if the label is among its first {k}, and 1 if it is not",
@@ -52,6 +51,182 @@ _VISIBILITY = {
     "still sees its own answers.",
     "hidden": "Only the organiser sees the standings; every team sees its own answers.",
 }
+_TRUE = {
+    "predictions": "True means over fresh labels for these same examples; for models that were "
+    "made without a look at the test inputs, over fresh data of the same kind. It holds if the "
+    "examples are independent, and if nothing public but the answers of this board, the "
+    "organiser's acts included, depends on their labels.",
+    "scores": "True means over fresh examples of the same kind, scored in the same way, for models "
+    "that were made without a look at these. It holds if the examples are independent, if the "
+    "evaluators' scores are right, and if nothing public but the answers of this board, the "
+    "organiser's acts included, depends on them.",
+}
+_CORRECTED = (
+    " Labels were corrected: each new one must follow from its own example, its old label and what "
+    "is public, not from other labels."
+)
+
+
+def count(number: int, noun: str) -> str:
+    """Return so many of something.
+
+    >>> count(1, "question"), count(1200, "team"), count(0, "entry")
+    ('1 question', '1,200 teams', 'no entries')
+    """
+    if number == 1:
+        return f"1 {noun}"
+    many = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
+    return f"{number:,} {many}" if number else f"no {many}"
+
+
+def span(seconds: int) -> str:
+    """Return about how long something is: one number, rounded down, never nothing.
+
+    >>> span(90), span(3 * 86400 + 7000), span(400 * 86400), span(0)
+    ('1 minute', '3 days', '13 months', '1 second')
+    """
+    days = seconds // 86400
+    if days >= 730:  # two years
+        return count(days // 365, "year")
+    if days >= 60:
+        return count(days // 30, "month")
+    return next(
+        (count(seconds // unit, name) for unit, name in _UNITS if seconds >= unit), "1 second"
+    )
+
+
+def seconds_of(told: str) -> int:
+    """Return a moment that the board room told, in seconds since 1970.
+
+    >>> seconds_of("1970-01-01T00:01:00Z")
+    60
+    """
+    return int(datetime.fromisoformat(told).timestamp())
+
+
+def until(told: str, now: int) -> str:
+    """Return how far away a moment is.
+
+    >>> until("1970-01-03T00:00:00Z", 0), until("1970-01-01T00:00:00Z", 7200)
+    ('in 2 days', '2 hours ago')
+    """
+    away = seconds_of(told) - now
+    return f"in {span(away)}" if away > 0 else f"{span(-away)} ago"
+
+
+def stretch(seconds: int) -> str:
+    """Return a length of time to the second; a day is 24 hours, as it begins anywhere.
+
+    >>> stretch(86400), stretch(3600), stretch(604800), stretch(5400), stretch(61)
+    ('24 hours', 'hour', '7 days', '90 minutes', '61 seconds')
+    """
+    if seconds == 86400:
+        return "24 hours"
+    unit, name = next(each for each in _UNITS if seconds % each[0] == 0)
+    return name if seconds == unit else count(seconds // unit, name)
+
+
+def size(number: int) -> str:
+    """Return so many bytes.
+
+    >>> size(100_000_000), size(20_000), size(512), size(2**30)
+    ('100 MB', '20 kB', '512 bytes', '1.07 GB')
+    """
+    for power, name in ((9, "GB"), (6, "MB"), (3, "kB")):
+        if number >= 10**power:
+            return f"{number / 10**power:.3g} {name}"
+    return count(number, "byte")
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return words as one speaks them.
+
+    >>> listed(["a"]), listed(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
+def percent(beta: float) -> str:
+    """Return a confidence in percent: never more than it is, and so never all.
+
+    >>> percent(0.05), percent(0.001), percent(1e-9)
+    ('95', '99.9', '99.9999')
+    """
+    return f"{math.floor(1e6 * (1 - beta) + 1e-6) / 1e4:g}"
+
+
+def when(told: str) -> Markup:
+    """Return a moment, as the board room tells it, for people; a script makes it local time.
+
+    >>> print(when("2026-11-16T14:05:00Z"))
+    <time datetime="2026-11-16T14:05:00Z">2026-11-16 14:05 UTC</time>
+    """
+    plain = str(escape(told))
+    told = f'<time datetime="{plain}">{plain[:10]} {plain[11:16]} UTC</time>'
+    return Markup(told)  # noqa: S704 - escaped above
+
+
+class State(NamedTuple):
+    """How a board stands: a word or two, the class of its badge, and a sentence."""
+
+    word: str
+    tone: str
+    sentence: str
+
+
+_STATES = {
+    "paused": State("paused", "badge-wait", "The organiser has paused the board; try later."),
+    "restored": State(
+        "restored", "badge-wait", "The board was restored and waits for its organiser."
+    ),
+    "closing": State("closing", "badge-wait", "The board is being closed."),
+    "closed": State("closed", "", "The board is closed and takes no more submissions."),
+    "moved": State("moved", "badge-bad", "The board has moved to another server."),
+}
+
+
+def is_over(board: Mapping[str, Any]) -> bool:
+    """Tell whether a board will never again take a question.
+
+    >>> is_over({"status": "closed"}), is_over({"status": "paused"})
+    (True, False)
+    """
+    return board["status"] in {"closing", "closed", "moved"}
+
+
+def is_full(board: Mapping[str, Any]) -> bool:
+    """Tell whether all places for teams are known to be taken; hidden boards do not tell.
+
+    >>> is_full({"registered": 4, "teams": 4}), is_full({"registered": None, "teams": 4})
+    (True, False)
+    """
+    return board["registered"] is not None and board["registered"] >= board["teams"]
+
+
+def state_of(board: Mapping[str, Any], now: int) -> State:
+    """Return how a board stands: one that is open may still have no phase to ask in.
+
+    >>> board = {"status": "open", "phase": None, "phases": [
+    ...     {"name": "main", "start": "1970-01-02T00:00:00Z", "end": None}]}
+    >>> state_of(board, 0).word
+    'not open yet'
+    >>> state_of({**board, "phase": "main"}, 90_000).sentence
+    'The board is open.'
+    """
+    if board["status"] != "open":
+        return _STATES[board["status"]]
+    if board["phase"] is not None:
+        name = "" if len(board["phases"]) == 1 else f" in its phase {board['phase']}"
+        return State("open", "badge-good", f"The board is open{name}.")
+    starts = [each["start"] for each in board["phases"] if each["start"] is not None]
+    coming = next((each for each in starts if seconds_of(each) > now), None)
+    if coming is None:
+        return State(
+            "deadline passed", "badge-wait", "The deadline has passed; the organiser closes it."
+        )
+    word = "not open yet" if coming == board["phases"][0]["start"] else "between phases"
+    return State(word, "badge-wait", f"Questions are taken {until(coming, now)}.")
 
 
 def rules_in_words(board: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -278,3 +453,93 @@ def _end(board: Mapping[str, Any]) -> str:
         f"When the organiser closes the board, the final ranking is made {private}. Every team "
         f"selects up to {count(many, 'submission')} for it; where it selects none, its{last}.{best}"
     )
+
+
+def meaning_in_words(
+    board: Mapping[str, Any], point: Mapping[str, Any] | None, gain: str | None
+) -> list[tuple[str, str]]:
+    """Return the words of the board, with what they mean.
+
+    ``point`` is how the board's best stands now, if it has one; ``gain`` is what may go unseen, as
+    people are shown it, None where every gain is told or there is no number for it.
+    """
+    found = [("Released", _released(board)), ("Improved", _improved(board, gain))]
+    if board["bound"] is not None:  # which it is where the standings are hidden
+        found.append(("Bound", bound_in_words(board, point)))
+    return [*found, ("What it does not mean", _not(board))]
+
+
+def _released(board: Mapping[str, Any]) -> str:
+    mechanism, name = board["mechanism"]["mechanism"], board["display"]["name"]
+    about = count(board["n"], "hidden example")
+    whose = "the best submission" if board["ladder"] == "board" else "a team's best submission"
+    if mechanism in EVERY:
+        return (
+            f"A released number is the {name} of {whose} on {about}{EVERY[mechanism]}. Every "
+            "submission is told its own, so whoever asks often enough can climb without a better "
+            "model."
+        )
+    if mechanism == "one_bit":
+        return f"No number is released before the close: only whether {whose} on {about} improved."
+    how = "by more than the standard error of the difference"
+    if mechanism != "parameter_free_ladder":
+        how = f"by enough, rounded{' and with noise' if mechanism == 'shaky_ladder' else ''}"
+    return (
+        f"A released number is about the {name} of {whose} on {about}. A new one is told only when "
+        f"a submission beats the one before {how}. The exact score of every file is not told: "
+        "people could climb by asking again and again, without better models."
+    )
+
+
+def _improved(board: Mapping[str, Any], gain: str | None) -> str:
+    said = "A submission improved if it made the released number better."
+    if board["mechanism"]["mechanism"] in EVERY:
+        return said
+    may = "a gain may go unseen" if gain is None else f"gains below about {gain} may go unseen"
+    return f"{said} One that did not may still be better than what stands: {may}."
+
+
+def bound_in_words(board: Mapping[str, Any], point: Mapping[str, Any] | None) -> str:
+    """Say what is promised about the best of all models so far, and on which conditions.
+
+    >>> display = {"name": "accuracy", "digits": 2}
+    >>> board = {"beta": 0.05, "display": display, "takes": "predictions"}
+    >>> bound = {"least": 0.2, "vacuous": False, "display": {"low": 0.7, "high": 0.85}}
+    >>> point = {"used": 12, "released": 0.2, "bound": bound}
+    >>> print(bound_in_words(board, point))
+    With confidence 95%, the true accuracy of the best model asked so far lies between 0.70 and
+    0.85. This counts all 12 questions of all teams together, and holds at all times at once,
+    whatever they try, even if they work together. True means over fresh labels for these same
+    examples; for models that were made without a look at the test inputs, over fresh data of the
+    same kind. It holds if the examples are independent, and if nothing public but the answers of
+    this board, the organiser's acts included, depends on their labels.
+    """
+    name, digits = board["display"]["name"], board["display"]["digits"]
+    if point is None:
+        return "Once a number is released, this says where the best model's true score lies."
+    if point["bound"]["vacuous"]:
+        return (
+            f"After {count(point['used'], 'question')} nothing can be promised about the true "
+            f"{name} of the best model that was not known before: there are too few examples for "
+            "so many answers, or this way of answering bears no promise."
+        )
+    low, high = (f"{point['bound']['display'][each]:.{digits}f}" for each in ("low", "high"))
+    gone, sure = "", percent(board["beta"])
+    if point["bound"]["least"] < point["released"]:
+        gone = " That is a model of a team that was disqualified, and is not shown."
+    return (
+        f"With confidence {sure}%, the true {name} of the best model asked so far lies "
+        f"between {low} and {high}.{gone} This counts all {count(point['used'], 'question')} of "
+        "all teams together, and holds at all times at once, whatever they try, even if they work "
+        f"together. {_TRUE[board['takes']]}{_CORRECTED if board.get('epoch') else ''}"
+    )
+
+
+def _not(board: Mapping[str, Any]) -> str:
+    said = "A rank is no proof: teams that stand close together may be in another order."
+    if board["mechanism"]["mechanism"] not in EVERY:
+        said += " A number that does not move does not mean that nothing got better."
+    said += " The bound is about the best of all models, not about every row."
+    if board["finals"] is not None:
+        said += " The final ranking is made on other examples, so it may differ from this one."
+    return said

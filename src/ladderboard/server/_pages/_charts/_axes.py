@@ -1,0 +1,288 @@
+"""Axes of numbers and of times: round ticks, and where they are drawn."""
+
+import math
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from ladderboard.server._pages._charts._svg import fit, number, tag, text, width_of
+
+_HUGE = 1e300  # so that the difference of two is finite
+_CLOSE = 1e-9
+_PARTS: tuple[tuple[int, ...], ...] = ((1, 2, 5), (1, 3))  # of a power of ten
+_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+_MONDAY = 4 * _DAY  # the first one after 1970 began
+_LAST = 253_370_764_800  # the year 9999, which has no end here
+_APART = 18.0
+_CLOCK = "{0:%H:%M}", "{0.day} {0:%b %Y}"
+_GAP = 8.0
+
+
+class Range(NamedTuple):
+    """From where to where an axis goes: never nothing."""
+
+    low: float
+    high: float
+
+    def part(self, value: float) -> float:
+        """Return how far a value lies along it, from 0 to 1."""
+        return min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
+
+
+class Tick(NamedTuple):
+    """A place on an axis, with what stands there; ``context`` is a second line."""
+
+    value: float
+    label: str
+    context: str = ""
+
+
+def range_of(values: Iterable[float], *, margin: float = 0.06) -> Range:
+    """Return a range around values, with some room, also where they are all the same.
+
+    What lies within 0 and 1 gets no room beyond them, and what is not negative none below 0.
+
+    >>> range_of([0.0, 1.0])
+    Range(low=0.0, high=1.0)
+    >>> range_of([5.0, 5.0])
+    Range(low=4.5, high=5.5)
+    """
+    held = [min(max(float(each), -_HUGE), _HUGE) for each in values]
+    low, high = min(held), max(held)
+    large = max(abs(low), abs(high))
+    near = high - low <= _CLOSE * large or high - low < 1 / _HUGE
+    room = (0.1 * large if large > 1 / _HUGE else 1.0) if near else margin * (high - low)
+    least, most = low - room, high + room
+    if low >= 0:
+        least = max(least, 0.0)
+        if high <= 1:
+            most = min(most, 1.0)
+    return Range(least, most)
+
+
+def _step(span: float, most: int) -> float:
+    """Return the least of 1, 2, 5, 10, ... that parts a span into no more than so many."""
+    rough = span / max(most, 1)
+    power = 10.0 ** math.floor(math.log10(rough))
+    return next(
+        (power * each for each in (1, 2, 5, 10) if power * each >= rough * (1 - _CLOSE)),
+        10 * power,
+    )
+
+
+def ticks(range_: Range, most: int) -> list[Tick]:
+    """Return at most about so many round numbers within a range.
+
+    >>> [each.label for each in ticks(Range(0.11, 0.42), 4)]
+    ['0.2', '0.3', '0.4']
+    """
+    step = _step(range_.high - range_.low, most)
+    first = math.ceil(range_.low / step - _CLOSE)
+    last = math.floor(range_.high / step + _CLOSE)
+    values = [each * step for each in range(first, min(last, first + most) + 1)]
+    return [Tick(value, _number_label(value, step)) for value in values]
+
+
+def _number_label(value: float, step: float) -> str:
+    large = max(abs(value), step)
+    if large >= 1e7 or step < 1e-6:
+        digits = max(round(math.log10(large / step)) + 1, 1)
+        return f"{value:.{min(digits, 12)}g}"
+    decimals = max(-math.floor(math.log10(step) + _CLOSE), 0)
+    return f"{value + 0.0:,.{decimals}f}"
+
+
+def log_ticks(range_: Range, most: int) -> list[Tick]:
+    """Return round numbers for a range of logarithms to the base of ten."""
+    span = range_.high - range_.low
+    parts = next((each for each in _PARTS if span * len(each) <= most), (1,))
+    every = max(math.ceil(span / max(most, 1)), 1)
+    found = [
+        Tick(at, said(10.0**power * part))
+        for power in range(math.floor(range_.low), math.ceil(range_.high) + 1)
+        if power % every == 0 and power < 308
+        for part in parts
+        if range_.low - _CLOSE <= (at := power + math.log10(part)) <= range_.high + _CLOSE
+    ]
+    return found or [Tick(range_.low, said(10.0 ** min(range_.low, 308)))]
+
+
+def said(value: float, digits: int = 4) -> str:
+    """Return a number in words for people: no more digits than tell something.
+
+    >>> said(1000), said(0.25), said(1 / 3), said(2.5e9)
+    ('1,000', '0.25', '0.3333', '2.5e+09')
+    """
+    if value == round(value) and abs(value) < 1e7:
+        return f"{value + 0.0:,.0f}"
+    return f"{value:.{digits}g}"
+
+
+class _Step(NamedTuple):
+    """How far ticks are apart, in seconds or months, and how they are written."""
+
+    seconds: int
+    months: int
+    label: str
+    context: str
+
+
+_STEPS = (
+    *(_Step(each, 0, "{0:%H:%M:%S}", "{0.day} {0:%b %Y}") for each in (1, 2, 5, 10, 15, 30)),
+    *(_Step(each * _MINUTE, 0, *_CLOCK) for each in (1, 2, 5, 10, 15, 30)),
+    *(_Step(each * _HOUR, 0, *_CLOCK) for each in (1, 2, 3, 6, 12)),
+    *(_Step(each * _DAY, 0, "{0.day} {0:%b}", "{0.year}") for each in (1, 2, 4, 7, 14)),
+    *(_Step(0, each, "{0:%b}", "{0.year}") for each in (1, 2, 3, 6)),
+    *(_Step(0, 12 * each, "{0.year}", "") for each in (1, 2, 5, 10, 20, 50, 100, 200, 500)),
+    *(_Step(0, 12 * each, "{0.year}", "") for each in (1000, 2000, 5000)),
+)
+
+
+def _held(time: float) -> int:
+    return int(min(max(time, 0), _LAST))
+
+
+def _date(time: float) -> datetime:
+    return datetime.fromtimestamp(_held(time), UTC)
+
+
+def minute_of(time: float) -> str:
+    """Return a time as people are told it.
+
+    >>> minute_of(1_800_000_000)
+    '15 Jan 2027, 08:00 UTC'
+    """
+    date = _date(time)
+    return f"{date.day} {date:%b} {date.year}, {date:%H:%M} UTC"
+
+
+def day_of(time: float) -> str:
+    """Return a day as people are told it."""
+    date = _date(time)
+    return f"{date.day} {date:%b} {date.year}"
+
+
+def time_range(first: float, last: float) -> Range:
+    """Return a range of time, of a minute at least."""
+    low, high = sorted((_held(first), _held(last)))
+    return Range(low, max(high, low + _MINUTE))
+
+
+def time_ticks(range_: Range, width: float) -> list[Tick]:
+    """Return as many ticks as have room in so much width, the more the better."""
+    found: list[Tick] = []
+    for step in _STEPS:
+        room = width_of(_time_label(step.label, range_.low)) + _APART
+        span = range_.high - range_.low
+        if span / (step.seconds or step.months * 30.4 * _DAY) * room > width:
+            continue
+        found = _ticks(step, range_)
+        if found:
+            break
+    return found or [Tick(range_.low, day_of(range_.low))]
+
+
+def _time_label(form: str, time: float) -> str:
+    return form.format(_date(time))
+
+
+def _ticks(step: _Step, range_: Range) -> list[Tick]:
+    found, before = [], ""
+    for time in _times(step, range_):
+        context = _time_label(step.context, time)
+        found.append(
+            Tick(time, _time_label(step.label, time), "" if context == before else context)
+        )
+        before = context
+    return found
+
+
+def _times(step: _Step, range_: Range) -> list[int]:
+    low, high = int(range_.low), int(range_.high)
+    if step.seconds:
+        offset = _MONDAY if step.seconds % (7 * _DAY) == 0 else 0
+        first = low + (offset - low) % step.seconds
+        return list(range(first, high + 1, step.seconds))
+    start, end = _date(low), _date(high)
+    months = range(
+        (start.year * 12 + start.month - 1) // step.months * step.months,
+        end.year * 12 + end.month,
+        step.months,
+    )
+    times = [
+        int(datetime(each // 12, each % 12 + 1, 1, tzinfo=UTC).timestamp())
+        for each in months
+        if each >= 12
+    ]
+    return [time for time in times if low <= time <= high]
+
+
+class Area(NamedTuple):
+    """Where values are drawn, and which."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    xs: Range
+    ys: Range
+
+    def x(self, value: float) -> float:
+        """Return where a value is along the bottom."""
+        return self.left + self.xs.part(value) * (self.right - self.left)
+
+    def y(self, value: float) -> float:
+        """Return where a value is along the left; what is more is higher."""
+        return self.bottom - self.ys.part(value) * (self.bottom - self.top)
+
+
+def header(said: str, width: float) -> Markup:
+    """Return what the left axis is about, on top, where it can be read."""
+    return text(fit(said, width), 0, 13, class_="heading")
+
+
+def left_room(marks: Sequence[Tick]) -> float:
+    """Return the room that the labels of a left axis take."""
+    return max((width_of(each.label) for each in marks), default=0.0) + _GAP
+
+
+def left(area: Area, marks: Sequence[Tick]) -> Markup:
+    """Return a left axis: labels, and lines across."""
+    lines = "".join(
+        f"M{number(area.left)} {number(area.y(each.value))}H{number(area.right)}" for each in marks
+    )
+    labels = [
+        text(each.label, area.left - _GAP, area.y(each.value) + 4.5, anchor="end") for each in marks
+    ]
+    return tag("g", tag("path", d=lines or "M0 0", class_="chart-grid"), *labels)
+
+
+def bottom(area: Area, marks: Sequence[Tick], width: float, title: str = "") -> Markup:
+    """Return a bottom axis: a line, ticks, labels, and a second line of labels or a title."""
+    line = f"M{number(area.left)} {number(area.bottom)}H{number(area.right)}"
+    labels, contexts = [], list[tuple[float, str]]()
+    end = 0.0
+    for each in marks:
+        at, half = area.x(each.value), width_of(each.label) / 2
+        line += f"M{number(at)} {number(area.bottom)}V{number(area.bottom + 4)}"
+        at = min(max(at, half), width - half)
+        if at - half >= end:
+            labels.append(text(each.label, at, area.bottom + 18, anchor="middle"))
+            end = at + half + 4
+        if each.context:
+            room = width_of(each.context) / 2
+            at = min(max(at, room), width - room)
+            # Where two do not fit beside each other, the later one says it for more of the axis.
+            if contexts and contexts[-1][0] + width_of(contexts[-1][1]) / 2 + _GAP > at - room:
+                contexts.pop()
+            contexts.append((at, each.context))
+    labels += [text(said, at, area.bottom + 34, anchor="middle") for at, said in contexts]
+    if title:
+        labels.append(
+            text(
+                fit(title, area.right), area.right, area.bottom + 36, anchor="end", class_="heading"
+            )
+        )
+    return tag("g", tag("path", d=line, class_="chart-axis-line"), *labels)

@@ -1,0 +1,256 @@
+"""The page on which organisers see what an attacker could gain."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from fastapi import APIRouter, Request
+from markupsafe import Markup
+from starlette.responses import Response
+
+from ladderboard.board import Board, Caller, Display, Role, Target, allow, moment
+from ladderboard.errors import InvalidSetting, WorkersLost
+from ladderboard.server._api import Slug
+from ladderboard.server._attack_jobs import Busy, Seen
+from ladderboard.server._auth import Unknown
+from ladderboard.server._context import PRIVATE, reply, work_of
+from ladderboard.server._pages._charts import Line, line_chart
+from ladderboard.server._pages._rendering import read_form, see, show
+from ladderboard.server._problems import Refused
+
+router = APIRouter(include_in_schema=False)
+_NAMES = {
+    "majority": "Majority",
+    "shifted_majority": "Shifted majority",
+    "sybil": "Many accounts",
+}
+_SIDES = {"board": "this board", "exact": "exact scores"}
+_ALONE = ("majority", "shifted_majority")  # which need one account
+_TRUTH = 0.5  # the loss that gains are counted from, where it matters
+_PRIVATE: dict[str, Any] = {"security": PRIVATE}
+_UNKNOWN = "What answers on this board is not known by its name, so that no game can be played."
+
+
+class Found(NamedTuple):
+    """A chart, its table, and what is to be said about them."""
+
+    chart: Markup | None
+    attacks: list[str]
+    rows: list[dict[str, Any]]
+    sentences: list[str]
+
+
+def found(kept: Mapping[str, Any], target: Target, display: Display) -> Found:
+    """Return what there is to show of games against a target.
+
+    ``kept`` has the points, the seed and the time.
+    """
+    points = kept["points"]
+    names = list(points[0]["attacks"])
+    lines = [
+        Line(
+            f"{_NAMES[name]}: {_SIDES[side]}",
+            [(each["questions"], better(display, each["attacks"][name][side])) for each in points],
+        )
+        for name in names
+        for side in _SIDES
+    ]
+    rows = [
+        {
+            "questions": each["questions"],
+            "games": each["games"],
+            "gains": [
+                better(display, each["attacks"][name][side]) for name in names for side in _SIDES
+            ],
+        }
+        for each in points
+    ]
+    sentences = _sentences(points, target, display)
+    chart = line_chart(
+        lines,
+        key="attack",
+        title="How much better the attacker's last model looks than it is",
+        summary=" ".join(sentences),
+        x_title="questions asked",
+        y_title=f"looks better by ({display.name})",
+        log_x=True,
+        zero=True,
+    )
+    return Found(chart, [_NAMES[name] for name in names], rows, sentences)
+
+
+def better(display: Display, gain: float) -> float:
+    """Return how much better a loss that is lower by so much is, as the metric that is shown.
+
+    >>> from ladderboard.board import Display
+    >>> better(Display("accuracy", shown_as="complement"), 0.125)
+    0.125
+    >>> better(Display("RMSE", shown_as="root", unit=100.0), 0.32)
+    2.828...
+    """
+    gain = min(max(gain, 0.0), _TRUTH)
+    return abs(display.shown(_TRUTH - gain) - display.shown(_TRUTH))
+
+
+def _sentences(points: list[dict[str, Any]], target: Target, display: Display) -> list[str]:
+    """Return what the strongest of the attacks came to: with all questions, and for one team."""
+
+    def said(gain: float) -> str:
+        return f"{better(display, gain):.{display.digits}f}"
+
+    last = points[-1]
+    name, most = _strongest(last, tuple(last["attacks"]))
+    exact = max(each["exact"] for each in last["attacks"].values())
+    whole = f"With {_questions(last['questions'])}"
+    if last["questions"] == target.questions:
+        whole += ", all that there are,"
+    whole += f" the strongest of these attacks ({name}) ends with a model that looks {said(most)} "
+    told = [f"{whole}better than it is; against exact scores one would look {said(exact)} better."]
+    own = next((each for each in points if each["questions"] == target.per_team), None)
+    if own is not None and own is not last:
+        name, most = _strongest(own, _ALONE)
+        told.append(
+            f"A single team, which may ask {_questions(own['questions'])}, gains {said(most)} "
+            f"({name})."
+        )
+    error = max(each["error"] for point in points for each in point["attacks"].values())
+    told.append(f"These are means of a few games; their standard error is at most {said(error)}.")
+    return told
+
+
+def _strongest(point: dict[str, Any], among: tuple[str, ...]) -> tuple[str, float]:
+    """Return who gained most against the board, and how much."""
+    gains = {name: point["attacks"][name]["board"] for name in among}
+    name = max(gains, key=lambda each: gains[each])
+    return _NAMES[name].lower(), gains[name]
+
+
+def sizes(target: Target) -> list[str]:
+    """Return what is played, and how that differs from the board."""
+    told = []
+    if target.n < target.worth:
+        told.append(
+            f"The board's holdout is worth {target.worth:,} examples; to be quick, {target.n:,} "
+            "are played with, on which attackers gain more."
+        )
+    if target.most < target.questions:
+        told.append(
+            f"The board allows {target.questions:,} questions; to be quick, at most "
+            f"{target.most:,} are played, with which attackers gain less."
+        )
+    if told and target.calibrated:
+        told.append("The noise is that of a board of the size that is played.")
+    return told
+
+
+def _questions(count: int) -> str:
+    return f"{count:,} question{'s' * (count != 1)}"
+
+
+@router.get("/boards/{board}/attack", openapi_extra=_PRIVATE)
+async def attack_page(request: Request, board: Slug) -> Response:
+    """Show how far the games are, and what they found."""
+    return await _show(request, board)
+
+
+async def _show(
+    request: Request, board: str, status: int = 200, problem: str | None = None
+) -> Response:
+    work = work_of(request)
+
+    def look(own: Board, caller: Caller) -> dict[str, Any]:
+        allow(caller, "run")
+        seen, target, rules = work.trials.look(board), Target.of(own), own.rules
+        kept = seen.kept
+        asked = target if kept is None else Target(**kept["target"])
+        return {
+            "board": own.as_seen_by(caller).summary(),
+            "role": caller.role.name.lower(),
+            "seen": seen,
+            "other": _name(request, seen),
+            "target": target,
+            "playable": _is_playable(target),
+            "sizes": sizes(target),
+            "found": None if kept is None else found(kept, asked, rules.display),
+            "changed": kept is not None and kept["target"] != _plain(target),
+        }
+
+    said = await work.on_board(request, board, look, form=True)
+    return show(request, "trial.html", status, problem=problem, **said)
+
+
+def _plain(target: Target) -> Any:
+    """Return a target as it looks when it was written and read."""
+    return json.loads(json.dumps(target.describe()))
+
+
+def _is_playable(target: Target) -> bool:
+    try:
+        target.played()
+    except InvalidSetting:
+        return False
+    return True
+
+
+def _name(request: Request, seen: Seen) -> str | None:
+    """Return the board that another trial is about, if whoever asks runs it, too."""
+    work, other = work_of(request), seen.other
+    if other is None:
+        return None
+    try:
+        caller = work.who.find(work.who.shown(request), other)
+    except Unknown:
+        return None
+    return other if caller.role >= Role.ORGANISER else None
+
+
+@router.post("/boards/{board}/attack", openapi_extra=_PRIVATE)
+async def start_attack(request: Request, board: Slug) -> Response:
+    """Begin the games."""
+    await read_form(request)
+    work = work_of(request)
+
+    def start(own: Board, caller: Caller) -> None:
+        allow(caller, "run")
+        target = Target.of(own)
+        if not _is_playable(target):
+            raise InvalidSetting(_UNKNOWN)
+        work.trials.start(board, target.describe(), moment(work.boards.world.clock()))
+
+    try:
+        await work.on_board(request, board, start, form=True)
+    except InvalidSetting as error:
+        return await _show(request, board, 422, str(error))
+    except Busy as busy:
+        where = "for this board" if busy.board == board else "for another board"
+        said = f"Nothing was begun: games are under way {where}, and one at a time is enough."
+        return await _show(request, board, 409, said)
+    except WorkersLost:
+        raise Refused(503, "busy", "No process could be started for the games.") from None
+    return see(request, f"/boards/{board}/attack")
+
+
+@router.post("/boards/{board}/attack/cancel", openapi_extra=_PRIVATE)
+async def cancel_attack(request: Request, board: Slug) -> Response:
+    """End the games."""
+    await read_form(request)
+    work = work_of(request)
+
+    def cancel(_: Board, caller: Caller) -> None:
+        allow(caller, "run")
+        work.trials.cancel(board)
+
+    await work.on_board(request, board, cancel, form=True)
+    return see(request, f"/boards/{board}/attack")
+
+
+@router.get("/boards/{board}/attack/progress", openapi_extra=_PRIVATE)
+async def attack_progress(request: Request, board: Slug) -> Response:
+    """Return how far the games are, for a script."""
+    work = work_of(request)
+
+    def look(_: Board, caller: Caller) -> dict[str, Any]:
+        allow(caller, "run")
+        return work.trials.look(board).describe()
+
+    return reply(request, await work.on_board(request, board, look, form=True))
