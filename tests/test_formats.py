@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import ladderboard as lb
-from ladderboard.arena._store import Store
+from ladderboard.arena._runner._sweep import Store
 from ladderboard.board import PART
 from ladderboard.board._backup import _backup, _dump
 from ladderboard.client import read_address, read_config

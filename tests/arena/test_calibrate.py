@@ -7,8 +7,15 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.arena import Candidate, Size, Trial, calibrate, calibration_table
-from ladderboard.arena._lattice import Effort, _grids, _neighbours, choose, effort_for, search
-from ladderboard.arena._trial import trial
+from ladderboard.arena._calibration._games import trial
+from ladderboard.arena._calibration._search import (
+    Effort,
+    _grids,
+    _neighbours,
+    choose,
+    effort_for,
+    search,
+)
 from ladderboard.errors import InvalidSetting
 
 QUICK = {"n": 500, "questions": 100, "quick": True}
@@ -106,7 +113,8 @@ def test_a_table_is_resumed_and_read(tmp_path, monkeypatch):
         (400, 20),
     ]
     before = (tmp_path / "calibrated.json").read_bytes()
-    monkeypatch.setattr("ladderboard.arena._calibrate._calibrate", None)  # nothing is left to do
+    # Nothing is left to do.
+    monkeypatch.setattr("ladderboard.arena._calibration._calibrate._calibrate", None)
     calibration_table(tmp_path, **sizes, quick=True, workers=1)
     assert (tmp_path / "calibrated.json").read_bytes() == before
 

@@ -7,9 +7,9 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.analysts import MajorityAttack
-from ladderboard.arena._cells import cells_of
-from ladderboard.arena._row import Row
-from ladderboard.arena._shifted import exact_bias
+from ladderboard.arena._experiments._cells import cells_of
+from ladderboard.arena._experiments._shifted import exact_bias
+from ladderboard.arena._runner._task import Row
 
 
 def row_of(*, error, bias, changes=0, asked=4, seconds=0.0, mechanism="exact", n=25):

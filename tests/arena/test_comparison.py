@@ -5,8 +5,8 @@ import csv
 import pytest
 
 from ladderboard.arena import calibrated_experiment
-from ladderboard.arena._cells import Cell
-from ladderboard.arena._comparison import _makers, _standings
+from ladderboard.arena._experiments._calibrated import _makers, _standings
+from ladderboard.arena._experiments._cells import Cell
 
 
 def cell(mechanism, analyst, error, bias):

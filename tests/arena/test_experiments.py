@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.arena import _contest, _panels, _paper, _patience, _shifted
+from ladderboard.arena import _figures
+from ladderboard.arena._experiments import _arena, _cells, _paper, _shifted
 
 
 @pytest.fixture
@@ -100,9 +101,9 @@ def test_one_analyst_and_several_k_are_lines(tmp_path):
 
 
 def test_slow_pairs_play_less_and_the_table_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(_patience, "_FAST", 0.0)
-    monkeypatch.setattr(_patience, "_BY_EXAMPLE", 2.5 / 100)
-    monkeypatch.setattr(_contest, "analyst_names", lambda: ["majority"])
+    monkeypatch.setattr(_cells, "_FAST", 0.0)
+    monkeypatch.setattr(_cells, "_BY_EXAMPLE", 2.5 / 100)
+    monkeypatch.setattr(_arena, "analyst_names", lambda: ["majority"])
     settings = {"mechanisms": ["exact", "bootstrap_ladder"], "n": 100, "k": [1, 2, 5, 30]}
     settings["workers"] = 1
     lb.arena.arena_experiment(tmp_path / "usual", **settings)
@@ -126,8 +127,8 @@ def test_slow_pairs_play_less_and_the_table_says_so(tmp_path, monkeypatch):
 
 
 def test_an_analyst_whose_library_is_missing_is_left_out(tmp_path, monkeypatch):
-    monkeypatch.setattr(_contest, "_NEEDS", {"plateau": ("no_such_library", "no-such-library")})
-    monkeypatch.setattr(_contest, "analyst_names", lambda: ["majority", "plateau"])
+    monkeypatch.setattr(_arena, "_NEEDS", {"plateau": ("no_such_library", "no-such-library")})
+    monkeypatch.setattr(_arena, "analyst_names", lambda: ["majority", "plateau"])
     settings = {"mechanisms": "exact", "n": 50, "k": 5, "repetitions": 1, "workers": 1}
     lb.arena.arena_experiment(tmp_path, **settings)
     assert {row["analyst"] for row in table(tmp_path / "rows.csv")} == {"majority"}
@@ -135,7 +136,7 @@ def test_an_analyst_whose_library_is_missing_is_left_out(tmp_path, monkeypatch):
 
 
 def test_every_mechanism_of_the_line_up_plays_at_every_size():
-    rows = lb.arena.run(list(_contest.LINEUP), "majority", n=[2, 50], k=[1, 20], repetitions=1)
+    rows = lb.arena.run(list(_arena.LINEUP), "majority", n=[2, 50], k=[1, 20], repetitions=1)
     assert {row.mechanism for row in rows} >= set(lb.mechanisms.MECHANISMS)
     assert all(row.asked == row.k for row in rows)
 
@@ -159,6 +160,6 @@ def test_the_shifted_attack_climbs_the_ladder_and_not_the_shaky_one(tmp_path, mo
 
 
 def test_a_mechanism_looks_the_same_in_every_figure():
-    looks = _panels._looks(["ladder", "own", "other", "exact"])
-    assert looks["ladder"] == _panels._looks(["ladder"])["ladder"]
+    looks = _figures._looks(["ladder", "own", "other", "exact"])
+    assert looks["ladder"] == _figures._looks(["ladder"])["ladder"]
     assert len(set(looks.values())) == 4

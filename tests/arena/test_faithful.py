@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.arena import _faithful
-from ladderboard.arena._probing import Probing
-from ladderboard.arena._vote import Vote, VoteGame
-from ladderboard.arena._vote_cells import line_of, vote_cells
+from ladderboard.arena._experiments import _faithful
+from ladderboard.arena._experiments._faithful import Probing
+from ladderboard.arena._experiments._votes import Vote, VoteGame, line_of, vote_cells
 
 FILES = ["games.csv", "attack.csv", "faithful.csv", "table.md", "faithful.png", "faithful.svg"]
 

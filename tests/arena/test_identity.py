@@ -9,12 +9,10 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.analysts import MajorityAttack
-from ladderboard.arena import _build, _task
-from ladderboard.arena._build import build
-from ladderboard.arena._paper import cell_seed
-from ladderboard.arena._parcel import open_and_run, pack
-from ladderboard.arena._row import row_seed
-from ladderboard.arena._task import Match, key_of
+from ladderboard.arena._experiments._paper import cell_seed
+from ladderboard.arena._runner import _task
+from ladderboard.arena._runner._executors import open_and_run, pack
+from ladderboard.arena._runner._task import Match, build, key_of, row_seed
 from ladderboard.errors import WorkersLost
 
 HOUSE = Path(lb.__file__).parent
@@ -91,7 +89,7 @@ def copied(tmp_path, monkeypatch):
     """A copy of the house, whose builds can be told."""
     house = tmp_path / "house"
     shutil.copytree(HOUSE, house, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(_build, "__file__", str(house / "arena/_build.py"))
+    monkeypatch.setattr(_task, "_PACKAGE", house)
     return house, build.__wrapped__
 
 
@@ -101,7 +99,7 @@ def copied(tmp_path, monkeypatch):
 def test_a_change_in_a_room_that_decides_results_is_another_build(copied, room):
     house, build_of = copied
     assert build_of() == build()
-    for path in (house / room).glob("*.py"):
+    for path in (house / room).rglob("*.py"):
         source = path.read_bytes()
         path.write_bytes(source + b"# changed\n")
         assert build_of() != build(), path.name
@@ -112,7 +110,7 @@ def test_a_change_in_a_room_that_decides_results_is_another_build(copied, room):
 
 def test_a_build_does_not_depend_on_line_ends_or_on_the_way_results_are_asked_for(copied):
     house, build_of = copied
-    for path in house.glob("[lmt]*/*.py"):
+    for path in house.glob("[lmt]*/**/*.py"):
         path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
     (house / "cli/_app.py").write_text("changed\n")
     assert build_of() == build()

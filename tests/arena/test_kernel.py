@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.arena._kernel import _COINS, _DEEP, _NARROW, _WARM
-from ladderboard.arena._run import Run
+from ladderboard.arena._kernels._majority import _COINS, _DEEP, _NARROW, _WARM
+from ladderboard.arena._kernels._threads import Run
 
 MASK = 2**64 - 1
 

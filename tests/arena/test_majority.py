@@ -185,7 +185,7 @@ except lb.errors.MissingDependency as error:
 def test_a_cache_that_cannot_be_written_is_done_without(monkeypatch):
     import numba
 
-    from ladderboard.arena import _compiled
+    from ladderboard.arena._kernels import _compiled
 
     plain = numba.njit
 

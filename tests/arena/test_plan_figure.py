@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from ladderboard.arena import _plan_figure, plan_figure
+from ladderboard.arena import _figures, plan_figure
 from ladderboard.bounds import plan
 from ladderboard.errors import InvalidSetting
 
@@ -13,13 +13,13 @@ from ladderboard.errors import InvalidSetting
 def axes(monkeypatch):
     """Collect the axes that are drawn on."""
     seen = []
-    draw = _plan_figure._draw
+    draw = _figures._draw
 
     def looked_at(axis, *rest):
         seen.append(axis)
         draw(axis, *rest)
 
-    monkeypatch.setattr(_plan_figure, "_draw", looked_at)
+    monkeypatch.setattr(_figures, "_draw", looked_at)
     return seen
 
 

@@ -9,8 +9,8 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.analysts import MajorityAttack, ShiftedMajority
-from ladderboard.arena import _play
-from ladderboard.arena._play_film import Film, stops_of
+from ladderboard.arena._experiments import _play
+from ladderboard.arena._experiments._play import Film, stops_of
 
 KEPT = Path(lb.__file__).parent / "server/_pages/play.json"
 
@@ -32,7 +32,7 @@ def test_nobody_notices_the_watching_and_the_last_frame_is_the_end(analyst, mech
     assert watched["worth"][-1] - watched["fits"][-1] == rows[0].bias
     assert [len(each) for each in watched.values()] == [60] * 3
     # A frame is the same however many others are taken.
-    monkeypatch.setattr("ladderboard.arena._play_film.FRAMES", 4)
+    monkeypatch.setattr("ladderboard.arena._experiments._play.FRAMES", 4)
     few = film(analyst, mechanism).run(threads=1)
     for name, values in few.items():
         assert values == [watched[name][stop - 1] for stop in (15, 30, 45, 60)]

@@ -18,8 +18,8 @@ from ladderboard.analysts import (
     SybilAttack,
 )
 from ladderboard.arena import Candidate, Size
-from ladderboard.arena._calibrate import mechanism_of
-from ladderboard.arena._trial import trial
+from ladderboard.arena._calibration._calibrate import mechanism_of
+from ladderboard.arena._calibration._games import trial
 
 GAMES = 80
 # Settings with which an attack learns much, little from silence, and mostly from the grid.

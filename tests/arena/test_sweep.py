@@ -10,13 +10,11 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.analysts import Plateau
-from ladderboard.arena import _task
-from ladderboard.arena._arena import matches
-from ladderboard.arena._crew import here
-from ladderboard.arena._entrants import read_analysts, read_mechanisms
-from ladderboard.arena._store import Store
-from ladderboard.arena._sweep import sweep
-from ladderboard.arena._task import Match, key_of
+from ladderboard.arena._runner import _task
+from ladderboard.arena._runner._entrants import read_analysts, read_mechanisms
+from ladderboard.arena._runner._run import matches
+from ladderboard.arena._runner._sweep import Store, here, sweep
+from ladderboard.arena._runner._task import Match, key_of
 from ladderboard.errors import InvalidSetting
 
 done = []
@@ -122,15 +120,13 @@ def test_code_of_others_is_part_of_the_key(tmp_path, monkeypatch):
     import linecache
     import sys
 
-    from ladderboard.arena import _identity
-
     monkeypatch.syspath_prepend(tmp_path)
     keys = []
     for body in ("pass", "game.ask(0)", "pass"):
         (tmp_path / "own_player.py").write_text(f"def play(game):\n    {body}\n")
         importlib.invalidate_caches()
         sys.modules.pop("own_player", None)
-        _identity._source.cache_clear()
+        _task._source.cache_clear()
         linecache.clearcache()
         keys += _keys(lb.Exact(), "own_player:play")[:1]
     sys.modules.pop("own_player", None)

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import ladderboard as lb
-from ladderboard.arena._store import Store
+from ladderboard.arena._runner._sweep import Store
 from ladderboard.client import Config
 from ladderboard.client._receipts import Note
 from ladderboard.ledger import Receipt, World

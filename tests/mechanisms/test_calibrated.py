@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import ladderboard as lb
 from ladderboard.arena import Candidate, Size
-from ladderboard.arena._trial import trial
+from ladderboard.arena._calibration._games import trial
 from ladderboard.errors import InvalidSetting
 from ladderboard.mechanisms._calibration import calibrated_settings
 

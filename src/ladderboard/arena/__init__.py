@@ -8,20 +8,25 @@ settings of the Shaky Ladder for a size; ``plan_figure`` draws a plan made by
 ``ladderboard.bounds.plan``.
 """
 
-from ladderboard.arena._arena import run
-from ladderboard.arena._calibrate import Calibration, calibrate
-from ladderboard.arena._calibrated_table import calibration_table
-from ladderboard.arena._candidate import Candidate, Size, Trial
-from ladderboard.arena._comparison import calibrated_experiment
-from ladderboard.arena._contest import arena_experiment
-from ladderboard.arena._faithful import faithful_experiment
-from ladderboard.arena._majority import majority_attack
-from ladderboard.arena._moments import Moments, majority_attack_moments
-from ladderboard.arena._paper import paper_experiment
-from ladderboard.arena._plan_figure import plan_figure
-from ladderboard.arena._play import play_experiment
-from ladderboard.arena._row import Row
-from ladderboard.arena._shifted import shifted_experiment
+from ladderboard.arena._calibration import (
+    Calibration,
+    Candidate,
+    Size,
+    Trial,
+    calibrate,
+    calibration_table,
+)
+from ladderboard.arena._experiments import (
+    arena_experiment,
+    calibrated_experiment,
+    faithful_experiment,
+    paper_experiment,
+    play_experiment,
+    shifted_experiment,
+)
+from ladderboard.arena._figures import plan_figure
+from ladderboard.arena._majority import Moments, majority_attack, majority_attack_moments
+from ladderboard.arena._runner import Row, run
 
 __all__ = [
     "Calibration",

@@ -1,18 +1,146 @@
-"""The majority attack, simulated."""
+"""The majority attack, simulated, and the exact moments of its error.
+
+The derivation is in docs/explanation/majority-moments.md; its equation numbers are used here.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from ladderboard._settings import number, whole
-from ladderboard.arena._crew import cores
-from ladderboard.arena._moments import LARGEST
+from ladderboard.arena._runner import cores
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["majority_attack"]
+LARGEST = 2**32  # the largest n and k; what floats and streams are checked for
+_SERIES = 512  # past it the asymptotic series of a central term is exact to the last bit
+_TERMS = 48  # |rho| <= 1/3 for n >= 2, and 3^-48 is below 10^-22
+
+
+class Moments(NamedTuple):
+    """The mean and the standard deviation of a random error."""
+
+    mean: float
+    std: float
+
+
+def majority_attack_moments(n: int, k: int, sigma: float = 0.0) -> Moments:
+    """Return the exact mean and standard deviation of the majority attack's error.
+
+    Parameters
+    ----------
+    n
+        How many examples the holdout has.
+    k
+        How many random vectors the attack asks about.
+    sigma
+        The standard deviation of the noise on every answer, in the paper's units: on the
+        correlation 1 - 2 risk. On the risk it is half as much.
+
+    Examples
+    --------
+    >>> mean, std = majority_attack_moments(10_000, 1_000)
+    >>> round(mean, 5), round(std, 5)
+    (0.40042, 0.00381)
+
+    Three standard deviations of a random answer blunt the attack:
+
+    >>> round(majority_attack_moments(10_000, 1_000, sigma=0.03).mean, 5)
+    0.46821
+
+    Notes
+    -----
+    Exact up to the rounding of floats: there is no normal approximation, and the time does not
+    grow faster than the roots of n and k.
+    """
+    n = whole("n", n, at_least=1, at_most=LARGEST)
+    k = whole("k", k, at_least=1, at_most=LARGEST)
+    sigma = number("sigma", sigma, at_least=0)
+    delta = _advantage(n, sigma)
+    if n == 1:  # 1 - p by itself: 1/2 - delta would lose its digits
+        wrong = 0.5 * math.erfc(math.sqrt(0.5) / sigma) if sigma else 0.0
+        mean = _mean(k, 1.0 - wrong, wrong)
+        return Moments(mean, math.sqrt(mean * (1.0 - mean)))
+    p, s = 0.5 + delta, 0.5 - delta
+    mean = _mean(k, p, s)
+    rho = -delta * delta / (p * s)  # Eq. (3)
+    variance = mean * (1.0 - mean) / n + (1.0 - 1.0 / n) * _covariance(k, p, s, rho)  # Eq. (6)
+    return Moments(mean, math.sqrt(max(variance, 0.0)))
+
+
+def _advantage(n: int, sigma: float) -> float:
+    """Return delta = p - 1/2, Eq. (1): how much better than a coin one answered row is."""
+    middle = _central(n // 2)
+    if sigma == 0.0:
+        return middle / 2.0  # Eq. (2)
+    # Beyond twelve standard deviations nothing is left that a float would notice.
+    above = np.arange(n // 2 + 1, min(n, n // 2 + int(6.0 * math.sqrt(n)) + 8) + 1, dtype=float)
+    weights = middle * np.cumprod((n - above + 1.0) / above)
+    if n % 2:  # the middle of an odd n is not on the lattice: C(2m+1, m) = C(2m, m) (2m+1)/(m+1)
+        weights *= n / (n + 1.0)
+    excess = 2.0 * above - n
+    with np.errstate(over="ignore"):
+        tilt = [math.erf(each) for each in excess / (n * math.sqrt(2.0)) / sigma]
+    return float(np.sum(weights * excess * tilt)) / n
+
+
+def _mean(k: int, p: float, s: float) -> float:
+    """Return P(X < k/2) + P(X = k/2)/2 for X ~ Bin(k, p), with s = 1 - p."""
+    if s == 0.0:
+        return 0.0
+    m = k // 2
+    at = _at_half(m, p, s)
+    top = at * s * k / (m + 1.0) if k % 2 else at  # P(X = m)
+    # Terms fall from m downwards, at least as fast as those of a fair coin.
+    down = np.arange(m, max(0, m - int(6.5 * math.sqrt(k)) - 8), -1, dtype=float)
+    below = float(np.sum(np.cumprod(down * s / ((k - down + 1.0) * p))))
+    return top * ((1.0 if k % 2 else 0.5) + below)
+
+
+def _covariance(k: int, p: float, s: float, rho: float) -> float:
+    """Return the covariance of two columns' errors, Eq. (5)."""
+    m = k // 2
+    at = _at_half(m, p, s)
+    # For even k: Bin(k - 1) at the two sides of the tie, from Bin(k) at it.
+    steps = [(m, at)] if k % 2 else [(m - 1, at / (2.0 * p)), (m, at / (2.0 * s))]
+    points = np.array([x for x, _ in steps], dtype=float)
+    weights = np.array([weight for _, weight in steps]) / len(steps)
+    spread = math.sqrt(k * p * s)
+    total, power = 0.0, 1.0
+    for degree, values in enumerate(_krawtchouk(k - 1, p, s, points), start=1):
+        power *= rho
+        total += power * (spread * float(weights @ values)) ** 2 / degree
+    return total
+
+
+def _krawtchouk(k: int, p: float, s: float, points: Any) -> list[Any]:
+    """Return the first orthonormal polynomials of Bin(k, p) at the points."""
+    found = [np.ones_like(points)]
+    before, now = np.zeros_like(points), found[0]
+    for degree in range(min(k, _TERMS - 1)):
+        shifted = (points - k * p - degree * (s - p)) * now
+        shifted = shifted - math.sqrt(degree * (k - degree + 1.0) * p * s) * before
+        before, now = now, shifted / math.sqrt((degree + 1.0) * (k - degree) * p * s)
+        found.append(now)
+    return found
+
+
+def _at_half(m: int, p: float, s: float) -> float:
+    """Return P(Bin(2m, p) = m)."""
+    bend = math.log1p(-((p - s) ** 2)) if p < 0.9 else math.log(4.0 * p * s)
+    return _central(m) * math.exp(m * bend)
+
+
+def _central(m: int) -> float:
+    """Return P(Bin(2m, 1/2) = m)."""
+    if m <= _SERIES:
+        return math.comb(2 * m, m) / 4**m
+    series = -1.0 / (8.0 * m) + 1.0 / (192.0 * m**3) - 1.0 / (640.0 * m**5)
+    return math.exp(series) / math.sqrt(math.pi * m)
 
 
 def majority_attack(
@@ -79,6 +207,6 @@ def majority_attack(
     first = whole("first", first, at_least=0, at_most=2**62)
     workers = cores() if threads is None else whole("threads", threads, at_least=1)
     # numba is loaded when an attack is run, not when its name is.
-    from ladderboard.arena._run import Run  # noqa: PLC0415
+    from ladderboard.arena._kernels import Run  # noqa: PLC0415
 
     return Run(n, k, sigma, seed).errors(first, repetitions, workers)

@@ -4,8 +4,9 @@ They know how the mechanism compares (``_rule``) and place their questions by wh
 about the labels (``_walking``) or by the odds of fresh guesses (``_guessing``).
 """
 
-from ladderboard.analysts._shifted._abstaining import AbstainingAttack as AbstainingAttack
-from ladderboard.analysts._shifted._guessing import Odds as Odds
-from ladderboard.analysts._shifted._majority import ShiftedMajority as ShiftedMajority
-from ladderboard.analysts._shifted._majority import SybilAttack as SybilAttack
-from ladderboard.analysts._shifted._rule import Rule as Rule
+from ladderboard.analysts._shifted._abstaining import AbstainingAttack
+from ladderboard.analysts._shifted._guessing import Odds
+from ladderboard.analysts._shifted._majority import ShiftedMajority, SybilAttack
+from ladderboard.analysts._shifted._rule import Rule
+
+__all__ = ["AbstainingAttack", "Odds", "Rule", "ShiftedMajority", "SybilAttack"]

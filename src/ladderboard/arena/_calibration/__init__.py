@@ -1,0 +1,12 @@
+"""Calibration: the settings of the Shaky Ladder that serve a size best."""
+
+from ladderboard.arena._calibration._calibrate import (
+    Calibration,
+    Candidate,
+    Size,
+    Trial,
+    calibrate,
+    calibration_table,
+)
+
+__all__ = ["Calibration", "Candidate", "Size", "Trial", "calibrate", "calibration_table"]

@@ -1,0 +1,335 @@
+"""Calibration of the Shaky Ladder, for one size and for a table of sizes."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ladderboard import _settings
+from ladderboard.arena._runner import Study, cores, progress_bar, read_sizes
+from ladderboard.mechanisms import ShakyLadder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+_LARGEST_N = 10**9
+_LARGEST_K = 10**7
+
+_DIGITS = 4
+_HEAD = "n questions teams step compare release grid error of least bias games"
+
+# Sizes for which the project promises a worst-case error, in units of 1/sqrt(n): there the 20% that
+# may be spent on less bias stop at the promise.
+_PROMISED = {
+    (1_000, 1_000): 1.38,  # 1.35, and what 500 games may be off by
+    (10_000, 1_000): 1.7,
+    (10_000, 10_000): 2.1,
+    (100_000, 100): 2.1,
+}
+
+
+class Size(NamedTuple):
+    """What to calibrate for: examples, questions in all, and teams with a ladder each."""
+
+    n: int
+    questions: int
+    teams: int = 1
+
+
+class Candidate(NamedTuple):
+    """Settings: step and noises in units of 1/sqrt(n), the grid as it is."""
+
+    step: float
+    compare: float
+    release: float
+    grid: float
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What was measured of a candidate, in units of 1/sqrt(n), with standard errors.
+
+    ``errors`` has the mean leaderboard error by analyst, ``bias`` is what the attacker's last model
+    kept.
+    """
+
+    candidate: Candidate
+    repetitions: int
+    errors: dict[str, float]
+    errors_se: dict[str, float]
+    bias: float
+    bias_se: float
+
+    @property
+    def worst(self) -> str:
+        """The analyst with the largest mean error."""
+        return max(self.errors, key=lambda name: self.errors[name])
+
+    @property
+    def error(self) -> float:
+        """The worst mean leaderboard error."""
+        return self.errors[self.worst]
+
+    @property
+    def error_se(self) -> float:
+        """The standard error of the worst mean."""
+        return self.errors_se[self.worst]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What was found for a size: the chosen settings and those that came near.
+
+    ``finalists`` are in order, the chosen one first; all were measured on the same games, which
+    had no part in finding them. Errors and biases are in units of 1/sqrt(n).
+    """
+
+    size: Size
+    seed: int
+    margin: float
+    most: float | None
+    finalists: tuple[Trial, ...]
+
+    @property
+    def chosen(self) -> Trial:
+        """Least bias among the settings near the least error."""
+        return self.finalists[0]
+
+    @property
+    def least(self) -> Trial:
+        """The least worst-case error found."""
+        return min(self.finalists, key=lambda each: each.error)
+
+    @property
+    def mechanism(self) -> ShakyLadder:
+        """The mechanism with the chosen settings."""
+        return mechanism_of(self.chosen.candidate, self.size.n)
+
+    def describe(self) -> dict[str, Any]:
+        """Return everything, JSON-able."""
+        return {
+            "n": self.size.n,
+            "questions": self.size.questions,
+            "teams": self.size.teams,
+            "seed": self.seed,
+            "margin": self.margin,
+            "most": self.most,
+            "least_error": self.least.error,
+            "mechanism": self.mechanism.describe(),
+            "finalists": [written(each) for each in self.finalists],
+        }
+
+
+def mechanism_of(candidate: Candidate, n: int) -> ShakyLadder:
+    """Return the mechanism with these settings on n examples."""
+    unit = 1 / math.sqrt(n)
+    step, compare, release = (round(each * unit, 12) for each in candidate[:3])
+    return ShakyLadder(step, compare, release, grid=candidate.grid, standing_noise=0)
+
+
+def calibrate(
+    n: int,
+    questions: int,
+    teams: int = 1,
+    *,
+    most: float | None = None,
+    seed: int = 0,
+    quick: bool = False,
+    threads: int | None = None,
+    progress: bool = False,
+) -> Calibration:
+    """Find the settings of the Shaky Ladder for so many examples, questions and teams.
+
+    Among the settings whose worst mean leaderboard error is within 20% of the least found, the one
+    that leaves an attacker the least bias on the last model. They meet the shifted majority attack
+    (with several teams: the sybil attack, an account a team), steady improvement, a plateau, random
+    guesses and random search.
+
+    Parameters
+    ----------
+    n, questions, teams
+        The size; questions are counted over all teams.
+    most
+        The largest worst-case error allowed, in units of 1/sqrt(n), where 20% would be too much.
+    seed
+        The same seed gives the same result, on any number of threads.
+    quick
+        Whether to look at few settings and few games only, for a first idea.
+
+    Examples
+    --------
+    >>> found = calibrate(n=1_000, questions=100, quick=True)
+    >>> found.chosen.error <= 1.2 * found.least.error
+    True
+    """
+    size = Size(
+        _settings.whole("n", n, at_least=10, at_most=_LARGEST_N),
+        _settings.whole("questions", questions, at_least=1, at_most=_LARGEST_K),
+        _settings.whole("teams", teams, at_least=1, at_most=_LARGEST_K),
+    )
+    seed = _settings.whole("seed", seed, at_least=0)
+    if most is not None:
+        most = _settings.number("most", most, above=0)
+    threads = _settings.whole("threads", cores() if threads is None else threads, at_least=1)
+    with progress_bar("calibration", 1.0, wanted=progress) as advance:
+        return _calibrate(size, most, seed, quick=quick, threads=threads, advance=advance)
+
+
+def _calibrate(
+    size: Size,
+    most: float | None,
+    seed: int,
+    *,
+    quick: bool,
+    threads: int,
+    advance: Callable[[float], None] = lambda _done: None,
+) -> Calibration:
+    # Imported late: it needs numba, and reading a table that was made does not.
+    from ladderboard.arena._calibration import _search  # noqa: PLC0415
+
+    effort = _search.effort_for(size, quick=quick)
+    limit = math.inf if most is None else most
+    found = _search.search(size, effort, seed, threads, most=limit, advance=advance)
+    return Calibration(size, seed, _search.MARGIN - 1, most, tuple(found))
+
+
+@dataclass(frozen=True)
+class CalibrationTask:
+    """The calibration of one size, as a piece of work."""
+
+    size: Size
+    most: float | None
+    seed: int
+    quick: bool = False
+
+    @property
+    def weight(self) -> float:
+        """Questions, and what every game costs anyway."""
+        return self.size.questions + 10_000
+
+    def describe(self) -> dict[str, Any]:
+        """Return what decides the result."""
+        return {
+            "kind": "calibration",
+            "size": list(self.size),
+            "most": self.most,
+            "seed": self.seed,
+            "quick": self.quick,
+        }
+
+    def accepts(self, result: Any) -> bool:
+        """Tell whether a kept result is one of this task."""
+        try:
+            mine = (result["n"], result["questions"], result["teams"])
+            return mine == tuple(self.size) and len(result["finalists"]) > 0
+        except (KeyError, TypeError):
+            return False
+
+    def run(self, threads: int | None) -> dict[str, Any]:
+        """Search."""
+        threads = cores() if threads is None else threads
+        found = _calibrate(self.size, self.most, self.seed, quick=self.quick, threads=threads)
+        return found.describe()
+
+
+def written(trial: Trial) -> dict[str, Any]:
+    """Return a trial, JSON-able."""
+    return {
+        **trial.candidate._asdict(),
+        "error": trial.error,
+        "error_se": trial.error_se,
+        "worst": trial.worst,
+        "bias": trial.bias,
+        "bias_se": trial.bias_se,
+        "repetitions": trial.repetitions,
+        "errors": trial.errors,
+        "errors_se": trial.errors_se,
+    }
+
+
+def calibration_table(
+    out: Path | str,
+    *,
+    n: int | Iterable[int],
+    questions: int | Iterable[int],
+    teams: int | Iterable[int] = 1,
+    seed: int = 0,
+    quick: bool = False,
+    workers: int | None = None,
+    cluster: str | None = None,
+    progress: bool = False,
+) -> list[Path]:
+    """Calibrate every size and return the files written.
+
+    ``calibrated.json`` has the chosen settings of every size, and is what
+    ``ShakyLadder.calibrated`` reads; ``table.md`` shows them; ``trade-off.csv`` has all finalists.
+    """
+    study = Study(out, quick, None, seed, workers, cluster, progress)
+    sizes = [
+        Size(n_, k, m)
+        for m in read_sizes("teams", teams)
+        for n_ in read_sizes("n", n)
+        for k in read_sizes("questions", questions)
+        if m <= k
+    ]
+    tasks = [
+        CalibrationTask(
+            size, _PROMISED.get(size[:2]) if size.teams == 1 else None, study.seed, quick
+        )
+        for size in sizes
+    ]
+    found = study.do(tasks, "calibration")
+    study.write("calibrated.json", _compact(found, seed))
+    study.write("table.md", _markdown(found))
+    study.write_csv("trade-off.csv", [row for each in found for row in _rows(each)])
+    return study.written
+
+
+def _compact(found: list[dict[str, Any]], seed: int) -> str:
+    """Return the chosen settings, a line a size."""
+    keys = ("step", "compare", "release", "grid", "error", "error_se", "bias", "bias_se")
+    lines = []
+    for each in found:
+        chosen = each["finalists"][0]
+        cell = {key: each[key] for key in ("n", "questions", "teams")}
+        cell |= {key: float(f"{chosen[key]:.{_DIGITS}g}") for key in keys}
+        cell |= {"repetitions": chosen["repetitions"], "worst": chosen["worst"]}
+        lines.append(json.dumps(cell))
+    head = json.dumps({"made_by": "script/calibrate", "seed": seed, "unit": "1/sqrt(n)"})[1:-1]
+    return "{" + head + ',\n"cells": [\n' + ",\n".join(lines) + "\n]}\n"
+
+
+def _rows(found: dict[str, Any]) -> list[dict[str, Any]]:
+    size = {key: found[key] for key in ("n", "questions", "teams")}
+    rows = []
+    for place, each in enumerate(found["finalists"], 1):
+        flat = {key: value for key, value in each.items() if not key.startswith("errors")}
+        rows.append({**size, "place": place, **flat})
+    return rows
+
+
+def _markdown(found: list[dict[str, Any]]) -> str:
+    lines = [
+        "# Calibrated settings",
+        "",
+        "Step, noises, error and bias in units of 1/√n, the grid as it is; ± is a standard error.",
+        "*error* is the largest mean leaderboard error over the analysts, *of* the analyst who",
+        "causes it; *least* is the least worst-case error found for the size; *bias* is what the",
+        "attacker's last model keeps.",
+        "",
+        f"| {_HEAD.replace(' ', ' | ')} |",
+        "|---:|---:|---:|---:|---:|---:|---:|---:|---|---:|---:|---:|",
+    ]
+    for each in found:
+        top = each["finalists"][0]
+        lines.append(
+            f"| {each['n']:,} | {each['questions']:,} | {each['teams']:,} | {top['step']:g} "
+            f"| {top['compare']:g} | {top['release']:g} | {top['grid']:g} "
+            f"| {top['error']:.2f} ± {top['error_se']:.2f} | {top['worst']} "
+            f"| {each['least_error']:.2f} | {top['bias']:.2f} ± {top['bias_se']:.2f} "
+            f"| {top['repetitions']} |"
+        )
+    return "\n".join(lines) + "\n"

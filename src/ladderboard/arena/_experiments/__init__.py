@@ -1,0 +1,19 @@
+"""Experiments that write tables and figures to a directory."""
+
+from ladderboard.arena._experiments._arena import arena_experiment
+from ladderboard.arena._experiments._calibrated import calibrated_experiment
+from ladderboard.arena._experiments._cells import Cell
+from ladderboard.arena._experiments._faithful import faithful_experiment
+from ladderboard.arena._experiments._paper import paper_experiment
+from ladderboard.arena._experiments._play import play_experiment
+from ladderboard.arena._experiments._shifted import shifted_experiment
+
+__all__ = [
+    "Cell",
+    "arena_experiment",
+    "calibrated_experiment",
+    "faithful_experiment",
+    "paper_experiment",
+    "play_experiment",
+    "shifted_experiment",
+]

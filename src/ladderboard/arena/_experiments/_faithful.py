@@ -1,0 +1,301 @@
+"""The lower bound for faithful mechanisms, made visible."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from ladderboard.arena._experiments._votes import Vote, VoteGame, draw_votes, vote_cells
+from ladderboard.arena._figures import need_figures
+from ladderboard.arena._runner import LINEUP, Study
+from ladderboard.mechanisms import Ladder, OneBit, ShakyLadder
+from ladderboard.reduction import is_faithful
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from ladderboard.arena._experiments._votes import VoteCell
+    from ladderboard.mechanisms import Mechanism
+
+_SILENT = "tells no value"
+# Seconds a question, as measured on one core: mechanisms that see a risk, or every loss.
+_BY_RISK, _BY_LOSSES = 1e-5, 1e-4
+
+_ATTACK = """\
+# The majority attack through the reduction
+
+Labels are coins. A general estimator, which works through the mechanism, is asked about k random
+guesses, each of which then votes, and last about the vote. Its *alpha* is 1/(3(k+1)), the
+largest with which k+1 queries fit; it promises answers within alpha of the truth as long as the
+mechanism's leaderboard error stays below alpha/4. The vote's true risk is 1/2, so its *bias* is
+what it learned about the sample, and an estimator that answers close to sample means is wrong by
+that much: *error of the answer*, over the games in which the vote was answered, *voted* of all.
+
+√(k/n)/π is the bias that exact answers give away, to first order in k/n; *exact answers* is its
+mean without approximation. *answered* is how many of the k guesses got an answer, on average: the
+estimator refuses once its threshold is spent, which happens early only if the mechanism's error
+reached alpha/4. The vote of m guesses, exactly answered, gives away about √(m/n)/π. *spent* counts
+the games in which the threshold was spent before k answers; where there are any, the figure's
+marker is hollow. *farthest* is the largest distance of an answer from its sample mean. Bias,
+errors, distances and alpha are in units of 1/√n; ± is one standard deviation over the games, which
+share their labels and guesses between mechanisms.
+
+![Bias of the vote against the number of guesses, one line a mechanism](faithful.png)"""
+_ATTACK_HEADS = (
+    "k",
+    "mechanism",
+    "games",
+    "bias",
+    "√(k/n)/π",
+    "exact answers",
+    "answered",
+    "spent",
+    "voted",
+    "error of the answer",
+    "farthest",
+    "alpha",
+)
+_VERDICTS = """\
+## Who is faithful
+
+A mechanism is faithful if with probability 2/3 all its updates in a game, after the first
+question, are within 1/(2√n) of the risk, whoever asks. `is_faithful` lets five probes try it;
+the *worst* is that under which the fewest games were *kept*, every update within that distance.
+*limits* are for the probability that a game is kept, all five probes' at once with the
+*confidence* stated; *within* is the share of the *updates* that were near enough. "Not faithful"
+holds with that confidence; "faithful" says that none of these probes found otherwise, and who
+never updates is faithful by the letter. `shaky_ladder` is calibrated for the questions that are
+asked, or for the number of them beside its name. Steps and grids are in units of 1/√n."""
+_VERDICT_HEADS = (
+    "mechanism",
+    "step",
+    "grid",
+    "verdict",
+    "confidence",
+    "worst",
+    "kept",
+    "limits",
+    "updates",
+    "within",
+)
+
+_MECHANISMS = ("exact", "ladder_tiny", "ladder", "parameter_free_ladder", "noisy", "shaky_ladder")
+_KS = (3, 10, 30, 100, 300)
+_SIZES = {1_000: _KS, 10_000: _KS}
+_QUICK_SIZES = {300: _KS[:3], 1_000: _KS[:3]}
+_REPETITIONS, _QUICK_REPETITIONS = 20, 3
+_BUDGET = 40.0  # seconds a cell, but five games at least
+_FEWEST = 5
+_QUESTIONS = 100
+_PROBE_GAMES, _QUICK_PROBE_GAMES = 100, 20
+
+PROBED: dict[str, Callable[[int, int], Mechanism]] = {
+    **LINEUP,
+    "ladder_half": lambda n, _k: Ladder(step=0.5 / math.sqrt(n)),
+    "ladder_coarse": lambda n, _k: Ladder(step=4 / math.sqrt(n)),
+    # Calibrated for longer games than are played here.
+    "shaky_ladder, 1,000": lambda n, _k: ShakyLadder.calibrated(n=n, questions=1_000),
+    "shaky_ladder, 10,000": lambda n, _k: ShakyLadder.calibrated(n=n, questions=10_000),
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What ``is_faithful`` said of a mechanism, with its worst probe.
+
+    ``kept`` of ``games`` had every update within 1/(2 sqrt n) of the risk, and ``within`` is the
+    part of ``updates`` that were; ``low`` and ``high`` limit the probability that a game is kept.
+    """
+
+    mechanism: str
+    n: int
+    verdict: str
+    questions: int
+    games: int
+    confidence: float | None = None
+    probe: str | None = None
+    kept: int | None = None
+    low: float | None = None
+    high: float | None = None
+    updates: int | None = None
+    within: float | None = None
+
+
+@dataclass(frozen=True)
+class Probing:
+    """All probes against one mechanism."""
+
+    label: str
+    n: int
+    questions: int
+    games: int
+    seed: int
+
+    @property
+    def _made(self) -> Mechanism:
+        return PROBED[self.label](self.n, self.questions)
+
+    @property
+    def weight(self) -> float:
+        """About how many seconds it takes."""
+        slow = self._made.needs == "losses"
+        return 5 * self.games * self.questions * (_BY_LOSSES if slow else _BY_RISK)
+
+    def describe(self) -> dict[str, Any]:
+        """Who is probed, how much, with which seed."""
+        return {"kind": "probing", **vars(self), "mechanism": self._made.describe()}
+
+    def accepts(self, result: Any) -> bool:
+        """Tell whether a kept verdict is about this mechanism at this size."""
+        try:
+            found = Verdict(**result)
+        except TypeError:
+            return False
+        mine = (self.label, self.n, self.questions, self.games)
+        return (found.mechanism, found.n, found.questions, found.games) == mine and (
+            found.verdict == _SILENT or type(found.kept) is int
+        )
+
+    def run(self, threads: int | None) -> dict[str, Any]:
+        """Probe."""
+        mechanism = self._made
+        about = (self.label, self.n)
+        if isinstance(mechanism, OneBit):
+            return asdict(Verdict(*about, _SILENT, self.questions, self.games))
+        found = is_faithful(
+            mechanism, self.n, questions=self.questions, games=self.games, seed=self.seed
+        )
+        worst = found.worst
+        return asdict(
+            Verdict(
+                *about,
+                found.verdict,
+                self.questions,
+                self.games,
+                found.confidence,
+                worst.probe,
+                worst.kept,
+                worst.low,
+                worst.high,
+                worst.updates,
+                found.within,
+            )
+        )
+
+
+def markdown(cells: Sequence[VoteCell], verdicts: Sequence[Verdict]) -> str:
+    """Return both tables, with what their columns mean."""
+    lines = [_ATTACK]
+    for n in dict.fromkeys(cell.n for cell in cells):
+        lines += _head(f"## The attack, n = {n:,}", _ATTACK_HEADS, "|---|---" + "|---:" * 10)
+        lines += [_attacked(cell) for cell in cells if cell.n == n]
+    lines += ["", _VERDICTS]
+    for n in dict.fromkeys(each.n for each in verdicts):
+        here = [each for each in verdicts if each.n == n]
+        title = f"### n = {n:,}, {here[0].questions:,} questions, {here[0].games:,} games a probe"
+        lines += _head(title, _VERDICT_HEADS, "|---|---:|---:|---|---:|---|---:|---:|---:|---:")
+        lines += [_judged(each) for each in here]
+    return "\n".join(lines) + "\n"
+
+
+def _head(title: str, heads: Sequence[str], rule: str) -> list[str]:
+    return ["", title, "", f"| {' | '.join(heads)} |", f"{rule}|"]
+
+
+def _attacked(cell: VoteCell) -> str:
+    unit = math.sqrt(cell.n)
+    error = "" if cell.last_error_mean is None else f"{cell.last_error_mean * unit:.2f}"
+    spread = f" ± {cell.bias_std * unit:.2f}" if cell.games > 1 else ""
+    values = (
+        f"{cell.k}",
+        cell.mechanism,
+        f"{cell.games}",
+        f"{cell.bias_units:.2f}{spread}",
+        f"{cell.line * unit:.2f}",
+        f"{cell.exact_mean * unit:.2f}",
+        f"{cell.answered_mean:.1f}",
+        f"{cell.spent}",
+        f"{cell.voted}",
+        error,
+        f"{cell.farthest * unit:.2f}",
+        f"{cell.alpha * unit:.3g}",
+    )
+    return f"| {' | '.join(values)} |"
+
+
+def _judged(found: Verdict) -> str:
+    unit = math.sqrt(found.n)
+    mechanism = PROBED[found.mechanism](found.n, found.questions)
+    step, grid = getattr(mechanism, "step", None), getattr(mechanism, "grid", None)
+    if grid is None and mechanism.name == "ladder":
+        grid = step  # what it is if left out
+    sizes = ["" if each is None else f"{each * unit:.3g}" for each in (step, grid)]
+    measured = [""] * 6
+    if found.confidence is not None:
+        measured = [
+            f"{found.confidence:.0%}",
+            f"{found.probe}",
+            f"{found.kept} of {found.games}",
+            f"{found.low:.2f} to {found.high:.2f}",
+            f"{found.updates}",
+            "" if found.within is None else f"{found.within:.0%}",
+        ]
+    return f"| {' | '.join([found.mechanism, *sizes, found.verdict, *measured])} |"
+
+
+def faithful_experiment(
+    out: Path | str,
+    *,
+    quick: bool = False,
+    repetitions: int | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+    cluster: str | None = None,
+    progress: bool = False,
+) -> list[Path]:
+    """Run the majority attack through the reduction, probe who is faithful, and return the files.
+
+    Labels are coins. The attacker asks a ``GeneralEstimator`` about k guesses, and last about
+    their vote. The figure shows the vote's bias against k beside sqrt(k/n)/pi: with exact answers
+    the vote is right on a label with probability P(Bin(k, p) > k/2) and half that of a tie,
+    p = 1/2 + 1/sqrt(2 pi n) nearly, which is 1/2 + sqrt(k/n)/pi to first order for k far below n.
+
+    ``games.csv`` has a row a game, ``attack.csv`` one a cell, ``faithful.csv`` what ``is_faithful``
+    says of every mechanism, ``table.md`` both. Unless repetitions are asked for, cells whose games
+    take seconds have fewer of them.
+    """
+    need_figures()
+    study = Study(out, quick, repetitions, seed, workers, cluster, progress)
+    games = _vote_games(study)
+    probings = [
+        Probing(label, n, _QUESTIONS, _QUICK_PROBE_GAMES if quick else _PROBE_GAMES, study.seed)
+        for n in (_QUICK_SIZES if quick else _SIZES)
+        for label in PROBED
+    ]
+    found = study.do([*games, *probings], "faithful")
+    votes = [Vote(**each) for each in found[: len(games)]]
+    verdicts = [Verdict(**each) for each in found[len(games) :]]
+    cells = vote_cells(votes)
+    study.write_csv("games.csv", [asdict(vote) for vote in votes])
+    study.write_csv("attack.csv", [asdict(cell) for cell in cells])
+    study.write_csv("faithful.csv", [asdict(verdict) for verdict in verdicts])
+    study.write("table.md", markdown(cells, verdicts))
+    draw_votes(study, "faithful", cells)
+    return study.written
+
+
+def _vote_games(study: Study) -> list[VoteGame]:
+    """Return all games, in the order of the rows."""
+    usual = study.repetitions or (_QUICK_REPETITIONS if study.quick else _REPETITIONS)
+    found = []
+    for n, ks in (_QUICK_SIZES if study.quick else _SIZES).items():
+        for k in ks:
+            for label in _MECHANISMS:
+                count = usual
+                if study.repetitions is None:
+                    seconds = VoteGame(label, n, k, 0, study.seed).weight
+                    count = min(usual, max(_FEWEST, int(_BUDGET / seconds)))
+                found += [VoteGame(label, n, k, at, study.seed) for at in range(count)]
+    return found

@@ -1,0 +1,237 @@
+"""The paper's experiments: the majority attack under noise."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ladderboard._version import __version__
+from ladderboard.arena._figures import NOISE_COLOURS, drawn, need_figures
+from ladderboard.arena._majority import majority_attack, majority_attack_moments
+from ladderboard.arena._runner import Study
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+_BATCH = 25  # repetitions in a task: small enough to share out, large enough to be worth sending
+_REPETITIONS = 100
+_LEVELS = tuple(NOISE_COLOURS)
+# n: the largest k
+_QUERIES = {1_000: 1_000, 10_000: 10_000, 100_000: 10_000, 1_000_000: 3_000}
+_QUICK_QUERIES = {1_000: 1_000, 3_000: 1_000, 10_000: 1_000, 30_000: 300}
+_NOISE = {10_000: (100, 1_000, 10_000), 100_000: (100, 1_000, 10_000)}
+_QUICK_NOISE = {1_000: (10, 100, 1_000), 10_000: (10, 100, 1_000)}
+_NOISE_LEVELS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0)
+_K_SHADES = ("#C994C7", "#DD1C77", "#67001F")
+
+_BARS = "bars: one standard deviation of the repetitions"
+
+
+@dataclass(frozen=True)
+class MajorityBatch:
+    """Some repetitions of one cell."""
+
+    n: int
+    k: int
+    sigma: float
+    seed: int
+    first: int
+    repetitions: int
+
+    @property
+    def weight(self) -> float:
+        """Signs to draw."""
+        return (self.n + 1_000) * (self.k + 10) * self.repetitions
+
+    def describe(self) -> dict[str, Any]:
+        """The arguments of ``majority_attack``."""
+        return {"kind": "majority", **vars(self)}
+
+    def accepts(self, result: Any) -> bool:
+        """Tell whether there is one error a repetition."""
+        errors = result.get("errors") if isinstance(result, dict) else None
+        return (
+            isinstance(errors, list)
+            and len(errors) == self.repetitions
+            and all(isinstance(each, float) and 0 <= each <= 1 for each in errors)
+        )
+
+    def run(self, threads: int | None) -> dict[str, Any]:
+        """Simulate."""
+        errors = majority_attack(
+            self.n,
+            self.k,
+            self.sigma,
+            self.repetitions,
+            self.seed,
+            first=self.first,
+            threads=threads,
+        )
+        return {"errors": errors.tolist()}
+
+
+def cell_seed(seed: int, n: int, k: int) -> int:
+    """Return a seed of its own for each size, so that points of a curve are independent.
+
+    All noise levels of one size share it: they differ by the noise and by nothing else.
+    """
+    written = json.dumps([seed, "majority", n, k]).encode()
+    return int.from_bytes(hashlib.blake2b(written, digest_size=7).digest(), "big")
+
+
+def paper_experiment(
+    out: Path | str,
+    *,
+    quick: bool = False,
+    repetitions: int | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+    cluster: str | None = None,
+    progress: bool = False,
+) -> list[Path]:
+    """Make both figures of the paper, with the exact curves, and return the files written.
+
+    ``queries`` varies the number of queries at three noise levels, ``noise`` the noise level for
+    several numbers of queries; PNG, SVG and CSV each. Raw errors are in ``results.jsonl``.
+    """
+    need_figures()
+    study = Study(out, quick, repetitions, seed, workers, cluster, progress)
+    queries = [
+        (n, k, level)
+        for n, most in (_QUICK_QUERIES if quick else _QUERIES).items()
+        for k in _ladder_of(10, most, 5 if quick else 10)
+        for level in _LEVELS
+    ]
+    noise = [
+        (n, k, level)
+        for n, ks in (_QUICK_NOISE if quick else _NOISE).items()
+        for k in ks
+        for level in (_NOISE_LEVELS[::2] if quick else _NOISE_LEVELS)
+    ]
+    cells = _measure(study, dict.fromkeys(queries + noise))
+    study.write_csv("queries.csv", [cells[each] for each in queries])
+    study.write_csv("noise.csv", [cells[each] for each in noise])
+    _draw_queries(study, [cells[each] for each in queries])
+    _draw_noise(study, [cells[each] for each in noise])
+    return study.written
+
+
+def _ladder_of(low: int, high: int, count: int) -> list[int]:
+    """Return whole numbers evenly spaced in the logarithm."""
+    return list(dict.fromkeys(round(k) for k in np.geomspace(low, high, count).tolist()))
+
+
+def _measure(
+    study: Study, cells: Iterable[tuple[int, int, float]]
+) -> dict[tuple[int, int, float], dict[str, Any]]:
+    """Return a row of the table for every (n, k, noise level)."""
+    count = study.repetitions or _REPETITIONS
+    starts = list(range(0, count, _BATCH))
+    cells = list(cells)
+    tasks = [
+        MajorityBatch(n, k, level / math.sqrt(n), cell_seed(study.seed, n, k), first, last - first)
+        for n, k, level in cells
+        for first, last in pairwise([*starts, count])
+    ]
+    if study.cluster is None:
+        # Compiled here, where workers find it in the cache, and not by each of them at once.
+        majority_attack(1, 1, repetitions=1)
+    found = study.do(tasks, "majority attack")
+    table = {}
+    for at, cell in enumerate(cells):
+        parts = slice(at * len(starts), (at + 1) * len(starts))
+        errors = np.array([error for each in found[parts] for error in each["errors"]])
+        task = tasks[parts.start]
+        mean, std = majority_attack_moments(task.n, task.k, task.sigma)
+        table[cell] = {
+            "n": task.n,
+            "k": task.k,
+            "sigma": task.sigma,
+            "repetitions": count,
+            "mean": float(errors.mean()),
+            "std": float(errors.std(ddof=1)) if count > 1 else 0.0,
+            "exact_mean": mean,
+            "exact_std": std,
+            "seed": task.seed,
+            "version": __version__,
+        }
+    return table
+
+
+def _level(row: dict[str, Any]) -> float:
+    """Return the noise in units of 1/sqrt(n)."""
+    return float(round(row["sigma"] * math.sqrt(row["n"]), 6))
+
+
+def _points(axis: Any, x: list[float], rows: list[dict[str, Any]], colour: str) -> None:
+    axis.errorbar(
+        x,
+        [row["mean"] for row in rows],
+        [row["std"] for row in rows],
+        fmt="o",
+        markersize=3.5,
+        capsize=2,
+        elinewidth=1,
+        color=colour,
+    )
+
+
+def _key(figure: Any, lines: list[tuple[str, str]], columns: int) -> None:
+    """Say above the panels what colours, points and lines mean."""
+    from matplotlib.lines import Line2D  # noqa: PLC0415 - heavy, and optional
+
+    handles: list[Any] = [
+        Line2D([], [], color=colour, marker="o", markersize=4, label=label)
+        for colour, label in lines
+    ]
+    handles += [
+        Line2D([], [], color="#444444", marker="o", markersize=4, linestyle="", label="simulated"),
+        Line2D([], [], color="#444444", linewidth=1, label="exact"),
+    ]
+    figure.legend(handles=handles, loc="outside upper center", ncols=columns)
+
+
+def _draw_queries(study: Study, rows: list[dict[str, Any]]) -> None:
+    sizes = sorted({row["n"] for row in rows})
+    with drawn(study, "queries", 2, 2, (7.5, 6.2)) as (figure, axes):
+        for axis, n in zip(axes.flat, sizes, strict=True):
+            panel = [row for row in rows if row["n"] == n]
+            for level, colour in NOISE_COLOURS.items():
+                line = [row for row in panel if _level(row) == level]
+                ks = [row["k"] for row in line]
+                _points(axis, ks, line, colour)
+                # Odd and even k go in steps, the tie being split: one of each pair draws smoothly.
+                fine = sorted({k - k % 2 for k in _ladder_of(ks[0], ks[-1], 60)})
+                exact = [majority_attack_moments(n, k, line[0]["sigma"])[0] for k in fine]
+                axis.plot(fine, exact, color=colour, linewidth=1)
+            axis.set(xscale="log", title=f"n = {n:,}")
+            axis.axhline(0.5, color="#444444", linewidth=0.8, linestyle=":")
+        figure.supxlabel(f"number of queries k ({_BARS})", fontsize=9)
+        figure.supylabel("error of the majority vote on the holdout (0.5 is honest)", fontsize=9)
+        labels = {0.0: "no noise", 1.0: "σ = 1/√n", 3.0: "σ = 3/√n"}
+        _key(figure, [(colour, labels[level]) for level, colour in NOISE_COLOURS.items()], 5)
+
+
+def _draw_noise(study: Study, rows: list[dict[str, Any]]) -> None:
+    sizes = sorted({row["n"] for row in rows})
+    with drawn(study, "noise", 1, 2, (7.5, 3.6), sharey=True) as (figure, axes):
+        ks = sorted({row["k"] for row in rows})
+        for axis, n in zip(axes.flat, sizes, strict=True):
+            for k, colour in zip(ks, _K_SHADES, strict=True):
+                line = [row for row in rows if (row["n"], row["k"]) == (n, k)]
+                _points(axis, [_level(row) for row in line], line, colour)
+                fine = np.linspace(0, _level(line[-1]), 60).tolist()
+                exact = [majority_attack_moments(n, k, x / math.sqrt(n))[0] for x in fine]
+                axis.plot(fine, exact, color=colour, linewidth=1)
+            axis.set(title=f"n = {n:,}", ylim=(None, 0.515))
+            axis.axhline(0.5, color="#444444", linewidth=0.8, linestyle=":")
+        figure.supxlabel(f"noise σ on the correlation, in units of 1/√n ({_BARS})", fontsize=9)
+        figure.supylabel("error of the majority vote", fontsize=9)
+        _key(figure, [(c, f"k = {k:,}") for k, c in zip(ks, _K_SHADES, strict=True)], 5)

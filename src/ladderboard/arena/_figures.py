@@ -1,0 +1,326 @@
+"""Figures: one look, and the same bytes every time."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import math
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ladderboard.arena._runner import LINEUP
+from ladderboard.bounds import FEW, MEASURED, OTHERS, WORST_CASE, after
+from ladderboard.errors import InvalidSetting, MissingDependency
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from ladderboard.arena._experiments import Cell
+    from ladderboard.arena._runner import Study
+    from ladderboard.bounds import Alternative, Plan
+
+# Okabe and Ito's colours, which colour-blind people can tell apart too, and some more; markers
+# differ as well.
+COLOURS = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#D55E00",
+    "#56B4E9",
+    "#CC79A7",
+    "#B8A800",
+    "#7F7F7F",
+    "#A6761D",
+    "#5E3C99",
+    "#000000",
+)
+# Noise in units of 1/sqrt(n), on the correlation.
+NOISE_COLOURS = {0.0: COLOURS[0], 1.0: COLOURS[1], 3.0: COLOURS[2]}
+
+_STYLE: dict[Any, Any] = {
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "figure.constrained_layout.use": True,
+    "font.family": "DejaVu Sans",  # comes with matplotlib, so it is the same everywhere
+    "font.size": 9,
+    "grid.alpha": 0.3,
+    "legend.frameon": False,
+    "svg.hashsalt": "ladderboard",  # else ids are random
+    "svg.fonttype": "path",
+}
+# What each format would otherwise say about when or by what it was made.
+_DATES = {"png": "Software", "svg": "Date", "pdf": "CreationDate"}
+
+_ACROSS = 4
+_FEW_TICKS = 6
+_MARKERS = "osD^vP*Xphd"
+_TICKS = (-1, 0, 1, 2, 5, 10, 20, 50)
+_ERROR, _BIAS = COLOURS[0], COLOURS[3]
+
+_KINDS = ("png", "svg", "pdf")
+_KNOWN = 0.5  # an error that is known without data
+_LARGEST = 10**15
+_PER_DECADE = 6
+_DECADES = 2  # to either side of the plan's own questions
+
+
+def need_figures() -> None:
+    """Refuse to begin a long run whose figures could not be drawn."""
+    try:
+        importlib.import_module("matplotlib")
+    except ImportError:
+        raise MissingDependency(
+            "Figures need matplotlib: pip install 'ladderboard[arena]'."
+        ) from None
+
+
+@contextmanager
+def figure_of(size: tuple[float, float]) -> Iterator[Any]:
+    """Yield an empty figure in our look; what is drawn and saved inside has it."""
+    need_figures()
+    import matplotlib as mpl  # noqa: PLC0415 - heavy, and optional
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    with mpl.rc_context(_STYLE):
+        # A figure without pyplot: no window, no global state of the reader's notebook touched.
+        figure = Figure(figsize=size)
+        FigureCanvasAgg(figure)
+        yield figure
+
+
+def saved(figure: Any, kind: str) -> bytes:
+    """Return a figure as a file, without a date."""
+    metadata = {_DATES[kind]: None}
+    picture = io.BytesIO()
+    figure.savefig(picture, format=kind, dpi=200, metadata=metadata)
+    return picture.getvalue()
+
+
+@contextmanager
+def drawn(
+    study: Study, name: str, rows: int, columns: int, size: tuple[float, float], **options: Any
+) -> Iterator[tuple[Any, Any]]:
+    """Yield a figure and its axes; write PNG and SVG at the end."""
+    with figure_of(size) as figure:
+        yield figure, figure.subplots(rows, columns, squeeze=False, **options)
+        for kind in ("png", "svg"):
+            study.write(f"{name}.{kind}", saved(figure, kind))
+
+
+def draw_dots(study: Study, name: str, cells: Sequence[Cell]) -> None:
+    """Draw error and bias of every mechanism, one panel an analyst, all at one size."""
+    analysts = list(dict.fromkeys(cell.analyst for cell in cells))
+    mechanisms = list(dict.fromkeys(cell.mechanism for cell in cells))
+    across = min(_ACROSS, len(analysts))
+    down = -(-len(analysts) // across)
+    size = (2.4 + 2.1 * across, 0.9 + down * (0.7 + 0.2 * len(mechanisms)))
+    with drawn(study, name, down, across, size, sharex=True, sharey=True) as (figure, axes):
+        for axis in axes.flat[len(analysts) :]:
+            axis.set_visible(False)
+        for axis, analyst in zip(axes.flat, analysts, strict=False):
+            panel = [cell for cell in cells if cell.analyst == analyst]
+            at = [mechanisms.index(cell.mechanism) for cell in panel]
+            unit = math.sqrt(panel[0].n)
+            for shift, colour, marker, label, values, spread in (
+                (-0.15, _ERROR, "o", "leaderboard error", "error_units", "error_std"),
+                (0.15, _BIAS, "D", "bias of the last model", "bias_units", "bias_std"),
+            ):
+                axis.errorbar(
+                    [getattr(cell, values) for cell in panel],
+                    [place + shift for place in at],
+                    xerr=[getattr(cell, spread) * unit for cell in panel],
+                    fmt=marker,
+                    markersize=3.5,
+                    elinewidth=1,
+                    color=colour,
+                    label=label,
+                )
+            axis.axvline(0, color="#444444", linewidth=0.8)
+            axis.set_title(analyst, fontsize=9)
+            # Most of it lies within a few units; the paper's own settings lie far out.
+            axis.set_xscale("symlog", linthresh=2)
+            axis.set_xticks(_TICKS, [str(tick) for tick in _TICKS])
+            axis.minorticks_off()
+            axis.tick_params(labelbottom=True)
+        reach = max(1.0, *(abs(cell.error_units) for cell in cells))
+        reach = max(reach, *(abs(cell.bias_units) for cell in cells))
+        axes.flat[0].set_xlim(-2, reach * 1.4)
+        axes.flat[0].set_yticks(range(len(mechanisms)), mechanisms)
+        axes.flat[0].set_ylim(len(mechanisms) - 0.5, -0.5)
+        where = f"n = {cells[0].n:,}, k = {cells[0].k:,}"
+        figure.supxlabel(
+            f"in units of 1/√n, compressed beyond 2 ({where}); bars: one standard deviation",
+            fontsize=9,
+        )
+        handles, labels = axes.flat[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper center", ncols=2)
+
+
+def draw_against_k(
+    study: Study,
+    name: str,
+    cells: Sequence[Cell],
+    *,
+    extra: Callable[[Any, int], None] = lambda _axis, _n: None,
+) -> None:
+    """Draw bias against k, one line a mechanism, one panel each n; ``extra`` adds to a panel."""
+    from matplotlib.ticker import NullFormatter  # noqa: PLC0415 - heavy, and optional
+
+    sizes = sorted({cell.n for cell in cells})
+    mechanisms = list(dict.fromkeys(cell.mechanism for cell in cells))
+    looks = looks_of(mechanisms)
+    across = min(3, len(sizes))
+    down = -(-len(sizes) // across)
+    size = (1.2 + 2.8 * across if across > 1 else 6.8, 0.9 + 3.0 * down)
+    with drawn(study, name, down, across, size, sharey=True) as (figure, axes):
+        for axis in axes.flat[len(sizes) :]:
+            axis.set_visible(False)
+        for axis, n in zip(axes.flat, sizes, strict=False):
+            unit = math.sqrt(n)
+            extra(axis, n)
+            for mechanism, look in looks.items():
+                line = [cell for cell in cells if (cell.n, cell.mechanism) == (n, mechanism)]
+                axis.errorbar(
+                    [cell.k for cell in line],
+                    [cell.bias_units for cell in line],
+                    [cell.bias_std * unit for cell in line],
+                    markersize=4,
+                    linewidth=1.2,
+                    elinewidth=0.8,
+                    capsize=2,
+                    label=mechanism,
+                    **look,
+                )
+            axis.axhline(0, color="#444444", linewidth=0.8, linestyle=":")
+            axis.set(xscale="log", title=f"n = {n:,}", xlabel="number of questions k")
+            ks = sorted({cell.k for cell in cells if cell.n == n})
+            if len(ks) <= _FEW_TICKS:
+                axis.set_xticks(ks, [f"{k:,}" for k in ks], fontsize=8)
+            axis.xaxis.set_minor_formatter(NullFormatter())
+        axes.flat[0].set_ylabel(
+            "bias of the last model, in units of 1/√n\n(bars: one standard deviation)"
+        )
+        handles, labels = axes.flat[0].get_legend_handles_labels()
+        if across == 1:
+            figure.legend(handles, labels, loc="outside right upper")
+        else:
+            columns = max(1, min(len(labels), int(size[0] * 13 / (8 + max(map(len, labels))))))
+            figure.legend(handles, labels, loc="outside upper center", ncols=columns)
+
+
+def looks_of(mechanisms: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the colour and marker of each: the same in all figures for those we know."""
+    return {
+        name: {"color": COLOURS[at % len(COLOURS)], "marker": _MARKERS[at % len(_MARKERS)]}
+        for name, at in _looks(mechanisms).items()
+    }
+
+
+def _looks(mechanisms: Sequence[str]) -> dict[str, int]:
+    """Return the place of each in the row of colours and markers."""
+    order = list(LINEUP)
+    known = {name: at for at, name in enumerate(order)}
+    free = (at for at in count() if at >= len(known) or order[at] not in mechanisms)
+    return {name: known[name] if name in known else next(free) for name in mechanisms}
+
+
+def plan_figure(plan: Plan, path: Path | str) -> Path:
+    """Draw error against questions for a plan's n, to a file ending in png, svg or pdf.
+
+    Lines that are promised are solid, those that depend on what happens are dashed, measured ones
+    are dotted; a line ends where its error says nothing any more.
+    """
+    path = Path(path)
+    kind = path.suffix.lower().lstrip(".")
+    if kind not in _KINDS:
+        raise InvalidSetting(
+            f"A plan is drawn to a file ending in .png, .svg or .pdf; got {path.name!r}."
+        )
+    if plan.n is None:
+        raise InvalidSetting("There is no n to draw: more than 10^15 examples would be needed.")
+    with figure_of((8.4, 4.8)) as figure:
+        _draw(figure.subplots(), plan, plan.n)
+        content = saved(figure, kind)
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise InvalidSetting(f"{path} cannot be written: {error.strerror}.") from None
+    return path
+
+
+def _draw(axis: Any, plan: Plan, n: int) -> None:
+    ks = _questions(max(plan.questions, 1))
+    lines: list[_Line] = []
+    for at, way in enumerate((WORST_CASE, after(FEW), *OTHERS)):
+        errors = [(k, way.error(n, k, plan.beta)) for k in ks]
+        points = [(k, error) for k, error in errors if error < _KNOWN]
+        if len(points) > 1:
+            lines.append(_Line(way, COLOURS[at % len(COLOURS)], points))
+    if not lines:
+        raise InvalidSetting(
+            f"There is nothing to draw: on {n} examples no error is below {_KNOWN:g}."
+        )
+    for line in lines:
+        axis.plot(
+            *zip(*line.points, strict=True),
+            color=line.colour,
+            linewidth=2.4 if line.way is WORST_CASE else 1.4,
+            linestyle={"promised": "-", MEASURED: ":"}.get(line.way.status, (0, (4, 1.5))),
+        )
+    axis.set(xscale="log", yscale="log", xlabel="questions")
+    axis.set(xlim=(ks[0], ks[-1]), ylim=(axis.get_ylim()[0], _KNOWN))
+    axis.set_ylabel(f"leaderboard error, with probability {1 - plan.beta:g}")
+    axis.set_title(f"What {n:,} examples can promise", loc="left", fontsize=10)
+    if plan.promised:
+        axis.plot(plan.questions, plan.error, "o", color=COLOURS[0], markersize=7, zorder=5)
+    _tick(axis)
+    _label(axis, lines)
+
+
+def _questions(middle: int) -> list[int]:
+    """Return numbers of questions around the plan's own, that one among them."""
+    low, high = max(1, middle // 10**_DECADES), min(middle * 10**_DECADES, _LARGEST)
+    steps = max(1, round(_PER_DECADE * math.log10(high / low)))
+    spread = {round(low * (high / low) ** (at / steps)) for at in range(steps + 1)}
+    return sorted(spread | {middle})
+
+
+def _tick(axis: Any) -> None:
+    """Write numbers as people do."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415 - heavy
+
+    low, high = axis.get_ylim()
+    between = (1, 2, 5) if high < 100 * low else (1,)
+    axis.yaxis.set_major_locator(LogLocator(subs=between))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
+    axis.yaxis.set_minor_formatter(NullFormatter())
+    if axis.get_xlim()[1] <= 10**7:
+        axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
+
+
+def _label(axis: Any, lines: list[_Line]) -> None:
+    """Name the lines beside the plot, in the order in which they end."""
+    order = sorted(range(len(lines)), key=lambda at: lines[at].points[-1][1], reverse=True)
+    axis.legend(
+        [axis.lines[at] for at in order],
+        [lines[at].way.name for at in order],
+        loc="upper left",
+        bbox_to_anchor=(1.01, 1),
+        borderaxespad=0,
+        frameon=False,
+        labelcolor="linecolor",
+    )
+
+
+@dataclass(frozen=True)
+class _Line:
+    """One way to answer: its colour, and its points with an error that says something."""
+
+    way: Alternative
+    colour: str
+    points: list[tuple[int, float]]

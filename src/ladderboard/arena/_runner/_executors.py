@@ -1,0 +1,257 @@
+"""Where tasks run: processes of this machine, or Dask workers."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import multiprocessing
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+from concurrent.futures import CancelledError, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, contextmanager
+from multiprocessing.connection import wait
+from multiprocessing.context import SpawnContext, SpawnProcess
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from ladderboard.arena._runner._task import build, foreign_module
+from ladderboard.errors import InvalidSetting, LadderboardError, MissingDependency, WorkersLost
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+
+    from ladderboard.arena._runner._task import Task
+
+# One thread for each process: more would fight over the same cores.
+_ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+)
+
+# What Dask says of its futures when the scheduler is lost.
+_CANCELLED = (CancelledError, asyncio.CancelledError)
+_CONNECT = 10  # seconds to find the scheduler, and again to find a worker
+_ALONE = 30  # seconds without a single worker until we give up
+_LOOK = 2  # seconds between two looks at the cluster while nothing arrives
+
+
+def pack(tasks: Iterable[Task], *, with_code: bool) -> list[bytes]:
+    """Pickle tasks; what stands in ``__main__`` goes by value, with_code all that is not ours."""
+    try:
+        cloudpickle: Any = importlib.import_module("cloudpickle")
+    except ImportError:
+        raise MissingDependency(
+            "Several workers need cloudpickle: pip install 'ladderboard[arena]'."
+        ) from None
+    tasks = list(tasks)
+    with ExitStack() as registered:
+        if with_code:
+            for module in _roots(tasks):
+                cloudpickle.register_pickle_by_value(module)
+                registered.callback(cloudpickle.unregister_pickle_by_value, module)
+        try:
+            return [cloudpickle.dumps(task) for task in tasks]
+        except Exception as error:
+            raise InvalidSetting(
+                f"A mechanism or an analyst cannot be sent to another process ({error}); "
+                "run it with workers=1, or without what cannot be pickled."
+            ) from error
+
+
+def open_and_run(parcel: bytes, wanted: str) -> dict[str, Any]:
+    """Run a task in a worker, on one thread."""
+    if wanted != build():
+        raise WorkersLost(
+            f"A worker has Ladderboard {build()}, and this is {wanted}; "
+            "install the same everywhere, and restart workers after a change."
+        )
+    task: Task = pickle.loads(parcel)  # noqa: S301 - from the process that started us
+    return task.run(threads=1)
+
+
+def _roots(tasks: list[Task]) -> list[Any]:
+    """Return the packages that hold the code of others."""
+    names: set[str] = set()
+    for task in tasks:
+        for thing in (getattr(task, "mechanism", None), getattr(task, "analyst", None)):
+            module = None if thing is None else foreign_module(thing)
+            if module is not None and module != "__main__":
+                names.add(module.partition(".")[0])
+    return [sys.modules[name] for name in sorted(names) if name in sys.modules]
+
+
+def processes(tasks: Sequence[Task], workers: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Do the tasks in processes of this machine."""
+    parcels = pack(tasks, with_code=False)
+    executor = ProcessPoolExecutor(
+        min(workers, len(tasks)) or 1, mp_context=_Context(), initializer=_begin
+    )
+    try:
+        places = {
+            executor.submit(open_and_run, parcel, build()): at for at, parcel in enumerate(parcels)
+        }
+        for done in as_completed(places):
+            yield places[done], done.result()
+    except BrokenProcessPool:
+        raise WorkersLost(
+            "A worker process died: for lack of memory, or ended by code in a game. Run again with "
+            "fewer workers; what is finished is not done again."
+        ) from None
+    except BaseException:
+        # An interrupt or a failure: what they are at would only be thrown away.
+        for each in list((executor._processes or {}).values()):  # noqa: SLF001
+            each.terminate()
+        raise
+    finally:
+        executor.shutdown(wait=True, cancel_futures=True)
+
+
+def _begin() -> None:
+    """Start a worker: an interrupt is for the parent, and without a parent there is no work."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+
+class _Process(SpawnProcess):
+    """A fresh process that does not run the script that started it.
+
+    Tasks bring what they need of ``__main__``, so a script works without a guard around it.
+    """
+
+    @staticmethod
+    def _Popen(process_obj: Any) -> Any:  # noqa: N802 - the name is multiprocessing's
+        blank = {"__main__": ModuleType("__main__")}
+        with _lent(sys.modules, blank), _lent(os.environ, _ONE_THREAD):
+            return SpawnProcess._Popen(process_obj)  # noqa: SLF001
+
+
+@contextmanager
+def _lent(where: MutableMapping[str, Any], values: Mapping[str, Any]) -> Iterator[None]:
+    """Put values into a mapping for a moment."""
+    before = {name: where[name] for name in values if name in where}
+    where.update(values)
+    try:
+        yield
+    finally:
+        for name in values:
+            if name in before:
+                where[name] = before[name]
+            else:
+                del where[name]
+
+
+class _Context(SpawnContext):
+    Process = _Process
+
+
+def dask(tasks: Sequence[Task], address: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Do the tasks on a Dask cluster.
+
+    The code of mechanisms and analysts that are not ours goes with the tasks. The scheduler gives
+    the tasks of a lost worker to another.
+    """
+    parcels = pack(tasks, with_code=True)
+    try:
+        distributed: Any = importlib.import_module("distributed")
+    except ImportError:
+        raise MissingDependency(
+            "A cluster needs Dask: pip install 'ladderboard[cluster]'."
+        ) from None
+    client = _connect(distributed, address)
+    try:
+        futures = client.map(
+            open_and_run,
+            parcels,
+            wanted=build(),
+            pure=False,
+            key="ladderboard",
+            batch_size=500,
+        )
+        places = {future.key: at for at, future in enumerate(futures)}
+        waiting = set(futures)
+        del futures
+        seen = time.monotonic()
+        while waiting:
+            try:
+                with client.as_current():
+                    finished = distributed.wait(waiting, _LOOK, "FIRST_COMPLETED").done
+            except TimeoutError:
+                seen = _still_there(client, address, seen)
+                continue
+            except _CANCELLED as error:
+                raise _gone(address) from error
+            seen = time.monotonic()
+            waiting -= finished
+            for future, result in zip(finished, _results(client, finished, address), strict=True):
+                yield places[future.key], result
+    finally:
+        client.close(timeout=2)
+
+
+def _connect(distributed: Any, address: str) -> Any:
+    try:
+        client = distributed.Client(
+            address, timeout=_CONNECT, set_as_default=False, direct_to_workers=False
+        )
+    except (OSError, ValueError) as error:
+        raise WorkersLost(
+            f"No Dask scheduler answers at {address}; start one with `dask scheduler`, "
+            "or leave the cluster out to run on this machine."
+        ) from error
+    try:
+        client.wait_for_workers(1, timeout=_CONNECT)
+    except (OSError, TimeoutError) as error:
+        client.close(timeout=2)
+        raise WorkersLost(
+            f"The Dask scheduler at {address} has no workers; start one with "
+            f"`dask worker {address}`."
+        ) from error
+    return client
+
+
+def _still_there(client: Any, address: str, seen: float) -> float:
+    """Return when a worker was last seen; give up on a cluster that is gone."""
+    if client.status != "running" and time.monotonic() - seen > _CONNECT:
+        raise _gone(address)
+    try:
+        alive = client.status == "running" and client.nthreads()
+    except (OSError, TimeoutError):
+        alive = False
+    if alive:
+        return time.monotonic()
+    if time.monotonic() - seen > _ALONE:
+        raise WorkersLost(
+            f"All Dask workers of {address} are gone; start some and run again to go on."
+        )
+    return seen
+
+
+def _results(client: Any, finished: set[Any], address: str) -> list[dict[str, Any]]:
+    try:
+        results: list[dict[str, Any]] = client.gather(list(finished))
+    except LadderboardError:
+        raise
+    except (*_CANCELLED, OSError) as error:
+        raise _gone(address) from error
+    except ModuleNotFoundError as error:
+        raise WorkersLost(f"A Dask worker lacks a module: {error}; install it there.") from error
+    except Exception as error:
+        if type(error).__name__ == "KilledWorker":
+            raise WorkersLost(f"A task killed several workers in a row: {error}") from error
+        raise
+    return results
+
+
+def _gone(address: str) -> WorkersLost:
+    return WorkersLost(f"The Dask scheduler at {address} is gone; start it and run again to go on.")
