@@ -18,7 +18,7 @@ from ladderboard.errors import InvalidState
 from ladderboard.ledger import _encoding, _encryption, _high_water, _receipt, _vault
 from ladderboard.ledger._storage import _schema
 from ladderboard.mechanisms import _session
-from ladderboard.verify import _records, read_receipts
+from ladderboard.verify import _source, read_receipts
 
 ROOT = Path(__file__).parents[1]
 FORMATS = Path(__file__).parent / "formats"
@@ -43,7 +43,7 @@ NUMBERS = {
     "dump": _dump.FORMAT,
     "backup": _backup.FORMAT,
     "secret key of dumps": None,
-    "bundle": number_in(_records.START),
+    "bundle": number_in(_source.START),
     "receipt": _receipt._FORMAT,
     "file of receipts": None,
     "tokens": None,

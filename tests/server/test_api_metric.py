@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from ladderboard.errors import BrokenLedger
-from ladderboard.verify._kept import read_receipts
+from ladderboard.verify._receipts import read_receipts
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from ladderboard.errors import BrokenLedger, InvalidState
 from ladderboard.ledger import encode
 from ladderboard.verify import check
-from ladderboard.verify._opened import read_opened
+from ladderboard.verify._replay import read_opened
 from support.verify.bundles import make_bundle, read_records
 
 START = b"ladderboard bundle 1\n"
@@ -88,7 +88,7 @@ def test_what_is_no_bundle(tmp_path, start, words):
 def test_a_bundle_that_becomes_shorter(records, tmp_path, monkeypatch):
     content = whole(records)
     longer = SimpleNamespace(fstat=lambda _: SimpleNamespace(st_size=2 * len(content)))
-    monkeypatch.setattr("ladderboard.verify._records.os", longer)
+    monkeypatch.setattr("ladderboard.verify._source.os", longer)
     refused(tmp_path, content[:-100], "The bundle became shorter while it was read")
 
 

@@ -108,7 +108,7 @@ def test_a_receipt_of_a_newer_kind(keep):
 
 
 def test_a_file_of_receipts_has_an_end(tmp_path, monkeypatch):
-    monkeypatch.setattr("ladderboard.verify._kept._LONGEST", 10)
+    monkeypatch.setattr("ladderboard.verify._receipts._LONGEST", 10)
     (tmp_path / "kept").write_bytes(bytes(11))
     with pytest.raises(InvalidSetting, match="is too long for a file of receipts"):
         read_receipts(tmp_path / "kept")

@@ -7,7 +7,7 @@ entry that differs is named by :class:`~ladderboard.errors.BrokenLedger`.
 """
 
 from ladderboard.verify._check import check
-from ladderboard.verify._kept import KeptReceipt, read_receipts
-from ladderboard.verify._verified import Ranked, Verified
+from ladderboard.verify._receipts import KeptReceipt, read_receipts
+from ladderboard.verify._result import Ranked, Verified
 
 __all__ = ["KeptReceipt", "Ranked", "Verified", "check", "read_receipts"]

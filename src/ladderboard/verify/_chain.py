@@ -10,8 +10,6 @@ from ladderboard.ledger import differs, encode, read_json
 if TYPE_CHECKING:
     from ladderboard.errors import BrokenLedger
 
-__all__ = ["Chain", "Unlinked"]
-
 _PREFIX = b"ladderboard:1:entry\n"
 _COMMON = {"format", "book", "number", "kind", "time", "previous"}
 _MANY = len(_COMMON) + 8  # fields of a question

@@ -21,18 +21,14 @@ from ladderboard.losses import loss as loss_of
 from ladderboard.mechanisms import MECHANISMS
 from ladderboard.mechanisms import mechanism as mechanism_of
 from ladderboard.verify._chain import Chain, Unlinked
-from ladderboard.verify._finals import Selected, check_finals
-from ladderboard.verify._kept import Kept, WrongGiven
-from ladderboard.verify._opened import read_opened
-from ladderboard.verify._repeats import Repeats
-from ladderboard.verify._replay import Replay
+from ladderboard.verify._history import Repeats, Walk
+from ladderboard.verify._rankings import Selected, check_finals, check_standings
+from ladderboard.verify._receipts import Kept, WrongGiven
+from ladderboard.verify._replay import Replay, read_opened
+from ladderboard.verify._result import Found, Verified, tell
 from ladderboard.verify._risks import Risks, score
 from ladderboard.verify._source import Bundle, Lines, open_source
-from ladderboard.verify._standings import check_standings
 from ladderboard.verify._strict import same
-from ladderboard.verify._verified import Verified
-from ladderboard.verify._walk import Walk
-from ladderboard.verify._words import Found, tell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -42,14 +38,13 @@ if TYPE_CHECKING:
 
     from ladderboard.losses import Loss
     from ladderboard.mechanisms import Mechanism
-    from ladderboard.verify._kept import KeptReceipt
-    from ladderboard.verify._opened import Opened
+    from ladderboard.verify._rankings import Rows
+    from ladderboard.verify._receipts import KeptReceipt
+    from ladderboard.verify._replay import Opened
     from ladderboard.verify._risks import File
-    from ladderboard.verify._standings import Rows
 
     Watch = Callable[[int, int | None], object]
 
-__all__ = ["check"]
 
 _OFTEN = 500  # entries between two words to who watches
 

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
     from ladderboard.files import HoldoutTable
     from ladderboard.losses import Loss
-    from ladderboard.verify._opened import Opened
-
-__all__ = ["File", "Risks", "score", "sha256_of"]
+    from ladderboard.verify._replay import Opened
 
 _COLUMNS = 2**20
 _MOST = 2**34  # bytes and rows of a file, whatever the rules allow

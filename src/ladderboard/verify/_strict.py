@@ -10,8 +10,6 @@ from ladderboard.ledger import encode
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["has", "is_whole", "same", "tells_value"]
-
 
 def same(one: Any, other: Any) -> bool:
     """Return whether two values have one canonical form: to Python 1, 1.0 and True are equal.

@@ -1,4 +1,4 @@
-"""The final ranking: of what teams selected, on the private split."""
+"""The rankings at the close: the standings, and the finals on the private split."""
 
 from __future__ import annotations
 
@@ -10,25 +10,82 @@ from typing import TYPE_CHECKING, Any
 
 from ladderboard.bounds import untouched
 from ladderboard.errors import BrokenLedger
-from ladderboard.ledger import digest, read_json
+from ladderboard.ledger import Commitment, digest, read_json
 from ladderboard.verify._strict import has, same, tells_value
 
 if TYPE_CHECKING:
     from ladderboard.holdout import Submission
     from ladderboard.losses import Loss
+    from ladderboard.verify._history import Walk
     from ladderboard.verify._risks import File, Risks
-    from ladderboard.verify._standings import Rows
-    from ladderboard.verify._walk import Walk
 
-__all__ = ["Selected", "check_finals"]
-
+_STANDINGS = "The standings in the bundle are not"
+_STANDING_FIELDS = {"team", "name", "baseline", "disqualified", "rank", "released", "since"}
 _FINALS = "The final ranking is not"
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
-_TOLD = {"board", "closed", "n", "selected", "beta", "rows"}
-_ROW = {
+_FINALS_FIELDS = {"board", "closed", "n", "selected", "beta", "rows"}
+_FINAL_FIELDS = {
     "rank", "team", "baseline", "score", "low", "high", "display", "submission", "public_rank",
     "move",
 }  # fmt: skip
+
+
+Rows = list[dict[str, Any]]
+
+
+def check_standings(walk: Walk, held: dict[str, Any] | None) -> Rows | None:
+    """Return the rows of the standings, or refuse those that do not follow from the entries."""
+    shown = (walk.closed or {}).get("standings")
+    if held is None or shown is None:
+        if held is not None or shown is not None:
+            raise BrokenLedger(f"{_STANDINGS} there, or nothing commits to them.")
+        return None
+    rows: Rows = held["content"]
+    if Commitment("standings", rows, held["salt"]).hash.hex() != shown:
+        raise BrokenLedger(f"{_STANDINGS} those that were committed to at the close.")
+    if not all(has(row, _STANDING_FIELDS) and _is_standing(row) for row in rows):
+        raise BrokenLedger(f"{_STANDINGS} right: there is a row that we do not write.")
+    _check_standing_teams(walk, rows)
+    _check_standing_ranks(walk, rows)
+    return rows
+
+
+def _check_standing_teams(walk: Walk, rows: Rows) -> None:
+    """Refuse a team that comes twice or is missing, and one that passes for a baseline."""
+    teams, names = [row["team"] for row in rows], {row["name"] for row in rows}
+    if len(set(teams)) != len(teams) or len(names) != len(teams):
+        raise BrokenLedger(f"{_STANDINGS} right: a team is in them twice, or its name.")
+    if missing := walk.askers.keys() - set(teams):
+        raise BrokenLedger(f"{_STANDINGS} whole: team {min(missing)!r:.40} is missing.")
+    baselines, known = {row["name"] for row in rows if row["baseline"]}, set(walk.rules.baselines)
+    others = names - baselines
+    # A board that was closed before its baselines were asked has fewer.
+    if not baselines <= known or others & known:
+        raise BrokenLedger(f"{_STANDINGS} right: their baselines are not those of the rules.")
+    if len(others) > walk.rules.board["teams"]:
+        raise BrokenLedger(f"{_STANDINGS} right: there are more teams than there may be.")
+
+
+def _check_standing_ranks(walk: Walk, rows: Rows) -> None:
+    """Refuse a release that was not said, and a rank that is not by releases."""
+    ranked = sorted(row["released"] for row in rows if _is_ranked(row))
+    for row in rows:
+        team, stands = row["team"], walk.teams_at_close.get(row["team"], (None, None))
+        released = same([row["released"], row["since"]], list(stands))
+        if not released or row["disqualified"] is not (team in walk.out_then):
+            raise BrokenLedger(f"{_STANDINGS} what was released: team {team!r:.40} differs.")
+        rank = 1 + bisect_left(ranked, row["released"]) if _is_ranked(row) else None
+        if not same(row["rank"], rank):
+            raise BrokenLedger(f"{_STANDINGS} ranked by releases: team {team!r:.40} differs.")
+
+
+def _is_standing(row: dict[str, Any]) -> bool:
+    texts = type(row["team"]) is str and type(row["name"]) is str
+    return texts and type(row["baseline"]) is bool
+
+
+def _is_ranked(row: dict[str, Any]) -> bool:
+    return not (row["baseline"] or row["disqualified"] or row["released"] is None)
 
 
 def check_finals(
@@ -42,7 +99,9 @@ def check_finals(
         raise BrokenLedger(f"{_FINALS} the one that was committed to at the close.")
     told = read_json(text)
     rows = told["rows"]
-    if not has(told, _TOLD) or not all(has(row, _ROW) and _is_sound(row) for row in rows):
+    if not has(told, _FINALS_FIELDS) or not all(
+        has(row, _FINAL_FIELDS) and _is_final(row) for row in rows
+    ):
         raise BrokenLedger(f"{_FINALS} as we write it.")
     board = walk.rules.board
     if not same([told["board"], told["beta"]], [board["slug"], board["beta"]]):
@@ -50,14 +109,14 @@ def check_finals(
     when = datetime.strptime(told["closed"], _TIME).replace(tzinfo=UTC).timestamp()
     if not walk.last_asked <= when <= (walk.closed or {})["time"]:
         raise BrokenLedger(f"{_FINALS} of the time of the close.")
-    _check_teams(walk, rows, standings)
-    _check_order(rows, standings)
+    _check_final_teams(walk, rows, standings)
+    _check_final_ranks(rows, standings)
     if loss is not None:
-        _check_display(rows, board["display"], loss.unit)
+        _check_final_display(rows, board["display"], loss.unit)
     return told
 
 
-def _is_sound(row: dict[str, Any]) -> bool:
+def _is_final(row: dict[str, Any]) -> bool:
     numbers = (row["score"], row["low"], row["high"])
     return all(each is not None and tells_value(each) for each in numbers) and (
         type(row["baseline"]) is bool
@@ -66,7 +125,7 @@ def _is_sound(row: dict[str, Any]) -> bool:
     )
 
 
-def _check_teams(walk: Walk, rows: Rows, standings: Rows | None) -> None:
+def _check_final_teams(walk: Walk, rows: Rows, standings: Rows | None) -> None:
     """Refuse a team that comes twice, one that is missing, and one under another's name."""
     teams = [row["team"]["id"] for row in rows]
     if len(set(teams)) != len(teams) or set(teams) != walk.askers.keys():
@@ -77,7 +136,7 @@ def _check_teams(walk: Walk, rows: Rows, standings: Rows | None) -> None:
             raise BrokenLedger(f"{_FINALS} of the teams as they are in the standings.")
 
 
-def _check_order(rows: Rows, standings: Rows | None) -> None:
+def _check_final_ranks(rows: Rows, standings: Rows | None) -> None:
     """Refuse ranks that do not follow from scores: both are among who is in the ranking."""
     every = [row["score"] for row in rows]
     if every != sorted(every):
@@ -101,7 +160,7 @@ def _check_order(rows: Rows, standings: Rows | None) -> None:
             raise BrokenLedger(f"The final rank of team {team!r:.40} is not that of its score.")
 
 
-def _check_display(rows: Rows, display: dict[str, Any], unit: float) -> None:
+def _check_final_display(rows: Rows, display: dict[str, Any], unit: float) -> None:
     """Refuse a number that people were shown, if it is not that of the score."""
     for row in rows:
         shown = _shown(row["score"], display["as"], unit)

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from os import PathLike
 
-__all__ = ["Kept", "KeptReceipt", "WrongGiven", "read_receipts"]
-
 _HASH = re.compile("[0-9a-f]{64}")
 _TOLD = ("time", "asker", "question", "value", "score", "improved")
 _LONGEST = 2**24
