@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ladderboard.board._rules._text import moment, read_time
+from ladderboard._formatting import format_time
+from ladderboard.board._rules._text import read_time
 from ladderboard.errors import InvalidSetting
 
 
@@ -28,14 +29,14 @@ from ladderboard.errors import InvalidSetting
     ],
 )
 def test_times_with_an_offset(text, expected):
-    assert moment(read_time("end", text)) == expected
-    assert moment(read_time("end", text, end=True)) == expected  # the hour is given
+    assert format_time(read_time("end", text)) == expected
+    assert format_time(read_time("end", text, end=True)) == expected  # the hour is given
 
 
 @pytest.mark.parametrize("text", ["2028-02-29 AoE", "2028-02-29 aoe", "2028-02-29AOE"])
 def test_a_day_anywhere_on_earth_begins_and_ends_at_utc_minus_12(text):
-    assert moment(read_time("start", text)) == "2028-02-29T12:00:00Z"
-    assert moment(read_time("end", text, end=True)) == "2028-03-01T12:00:00Z"
+    assert format_time(read_time("start", text)) == "2028-02-29T12:00:00Z"
+    assert format_time(read_time("end", text, end=True)) == "2028-03-01T12:00:00Z"
 
 
 @pytest.mark.parametrize(
@@ -74,5 +75,5 @@ def test_what_is_no_time_is_refused_with_what_to_type(given, rule):
 def test_offsets_agree_with_the_standard_library(naive, minutes):
     when = naive.replace(microsecond=0, tzinfo=timezone(timedelta(minutes=minutes)))
     assert read_time("start", when.isoformat()) == when.timestamp()
-    assert moment(int(when.timestamp())) == when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    assert read_time("end", moment(int(when.timestamp()))) == when.timestamp()
+    assert format_time(int(when.timestamp())) == when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert read_time("end", format_time(int(when.timestamp()))) == when.timestamp()

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from ladderboard.board import moment
+from ladderboard._formatting import format_time
 from ladderboard.files import read_holdout
 from ladderboard.holdout import Submission
 from ladderboard.verify import check
@@ -261,7 +261,7 @@ def test_a_final_ranking_without_private_rows(tmp_path, refused):
     forge = BundleForge(read_records(path))
     team = {"id": forge.standings[0]["team"], "name": "Red"}
     row = {"team": team, "baseline": False, "score": 0.0, "display": 1.0, "submission": "none"}
-    closed = moment(forge.first("closed")["time"])
+    closed = format_time(forge.first("closed")["time"])
     forge.finals = {"board": "digits", "closed": closed, "n": 9, "beta": 0.05, "rows": [row]}
     forge.rank()
     refused(forge, "There is a final ranking, and there are no private rows.")

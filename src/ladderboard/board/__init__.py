@@ -35,7 +35,6 @@ from ladderboard.board._rules import (
     Phase,
     Rules,
     Window,
-    moment,
     read_rules,
 )
 from ladderboard.board._rules import read_yaml as read_yaml
@@ -94,7 +93,6 @@ __all__ = [
     "check_text",
     "dump_board",
     "is_shared",
-    "moment",
     "open_boards",
     "read_folder",
     "read_rules",

@@ -8,9 +8,10 @@ from bisect import bisect_left
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from ladderboard._formatting import format_time
 from ladderboard.board._access import allow
 from ladderboard.board._folder import rows_of
-from ladderboard.board._rules import displayed, metric_of, moment
+from ladderboard.board._rules import displayed, metric_of
 from ladderboard.board._standings import read_standings
 from ladderboard.board._submissions import KeptSubmission, kept_predictions
 from ladderboard.board._tables import ENDED, find_team, is_plain, read_board, time_of, written
@@ -184,7 +185,7 @@ class Finishing:
         rank_finals(rows)
         return {
             "board": board.slug,
-            "closed": moment(now),
+            "closed": format_time(now),
             "n": worth,
             "selected": len(entrants),
             "beta": rules.beta,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ladderboard.board._rules import displayed, moment
+from ladderboard._formatting import format_time
+from ladderboard.board._rules import displayed
 from ladderboard.holdout import Meter
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def tell_history(board: Board, row: BoardRow, past: Past, now: Now) -> dict[str,
     ]
     if now.best is not None and now.least is not None:
         last = _point(meter.mechanism, rules, display, now.at, (now.best, now.least))
-        points.append({**last, "time": moment(now.time), "entry": None})
+        points.append({**last, "time": format_time(now.time), "entry": None})
     return {
         "display": display.describe(),
         "beta": meter.rules["beta"],
@@ -117,7 +118,7 @@ def tell_own(
 ) -> dict[str, Any]:
     """Return the points of a team's own chart, from what it was told of its submissions."""
     return {
-        "now": None if now is None else moment(now),
+        "now": None if now is None else format_time(now),
         "display": display.describe(),
         "points": [
             {**{key: each[key] for key in _OWN}, "shown": displayed(display, each["score_loss"])}
@@ -138,7 +139,7 @@ def _point(
     released, least = best
     low, high, vacuous = _ends(_certificate(mechanism, rules, _plain(at), least), least)
     return {
-        "time": moment(at.time),
+        "time": format_time(at.time),
         "entry": at.entries - 1,
         "used": at.asked + at.charged,
         "released": released,
@@ -203,7 +204,7 @@ def read_activity(view: SqlReading) -> dict[str, Any]:
                 "disqualified": bool(disqualified),
                 "questions": count,
                 "improved": improved,
-                "last": moment(last),
+                "last": format_time(last),
             }
             for team, name, kind, disqualified, count, improved, last, _ in teams
         ],
@@ -223,8 +224,8 @@ def _bins(view: SqlReading) -> list[dict[str, Any]]:
     found = {at: counts for at, *counts in view.run(_BY_TIME, (start, width, view.number))}
     return [
         {
-            "start": moment(start + at * width),
-            "end": moment(start + (at + 1) * width),
+            "start": format_time(start + at * width),
+            "end": format_time(start + (at + 1) * width),
             "questions": found.get(at, (0, 0))[0],
             "improved": found.get(at, (0, 0))[1],
         }

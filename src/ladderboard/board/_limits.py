@@ -5,8 +5,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ladderboard._formatting import format_size
-from ladderboard.board._rules import moment
+from ladderboard._formatting import format_size, format_time
 from ladderboard.board._tables import read_board
 from ladderboard.errors import BudgetSpent, NoRoom, NotOpen, TooSoon
 
@@ -53,7 +52,7 @@ class Limit(NamedTuple):
     def describe(self) -> dict[str, Any]:
         """Return it, JSON-able."""
         told = {"name": self.name, "remaining": self.remaining, "allowed": self.allowed}
-        return told if self.next is None else {**told, "next": moment(self.next)}
+        return told if self.next is None else {**told, "next": format_time(self.next)}
 
 
 class Left(NamedTuple):
@@ -138,8 +137,8 @@ def refuse_closed(rules: Rules, row: BoardRow, received: int | None) -> None:
     if received is not None and rules.phase_at(received) is None:
         start = rules.next_start(received)
         if start is None:
-            raise NotOpen(f"The deadline was {moment(rules.deadline or 0)}.")
-        raise NotOpen(f"The board opens at {moment(start)}.")
+            raise NotOpen(f"The deadline was {format_time(rules.deadline or 0)}.")
+        raise NotOpen(f"The board opens at {format_time(start)}.")
 
 
 def refuse_spent(found: Left, clock: Callable[[], int]) -> None:
@@ -155,7 +154,7 @@ def refuse_spent(found: Left, clock: Callable[[], int]) -> None:
             wait = max(each.next - clock(), 1)
             raise TooSoon(
                 f"This team has asked its {each.allowed} questions for now; the next is at "
-                f"{moment(each.next)}.",
+                f"{format_time(each.next)}.",
                 wait=wait,
             )
         raise BudgetSpent(_SENTENCES[each.name].format(each.allowed))

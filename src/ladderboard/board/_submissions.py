@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from ladderboard import _settings
+from ladderboard._formatting import format_time
 from ladderboard.board._access import Role, allow
 from ladderboard.board._limits import (
     Stored,
@@ -18,7 +19,7 @@ from ladderboard.board._limits import (
     veiled,
 )
 from ladderboard.board._queue import KeyedLock
-from ladderboard.board._rules import displayed, metric_of, moment, tell_bound
+from ladderboard.board._rules import displayed, metric_of, tell_bound
 from ladderboard.board._tables import clock_of, find_team, read_board, read_team, time_of
 from ladderboard.errors import (
     BrokenLedger,
@@ -129,7 +130,7 @@ class Answer:
         return {
             "id": self.id,
             "number": self.number,
-            "time": moment(self.time),
+            "time": format_time(self.time),
             "entry": self.entry,
             "team": {"id": self.team, "name": self.name},
             "released": metric_of(shown, release.value),
@@ -139,7 +140,7 @@ class Answer:
             "remaining": self.left.tightest.remaining,
             "limit": self.left.tightest.name,
             "limits": [each.describe() for each in self.left.limits],
-            "next_submission_at": None if following is None else moment(following),
+            "next_submission_at": None if following is None else format_time(following),
             "bound": None if self.bound is None else tell_bound(shown, self.bound, self.best),
             "reason": self.reason,
             "score": metric_of(shown, release.score),
@@ -454,7 +455,7 @@ def _reason(done: _Done, meter: Any, display: Display) -> str:
         shown=display,
     )
     if done.left.next is not None and tightest.remaining == 0:
-        return f"{said[:-1]} now; next at {moment(done.left.next)}."
+        return f"{said[:-1]} now; next at {format_time(done.left.next)}."
     return said
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from ladderboard._formatting import format_time
 from ladderboard.board._access import Caller, Role, allow, check_name, fold, new_token, token_hash
-from ladderboard.board._rules import moment
 from ladderboard.board._tables import ENDED, find_team, read_board, read_team, time_of
 from ladderboard.errors import InvalidSetting, NotAllowed, NotFound, NotOpen, Taken
 
@@ -162,8 +162,8 @@ class Seats:
                 "id": bytes(hashed)[:8].hex(),
                 "role": role,
                 "team": team,
-                "made": moment(made),
-                "expires": None if expires is None else moment(expires),
+                "made": format_time(made),
+                "expires": None if expires is None else format_time(expires),
             }
             for hashed, role, team, made, expires in rows
         ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from ladderboard._formatting import format_time
 from ladderboard.board._access import Role, allow
 from ladderboard.board._finals import rank_finals, tell_final
 from ladderboard.board._history import (
@@ -16,7 +17,7 @@ from ladderboard.board._history import (
     tell_own,
 )
 from ladderboard.board._limits import describe_budget, left, shares, veiled
-from ladderboard.board._rules import displayed, metric_of, moment, tell_bound
+from ladderboard.board._rules import displayed, metric_of, tell_bound
 from ladderboard.board._standings import read_standings
 from ladderboard.board._tables import ENDED, find_team, is_plain, read_board, read_team, time_of
 from ladderboard.errors import InvalidSetting, NotAllowed, NotFound
@@ -124,7 +125,7 @@ class View:
             "mechanism": opening["mechanism"],
             "share": rules.share,
             "phase": None if phase is None else phase.name,
-            "deadline": None if rules.deadline is None else moment(rules.deadline),
+            "deadline": None if rules.deadline is None else format_time(rules.deadline),
             "files": {"bytes": rules.files.bytes, "rows": rules.files.rows},
             "play": rules.play,
             "used": None if hidden else meter.used,
@@ -203,7 +204,7 @@ class View:
         own = self._own(view)
         return {
             "board": board.slug,
-            "as_of": moment(at.time),
+            "as_of": format_time(at.time),
             "frozen": frozen,
             "rows": [self._standing(row, each, own) for each in page.rows],
             "declared": self._declared(row) if cursor is None else [],
@@ -221,9 +222,9 @@ class View:
             "released": metric_of(display, each.released),
             "loss": each.released,
             "display": displayed(display, each.released),
-            "since": None if each.since is None else moment(each.since),
+            "since": None if each.since is None else format_time(each.since),
             "submissions": each.used,
-            "last": None if each.last is None else moment(each.last),
+            "last": None if each.last is None else format_time(each.last),
         }
 
     def _name(self, row: BoardRow, team: tuple[str, str, str], own: str | None) -> str | None:
@@ -256,7 +257,7 @@ class View:
         return [
             {
                 "entry": entry,
-                "time": moment(time),
+                "time": format_time(time),
                 "released": metric_of(display, value),
                 "loss": value,
                 "display": displayed(display, value),
@@ -323,7 +324,7 @@ class View:
             "remaining": rest.tightest.remaining,
             "limit": rest.tightest.name,
             "limits": [each.describe() for each in rest.limits],
-            "next_submission_at": None if rest.next is None else moment(rest.next),
+            "next_submission_at": None if rest.next is None else format_time(rest.next),
         }
 
     def _team(self, view: SqlReading, team: str | None) -> TeamRow:
@@ -447,7 +448,7 @@ def tell_submission(
         "id": own,
         "number": number,
         "entry": entry,
-        "time": moment(time),
+        "time": format_time(time),
         "message": message,
         "size": size,
         "selected": bool(chosen),
@@ -475,9 +476,9 @@ def tell_team(row: tuple[Any, ...], display: Display) -> dict[str, Any]:
         "name": name,
         "kind": kind,
         "disqualified": bool(disqualified),
-        "made": moment(made),
+        "made": format_time(made),
         "submissions": used,
-        "last": None if last is None else moment(last),
+        "last": None if last is None else format_time(last),
         "released": metric_of(display, released),
         "loss": released,
         "stored": int(stored),

@@ -12,7 +12,7 @@ from html import escape
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from ladderboard._formatting import round_down, round_up
+from ladderboard._formatting import format_count, round_down, round_up
 from ladderboard.bounds import Certificate
 from ladderboard.client._address import check_board
 from ladderboard.holdout import Reply
@@ -405,7 +405,7 @@ def _left(said: Submitted) -> str:
     if not rest:
         hidden = "your share is used up; whether others left any over is not shown"
         return "no questions left" if following is None else hidden
-    told = f"{rest:,} question{'' if rest == 1 else 's'} left"
+    told = f"{format_count(rest, 'question')} left"
     if said.remaining >= rest:
         return told
     if said.remaining:

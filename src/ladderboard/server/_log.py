@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ladderboard._formatting import format_time
 from ladderboard.errors import LadderboardError
 
 if TYPE_CHECKING:
@@ -33,14 +34,13 @@ class Log:
 
     def write(self, event: str, **fields: Any) -> None:
         """Write one line."""
-        now = datetime.fromtimestamp(self._clock(), UTC)
+        now = self._clock()
         to = sys.stderr if self._to is None else self._to
         try:
             if to.isatty():
-                to.write(_for_people(now, event, fields))
+                to.write(_for_people(datetime.fromtimestamp(now, UTC), event, fields))
                 return
-            time = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-            line = json.dumps({"time": time, "event": event, **fields})
+            line = json.dumps({"time": format_time(now), "event": event, **fields})
             to.write(line + "\n")  # standard error is flushed with every line anyway
         except (OSError, ValueError):  # a full disk or a closed pipe ends no server
             return

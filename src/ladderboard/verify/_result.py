@@ -6,6 +6,8 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ladderboard._formatting import format_count
+
 
 @dataclass(frozen=True)
 class Found:
@@ -33,17 +35,8 @@ def tell(found: Found) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(_checked(found)), tuple(_unchecked(found))
 
 
-def many(count: int, one: str, several: str | None = None) -> str:
-    """Return a number with its noun.
-
-    >>> many(1, "risk"), many(2000, "entry", "entries")
-    ('1 risk', '2,000 entries')
-    """
-    return f"{count:,} {one if count == 1 else several or one + 's'}"
-
-
 def _checked(found: Found) -> list[str]:
-    entries = many(found.entries, "entry", "entries")
+    entries = format_count(found.entries, "entry", "entries")
     said = [
         f"the chain: {entries}, each after the one before it, within the budget",
         "the commitment to rules, loss and mechanism, and every change of them",
@@ -51,13 +44,15 @@ def _checked(found: Found) -> list[str]:
     if found.opened:
         said.append("the noise key, and the secret side of every question: as committed to")
     if found.draws:
-        said.append(f"the noise of {many(found.draws, 'question')}: from the key")
+        said.append(f"the noise of {format_count(found.draws, 'question')}: from the key")
     if found.releases:
-        said.append(f"{many(found.releases, 'release')}: made of risk and noise by the mechanism")
+        said.append(
+            f"{format_count(found.releases, 'release')}: made of risk and noise by the mechanism"
+        )
     if found.labels:
         said.append("the labels: as committed to")
     if found.risks:
-        said.append(f"{many(found.risks, 'risk')}: of the submissions, on the labels")
+        said.append(f"{format_count(found.risks, 'risk')}: of the submissions, on the labels")
     if found.standings:
         said.append("the standings at the close: as released")
     if found.finals:
@@ -76,8 +71,8 @@ def _unchecked(found: Found) -> list[str]:
         said.append("noise and releases: the mechanism is the owner's own")
     elif found.releases < found.questions:
         said.append(
-            f"{many(found.questions - found.releases, 'release')}: the mechanism looks at the "
-            "losses of examples, for which labels and submissions are needed"
+            f"{format_count(found.questions - found.releases, 'release')}: the mechanism looks at "
+            "the losses of examples, for which labels and submissions are needed"
         )
     if not found.labels:
         said.append("the labels: they are not in the bundle")
@@ -86,7 +81,7 @@ def _unchecked(found: Found) -> list[str]:
     elif found.risks < found.questions:
         lack = "submissions" if found.labels else "labels" if found.files else "both"
         lack = lack.replace("both", "labels and submissions")
-        left = many(found.questions - found.risks, "risk")
+        left = format_count(found.questions - found.risks, "risk")
         said.append(f"{left}: the {lack} are not in the bundle")
     return [*said, *_about_board(found)] if found.board else said
 
@@ -177,10 +172,10 @@ class Verified:
     def __str__(self) -> str:
         if self.of == "ledger":
             end = "closed" if self.closed else "not closed yet"
-            return f"the chain holds: {many(self.entries, 'entry', 'entries')}, {end}"
+            return f"the chain holds: {format_count(self.entries, 'entry', 'entries')}, {end}"
         if self.releases < self.questions:
-            return f"verified: {self.releases:,} of {many(self.questions, 'release')}"
-        return f"verified: {many(self.releases, 'release')}"
+            return f"verified: {self.releases:,} of {format_count(self.questions, 'release')}"
+        return f"verified: {format_count(self.releases, 'release')}"
 
     @property
     def ranking(self) -> list[Ranked]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ladderboard._formatting import format_confidence, format_count, round_up
-from ladderboard.board._rules import moment
+from ladderboard._formatting import format_confidence, format_count, format_time, round_up
 from ladderboard.bounds import NONE, TYPICAL, certificate
 from ladderboard.errors import InvalidSetting, Problem
 from ladderboard.holdout import UNDECLARED, coarseness, unseen
@@ -293,7 +292,7 @@ def warnings_about(folder: BoardFolder, promise: Promise, now: float) -> Iterato
         yield "one_bit tells no value before the close: standings show only who improved."
     yield from _undeclared(folder)
     if rules.deadline is not None and rules.deadline <= now:
-        yield f"The deadline is past: {moment(rules.deadline)}. Nothing would be answered."
+        yield f"The deadline is past: {format_time(rules.deadline)}. Nothing would be answered."
     if folder.sample is None:
         who = "participants" if rules.takes == "predictions" else "evaluators"
         yield f"There is no sample_submission.csv: {who} will have to guess the format."

@@ -6,7 +6,6 @@ from ladderboard.board._rules._parts import Baseline, Display, FileLimits, Final
 from ladderboard.board._rules._text import (
     displayed,
     metric_of,
-    moment,
     tell_bound,
 )
 from ladderboard.board._rules._yaml import read_yaml
@@ -22,7 +21,6 @@ __all__ = [
     "Window",
     "displayed",
     "metric_of",
-    "moment",
     "read_rules",
     "read_yaml",
     "tell_bound",

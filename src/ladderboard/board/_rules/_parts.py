@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ladderboard._formatting import round_outwards
-from ladderboard.board._rules._text import moment
+from ladderboard._formatting import format_time, round_outwards
 from ladderboard.files import Limits
 
 
@@ -29,7 +28,7 @@ class Phase:
     def describe(self) -> dict[str, Any]:
         """Return it JSON-able, times as text."""
         times = {"start": self.start, "end": self.end}
-        written = {key: None if at is None else moment(at) for key, at in times.items()}
+        written = {key: None if at is None else format_time(at) for key, at in times.items()}
         return {"name": self.name, **written}
 
 

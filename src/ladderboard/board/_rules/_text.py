@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from datetime import UTC, date, datetime
-from functools import lru_cache
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from ladderboard import _settings
@@ -96,7 +95,8 @@ def read_time(name: str, value: Any, *, end: bool = False) -> int:
 
     A day alone is taken with AoE: as its beginning, or as its end where ``end`` says so.
 
-    >>> moment(read_time("end", "2027-01-31 AoE", end=True))
+    >>> from ladderboard._formatting import format_time
+    >>> format_time(read_time("end", "2027-01-31 AoE", end=True))
     '2027-02-01T12:00:00Z'
     >>> read_time("end", "2027-01-31 23:59")
     Traceback (most recent call last):
@@ -164,16 +164,6 @@ def _offset(name: str, value: str, text: str) -> int:
             f"{name} must have an offset from -14:00 to +14:00; got {_settings.shown(value)}."
         )
     return -ahead if text[0] == "-" else ahead
-
-
-@lru_cache(maxsize=4096)  # pages say the same ones over and over
-def moment(time: int) -> str:
-    """Return a time as the API and messages say it.
-
-    >>> moment(0)
-    '1970-01-01T00:00:00Z'
-    """
-    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def displayed(display: Display, loss: float | None) -> float | None:

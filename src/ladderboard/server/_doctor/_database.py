@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
+from ladderboard._formatting import format_count
 from ladderboard.board import PART, SERVER
 from ladderboard.errors import (
     InvalidState,
@@ -203,7 +204,7 @@ def formatted(seen: Seen, where: str) -> Finding:
             "Install that version again, or restore what was copied before it was brought up to "
             "date.",
         )
-    boards = f"{seen.boards:,} board{'' if seen.boards == 1 else 's'}"
+    boards = format_count(seen.boards, "board")
     if seen.behind:
         return note(
             _ABOUT,

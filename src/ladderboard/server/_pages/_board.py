@@ -8,8 +8,8 @@ from fastapi import APIRouter, Request
 from markupsafe import Markup, escape
 from starlette.responses import Response
 
-from ladderboard._formatting import round_outwards
-from ladderboard.board import PUBLIC, Board, Caller, Display, moment
+from ladderboard._formatting import format_time, round_outwards
+from ladderboard.board import PUBLIC, Board, Caller, Display
 from ladderboard.holdout import unseen
 from ladderboard.server._api import Slug
 from ladderboard.server._context import Made, is_public, work_of
@@ -131,7 +131,7 @@ def _left(board: dict[str, Any], team: dict[str, Any] | None, now: int) -> str |
         return None
     window = board["window"]
     seconds = None if window is None else window["seconds"]
-    return left_words(team["limits"], seconds, team["next_submission_at"], moment(now))
+    return left_words(team["limits"], seconds, team["next_submission_at"], format_time(now))
 
 
 def _told(seen: dict[str, Any]) -> dict[str, Any]:

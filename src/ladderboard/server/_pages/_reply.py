@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
+from ladderboard._formatting import format_count
 from ladderboard.server._pages._wording import stretch, when
 from ladderboard.server._problems import problem_of
 
@@ -176,7 +177,7 @@ def left_words(
         team = f"your team has asked all its {whole['allowed']:,}"
         why = team if whole["name"] == "team" else "your share of the board's budget is used up"
         return Markup("no questions left: {}").format(why)
-    said = f"{rest:,} question{'' if rest == 1 else 's'} left"
+    said = f"{format_count(rest, 'question')} left"
     lately = next((each for each in limits if each["name"] == "window"), whole)
     now_left = lately["remaining"]
     if now_left < rest:  # more may come within the window, as the first in it leave it

@@ -10,7 +10,8 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ladderboard.board import PUBLIC, moment, write_board_bundle
+from ladderboard._formatting import format_time
+from ladderboard.board import PUBLIC, write_board_bundle
 from ladderboard.errors import InvalidSetting, NotOpen, StorageFailed
 from ladderboard.server._api import finals_csv
 from ladderboard.server._pages._board import told_to_all
@@ -194,7 +195,7 @@ def _write_ledger(view: View, path: Path) -> str | None:
         while part := view.ledger(first=written, limit=_MOST) if written < entries else []:
             for each in part:
                 if _CLOSED in each and json.loads(each)["kind"] == "closed":
-                    closed = moment(json.loads(each)["time"])
+                    closed = format_time(json.loads(each)["time"])
                 file.write(each + b"\n")
             written += len(part)
     return closed

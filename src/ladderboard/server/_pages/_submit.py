@@ -7,7 +7,8 @@ from fastapi import APIRouter, Query, Request
 from markupsafe import Markup
 from starlette.responses import Response
 
-from ladderboard.board import Answer, Board, Caller, NewTeam, Role, View, moment, token_hash
+from ladderboard._formatting import format_time
+from ladderboard.board import Answer, Board, Caller, NewTeam, Role, View, token_hash
 from ladderboard.errors import LadderboardError
 from ladderboard.holdout import unseen
 from ladderboard.server._api import Slug, accept_submission
@@ -118,7 +119,7 @@ def _look(
     work: Work, board: Board, caller: Caller, said: Said, before: int | None
 ) -> dict[str, Any]:
     view = board.as_seen_by(caller)
-    summary, now = view.summary(), moment(work.boards.world.clock())
+    summary, now = view.summary(), format_time(work.boards.world.clock())
     sight, own = _Sight(board, caller, view, summary, now), caller.team is not None
     return {
         "board": summary,

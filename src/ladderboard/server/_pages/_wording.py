@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup, escape
 
+from ladderboard._formatting import format_list, format_size
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 _UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 _LOSSES = {
@@ -129,22 +131,10 @@ def stretch(seconds: int) -> str:
 def size(number: int) -> str:
     """Return so many bytes.
 
-    >>> size(100_000_000), size(20_000), size(512), size(2**30)
-    ('100 MB', '20 kB', '512 bytes', '1.07 GB')
+    >>> size(100_000_000), size(512), size(1)
+    ('100 MB', '512 bytes', '1 byte')
     """
-    for power, name in ((9, "GB"), (6, "MB"), (3, "kB")):
-        if number >= 10**power:
-            return f"{number / 10**power:.3g} {name}"
-    return count(number, "byte")
-
-
-def listed(words: Sequence[str]) -> str:
-    """Return words as one speaks them.
-
-    >>> listed(["a"]), listed(["a", "b", "c"])
-    ('a', 'a, b and c')
-    """
-    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+    return count(number, "byte") if number < 1000 else format_size(number)
 
 
 def percent(beta: float) -> str:
@@ -407,9 +397,9 @@ def _baselines(board: Mapping[str, Any]) -> str:
     said = []
     if asked:
         be, have = ("were", "have") if len(asked) > 1 else ("was", "has")
-        said.append(f"{listed(asked)} {be} asked as everybody asks, and {have} no rank.")
+        said.append(f"{format_list(asked)} {be} asked as everybody asks, and {have} no rank.")
     if known:
-        said.append(f"{listed(known)}: known from elsewhere, and never asked here.")
+        said.append(f"{format_list(known)}: known from elsewhere, and never asked here.")
     return " ".join(said)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from ladderboard.board import moment
+from ladderboard._formatting import format_count, format_time
 from ladderboard.server._pages._charts._axes import day_of, minute_of
 from ladderboard.server._pages._charts._bars import Bar, Bin, bar_chart, bin_chart
 from ladderboard.server._pages._charts._lines import Mark, Step, step_chart
@@ -26,7 +26,7 @@ def history_chart(history: Mapping[str, Any], *, key: str = "history") -> Markup
         return None
     *records, now = history["points"]
     minute = -(-seconds_of(now["time"]) // 60) * 60
-    points = [*records, {**now, "time": moment(minute)}]
+    points = [*records, {**now, "time": format_time(minute)}]
     told = {**history, "points": points}
     return _drawn(_History(_marks_of(told), told), key)
 
@@ -69,7 +69,7 @@ def _drawn(asked: _History, key: str) -> Markup | None:
     first, last = steps[0], steps[-1]
     summary = (
         f"The best {metric} went from {first.value:.{digits}f} on {day_of(first.time)} to "
-        f"{last.value:.{digits}f} in {_count(history['records'], 'record')}, with "
+        f"{last.value:.{digits}f} in {format_count(history['records'], 'record')}, with "
         f"{_questions(points[-1]['used'])} so far."
     )
     if last.low is not None:
@@ -119,12 +119,8 @@ def _sure(beta: float) -> str:
     return f"with probability at least {100 - 100 * beta:.6g}%"
 
 
-def _count(many: int, what: str) -> str:
-    return f"{many:,} {what}{'' if many == 1 else 's'}"
-
-
 def _questions(many: int) -> str:
-    return _count(many, "question")
+    return format_count(many, "question")
 
 
 def own_chart(own: Mapping[str, Any], *, key: str = "own") -> Markup | None:
@@ -146,8 +142,8 @@ def own_chart(own: Mapping[str, Any], *, key: str = "own") -> Markup | None:
     ]
     improved = sum(each["improved"] for each in told)
     summary = (
-        f"After {_count(len(own['points']), 'submission')}, of which {improved:,} improved, the "
-        f"release is {steps[-1].value:.{digits}f}."
+        f"After {format_count(len(own['points']), 'submission')}, of which {improved:,} improved, "
+        f"the release is {steps[-1].value:.{digits}f}."
     )
     scored = any(each["shown"] is not None for each in told if not each["improved"])
     other = "a small one, at its own score, did not" if scored else "a tick at the foot did not"
@@ -187,9 +183,8 @@ def team_bars(activity: Mapping[str, Any], *, key: str = "teams") -> Markup | No
     if many:  # a bar for all of them would make the others short
         asked = sum(each["questions"] for each in rest) + others["questions"]
         caption = f"Those who asked most. {many:,} more: {_questions(asked)} in all."
-    summary = (
-        f"{_questions(activity['questions'])} by {_count(len(teams) + others['teams'], 'team')}"
-    )
+    everybody = format_count(len(teams) + others["teams"], "team")
+    summary = f"{_questions(activity['questions'])} by {everybody}"
     summary += f"; most by {bars[0].name}, with {bars[0].value:,}."
     title = "Questions by team"
     return bar_chart(bars, key=key, title=title, summary=summary, caption=caption)

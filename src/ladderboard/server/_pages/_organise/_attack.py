@@ -8,7 +8,8 @@ from fastapi import APIRouter, Request
 from markupsafe import Markup
 from starlette.responses import Response
 
-from ladderboard.board import Board, Caller, Display, Role, Target, allow, moment
+from ladderboard._formatting import format_count, format_time
+from ladderboard.board import Board, Caller, Display, Role, Target, allow
 from ladderboard.errors import InvalidSetting, WorkersLost
 from ladderboard.server._api import Slug
 from ladderboard.server._attack_jobs import Busy, Seen
@@ -101,7 +102,7 @@ def _sentences(points: list[dict[str, Any]], target: Target, display: Display) -
     last = points[-1]
     name, most = _strongest(last, tuple(last["attacks"]))
     exact = max(each["exact"] for each in last["attacks"].values())
-    whole = f"With {_questions(last['questions'])}"
+    whole = f"With {format_count(last['questions'], 'question')}"
     if last["questions"] == target.questions:
         whole += ", all that there are,"
     whole += f" the strongest of these attacks ({name}) ends with a model that looks {said(most)} "
@@ -110,8 +111,8 @@ def _sentences(points: list[dict[str, Any]], target: Target, display: Display) -
     if own is not None and own is not last:
         name, most = _strongest(own, _ALONE)
         told.append(
-            f"A single team, which may ask {_questions(own['questions'])}, gains {said(most)} "
-            f"({name})."
+            f"A single team, which may ask {format_count(own['questions'], 'question')}, gains "
+            f"{said(most)} ({name})."
         )
     error = max(each["error"] for point in points for each in point["attacks"].values())
     told.append(f"These are means of a few games; their standard error is at most {said(error)}.")
@@ -141,10 +142,6 @@ def sizes(target: Target) -> list[str]:
     if told and target.calibrated:
         told.append("The noise is that of a board of the size that is played.")
     return told
-
-
-def _questions(count: int) -> str:
-    return f"{count:,} question{'s' * (count != 1)}"
 
 
 @router.get("/boards/{board}/attack", openapi_extra=_PRIVATE)
@@ -215,7 +212,7 @@ async def start_attack(request: Request, board: Slug) -> Response:
         target = Target.of(own)
         if not _is_playable(target):
             raise InvalidSetting(_UNKNOWN)
-        work.trials.start(board, target.describe(), moment(work.boards.world.clock()))
+        work.trials.start(board, target.describe(), format_time(work.boards.world.clock()))
 
     try:
         await work.on_board(request, board, start, form=True)
