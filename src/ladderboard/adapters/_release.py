@@ -21,16 +21,6 @@ if TYPE_CHECKING:
     from ladderboard.client import Board
     from ladderboard.holdout import Reply
 
-__all__ = [
-    "FIELDS",
-    "Told",
-    "Unfit",
-    "check_board",
-    "check_ladders",
-    "check_takes",
-    "words_for_participants",
-]
-
 FIELDS = ("released", "improved", "remaining")
 """The numbers that are told, by name."""
 # What participants can do something about, or must know; its words are made for them. All else is

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Findings", "Scores", "found_file", "score_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class Scores:

@@ -11,8 +11,6 @@ from ladderboard.holdout import Guard, Judge, Verdict
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["Stopping"]
-
 
 class Stopping:
     """Asks a guard when a training's own score sets a record; says when to stop, and who won.

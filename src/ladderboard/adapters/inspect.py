@@ -16,7 +16,7 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard._formatting import format_count
-from ladderboard.adapters._library import library
+from ladderboard.adapters import library
 from ladderboard.adapters._scores import Findings, Scores, found_file, score_of
 from ladderboard.errors import InvalidPredictions, InvalidSetting, LadderboardError
 from ladderboard.files import listed

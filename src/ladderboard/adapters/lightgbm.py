@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.adapters._library import library
+from ladderboard.adapters import library
 from ladderboard.adapters._stopping import Stopping
 from ladderboard.errors import InvalidSetting
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ladderboard.adapters._library import library
+from ladderboard.adapters import library
 from ladderboard.adapters._stopping import Stopping
 from ladderboard.errors import LadderboardError
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ladderboard import _settings
-from ladderboard.adapters._library import library
+from ladderboard.adapters import library
 from ladderboard.errors import InvalidSetting, LadderboardError
 from ladderboard.holdout import Judge, Verdict
 

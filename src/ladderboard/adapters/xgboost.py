@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Literal
 
-from ladderboard.adapters._library import library
+from ladderboard.adapters import library
 from ladderboard.adapters._stopping import Stopping
 from ladderboard.errors import InvalidSetting
 

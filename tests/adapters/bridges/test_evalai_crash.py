@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from ladderboard.adapters.evalai import on_ladders
-from ladderboard.adapters.evalai._line import Line
+from ladderboard.adapters.evalai._api import Line
 
 
 class Crash(BaseException):

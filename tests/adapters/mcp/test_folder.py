@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from ladderboard.adapters.mcp._folder import Folder
+from ladderboard.adapters.mcp._arguments import Folder
 from ladderboard.errors import InvalidPredictions, InvalidSetting
 
 

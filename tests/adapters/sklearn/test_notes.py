@@ -4,7 +4,7 @@ import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
-from ladderboard.adapters.sklearn._notes import Notes, _remove
+from ladderboard.adapters.sklearn._scorer import Notes, _remove
 
 
 def test_of_many_that_write_at_once_one_has_written(tmp_path):

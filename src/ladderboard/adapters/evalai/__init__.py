@@ -4,7 +4,14 @@ EvalAI keeps the challenge, its teams and its page; the worker takes submissions
 queue, asks about each, and sends back the release and nothing else.
 """
 
-from ladderboard.adapters.evalai._ask import Ask, Handed, on_board, on_ladders
-from ladderboard.adapters.evalai._worker import Done, Phase, Worker
+from ladderboard.adapters.evalai._worker import (
+    Ask,
+    Done,
+    Handed,
+    Phase,
+    Worker,
+    on_board,
+    on_ladders,
+)
 
 __all__ = ["Ask", "Done", "Handed", "Phase", "Worker", "on_board", "on_ladders"]

@@ -1,31 +1,36 @@
-"""The worker: takes submissions off a challenge's queue, asks about each, and sends the release."""
+"""A worker that takes submissions from EvalAI's queue and asks a guard or a board about them."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from ladderboard import _settings
-from ladderboard.adapters._release import FIELDS, Told, words_for_participants
-from ladderboard.adapters.evalai._ask import Handed
-from ladderboard.adapters.evalai._line import Declined, Line
+from ladderboard.adapters._release import (
+    FIELDS,
+    Told,
+    check_board,
+    check_ladders,
+    check_takes,
+    words_for_participants,
+)
+from ladderboard.adapters.evalai._api import Declined, Line
 from ladderboard.errors import (
     GuardUnreachable,
     InvalidSetting,
     LadderboardError,
+    NotOpen,
     ServerUnreachable,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ladderboard.adapters.evalai._ask import Ask
-
-__all__ = ["Done", "Phase", "Worker"]
+    from ladderboard.client import Client
+    from ladderboard.holdout import Reply
 
 _LOG = logging.getLogger("ladderboard.evalai")
 _MOST_BYTES = 2**28
@@ -33,6 +38,68 @@ _MOST_BYTES = 2**28
 _OVER = {"finished", "failed", "cancelled", "archived"}
 _OTHERS = "another phase's"
 _AWAY = (GuardUnreachable, ServerUnreachable)
+
+
+class Handed(NamedTuple):
+    """One submission, by EvalAI's numbers; ``team`` is the participant team's."""
+
+    submission: int
+    challenge: int
+    phase: int
+    team: int
+
+
+Ask = Callable[[Handed, Path], "Reply"]
+"""What answers a submission and its file. Asked about the same twice it must answer once."""
+
+
+class _Guard(Protocol):
+    @property
+    def takes(self) -> str: ...
+
+    @property
+    def ladders(self) -> int: ...
+
+    def ask(self, predictions: Any, /, *, ladder: str) -> Reply: ...
+
+
+def on_ladders(guard: _Guard, teams: int = 2) -> Ask:
+    """Ask a guard, each participant team on a ladder of its own, ``evalai-team-5``.
+
+    What EvalAI's leaderboard then shows of a team is that team's own best. The budget is one over
+    all teams. ``teams`` is how many there may be: a guard with fewer ladders is refused at once. A
+    guard of scores is refused too: teams would score themselves.
+    """
+    check_ladders(guard.ladders, _settings.whole("teams", teams, at_least=1))
+
+    def ask(handed: Handed, file: Path) -> Reply:
+        check_takes(guard.takes)
+        return guard.ask(file, ladder=f"evalai-team-{handed.team}")
+
+    return ask
+
+
+def on_board(client: Client, board: str, teams: Mapping[int, str]) -> Ask:
+    """Ask a board with an evaluator's token, in the name of its teams.
+
+    ``teams`` tells which team of the board, by its id, a participant team is. The board's own
+    limits hold. A board with one ladder for all, and one that is hidden or frozen, is refused:
+    their releases are not for a leaderboard with a row for each team that everybody sees. So is one
+    of scores: teams would score themselves.
+    """
+
+    def ask(handed: Handed, file: Path) -> Reply:
+        team = teams.get(handed.team)
+        if team is None:
+            raise NotOpen(
+                f"Participant team {handed.team} is no team of the board yet. Its organiser adds "
+                "it, and runs this submission again."
+            )
+        check_board(client.board(board))
+        # No key of ours: the same predictions are answered once, and anew after a correction.
+        return client.submit(board, file, team=team, message=f"EvalAI {handed.submission}")
+
+    return ask
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ three tools: ``ask`` (a guard) or ``submit`` (a board), ``standing`` and ``budge
 and keys are with whoever serves the guard or the board; this process never has them.
 """
 
-from ladderboard.adapters.mcp._desk import open_desk
 from ladderboard.adapters.mcp._server import make_server, serve
+from ladderboard.adapters.mcp._tools import open_desk
 
 __all__ = ["make_server", "open_desk", "serve"]

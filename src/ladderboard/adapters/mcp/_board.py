@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ladderboard._formatting import format_count
-from ladderboard.adapters._library import library
-from ladderboard.adapters.mcp._desk import Desk
-from ladderboard.adapters.mcp._given import predictions_of, text_of
+from ladderboard.adapters import library
+from ladderboard.adapters.mcp._arguments import predictions_of, text_of
 from ladderboard.adapters.mcp._tools import (
     MEANING,
     REPLY,
+    Desk,
     Said,
     Tool,
     answered,
@@ -23,12 +23,24 @@ from ladderboard.holdout import unseen
 from ladderboard.mechanisms import mechanism
 
 if TYPE_CHECKING:
-    from ladderboard.adapters.mcp._folder import Folder
+    from ladderboard.adapters.mcp._arguments import Folder
     from ladderboard.client import Board, Client, Display, Team
 
-__all__ = ["BoardDesk", "open_board"]
-
 _RETRIES = 1  # the hosts of agents are less patient than people
+_STANDING = Tool(
+    name="standing",
+    title="Where your team stands",
+    description="Costs no question. Your team's best so far and its place, which submission "
+    "improved last (the model to report), and what predictions must look like. The place is by "
+    "what was released; it says nothing about the model that you sent last.",
+)
+
+_BUDGET = Tool(
+    name="budget",
+    title="How many submissions are left",
+    description="Costs no question. How many submissions your team has left now, under which "
+    "limits, and when the next may come.",
+)
 
 
 def open_board(
@@ -197,19 +209,3 @@ def _submit(folder: Folder | None) -> Tool:
         },
         asks=True,
     )
-
-
-_STANDING = Tool(
-    name="standing",
-    title="Where your team stands",
-    description="Costs no question. Your team's best so far and its place, which submission "
-    "improved last (the model to report), and what predictions must look like. The place is by "
-    "what was released; it says nothing about the model that you sent last.",
-)
-
-_BUDGET = Tool(
-    name="budget",
-    title="How many submissions are left",
-    description="Costs no question. How many submissions your team has left now, under which "
-    "limits, and when the next may come.",
-)

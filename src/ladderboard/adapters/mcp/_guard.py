@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from ladderboard._formatting import format_count
 from ladderboard.adapters._release import check_takes
-from ladderboard.adapters.mcp._desk import Desk
-from ladderboard.adapters.mcp._given import predictions_of, text_of
+from ladderboard.adapters.mcp._arguments import predictions_of, text_of
 from ladderboard.adapters.mcp._tools import (
     MEANING,
     REPLY,
+    Desk,
     Said,
     Tool,
     answered,
@@ -22,10 +22,23 @@ from ladderboard.adapters.mcp._tools import (
 from ladderboard.holdout import unseen
 
 if TYPE_CHECKING:
-    from ladderboard.adapters.mcp._folder import Folder
+    from ladderboard.adapters.mcp._arguments import Folder
     from ladderboard.holdout import RemoteHoldout
 
-__all__ = ["GuardDesk"]
+_STANDING = Tool(
+    name="standing",
+    title="Where things stand",
+    description="Costs no question. The best so far, which question improved last (the model to "
+    "report), what can be promised about it, and what predictions must look like: how many rows, "
+    "of which kind, for which loss.",
+)
+
+_BUDGET = Tool(
+    name="budget",
+    title="How many questions are left",
+    description="Costs no question. How many questions are allowed, were used and are left, over "
+    "all who ask this guard.",
+)
 
 
 class GuardDesk(Desk):
@@ -130,19 +143,3 @@ def _ask(folder: Folder | None) -> Tool:
         gives=REPLY,
         asks=True,
     )
-
-
-_STANDING = Tool(
-    name="standing",
-    title="Where things stand",
-    description="Costs no question. The best so far, which question improved last (the model to "
-    "report), what can be promised about it, and what predictions must look like: how many rows, "
-    "of which kind, for which loss.",
-)
-
-_BUDGET = Tool(
-    name="budget",
-    title="How many questions are left",
-    description="Costs no question. How many questions are allowed, were used and are left, over "
-    "all who ask this guard.",
-)

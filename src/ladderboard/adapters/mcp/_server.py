@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ladderboard._formatting import printable
 from ladderboard._version import __version__
-from ladderboard.adapters._library import library
+from ladderboard.adapters import library
 from ladderboard.adapters.mcp._tools import INSTRUCTIONS
 from ladderboard.errors import (
     BudgetSpent,
@@ -22,13 +22,12 @@ from ladderboard.errors import (
 )
 
 if TYPE_CHECKING:
-    from ladderboard.adapters.mcp._desk import Desk
-
-__all__ = ["make_server", "serve"]
+    from ladderboard.adapters.mcp._tools import Desk
 
 _LOG = logging.getLogger("ladderboard.mcp")
 _AT_ONCE = 8
 _LONGEST = 8_000  # of a refusal, in characters
+_AGAIN = "The same predictions may be sent again: they never cost twice."
 
 
 def make_server(desk: Desk) -> Any:
@@ -90,9 +89,6 @@ def serve(desk: Desk) -> None:
         _LOG.warning("Whoever asked has gone.")
     finally:
         desk.close()
-
-
-_AGAIN = "The same predictions may be sent again: they never cost twice."
 
 
 def refusal(error: LadderboardError) -> str:

@@ -1,28 +1,31 @@
-"""A scorer that asks the guard about every candidate of a search, once each."""
+"""A scorer for scikit-learn's searches: one question for each candidate."""
 
 from __future__ import annotations
 
+import os
 import secrets
+import shutil
+import tempfile
 import warnings
+import weakref
+from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ladderboard.adapters._library import library
-from ladderboard.adapters.sklearn._notes import Notes
-from ladderboard.adapters.sklearn._response import response_of
+from ladderboard import _settings
+from ladderboard.adapters import library
 from ladderboard.errors import BudgetSpent, InvalidSetting
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ladderboard.adapters.sklearn._response import Response
     from ladderboard.holdout import Guard, Reply
 
-__all__ = ["GuardScorer"]
-
+Response = Literal["predict", "predict_proba"] | Callable[[Any, Any], Any]
+_RESPONSES = ("predict", "predict_proba")
+_LONGEST = 200
 _WORST = -1.0
 # What is noted is the name of a reason: others may be able to write in the folder.
 _REASONS = {
@@ -177,3 +180,64 @@ def _hash(thing: Any) -> str | None:
         return str(library("joblib", extra="sklearn").hash(thing))
     except Exception:  # noqa: BLE001 - a lambda among the parameters, or a class of a notebook
         return None
+
+
+def response_of(response: Any) -> Callable[[Any, Any], Any]:
+    """Return the function of a model and the holdout's inputs that is meant."""
+    if callable(response):
+        return response
+    if response not in _RESPONSES:
+        raise InvalidSetting(
+            'response must be "predict", "predict_proba" or a function of the model and the '
+            f"holdout's inputs; got {_settings.shown(response)}."
+        )
+    return lambda model, inputs: getattr(model, response)(inputs)
+
+
+class Notes:
+    """Short texts under names, in a folder: who writes one first has written it for everybody.
+
+    Parameters
+    ----------
+    folder
+        Where; a temporary one if not given, which goes when this object does. Copies of it, in
+        other processes too, look at the same folder.
+    """
+
+    def __init__(self, folder: Path | str | None = None) -> None:
+        if folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="ladderboard-"))
+            weakref.finalize(self, _remove, self._folder, os.getpid())
+        else:
+            self._folder = Path(folder).absolute()
+            self._folder.mkdir(parents=True, exist_ok=True)
+
+    def claim(self, name: str, text: str) -> bool:
+        """Write a note if there is none; return whether it says this text."""
+        handle, draft = tempfile.mkstemp(dir=self._folder, prefix="draft-")
+        try:
+            with os.fdopen(handle, "w") as file:
+                file.write(text)
+            # A link appears with all of its text, and fails where there is one already.
+            os.link(draft, self._folder / name)
+        except FileExistsError:
+            return self.read(name) == text
+        finally:
+            Path(draft).unlink()
+        return True
+
+    def read(self, name: str) -> str | None:
+        """Return a note's text; None where there is no such note."""
+        try:
+            with (self._folder / name).open(errors="replace") as file:
+                return file.read(_LONGEST)
+        except FileNotFoundError:
+            return None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Notes, (self._folder,)
+
+
+def _remove(folder: Path, owner: int) -> None:
+    if os.getpid() == owner:  # not at the end of a process that was forked
+        shutil.rmtree(folder, ignore_errors=True)

@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.adapters._library import library
-from ladderboard.adapters.sklearn._response import response_of
+from ladderboard.adapters import library
+from ladderboard.adapters.sklearn._scorer import response_of
 from ladderboard.errors import InvalidSetting
 from ladderboard.holdout import Judge, Verdict
 
 if TYPE_CHECKING:
-    from ladderboard.adapters.sklearn._response import Response
+    from ladderboard.adapters.sklearn._scorer import Response
     from ladderboard.holdout import Guard
-
-__all__ = ["Judged", "judge_search"]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The line to EvalAI: the requests of its remote evaluation, with the standard library only.
+"""EvalAI's API: the requests of its remote evaluation, with the standard library only.
 
 A library that logs what it requests would log the signed addresses of submissions.
 """
@@ -18,8 +18,6 @@ from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_ope
 from ladderboard import _settings
 from ladderboard.errors import InvalidPredictions, InvalidSetting, ServerUnreachable
 from ladderboard.files import refuse
-
-__all__ = ["Declined", "Line"]
 
 _TIMEOUT = 60.0
 _PIECE = 2**16
