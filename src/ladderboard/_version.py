@@ -1,5 +1,3 @@
 """The version, at the bottom of the house: results are kept under it."""
 
-__all__ = ["__version__"]
-
 __version__ = "0.1.0.dev0"

@@ -1,0 +1,100 @@
+"""The structure of ``src``: packages, the modules in them, and what they import of each other."""
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+SRC = Path(__file__).parents[1] / "src"
+FILES = sorted(SRC.rglob("*.py"))
+FOLDERS = sorted({path.parent for path in FILES})
+MODULES_IN_A_FOLDER = 15  # without __init__.py
+MODULES_WITH_A_PREFIX = 3
+
+
+def module_name(path: Path) -> str:
+    """Return the dotted name of a file.
+
+    >>> module_name(SRC / "ladderboard" / "board" / "__init__.py")
+    'ladderboard.board'
+    """
+    return ".".join(path.relative_to(SRC).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = frozenset(map(module_name, FILES))
+
+
+def imported_modules(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the line and the module of every import of ours, those inside functions too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield node.lineno, inner if inner in MODULES else node.module
+
+
+def is_private_to_others(importer: str, imported: str) -> bool:
+    """Return whether a module lies behind the ``__init__.py`` of a package that we are not in.
+
+    >>> is_private_to_others("ladderboard.cli._run", "ladderboard.board._board")
+    True
+    >>> is_private_to_others("ladderboard.board._board", "ladderboard.board._rules")
+    False
+    >>> is_private_to_others("ladderboard.board._board", "ladderboard.board._rules._parse")
+    True
+    """
+    parts = imported.split(".")
+    owners = (".".join(parts[:at]) for at, part in enumerate(parts) if part.startswith("_"))
+    return any(importer != owner and not importer.startswith(f"{owner}.") for owner in owners)
+
+
+def test_no_module_imports_a_private_module_of_another_package():
+    found = [
+        f"{path.relative_to(SRC)}:{line} imports {imported}"
+        for path in FILES
+        for line, imported in imported_modules(ast.parse(path.read_text("utf-8")))
+        if imported.startswith("ladderboard.") and is_private_to_others(module_name(path), imported)
+    ]
+    assert not found, "\n".join(["Export it from the package's __init__.py:", *found])
+
+
+def test_no_folder_has_too_many_modules_side_by_side():
+    sizes = {folder: len(_modules_in(folder)) for folder in FOLDERS}
+    found = {str(each): size for each, size in sizes.items() if size > MODULES_IN_A_FOLDER}
+    assert not found, f"Group what changes together into sub-packages: {found}"
+
+
+def test_no_folder_has_a_family_of_modules_with_one_prefix():
+    found = {
+        f"{folder.relative_to(SRC)}/_{prefix}*": count
+        for folder in FOLDERS
+        for prefix, count in Counter(map(_first_word, _modules_in(folder))).items()
+        if count > MODULES_WITH_A_PREFIX
+    }
+    assert not found, f"Make a sub-package of each: {found}"
+
+
+def test_no_private_module_lists_its_names():
+    found = [
+        str(path.relative_to(SRC))
+        for path in FILES
+        if path.name.startswith("_")
+        and path.name != "__init__.py"
+        and any(_assigns_all(node) for node in ast.parse(path.read_text("utf-8")).body)
+    ]
+    assert not found, f"__all__ is for __init__.py, errors.py and the adapters: {found}"
+
+
+def _modules_in(folder: Path) -> list[str]:
+    return [path.stem for path in folder.glob("*.py") if path.name != "__init__.py"]
+
+
+def _first_word(module: str) -> str:
+    return module.lstrip("_").split("_")[0]
+
+
+def _assigns_all(node: ast.stmt) -> bool:
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    return any(isinstance(each, ast.Name) and each.id == "__all__" for each in targets)
