@@ -82,12 +82,6 @@ def disk(tmp_path):
     small_disk.unmount()
 
 
-@pytest.fixture(scope="session")
-def halls(helper):
-    """Give the module that serves boards."""
-    return helper("server/_hall")
-
-
 @pytest.fixture(scope="module")
 def database():
     """Name the kind of database that boards are served from."""
@@ -95,33 +89,37 @@ def database():
 
 
 @pytest.fixture(scope="module")
-def shared_hall(request, halls, database, tmp_path_factory):
-    """Serve boards for all tests of a module, without limits on what goes wrong."""
-    many = halls.Rate(10**6, 1.0)
-    with halls.storage_of(database, request, tmp_path_factory.mktemp("hall")) as storage:
-        hall = halls.Hall(storage, failures=many, registrations=many, invalid=many)
-        hall.start()
-        yield hall
-        hall.stop()
+def shared_server(request, database, tmp_path_factory):
+    """Serve boards for all tests of a module, practically without rate limits."""
+    from ladderboard.server import Rate
+    from support.server.live_server import LiveServer, empty_storage
+
+    unlimited = Rate(10**6, 1.0)
+    limits = dict.fromkeys(("failures", "registrations", "invalid"), unlimited)
+    with (
+        empty_storage(database, request, tmp_path_factory.mktemp("server")) as storage,
+        LiveServer(storage, **limits) as server,
+    ):
+        yield server
 
 
 @pytest.fixture
-def empty_hall(shared_hall):
-    """A server, and the name of a board that is yet to be made."""
-    shared_hall.renew()
-    return shared_hall
+def empty_server(shared_server):
+    """A server without a board of this test yet; ``slug`` is the name for it."""
+    shared_server.reset()
+    return shared_server
 
 
 @pytest.fixture
-def hall(empty_hall):
+def live_server(empty_server):
     """A server with one board."""
-    empty_hall.board()
-    return empty_hall
+    empty_server.create_board()
+    return empty_server
 
 
 @pytest.fixture
-def own_home(tmp_path, monkeypatch):
-    """Keep settings and receipts out of whoever's home runs the tests."""
+def isolated_home(tmp_path, monkeypatch):
+    """Keep settings and receipts out of the home of the user who runs the tests."""
     for name in ("URL", "TOKEN"):
         monkeypatch.delenv(f"LADDERBOARD_{name}", raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))

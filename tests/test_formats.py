@@ -90,7 +90,7 @@ def test_receipts_are_read_by_the_client_and_by_verify(tmp_path):
     assert (opened.entry, opened.hash) == (3, b"h".hex() * 32)
 
 
-def test_tokens_are_read(own_home, tmp_path):
+def test_tokens_are_read(isolated_home, tmp_path):
     folder = tmp_path / "config" / "ladderboard"
     folder.mkdir(parents=True)
     shutil.copy(FORMATS / "config-1.toml", folder / "config.toml").chmod(0o600)

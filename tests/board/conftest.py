@@ -1,37 +1,17 @@
 """Boards to test with, on both databases."""
 
 import secrets
-from dataclasses import dataclass, field
 from itertools import count
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ladderboard.board import Boards, Caller, Role, Rules, Sent, read_rules
-from ladderboard.files import HoldoutTable, read_holdout
+from ladderboard.board import Boards, Caller, Role, Sent, read_rules
+from ladderboard.files import read_holdout
 from ladderboard.ledger import PostgresStorage, SqliteStorage, World
+from support.board_stubs import FolderContent, ManualClock
 
 ORGANISER = Caller(Role.ORGANISER)
-
-
-class Clock:
-    """A clock that stands still until it is moved."""
-
-    def __init__(self, now=1_800_000_000):
-        self.now = now
-
-    def __call__(self):
-        return self.now
-
-
-@dataclass
-class Folder:
-    """A board's folder, without a folder."""
-
-    rules: Rules
-    table: HoldoutTable
-    baselines: dict[str, Path] = field(default_factory=dict)
 
 
 def fixed_world(clock):
@@ -41,7 +21,7 @@ def fixed_world(clock):
 
 @pytest.fixture
 def clock():
-    return Clock()
+    return ManualClock()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -82,7 +62,7 @@ def make_folder(text="", *, labels=LABELS, split=SPLIT, **more):
         f"{at},{label},{part}" for at, (label, part) in enumerate(zip(labels, split, strict=True))
     )
     table = read_holdout(f"id,label,split\n{rows}\n".encode())
-    return Folder(read_rules(f"{body}\n{text}"), table)
+    return FolderContent(read_rules(f"{body}\n{text}"), table)
 
 
 @pytest.fixture(name="make_folder")

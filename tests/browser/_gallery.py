@@ -32,7 +32,7 @@ class Picture:
         if self.who == "public":
             return None
         if self.who == "organiser":
-            return world.hall.organiser
+            return world.live_server.organiser
         return world[self.path.split("/")[2]].teams[0].token
 
 

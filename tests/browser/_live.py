@@ -6,10 +6,9 @@ import contextlib
 import hashlib
 from itertools import count
 
-from _hall import Hall, Rate
-
 from ladderboard.ledger import SqliteStorage
-from ladderboard.server import Parsers
+from ladderboard.server import Parsers, Rate
+from support.server.live_server import LiveServer
 
 __all__ = ["serve"]
 
@@ -23,14 +22,14 @@ def serve(folder, storage=None, **settings):
     many, salts = Rate(10**6, 1.0), count()
     limits = {"failures": many, "registrations": many, "invalid": many}
     made = SqliteStorage(folder / "boards.db", create=True) if storage is None else storage
-    hall = Hall(
+    live_server = LiveServer(
         made, parsers=Parsers(count=1),
         salt=lambda: hashlib.sha256(b"browser %d" % next(salts)).digest(),
         **{**limits, **settings},
     )  # fmt: skip
-    hall.start()
+    live_server.start()
     try:
-        yield hall
+        yield live_server
     finally:
-        hall.stop()
+        live_server.stop()
         made.close()

@@ -40,10 +40,10 @@ def main(words: list[str] | None = None) -> None:
     told.folder.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory() as folder,
-        serve(Path(folder)) as hall,
+        serve(Path(folder)) as live_server,
         open_browser() as browser,
     ):
-        world = make_world(hall, Path(folder), rounds=1 if told.quick else 4)
+        world = make_world(live_server, Path(folder), rounds=1 if told.quick else 4)
         for picture in chosen:
             for look, how in LOOKS.items():
                 name = f"{picture.name}-{look}.png"
@@ -59,7 +59,7 @@ def main(words: list[str] | None = None) -> None:
 
 def take(browser, world, picture, **how) -> bytes:
     """Return a picture of a whole page."""
-    visitor = Visitor(browser, world.hall, picture.token(world), **how)
+    visitor = Visitor(browser, world.live_server, picture.token(world), **how)
     visitor.open(picture.path)
     picture.do(visitor, world)
     taken = visitor.page.screenshot(full_page=True)
@@ -69,7 +69,7 @@ def take(browser, world, picture, **how) -> bytes:
 
 def show(browser, world, picture, part: str) -> bytes:
     """Return a page down to a part of it, fine enough for any screen, with few colours."""
-    visitor = Visitor(browser, world.hall, picture.token(world), scale=1.5)
+    visitor = Visitor(browser, world.live_server, picture.token(world), scale=1.5)
     visitor.page.set_viewport_size({"width": _WIDE, "height": 900})
     visitor.open(picture.path)
     box = visitor.page.locator(part).first.bounding_box()

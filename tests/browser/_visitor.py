@@ -39,7 +39,7 @@ class Visitor:
     def __init__(
         self,
         browser,
-        hall,
+        live_server,
         token=None,
         *,
         script=True,
@@ -49,9 +49,9 @@ class Visitor:
         scale=1,
         trusting=False,
     ) -> None:
-        self.hall = hall
+        self.live_server = live_server
         self.context = browser.new_context(
-            base_url=hall.url,
+            base_url=live_server.url,
             viewport=PHONE if phone else DESK,
             has_touch=phone,
             is_mobile=phone,
@@ -64,10 +64,10 @@ class Visitor:
             ignore_https_errors=trusting,
         )
         self.context.set_default_timeout(15_000)
-        self.watch = Watch(self.context, hall.url)
+        self.watch = Watch(self.context, live_server.url)
         if token is not None:
-            cookie = hall.app.state.work.sessions.start(token_hash(token)).cookie
-            self.context.add_cookies([{"name": SESSION, "value": cookie, "url": hall.url}])
+            cookie = live_server.app.state.work.sessions.start(token_hash(token)).cookie
+            self.context.add_cookies([{"name": SESSION, "value": cookie, "url": live_server.url}])
         self.page = self.context.new_page()
 
     def open(self, path: str) -> int:

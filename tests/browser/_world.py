@@ -64,14 +64,14 @@ class Folder:
 class Scene:
     """One board, how its labels are, and who is on it."""
 
-    def __init__(self, hall, folder, seed: int) -> None:
-        self.hall, self.board = hall, hall.boards.create(folder)
+    def __init__(self, live_server, folder, seed: int) -> None:
+        self.live_server, self.board = live_server, live_server.boards.create(folder)
         self.slug, self.ids = self.board.slug, folder.table.ids
         self.labels = np.asarray(folder.table.labels)
         self.classes = np.unique(self.labels)
         self.rng = np.random.default_rng(seed)
         self.teams: list[Member] = []
-        self.caller = hall.boards.by_token(hall.organiser, self.slug)
+        self.caller = live_server.boards.by_token(live_server.organiser, self.slug)
 
     def add(self, *names: str) -> list[Member]:
         """Make teams."""
@@ -89,12 +89,12 @@ class Scene:
         """Send predictions right to the board, at the time that the clock shows."""
         scorer, rules = self.board.scorer_of(self.board.lately()), self.board.rules
         read = read_predictions(body, scorer.roster, scorer.loss, limits=rules.files.limits)
-        sent = Sent(Submission.of(read), self.hall.clock.now, message=message)
-        return self.board.submit(self.hall.boards.by_token(team.token, self.slug), sent)
+        sent = Sent(Submission.of(read), self.live_server.clock.now, message=message)
+        return self.board.submit(self.live_server.boards.by_token(team.token, self.slug), sent)
 
     def play(self, rounds: int, days: float, best: float = 0.12) -> None:
         """Let all teams get better for some days, each at its own pace and up to its own skill."""
-        clock, end = self.hall.clock, self.hall.clock.now
+        clock, end = self.live_server.clock, self.live_server.clock.now
         skills = best + np.abs(self.rng.normal(0, 0.09, size=len(self.teams)))
         # A few share a model that everybody knows.
         known = self.predict(0.31)
@@ -113,7 +113,7 @@ class Scene:
 class World:
     """All scenes, by slug."""
 
-    hall: object
+    live_server: object
     scenes: dict[str, Scene] = field(default_factory=dict)
 
     def __getitem__(self, slug: str) -> Scene:
@@ -145,9 +145,9 @@ def _folder(slug: str, seed: int, rows: int = ROWS, **more) -> Folder:
     return Folder(read_rules(text), table)
 
 
-def _lively(hall, place: Path, rounds: int) -> Scene:
+def _lively(live_server, place: Path, rounds: int) -> Scene:
     """Return the board that most is shown of: thirty teams, ten days, baselines, ties."""
-    hall.clock.now = NOW - 10 * DAY
+    live_server.clock.now = NOW - 10 * DAY
     folder = _folder(
         "leaves", 1, MANY_ROWS,
         title="Leaves of six trees", description=DESCRIPTION, registration="open",
@@ -157,54 +157,54 @@ def _lively(hall, place: Path, rounds: int) -> Scene:
     )  # fmt: skip
     folder.baselines["Always oak"] = oak = place / "oak.csv"
     oak.write_bytes(file_of(folder.table.ids, ["oak"] * MANY_ROWS))
-    made = Scene(hall, folder, 1)
+    made = Scene(live_server, folder, 1)
     made.add(*NAMES)
-    hall.clock.now = NOW
+    live_server.clock.now = NOW
     made.play(rounds, days=9.5)
     made.add("Latecomers")  # who have asked nothing yet
     return made
 
 
-def _example(hall) -> Scene:
+def _example(live_server) -> Scene:
     """Return the example board, with all its five teams at it."""
-    hall.clock.now = NOW - 6 * DAY
-    made = Scene(hall, read_folder(ROOT / "examples/digits"), 6)
+    live_server.clock.now = NOW - 6 * DAY
+    made = Scene(live_server, read_folder(ROOT / "examples/digits"), 6)
     made.add("Nearest neighbours", "Eight by eight", "Grey area", "Ink & Co", "Curious")
-    hall.clock.now = NOW
+    live_server.clock.now = NOW
     made.play(9, days=5.5, best=0.02)
     return made
 
 
-def _small(hall, slug: str, seed: int, teams: int, **more) -> Scene:
-    hall.clock.now = NOW - 20 * DAY
-    made = Scene(hall, _folder(slug, seed, questions=200, teams=8, **more), seed)
+def _small(live_server, slug: str, seed: int, teams: int, **more) -> Scene:
+    live_server.clock.now = NOW - 20 * DAY
+    made = Scene(live_server, _folder(slug, seed, questions=200, teams=8, **more), seed)
     made.add(*NAMES[:teams])
-    hall.clock.now = NOW - 10 * DAY
+    live_server.clock.now = NOW - 10 * DAY
     made.play(3, days=8, best=0.2)
     return made
 
 
-def make_world(hall, folder: Path, *, rounds: int = 4) -> World:
+def make_world(live_server, folder: Path, *, rounds: int = 4) -> World:
     """Make boards in every state on a server; its clock stands at the end of it all."""
-    world = World(hall)
+    world = World(live_server)
 
     def add(scene: Scene) -> Scene:
         world.scenes[scene.slug] = scene
         return scene
 
-    add(_lively(hall, folder, rounds))
-    hidden = add(_small(hall, "mushrooms", 2, 4, title="Edible or not", visibility="hidden"))
-    frozen = add(_small(hall, "birdsong", 3, 5, title="Birds by their song"))
+    add(_lively(live_server, folder, rounds))
+    hidden = add(_small(live_server, "mushrooms", 2, 4, title="Edible or not", visibility="hidden"))
+    frozen = add(_small(live_server, "birdsong", 3, 5, title="Birds by their song"))
     frozen.board.amending.amend(frozen.caller, {"visibility": "frozen"})
-    hall.clock.now += DAY
+    live_server.clock.now += DAY
     for team in frozen.teams[:3]:
         frozen.submit(team, frozen.predict(0.1), "after the freeze")
-    closed = add(_small(hall, "beetles-2026", 4, 6, title="Beetles, 2026"))
+    closed = add(_small(live_server, "beetles-2026", 4, 6, title="Beetles, 2026"))
     closed.board.finishing.close(closed.caller)
-    hall.clock.now = NOW
+    live_server.clock.now = NOW
     spring = {"start": "2027-03-01T08:00:00Z", "end": "2027-04-01 AoE", "registration": "invited"}
     spring |= {"title": "Seedlings in spring", "questions": 400, "teams": 20}
-    add(Scene(hall, _folder("seedlings", 5, **spring), 5))
-    add(_example(hall))
+    add(Scene(live_server, _folder("seedlings", 5, **spring), 5))
+    add(_example(live_server))
     assert hidden.board.lately().visibility == "hidden"
     return world

@@ -43,45 +43,45 @@ def browser():
 
 
 @pytest.fixture(scope="module")
-def hall(tmp_path_factory):
+def live_server(tmp_path_factory):
     """Serve boards for all tests of a module, without limits on what goes wrong."""
-    with serve(tmp_path_factory.mktemp("hall")) as made:
+    with serve(tmp_path_factory.mktemp("live_server")) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def world(hall, tmp_path_factory):
+def world(live_server, tmp_path_factory):
     """Give the lively world, which is for looking at: whoever changes things makes a board."""
-    return make_world(hall, tmp_path_factory.mktemp("world"))
+    return make_world(live_server, tmp_path_factory.mktemp("world"))
 
 
 @pytest.fixture
-def make_board(hall):
+def make_board(live_server):
     """Give a function that makes a small board for one test; it returns the board's slug.
 
     Ids are 0 to 399, labels 0 and 1 in turn, the last 100 private; ``predict`` makes files for it.
     """
 
     def make(**more):
-        hall.renew()
+        live_server.reset()
         rules = {
             "title": "Small",
             "loss": "{name: accuracy, classes: [0, 1]}",
             "display": "{name: accuracy, digits: 3}",
         }
-        hall.board(**{**rules, **more})
-        return hall.slug
+        live_server.create_board(**{**rules, **more})
+        return live_server.slug
 
     return make
 
 
 @pytest.fixture
-def visit(browser, hall):
+def visit(browser, live_server):
     """Give a function that lets somebody in; what their browsers did is looked at in the end."""
     visitors = []
 
     def enter(token=None, **how):
-        visitors.append(Visitor(browser, hall, token, **how))
+        visitors.append(Visitor(browser, live_server, token, **how))
         return visitors[-1]
 
     yield enter

@@ -5,10 +5,10 @@ from _looks import check_looks
 
 
 @pytest.fixture
-def organiser(make_board, hall, visit):
+def organiser(make_board, live_server, visit):
     """Give the organiser of a small board, on the page of its attacks."""
     slug = make_board(title="Under attack", questions=60)
-    made = visit(hall.organiser)
+    made = visit(live_server.organiser)
     made.open(f"/boards/{slug}/organise")
     made.page.get_by_role("link", name="What could an attacker gain?").first.click()
     made.page.get_by_role("heading", level=1, name="What could an attacker gain?").wait_for()
@@ -16,7 +16,7 @@ def organiser(make_board, hall, visit):
 
 
 @pytest.mark.slow
-def test_games_run_to_their_figure(organiser, make_board, hall):
+def test_games_run_to_their_figure(organiser, make_board, live_server):
     page = organiser.page
     assert page.locator("progress").count() == 0
     page.get_by_role("button", name="Play the games").click()
@@ -51,9 +51,9 @@ def test_games_run_to_their_figure(organiser, make_board, hall):
     assert beside.get_by_role("button", name="Play the games").count() == 1
 
 
-def test_without_a_script_the_page_comes_again_by_itself(hall, make_board, visit):
+def test_without_a_script_the_page_comes_again_by_itself(live_server, make_board, visit):
     slug = make_board(questions=60)
-    organiser = visit(hall.organiser, script=False)
+    organiser = visit(live_server.organiser, script=False)
     page = organiser.page
     organiser.open(f"/boards/{slug}/attack")
     page.get_by_role("button", name="Play the games").click()

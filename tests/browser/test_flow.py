@@ -4,31 +4,33 @@ import re
 import secrets
 
 import pytest
-from _hall import predict
 from _live import serve
 
 from ladderboard.ledger import PostgresStorage
+from support.server.live_server import make_predictions
 
 
 @pytest.fixture(scope="module")
-def hall(postgres, tmp_path_factory):
+def live_server(postgres, tmp_path_factory):
     """Serve boards from PostgreSQL."""
     storage = PostgresStorage(postgres.url(), create=True, schema=f"w_{secrets.token_hex(6)}")
-    with serve(tmp_path_factory.mktemp("hall"), storage) as made:
+    with serve(tmp_path_factory.mktemp("live_server"), storage) as made:
         yield made
 
 
-def test_a_board_from_beginning_to_end(visit, hall, make_board):
+def test_a_board_from_beginning_to_end(visit, live_server, make_board):
     slug = make_board(title="All of it", finals="{selections: 1}")
     board = f"/boards/{slug}"
-    team, organiser = visit(), visit(hall.organiser)
+    team, organiser = visit(), visit(live_server.organiser)
     team.open("/")
     team.page.get_by_role("link", name="All of it").click()
     team.page.get_by_role("link", name="Join").click()
     team.page.get_by_label("Your team's name").fill("Alpha")
     team.page.get_by_role("button", name="Join").click()
     team.page.get_by_role("link", name="Go on to submit").click()
-    assert team.send(predict(60, private=20)).startswith("A new best: 0.800; 24 questions left.")
+    assert team.send(make_predictions(60, private=20)).startswith(
+        "A new best: 0.800; 24 questions left."
+    )
     team.watch.expect(422)
     assert "Nothing was counted" in team.send(b"id,prediction\n1,1\n")
     organiser.open(f"{board}/organise")
@@ -43,7 +45,7 @@ def test_a_board_from_beginning_to_end(visit, hall, make_board):
     with page.expect_navigation():
         page.get_by_role("button", name="Resume the board").click()
     team.open(f"{board}/submit")
-    assert team.send(predict(30, private=10)).startswith("A new best: 0.900 (was 0.800)")
+    assert team.send(make_predictions(30, private=10)).startswith("A new best: 0.900 (was 0.800)")
     page.get_by_text("I want to close this board").click()
     page.get_by_label(f"Type {slug} to confirm").fill(slug)
     page.once("dialog", lambda dialog: dialog.accept())

@@ -3,13 +3,14 @@
 import re
 
 import pytest
-from _hall import predict
+
+from support.server.live_server import make_predictions
 
 TOKEN = re.compile(r"lb_team_[A-Za-z0-9_-]{20,}")
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
-def test_somebody_joins_submits_and_comes_back_elsewhere(visit, make_board, hall, script):
+def test_somebody_joins_submits_and_comes_back_elsewhere(visit, make_board, live_server, script):
     slug = make_board(title="Come in")
     newcomer = visit(script=script)
     page = newcomer.page
@@ -22,10 +23,10 @@ def test_somebody_joins_submits_and_comes_back_elsewhere(visit, make_board, hall
     told = TOKEN.findall(newcomer.said())
     assert len(set(told)) == 1
     token = told[0]
-    assert hall.call("GET", "/boards/first/team", token).json()["name"] == "Ada & Söhne <x>"
+    assert live_server.call("GET", "/boards/first/team", token).json()["name"] == "Ada & Söhne <x>"
     assert token not in page.url
     page.get_by_role("link", name="Go on to submit").click()
-    assert newcomer.send(predict(60)).startswith("A new best: 0.800; 24 questions left.")
+    assert newcomer.send(make_predictions(60)).startswith("A new best: 0.800; 24 questions left.")
     newcomer.open(f"/boards/{slug}")  # it is told once
     assert token not in page.content()
     assert "Ada & Söhne <x>" in newcomer.said()
@@ -34,15 +35,15 @@ def test_somebody_joins_submits_and_comes_back_elsewhere(visit, make_board, hall
     elsewhere.page.get_by_label("Your team's token").fill(token)
     elsewhere.page.get_by_role("button", name="Sign in").click()
     assert "Ada & Söhne <x>: 24 questions left" in elsewhere.said()
-    with elsewhere.page.expect_navigation(url=hall.url + "/"):
+    with elsewhere.page.expect_navigation(url=live_server.url + "/"):
         elsewhere.page.get_by_role("button", name="Sign out").click()
     elsewhere.open(f"/boards/{slug}/submit")
     assert "Sign in to submit" in elsewhere.said()
 
 
-def test_a_name_that_is_taken_and_a_board_that_is_full(visit, make_board, hall):
+def test_a_name_that_is_taken_and_a_board_that_is_full(visit, make_board, live_server):
     slug = make_board(teams=2)
-    hall.join("Alpha")
+    live_server.join("Alpha")
     newcomer = visit()
     newcomer.watch.expect(409)
     page = newcomer.page
@@ -64,9 +65,11 @@ def test_a_name_that_is_taken_and_a_board_that_is_full(visit, make_board, hall):
     assert "The board is full" in third.said()
 
 
-def test_by_invitation_only(visit, make_board, hall):
+def test_by_invitation_only(visit, make_board, live_server):
     slug = make_board(registration="invited")
-    said = hall.call("POST", "/boards/first/invitations", hall.organiser, json={"days": 1})
+    said = live_server.call(
+        "POST", "/boards/first/invitations", live_server.organiser, json={"days": 1}
+    )
     invitation = said.json()["invitation"]
     guest = visit()
     guest.watch.expect(403)
@@ -101,9 +104,9 @@ def test_the_organiser_makes_the_teams(visit, make_board):
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
 @pytest.mark.slow
-def test_a_token_is_replaced(visit, make_board, hall, script):
+def test_a_token_is_replaced(visit, make_board, live_server, script):
     slug = make_board()
-    old = hall.join("Alpha")[1]
+    old = live_server.join("Alpha")[1]
     here, there = visit(old, script=script), visit(old)
     there.open(f"/boards/{slug}/submit")
     here.open(f"/boards/{slug}/submit")
@@ -111,11 +114,11 @@ def test_a_token_is_replaced(visit, make_board, hall, script):
     here.page.get_by_role("button", name="Make a new token").click()
     new = TOKEN.search(here.said()).group()
     assert new != old
-    assert hall.call("GET", "/boards/first/team", old).status_code == 401
-    assert hall.call("GET", "/boards/first/team", new).status_code == 200
-    assert here.send(predict(60)).startswith("A new best: 0.800; 24 questions left.")
+    assert live_server.call("GET", "/boards/first/team", old).status_code == 401
+    assert live_server.call("GET", "/boards/first/team", new).status_code == 200
+    assert here.send(make_predictions(60)).startswith("A new best: 0.800; 24 questions left.")
     there.watch.expect(401)
-    assert "Your session has ended. Sign in again below." in there.send(predict(50))
+    assert "Your session has ended. Sign in again below." in there.send(make_predictions(50))
     there.page.get_by_label("Your team's token").fill(new)
     there.page.get_by_role("button", name="Sign in").click()
     assert "Alpha: 24 questions left" in there.said()

@@ -1,14 +1,15 @@
 """With a keyboard alone: from the address bar to an answer, and an organiser's pause."""
 
-from _hall import predict
 from _keys import Keys
 
+from support.server.live_server import make_predictions
 
-def test_from_the_address_bar_to_an_answer(visit, make_board, hall, tmp_path):
+
+def test_from_the_address_bar_to_an_answer(visit, make_board, live_server, tmp_path):
     slug = make_board(title="With keys alone")
-    token = hall.join("Alpha")[1]
+    token = live_server.join("Alpha")[1]
     file = tmp_path / "predictions.csv"
-    file.write_bytes(predict(60))
+    file.write_bytes(make_predictions(60))
     team = visit()
     page, keys = team.page, Keys(team)
     team.open("/")
@@ -39,9 +40,9 @@ def test_from_the_address_bar_to_an_answer(visit, make_board, hall, tmp_path):
     assert "by hand" in team.said()
 
 
-def test_a_refusal_is_read_out_and_can_be_mended(visit, make_board, hall):
+def test_a_refusal_is_read_out_and_can_be_mended(visit, make_board, live_server):
     slug = make_board()
-    team = visit(hall.join("Alpha")[1])
+    team = visit(live_server.join("Alpha")[1])
     team.watch.expect(422)
     team.open(f"/boards/{slug}/submit")
     team.choose(b"id,prediction\n1,1\n")

@@ -3,11 +3,11 @@
 import re
 
 import pytest
-from _hall import predict
 from _keys import Keys
 
 from ladderboard.board import Boards, DatabaseStore, restore_board
 from ladderboard.ledger import SqliteStorage
+from support.server.live_server import make_predictions
 
 WORDS = "correct horse battery"
 
@@ -15,13 +15,13 @@ WORDS = "correct horse battery"
 class Run:
     """A board that is run: its pages, two teams that have asked, and whoever is needed."""
 
-    def __init__(self, hall, slug, visit):
-        self.hall, self.slug, self.visit = hall, slug, visit
+    def __init__(self, live_server, slug, visit):
+        self.live_server, self.slug, self.visit = live_server, slug, visit
         self.board, self.page = f"/boards/{slug}", f"/boards/{slug}/organise"
-        self.alpha, self.beta = hall.join("Alpha"), hall.join("Beta")
+        self.alpha, self.beta = live_server.join("Alpha"), live_server.join("Beta")
         for team, wrong in ((self.alpha, 60), (self.beta, 45)):
-            hall.submit(team[1], predict(wrong, private=wrong // 3))
-        self.organiser = visit(hall.organiser)
+            live_server.submit(team[1], make_predictions(wrong, private=wrong // 3))
+        self.organiser = visit(live_server.organiser)
         self.organiser.open(self.page)
 
     def press(self, name):
@@ -38,9 +38,9 @@ class Run:
 
 
 @pytest.fixture
-def run(hall, make_board, visit):
+def run(live_server, make_board, visit):
     """Give a board that is run."""
-    return Run(hall, make_board(title="Well run", finals="{selections: 1}"), visit)
+    return Run(live_server, make_board(title="Well run", finals="{selections: 1}"), visit)
 
 
 @pytest.mark.slow
@@ -64,19 +64,19 @@ def test_pause_with_a_keyboard_and_resume(run, visit):
     assert "paused" in run.seen()
     assert run.press("Resume the board") == "The board takes questions again."
     team.open(f"{run.board}/submit")
-    assert team.send(predict(30)).startswith("A new best: 0.900")
+    assert team.send(make_predictions(30)).startswith("A new best: 0.900")
 
 
 def test_freeze_and_hide(run):
     organiser = run.organiser.page
     organiser.get_by_role("radio", name="frozen").check()
     assert "others see it as it stands now" in run.press("Change who sees what")
-    run.hall.submit(run.alpha[1], predict(3))
+    run.live_server.submit(run.alpha[1], make_predictions(3))
     public = run.seen()
     assert "froze" in public
     assert "0.850" in public
     assert "0.990" not in public
-    assert "0.990" in run.seen(run.hall.organiser)
+    assert "0.990" in run.seen(run.live_server.organiser)
     organiser.get_by_role("radio", name="hidden").check()
     run.press("Change who sees what")
     public = run.seen()
@@ -135,11 +135,11 @@ def test_close_for_good_and_not_by_accident(run):
     confirm.fill(run.slug)
     page.get_by_role("button", name="Close the board for good").click()
     assert asked == [f"Close {run.slug} for good? This cannot be undone."]
-    assert run.hall.call("GET", "/boards/first").json()["status"] == "open"
+    assert run.live_server.call("GET", "/boards/first").json()["status"] == "open"
     answer["accept"] = True
     confirm.fill("another")
     assert "This was not done." in run.press("Close the board for good")
-    assert run.hall.call("GET", "/boards/first").json()["status"] == "open"
+    assert run.live_server.call("GET", "/boards/first").json()["status"] == "open"
     page.get_by_label(f"Type {run.slug} to confirm").fill(run.slug)
     assert run.press("Close the board for good") == "The board is closed for good."
     assert page.get_by_role("button", name="Pause the board").count() == 0
@@ -162,7 +162,7 @@ def test_a_team_is_added_disqualified_and_reinstated(run, visit):
     assert "The token of Gamma" in said
     team = visit(token)
     team.open(f"{run.board}/submit")
-    assert team.send(predict(15)).startswith("A new best: 0.950")
+    assert team.send(make_predictions(15)).startswith("A new best: 0.950")
     run.organiser.open(run.page)
     assert token not in page.content()
     page.get_by_role("link", name="Gamma").click()
@@ -233,8 +233,8 @@ def test_a_copy_is_downloaded_and_restored_elsewhere(run, tmp_path):
     storage = SqliteStorage(tmp_path / "elsewhere.db", create=True)
     elsewhere = Boards(storage, DatabaseStore(storage))
     assert restore_board(elsewhere, place, passphrase=WORDS) == run.slug
-    here = run.hall.boards.open(run.slug)
-    organiser = run.hall.boards.by_token(run.hall.organiser, run.slug)
+    here = run.live_server.boards.open(run.slug)
+    organiser = run.live_server.boards.by_token(run.live_server.organiser, run.slug)
     there = elsewhere.open(run.slug).as_seen_by(organiser)
     assert there.leaderboard()["rows"] == here.as_seen_by(organiser).leaderboard()["rows"]
     assert there.ledger()[:5] == here.as_seen_by(organiser).ledger()[:5]

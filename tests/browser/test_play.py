@@ -30,9 +30,9 @@ def revealed(visitor):
 
 
 @pytest.fixture(scope="module")
-def world(hall):
+def world(live_server):
     """Make the example board, which is all that is needed here."""
-    return hall.boards.create(read_folder(EXAMPLE))
+    return live_server.boards.create(read_folder(EXAMPLE))
 
 
 @pytest.fixture

@@ -3,11 +3,11 @@
 import re
 
 import pytest
-from _hall import predict
 from _live import serve
 from _visitor import Visitor
 
 from support.nginx import Nginx, free_port
+from support.server.live_server import make_predictions
 
 
 @pytest.fixture(scope="module")
@@ -15,18 +15,18 @@ def public(tmp_path_factory):
     """Serve boards; give the server, which goes by its address at nginx."""
     port = free_port()
     url = f"https://localhost:{port}/ladder"
-    with serve(tmp_path_factory.mktemp("hall"), url=url, secure=True) as hall:
-        nginx = Nginx(hall.port, port=port)
-        hall.url = url
+    with serve(tmp_path_factory.mktemp("live_server"), url=url, secure=True) as live_server:
+        nginx = Nginx(live_server.port, port=port)
+        live_server.url = url
         try:
-            yield hall
+            yield live_server
         finally:
             nginx.stop()
 
 
 def test_joining_and_submitting_below_a_path(browser, public):
-    public.renew()
-    public.board(title="Small")
+    public.reset()
+    public.create_board(title="Small")
     board = f"{public.url}/boards/{public.slug}"
     ada = Visitor(browser, public, trusting=True)  # which complains of what is outside of the path
     try:
@@ -39,7 +39,7 @@ def test_joining_and_submitting_below_a_path(browser, public):
         ada.page.get_by_role("button", name=re.compile("Join|Register")).click()
         ada.page.get_by_role("link", name="Go on to submit").click()
         ada.page.wait_for_url(f"{board}/submit")
-        assert "questions left" in ada.send(predict(30))
+        assert "questions left" in ada.send(make_predictions(30))
         (cookie,) = [each for each in ada.context.cookies() if each["name"].endswith("_session")]
         assert (cookie["path"], cookie["secure"], cookie["httpOnly"]) == ("/ladder", True, True)
         ada.page.get_by_role("button", name="Sign out").click()

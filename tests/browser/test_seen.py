@@ -26,7 +26,7 @@ def test_all_boards(visit, world, script):
     ]
     assert len(cards) == len(world.scenes)
     leaves, birds, beetles, digits = (
-        f"{world.hall.call('GET', f'/boards/{slug}').json()['best']['display']:.3f}"
+        f"{world.live_server.call('GET', f'/boards/{slug}').json()['best']['display']:.3f}"
         for slug in ("leaves", "birdsong", "beetles-2026", "digits")
     )
     told = {
@@ -89,7 +89,7 @@ def test_the_best_over_time_rules_and_meanings(visit, world):
         "Released", "Improved", "Bound", "With confidence 95%",
     ):  # fmt: skip
         assert told in said, told
-    board = world.hall.call("GET", "/boards/leaves").json()
+    board = world.live_server.call("GET", "/boards/leaves").json()
     assert board["commitment"] in said
     assert board["head"]["hash"] in said
 
@@ -116,7 +116,8 @@ def test_downloads_and_programs(visit, world, tmp_path):
     assert len(json.loads(text)["rows"]) == len(rows)
     text, _ = download("JSON Lines")
     assert (
-        len(text.splitlines()) == world.hall.call("GET", "/boards/leaves").json()["head"]["entries"]
+        len(text.splitlines())
+        == world.live_server.call("GET", "/boards/leaves").json()["head"]["entries"]
     )
     # What is shown to be pasted works when it is pasted.
     snippet = page.locator("pre", has_text="from ladderboard.client import Client")
@@ -137,7 +138,7 @@ def test_downloads_and_programs(visit, world, tmp_path):
 
 
 def test_boards_that_do_not_show_all(visit, world):
-    public, organiser = visit(), visit(world.hall.organiser)
+    public, organiser = visit(), visit(world.live_server.organiser)
     team = visit(world["mushrooms"].teams[1].token)
     public.open("/boards/mushrooms")
     said = public.said()
@@ -199,4 +200,4 @@ def test_a_snippet_is_copied(visit, world):
     visitor.page.get_by_role("button", name="Copied: the curl command").wait_for()
     copied = visitor.page.evaluate("navigator.clipboard.readText()")
     assert copied.startswith('curl -H "Authorization: Bearer $LADDERBOARD_TOKEN"')
-    assert copied.endswith(f"{world.hall.url}/api/v1/boards/leaves/submissions")
+    assert copied.endswith(f"{world.live_server.url}/api/v1/boards/leaves/submissions")

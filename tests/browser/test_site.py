@@ -41,16 +41,16 @@ def hosted(folder):
 
 
 @pytest.fixture(scope="module")
-def sites(hall, tmp_path_factory):
+def sites(live_server, tmp_path_factory):
     """Write a board with a history, an odd one and a hidden one, below a prefix."""
     top = tmp_path_factory.mktemp("www")
     below = top / "archive" / "of old boards"
     below.mkdir(parents=True)
     boards = {
-        "beetles-2026": _small(hall, "beetles-2026", 4, 6, title="Beetles, 2026").board,
-        "odd": _odd(hall),
-        "many": _many(hall),
-        "hidden": _hidden(hall),
+        "beetles-2026": _small(live_server, "beetles-2026", 4, 6, title="Beetles, 2026").board,
+        "odd": _odd(live_server),
+        "many": _many(live_server),
+        "hidden": _hidden(live_server),
     }
     for name, board in boards.items():
         board.finishing.close(ORGANISER)
@@ -58,27 +58,29 @@ def sites(hall, tmp_path_factory):
     return top, "archive/of old boards"
 
 
-def _odd(hall):
+def _odd(live_server):
     """Return a board whose names are odd."""
-    hall.renew()
-    board = hall.board(title=f"'Title {EVIL}'", description=f"'{EVIL} [here](/there)'")
+    live_server.reset()
+    board = live_server.create_board(
+        title=f"'Title {EVIL}'", description=f"'{EVIL} [here](/there)'"
+    )
     for name in ("עַמּוּד ראשון", "فريق الواحة", "x" * 64, EVIL[:60]):
         board.seats.add(ORGANISER, name)
     return board
 
 
-def _many(hall):
+def _many(live_server):
     """Return a board with two pages of standings."""
-    hall.renew()
-    board = hall.board(teams=200, questions=200)
+    live_server.reset()
+    board = live_server.create_board(teams=200, questions=200)
     for at in range(102):
         board.seats.add(ORGANISER, f"Team {at}")
     return board
 
 
-def _hidden(hall):
-    hall.renew()
-    return hall.board(visibility="hidden")
+def _hidden(live_server):
+    live_server.reset()
+    return live_server.create_board(visibility="hidden")
 
 
 @pytest.fixture(params=["hosted", "double-clicked"])

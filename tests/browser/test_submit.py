@@ -3,9 +3,10 @@
 import json
 
 import pytest
-from _hall import predict
 
-GOOD = predict(60)
+from support.server.live_server import make_predictions
+
+GOOD = make_predictions(60)
 LINES = GOOD.decode().splitlines()
 
 
@@ -38,14 +39,14 @@ BAD = {
 
 
 @pytest.fixture
-def small(make_board, hall):
+def small(make_board, live_server):
     """Give a small board's page to submit on, and the token of a team."""
     slug = make_board(finals="{selections: 2}")
-    return f"/boards/{slug}/submit", hall.join("Alpha")[1]
+    return f"/boards/{slug}/submit", live_server.join("Alpha")[1]
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
-def test_good_files(visit, hall, small, script):
+def test_good_files(visit, live_server, small, script):
     path, token = small
     team = visit(token, script=script)
     assert team.open(path) == 200
@@ -53,7 +54,7 @@ def test_good_files(visit, hall, small, script):
     said = team.send(GOOD)
     assert said.startswith("A new best: 0.800; 24 questions left.")
     assert "With confidence 95%, the best of your models so far truly has accuracy between" in said
-    said = team.send(predict(59))
+    said = team.send(make_predictions(59))
     assert said.startswith(
         "Your best stays 0.800; gains below about 0.01 may go unseen; 23 questions left."
     )
@@ -65,7 +66,7 @@ def test_good_files(visit, hall, small, script):
         "Then your best became 0.800; 23 questions left."
     )
     team.page.get_by_label("Message").fill("half as many mistakes <b>")
-    said = team.send(predict(30))
+    said = team.send(make_predictions(30))
     assert said.startswith("A new best: 0.900 (was 0.800); 22 questions left.")
     rows = team.page.get_by_role("region", name="Your submissions").get_by_role("row")
     told = [" ".join(row.split()) for row in rows.all_inner_texts()]
@@ -92,9 +93,9 @@ def test_bad_files_are_listed_and_cost_nothing(visit, small, script):
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
-def test_a_file_that_is_too_large(visit, make_board, hall, script):
+def test_a_file_that_is_too_large(visit, make_board, live_server, script):
     slug = make_board(files="{bytes: 8000}")
-    team = visit(hall.join("Alpha")[1], script=script)
+    team = visit(live_server.join("Alpha")[1], script=script)
     if not script:
         team.watch.expect(413)
     team.open(f"/boards/{slug}/submit")
@@ -109,7 +110,7 @@ def test_a_file_that_is_too_large(visit, make_board, hall, script):
 
 def big(wrong):
     """Return good predictions with much air in them."""
-    rows = (line.split(",") for line in predict(wrong).decode().splitlines()[1:])
+    rows = (line.split(",") for line in make_predictions(wrong).decode().splitlines()[1:])
     air = " " * 1500
     return "".join(f'{{"id": {at},{air}"prediction": {value}}}\n' for at, value in rows).encode()
 
@@ -145,7 +146,9 @@ def test_progress_is_seen_and_sending_can_be_cancelled(visit, small):
     page.wait_for_selector("#reply")
     assert "Sending the same file again is safe" in team.said("#reply")
     assert page.locator("progress").count() == 0
-    assert team.hall.call("GET", "/boards/first/submissions", token).json()["submissions"] == []
+    assert (
+        team.live_server.call("GET", "/boards/first/submissions", token).json()["submissions"] == []
+    )
     line.set(-1)
     page.get_by_role("button", name="Submit").click()  # the file is still chosen
     page.get_by_text("A new best: 0.800; 24 questions left.").wait_for()
@@ -190,10 +193,10 @@ def test_a_file_is_dropped(visit, small):
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
-def test_finals_are_selected(visit, hall, small, script):
+def test_finals_are_selected(visit, live_server, small, script):
     path, token = small
     for wrong in (60, 50, 40):
-        hall.submit(token, predict(wrong))
+        live_server.submit(token, make_predictions(wrong))
     team = visit(token, script=script)
     page = team.page
     team.open(path)
@@ -206,8 +209,8 @@ def test_finals_are_selected(visit, hall, small, script):
         assert "2 of 2 selected" in team.said()
     page.get_by_role("button", name="Save the selection").click()
     page.get_by_text("You have selected 2; these alone take part.").wait_for()
-    chosen = hall.call("GET", "/boards/first/selections", token).json()
-    own = hall.call("GET", "/boards/first/submissions", token).json()["submissions"]
+    chosen = live_server.call("GET", "/boards/first/selections", token).json()
+    own = live_server.call("GET", "/boards/first/submissions", token).json()["submissions"]
     assert {each["number"] for each in own if each["selected"]} == {1, 2}, chosen
     boxes.nth(0).check()
     if script:
@@ -216,6 +219,6 @@ def test_finals_are_selected(visit, hall, small, script):
     page.get_by_role("button", name="Save the selection").click()
     page.get_by_role("alert").wait_for()
     assert "2" in team.said("[role=alert]")
-    own = hall.call("GET", "/boards/first/submissions", token).json()["submissions"]
+    own = live_server.call("GET", "/boards/first/submissions", token).json()["submissions"]
     assert {each["number"] for each in own if each["selected"]} == {1, 2}
     assert json.dumps(own).count("selected") == 3

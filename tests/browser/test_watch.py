@@ -22,9 +22,9 @@ SCRIPTS = {
 
 
 @pytest.fixture
-def visitor(browser, hall):
+def visitor(browser, live_server):
     """Somebody of whom no good is expected."""
-    made = Visitor(browser, hall)
+    made = Visitor(browser, live_server)
     yield made
     made.leave()
 

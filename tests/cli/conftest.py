@@ -151,12 +151,12 @@ def predictions(tmp_path):
 
 
 @pytest.fixture
-def hall(hall, own_home):
+def live_server(live_server, isolated_home):
     """A server with one board, and a home of one's own to keep things in."""
-    return hall
+    return live_server
 
 
 @pytest.fixture
-def page(hall):
+def page(live_server):
     """The address of the board's page."""
-    return f"{hall.url}/boards/{hall.slug}"
+    return f"{live_server.url}/boards/{live_server.slug}"

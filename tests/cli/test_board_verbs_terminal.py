@@ -52,10 +52,10 @@ def piped(words, **environment):
 
 
 @pytest.fixture
-def words(hall, predictions, monkeypatch):
-    monkeypatch.setenv("LADDERBOARD_URL", hall.url)
-    monkeypatch.setenv("LADDERBOARD_TOKEN", hall.join("Ada")[1])
-    return ["submit", hall.slug, "-f", str(predictions(60))]
+def words(live_server, predictions, monkeypatch):
+    monkeypatch.setenv("LADDERBOARD_URL", live_server.url)
+    monkeypatch.setenv("LADDERBOARD_TOKEN", live_server.join("Ada")[1])
+    return ["submit", live_server.slug, "-f", str(predictions(60))]
 
 
 def test_a_bar_at_a_terminal(words):
@@ -110,22 +110,22 @@ def test_none_in_a_pipe(words):
     assert done.stdout == b"A new best: zero_one 0.2000; 24 questions left.\n"
 
 
-def test_a_token_is_typed_without_being_shown(hall, page):
-    token = hall.join("Ada")[1]
+def test_a_token_is_typed_without_being_shown(live_server, page):
+    token = live_server.join("Ada")[1]
     typed = f"{token}\n".encode()
     code, shown = at_terminal(["login", page], typed=typed, wait_for=b"The token for")
     assert code == 0, shown
     assert token.encode() not in shown
-    assert read_config().tokens == {hall.url: {hall.slug: token}}
+    assert read_config().tokens == {live_server.url: {live_server.slug: token}}
 
 
-def test_no_token_after_all(hall, page):
+def test_no_token_after_all(live_server, page):
     code, shown = at_terminal(["login", page], typed=b"\x04", wait_for=b"The token for")
     assert (code, b"Aborted" in shown) == (130, False)
 
 
-def test_a_shell_completes_verbs_and_boards_that_are_kept(hall, page, program):
-    program("login", page, piped=hall.join("Ada")[1].encode())
+def test_a_shell_completes_verbs_and_boards_that_are_kept(live_server, page, program):
+    program("login", page, piped=live_server.join("Ada")[1].encode())
     read_config().keep("https://b.example.org", "letters", "y").write()
 
     def complete(line):
@@ -135,14 +135,17 @@ def test_a_shell_completes_verbs_and_boards_that_are_kept(hall, page, program):
         return done.stdout.decode().split()
 
     assert complete("ladderboard sub") == ["submit", "submissions"]
-    assert complete("ladderboard submit ") == [hall.slug, "https://b.example.org/boards/letters"]
+    assert complete("ladderboard submit ") == [
+        live_server.slug,
+        "https://b.example.org/boards/letters",
+    ]
     assert complete("ladderboard leaderboard https") == ["https://b.example.org/boards/letters"]
     # Whatever shell runs the tests, if any does.
     named = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
     assert "complete" in piped(["--show-completion", "bash"], **named).stdout.decode()
 
 
-def test_completing_loads_no_http(hall):
+def test_completing_loads_no_http(live_server):
     code = (
         "import sys\n"
         "from ladderboard.cli._client._options import _kept_boards\n"

@@ -169,16 +169,16 @@ def test_which_score_of_a_log(run, log):
     ]
 
 
-def test_an_evaluator_submits_a_log_for_a_team(program, hall, log, monkeypatch):
-    slug = f"{hall.slug}-scores"
-    hall.board(slug, loss="score")
-    team, token = hall.join("Ada", slug)
-    monkeypatch.setenv("LADDERBOARD_URL", hall.url)
+def test_an_evaluator_submits_a_log_for_a_team(program, live_server, log, monkeypatch):
+    slug = f"{live_server.slug}-scores"
+    live_server.create_board(slug, loss="score")
+    team, token = live_server.join("Ada", slug)
+    monkeypatch.setenv("LADDERBOARD_URL", live_server.url)
     monkeypatch.setenv("LADDERBOARD_TOKEN", token)
     own = program("submit", slug, "--inspect", "60.eval")
     assert (own.code, own.out) == (2, "")
     assert "only its evaluators hand them in" in own.err
-    monkeypatch.setenv("LADDERBOARD_TOKEN", hall.trusted("evaluator", slug))
+    monkeypatch.setenv("LADDERBOARD_TOKEN", live_server.issue_token("evaluator", slug))
     done = program("submit", slug, "--inspect", "60.eval", "--team", team, "-m", "a log")
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("A new best: score ")
@@ -192,16 +192,16 @@ def test_an_evaluator_submits_a_log_for_a_team(program, hall, log, monkeypatch):
     assert (file["released"], file["question"], file["again"]) == (0.8, 1, True)
 
 
-def test_a_board_of_predictions_is_sent_no_scores(program, hall, log, monkeypatch):
-    team, _ = hall.join("Ada")
-    monkeypatch.setenv("LADDERBOARD_URL", hall.url)
-    monkeypatch.setenv("LADDERBOARD_TOKEN", hall.trusted("evaluator"))
-    done = program("submit", hall.slug, "--inspect", "60.eval", "--team", team)
+def test_a_board_of_predictions_is_sent_no_scores(program, live_server, log, monkeypatch):
+    team, _ = live_server.join("Ada")
+    monkeypatch.setenv("LADDERBOARD_URL", live_server.url)
+    monkeypatch.setenv("LADDERBOARD_TOKEN", live_server.issue_token("evaluator"))
+    done = program("submit", live_server.slug, "--inspect", "60.eval", "--team", team)
     assert (done.code, done.out) == (2, "")
     assert "This board takes predictions" in done.err
     assert "`loss: score` in its board.yaml" in done.err
-    nothing = program("submit", hall.slug, "--team", team)
+    nothing = program("submit", live_server.slug, "--team", team)
     assert (nothing.code, nothing.out) == (2, "")
     assert "Name what to submit: -f FILE" in nothing.err
-    shown = hall.call("GET", f"/boards/{hall.slug}", hall.organiser).json()
+    shown = live_server.call("GET", f"/boards/{live_server.slug}", live_server.organiser).json()
     assert shown["used"] == 0

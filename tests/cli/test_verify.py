@@ -12,6 +12,7 @@ import pytest
 import ladderboard as lb
 from ladderboard.board import Caller, Role, write_board_bundle
 from ladderboard.client import Client
+from support.server.live_server import make_predictions
 
 
 @pytest.fixture
@@ -193,19 +194,21 @@ def test_a_person_is_asked_first(made, typed, code, sentence):
 
 
 @pytest.fixture
-def taken_part(program, hall, halls, page, monkeypatch):
+def taken_part(program, live_server, page, monkeypatch):
     """Submit twice to a board; return where the receipts are kept."""
-    _, token = hall.join("Ada")
-    monkeypatch.setenv("LADDERBOARD_URL", hall.url)
+    _, token = live_server.join("Ada")
+    monkeypatch.setenv("LADDERBOARD_URL", live_server.url)
     monkeypatch.setenv("LADDERBOARD_TOKEN", token)
     for wrong in (60, 20):
-        Path("mine.csv").write_bytes(halls.predict(wrong))
+        Path("mine.csv").write_bytes(make_predictions(wrong))
         assert program("submit", page, "-f", "mine.csv").code == 0
-    with Client(hall.url) as client:
-        return client.receipts_file(hall.slug)
+    with Client(live_server.url) as client:
+        return client.receipts_file(live_server.slug)
 
 
-def test_a_receipt_opens_its_entry_before_and_after_the_close(program, hall, page, taken_part):
+def test_a_receipt_opens_its_entry_before_and_after_the_close(
+    program, live_server, page, taken_part
+):
     program("ledger", page, "--out", "ledger.jsonl")
     kept = ("--receipt", taken_part)
     done = program("verify", *kept, "--ledger", "ledger.jsonl")
@@ -213,7 +216,7 @@ def test_a_receipt_opens_its_entry_before_and_after_the_close(program, hall, pag
     assert done.out.count("The receipt opens entry ") == 2
     again = program("verify", *kept, *kept, "--ledger", "ledger.jsonl")
     assert again.out == done.out
-    board = hall.boards.open(hall.slug)
+    board = live_server.boards.open(live_server.slug)
     board.finishing.close(Caller(Role.ORGANISER))
     write_board_bundle(board, "b.bundle", labels=True, submissions=True)
     told = program("verify", "b.bundle", *kept, "--json").json

@@ -17,28 +17,22 @@ def proxies(helper):
     return helper("client/_proxy")
 
 
-@pytest.fixture(scope="session")
-def predict(halls):
-    """Give predictions as a file, with so many wrong on each split."""
-    return halls.predict
-
-
 @pytest.fixture(autouse=True)
-def home(own_home):
+def home(isolated_home):
     """Where a client keeps settings and receipts."""
-    return own_home
+    return isolated_home
 
 
 @pytest.fixture
-def token(hall):
+def token(live_server):
     """The token of a team."""
-    return hall.join("Ada")[1]
+    return live_server.join("Ada")[1]
 
 
 @pytest.fixture
-def client(hall, token):
+def client(live_server, token):
     """A client of that team."""
-    with Client(hall.url, token) as made:
+    with Client(live_server.url, token) as made:
         yield made
 
 

@@ -21,6 +21,7 @@ from ladderboard.client import (
     split_board,
 )
 from ladderboard.errors import InvalidSetting, LadderboardError
+from support.server.live_server import make_predictions
 
 HERE, THERE = "https://here.example.org", "https://there.example.org"
 
@@ -52,10 +53,10 @@ def test_a_token_goes_only_to_its_server(monkeypatch):
 
 
 @pytest.mark.parametrize("url", ["http://boards.example.org", "http://192.0.2.1:8000"])
-def test_a_token_is_not_sent_in_the_clear(url, predict):
+def test_a_token_is_not_sent_in_the_clear(url):
     client = Client(url, "lb_team_secret")
     with pytest.raises(InvalidSetting, match="not sent in the clear") as refused:
-        client.submit("digits", predict(1))
+        client.submit("digits", make_predictions(1))
     assert "secret" not in str(refused.value)
     assert client.receipts("digits") == ()
     assert find_access(url, "token", insecure=True).token_for("digits") == "token"
@@ -67,35 +68,37 @@ def test_it_is_sent_where_nobody_listens(url):
     assert find_access(url, "token").token_for("digits") == "token"
 
 
-def test_a_redirect_takes_no_token_along(hall, token, proxies):
-    with proxies.Proxy(hall.port) as elsewhere:
+def test_a_redirect_takes_no_token_along(live_server, token, proxies):
+    with proxies.Proxy(live_server.port) as elsewhere:
         moved = f"HTTP/1.1 307 Moved\r\nLocation: {elsewhere.url}/api/v1/boards\r\n"
         moved += "Content-Length: 0\r\nConnection: close\r\n\r\n"
         with (
-            proxies.Proxy(hall.port, moved.encode()) as proxy,
+            proxies.Proxy(live_server.port, moved.encode()) as proxy,
             Client(proxy.url, token) as client,
             pytest.raises(LadderboardError, match="sends us elsewhere"),
         ):
-            client.team(hall.slug)
+            client.team(live_server.slug)
         assert not elsewhere.heard
 
 
-def test_a_proxy_of_the_environment_hears_no_token_in_the_clear(hall, token, proxies, monkeypatch):
-    with proxies.Proxy(hall.port) as proxy:
+def test_a_proxy_of_the_environment_hears_no_token_in_the_clear(
+    live_server, token, proxies, monkeypatch
+):
+    with proxies.Proxy(live_server.port) as proxy:
         for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
             monkeypatch.setenv(name, proxy.url)
-        with Client(hall.url, token) as client:
-            assert client.team(hall.slug).name == "Ada"
+        with Client(live_server.url, token) as client:
+            assert client.team(live_server.slug).name == "Ada"
         assert not proxy.heard
 
 
-def test_a_token_is_nowhere_to_be_read(hall, token, predict, caplog, home):
+def test_a_token_is_nowhere_to_be_read(live_server, token, caplog, home):
     caplog.set_level(logging.DEBUG)
-    with Client(hall.url, token) as client:
-        client.submit(hall.slug, predict(3))
+    with Client(live_server.url, token) as client:
+        client.submit(live_server.slug, make_predictions(3))
         told = [repr(client), repr(client._access), str(vars(client))]
         try:
-            client.submit(hall.slug, b"nothing")
+            client.submit(live_server.slug, b"nothing")
         except LadderboardError:
             told.append(traceback.format_exc())
     told += [each.getMessage() for each in caplog.records]

@@ -16,6 +16,7 @@ from ladderboard.client._errors import CODES, error_of
 from ladderboard.client._requests import board, boards, make_body, submissions, submit
 from ladderboard.client._transport import Answer, Patience
 from ladderboard.server._problems import _KINDS, PROBLEMS
+from support.server.live_server import make_predictions
 
 PAGE = Path(__file__).parents[2] / "docs/reference/http.md"
 
@@ -42,48 +43,57 @@ def test_an_exception_of_the_server_comes_back_as_itself():
             assert CODES[kind.code] is raised
 
 
-def test_what_is_wrong_with_a_file_is_restored_item_by_item(hall, token, call):
+def test_what_is_wrong_with_a_file_is_restored_item_by_item(live_server, token, call):
     rows = "\n".join(f"{at},{at % 2}" for at in range(2, 400))
     with pytest.raises(errors.InvalidPredictions) as refused:
-        call(hall.url, token, "submit", hall.slug, f"id,prediction\n{rows}\n".encode())
+        call(
+            live_server.url, token, "submit", live_server.slug, f"id,prediction\n{rows}\n".encode()
+        )
     (found,) = refused.value.problems
     assert (found.code, found.count, found.ids) == ("missing_id", 2, ("0", "1"))
     assert found.message in str(refused.value)
-    with Client(hall.url, token) as client:
-        assert client.team(hall.slug).submissions == 0
+    with Client(live_server.url, token) as client:
+        assert client.team(live_server.slug).submissions == 0
 
 
-def test_a_limit_over_time_says_how_long(empty_hall, call, predict):
-    hall = empty_hall
-    hall.board(window="{questions: 1, hours: 1}")
-    _, token = hall.join("Ada")
-    reply = call(hall.url, token, "submit", hall.slug, predict(10))
+def test_a_limit_over_time_says_how_long(empty_server, call):
+    live_server = empty_server
+    live_server.create_board(window="{questions: 1, hours: 1}")
+    _, token = live_server.join("Ada")
+    reply = call(live_server.url, token, "submit", live_server.slug, make_predictions(10))
     assert reply.remaining == 0
-    assert reply.next_submission_at.timestamp() == hall.clock.now + 3600
+    assert reply.next_submission_at.timestamp() == live_server.clock.now + 3600
     with pytest.raises(errors.TooSoon) as refused:
-        call(hall.url, token, "submit", hall.slug, predict(20))
+        call(live_server.url, token, "submit", live_server.slug, make_predictions(20))
     assert refused.value.wait == 3600
 
 
-def test_what_else_is_refused(hall, token, call, predict):
+def test_what_else_is_refused(live_server, token, call):
     with pytest.raises(errors.NotFound):
-        call(hall.url, None, "board", "nowhere")
-    with pytest.raises(errors.NotAllowed, match=rf"needs a token.*login {hall.url}/boards/"):
-        call(hall.url, None, "submit", hall.slug, predict(1))
+        call(live_server.url, None, "board", "nowhere")
+    with pytest.raises(errors.NotAllowed, match=rf"needs a token.*login {live_server.url}/boards/"):
+        call(live_server.url, None, "submit", live_server.slug, make_predictions(1))
     with pytest.raises(errors.NotAllowed, match="not good on this board"):
-        call(hall.url, "lb_team_wrong", "team", hall.slug)
+        call(live_server.url, "lb_team_wrong", "team", live_server.slug)
     with pytest.raises(errors.Taken):
-        call(hall.url, None, "register", hall.slug, "Ada")
-    call(hall.url, token, "submit", hall.slug, predict(1), key="mine")
+        call(live_server.url, None, "register", live_server.slug, "Ada")
+    call(live_server.url, token, "submit", live_server.slug, make_predictions(1), key="mine")
     with pytest.raises(errors.KeyReused):
-        call(hall.url, token, "submit", hall.slug, predict(2), key="mine")
+        call(live_server.url, token, "submit", live_server.slug, make_predictions(2), key="mine")
     with pytest.raises(errors.InvalidSetting):
-        call(hall.url, token, "submit", hall.slug, predict(2), message="x" * 501)
+        call(
+            live_server.url,
+            token,
+            "submit",
+            live_server.slug,
+            make_predictions(2),
+            message="x" * 501,
+        )
     with pytest.raises(errors.InvalidSetting, match="A board goes by its short name"):
-        call(hall.url, token, "submit", "../teams", predict(2))
-    hall.call("POST", "/boards/first/pause", hall.organiser)
+        call(live_server.url, token, "submit", "../teams", make_predictions(2))
+    live_server.call("POST", "/boards/first/pause", live_server.organiser)
     with pytest.raises(errors.NotOpen):
-        call(hall.url, token, "submit", hall.slug, predict(2))
+        call(live_server.url, token, "submit", live_server.slug, make_predictions(2))
 
 
 def test_a_code_of_a_newer_server_is_told_by_its_status():
@@ -122,9 +132,9 @@ def test_what_is_no_server_of_ours_is_called_so(status, content):
         client._concluded(board("first"), Patience(0), Answer(status, httpx.Headers(), content))
 
 
-def test_fields_may_be_more_and_never_fewer_or_others(hall, client, predict):
-    good = client.submit(hall.slug, predict(10)).said
-    request = submit("first", make_body(predict(10)), "key", "", None)
+def test_fields_may_be_more_and_never_fewer_or_others(live_server, client):
+    good = client.submit(live_server.slug, make_predictions(10)).said
+    request = submit("first", make_body(make_predictions(10)), "key", "", None)
 
     def read(said):
         content = json.dumps(said).encode()
@@ -147,18 +157,18 @@ def test_fields_may_be_more_and_never_fewer_or_others(hall, client, predict):
 
 
 @pytest.mark.parametrize("slug", ["x\x1b]0;owned\x07", "x/../y", ""])
-def test_a_boards_name_is_nothing_for_a_terminal(hall, client, slug):
+def test_a_boards_name_is_nothing_for_a_terminal(live_server, client, slug):
     """It is shown raw where a token is asked for."""
-    good = client.board(hall.slug).said
+    good = client.board(live_server.slug).said
     content = json.dumps({"boards": [{**good, "slug": slug}]}).encode()
     with pytest.raises(errors.ServerUnreachable, match="not a Ladderboard server of ours"):
         client._concluded(boards(None), Patience(0), Answer(200, httpx.Headers(), content))
 
 
 @pytest.mark.parametrize("number", [b"1" + b"0" * 400, b"1e999", b"NaN", b"Infinity"])
-def test_a_number_without_end_is_no_answer(hall, client, predict, number):
-    good = client.submit(hall.slug, predict(10)).said
-    asked = submit("first", make_body(predict(10)), "key", "", None)
+def test_a_number_without_end_is_no_answer(live_server, client, number):
+    good = client.submit(live_server.slug, make_predictions(10)).said
+    asked = submit("first", make_body(make_predictions(10)), "key", "", None)
 
     def refused(request, said):
         content = json.dumps(said).encode().replace(b'"here"', number)
@@ -172,8 +182,8 @@ def test_a_number_without_end_is_no_answer(hall, client, predict, number):
 
 
 @pytest.mark.parametrize("digits", [-3, 18, 10**8, 2**31])
-def test_no_number_has_so_many_digits(hall, client, digits):
-    good = client.board(hall.slug).said
+def test_no_number_has_so_many_digits(live_server, client, digits):
+    good = client.board(live_server.slug).said
     content = json.dumps({**good, "display": {**good["display"], "digits": digits}}).encode()
     with pytest.raises(errors.ServerUnreachable):
         client._concluded(board("first"), Patience(0), Answer(200, httpx.Headers(), content))

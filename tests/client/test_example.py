@@ -12,12 +12,12 @@ from ladderboard.board import read_folder
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_example_searches_submits_and_ends_with_a_table(empty_hall):
-    hall = empty_hall
-    hall.boards.create(read_folder(ROOT / "examples/digits"))
-    token = hall.join("Ada", "digits")[1]
+def test_the_example_searches_submits_and_ends_with_a_table(empty_server):
+    live_server = empty_server
+    live_server.boards.create(read_folder(ROOT / "examples/digits"))
+    token = live_server.join("Ada", "digits")[1]
     done = subprocess.run(
-        [sys.executable, ROOT / "examples/submit.py", hall.url],
+        [sys.executable, ROOT / "examples/submit.py", live_server.url],
         env={**os.environ, "LADDERBOARD_TOKEN": token},
         capture_output=True,
         text=True,

@@ -8,14 +8,15 @@ import pytest
 from ladderboard.cli import main
 from ladderboard.client import Client
 from ladderboard.errors import DiskFull, InvalidSetting, ReadOnly
+from support.server.live_server import make_predictions
 
 
 @pytest.fixture
-def kept(hall, token, disk, home, monkeypatch, predict):
+def kept(live_server, token, disk, home, monkeypatch):
     """Keep receipts on the small disk; give the file, in which there is room for one line more."""
     monkeypatch.setenv("XDG_STATE_HOME", str(disk.path))
-    with Client(hall.url, token) as client:
-        file = client.receipts_file(hall.slug)
+    with Client(live_server.url, token) as client:
+        file = client.receipts_file(live_server.slug)
     file.parent.mkdir(mode=0o700, parents=True)
     file.write_bytes(b"\n" * (4096 - 400))
     disk.fill()
@@ -23,11 +24,11 @@ def kept(hall, token, disk, home, monkeypatch, predict):
 
 
 def test_an_answer_is_told_though_its_receipt_cannot_be_kept(
-    kept, hall, token, disk, home, monkeypatch, capsys, predict
+    kept, live_server, token, disk, home, monkeypatch, capsys
 ):
-    (home / "p.csv").write_bytes(predict(30))
+    (home / "p.csv").write_bytes(make_predictions(30))
     monkeypatch.setenv("LADDERBOARD_TOKEN", token)
-    words = ["submit", f"{hall.url}/boards/{hall.slug}", "-f", str(home / "p.csv")]
+    words = ["submit", f"{live_server.url}/boards/{live_server.slug}", "-f", str(home / "p.csv")]
     monkeypatch.setattr(sys, "argv", ["ladderboard", *words])
     with pytest.raises(SystemExit) as ended:
         main()
@@ -36,23 +37,23 @@ def test_an_answer_is_told_though_its_receipt_cannot_be_kept(
     assert said.out.startswith("A new best: ")
     assert f"The receipt in {kept} could not be written: No space left on device." in said.err
     assert "Warning" not in said.err
-    with Client(hall.url, token) as client:
-        (pending,) = client.receipts(hall.slug)
+    with Client(live_server.url, token) as client:
+        (pending,) = client.receipts(live_server.slug)
         assert (pending.state, pending.answer) == ("pending", None)  # of the rest nothing is read
         disk.free()
-        again = client.submit(hall.slug, home / "p.csv")
+        again = client.submit(live_server.slug, home / "p.csv")
         assert (again.again, again.number) == (True, 1)
-        (receipt,) = client.receipts(hall.slug)
+        (receipt,) = client.receipts(live_server.slug)
     assert (receipt.state, receipt.key) == ("answered", pending.key)
 
 
-def test_without_room_for_a_receipt_nothing_is_sent(kept, hall, token, predict):
+def test_without_room_for_a_receipt_nothing_is_sent(kept, live_server, token):
     with kept.open("ab", buffering=0) as file:
         file.write(b"\n" * 400)
-    with Client(hall.url, token) as client:
+    with Client(live_server.url, token) as client:
         with pytest.raises(InvalidSetting, match=r"No space left on device\. Nothing was sent"):
-            client.submit(hall.slug, predict(30))
-        assert client.team(hall.slug).submissions == 0
+            client.submit(live_server.slug, make_predictions(30))
+        assert client.team(live_server.slug).submissions == 0
 
 
 @pytest.mark.parametrize(

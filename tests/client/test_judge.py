@@ -18,66 +18,66 @@ def wrong(many):
     return {"id": list(range(400)), "prediction": (LABELS ^ (np.arange(400) < many)).tolist()}
 
 
-def test_a_judge_asks_a_board(hall, client):
-    guard = client.guard(hall.slug)
+def test_a_judge_asks_a_board(live_server, client):
+    guard = client.guard(live_server.slug)
     judge = lb.Judge(guard)
     for name, score, many in [("a", 0.25, 80), ("b", 0.30, 100), ("c", 0.21, 40)]:
         judge.consider(score, wrong(many), name=name)
     assert [each.name for each in judge.verdicts] == ["a", "c"]
     assert judge.winner.name == "c"
     assert guard.remaining == 23
-    assert hall.url in repr(guard)
+    assert live_server.url in repr(guard)
 
 
-def test_a_judge_stops_where_no_question_will_ever_be_left(empty_hall):
-    hall = empty_hall
-    hall.board(per_team=1)
-    with Client(hall.url, hall.join("Ada")[1]) as client:
-        judge = lb.Judge(client.guard(hall.slug))
+def test_a_judge_stops_where_no_question_will_ever_be_left(empty_server):
+    live_server = empty_server
+    live_server.create_board(per_team=1)
+    with Client(live_server.url, live_server.join("Ada")[1]) as client:
+        judge = lb.Judge(client.guard(live_server.slug))
         assert judge.consider(0.5, wrong(80)) is not None
         assert judge.spent
         assert judge.consider(0.4, wrong(10)) is None
 
 
-def test_a_board_that_takes_the_next_question_tomorrow_ends_no_search(empty_hall):
-    hall = empty_hall
-    hall.board(window="{questions: 1, hours: 24}")
-    with Client(hall.url, hall.join("Ada")[1]) as client:
-        judge = lb.Judge(client.guard(hall.slug))
+def test_a_board_that_takes_the_next_question_tomorrow_ends_no_search(empty_server):
+    live_server = empty_server
+    live_server.create_board(window="{questions: 1, hours: 24}")
+    with Client(live_server.url, live_server.join("Ada")[1]) as client:
+        judge = lb.Judge(client.guard(live_server.slug))
         assert judge.consider(0.5, wrong(80), name="first").improved
         assert judge.consider(0.4, wrong(70), name="too soon") is None
         assert (judge.best, judge.spent) == (0.5, False)
-        hall.clock.now += 86_400
+        live_server.clock.now += 86_400
         assert judge.consider(0.45, wrong(60), name="next day").improved
         assert judge.winner.name == "next day"
 
 
-def test_a_study_goes_on_while_a_board_takes_no_questions(empty_hall):
-    hall = empty_hall
-    hall.board(window="{questions: 1, hours: 24}")
+def test_a_study_goes_on_while_a_board_takes_no_questions(empty_server):
+    live_server = empty_server
+    live_server.create_board(window="{questions: 1, hours: 24}")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study()
-    with Client(hall.url, hall.join("Ada")[1]) as client:
+    with Client(live_server.url, live_server.join("Ada")[1]) as client:
 
         def objective(trial):
-            hall.clock.now += 86_400 * (trial.number == 2)
+            live_server.clock.now += 86_400 * (trial.number == 2)
             return (0.5, 0.4, 0.3)[trial.number], wrong((80, 70, 60)[trial.number])
 
-        study.optimize(guarded(objective, client.guard(hall.slug)), n_trials=3)
+        study.optimize(guarded(objective, client.guard(live_server.slug)), n_trials=3)
     assert [each.state.name for each in study.trials] == ["COMPLETE"] * 3
     assert [row["trial"] for row in judged(study)] == [0, 2]
     assert winner(study).number == 2
 
 
-def test_the_winner_after_labels_were_corrected_is_the_last_that_improved(hall, client):
+def test_the_winner_after_labels_were_corrected_is_the_last_that_improved(live_server, client):
     """A board then counts the questions of a ladder anew."""
-    judge = lb.Judge(client.guard(hall.slug))
+    judge = lb.Judge(client.guard(live_server.slug))
     for many in (90, 80, 70, 60):
         judge.ask(wrong(many), name=many)
     rows = [f"{at},{at % 2 ^ (at < 15)},{'public' if at < 300 else 'private'}" for at in range(400)]
     corrected = read_holdout("\n".join(["id,label,split", *rows, ""]).encode())
-    organiser = hall.boards.by_token(hall.organiser, hall.slug)
-    hall.boards.open(hall.slug).amending.correct(organiser, corrected)
+    organiser = live_server.boards.by_token(live_server.organiser, live_server.slug)
+    live_server.boards.open(live_server.slug).amending.correct(organiser, corrected)
     last = judge.ask(wrong(15), name=15)
     assert last.improved
     assert last.question < 4 < last.order

@@ -10,6 +10,7 @@ import pytest
 
 import ladderboard.client
 from ladderboard.client import AsyncClient, Client
+from support.server.live_server import make_predictions
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/client.md").read_text()
 
@@ -25,14 +26,14 @@ def test_it_names_everything():
 
 
 @pytest.mark.parametrize("at", range(3))
-def test_what_stands_there_works(hall, token, predict, tmp_path, monkeypatch, capsys, at):
+def test_what_stands_there_works(live_server, token, tmp_path, monkeypatch, capsys, at):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LADDERBOARD_TOKEN", token)
-    (tmp_path / "predictions.csv").write_bytes(predict(60))
+    (tmp_path / "predictions.csv").write_bytes(make_predictions(60))
     blocks = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     assert len(blocks) == 3
-    code = blocks[at].replace("https://boards.example.org", hall.url)
-    exec(code.replace('"digits"', f'"{hall.slug}"'), {})  # noqa: S102
+    code = blocks[at].replace("https://boards.example.org", live_server.url)
+    exec(code.replace('"digits"', f'"{live_server.slug}"'), {})  # noqa: S102
     said = capsys.readouterr().out
     ends = ["1 Ada 0.2\n", "a 24\n", "[1]\n"]
     assert said.endswith(ends[at])

@@ -15,6 +15,7 @@ import pytest
 from ladderboard.client import Client
 from ladderboard.client._address import Address, read_address
 from ladderboard.errors import InvalidPredictions, InvalidSetting, ServerUnreachable
+from support.server.live_server import make_predictions
 
 CRASHED = """
 import sys
@@ -23,18 +24,22 @@ Client(sys.argv[1], sys.argv[2]).submit(sys.argv[3], open(sys.argv[4], "rb"))
 """
 
 
-def test_an_answer_leaves_a_receipt_for_oneself(hall, token, predict, call, home):
-    reply = call(hall.url, token, "submit", hall.slug, predict(30))
+def test_an_answer_leaves_a_receipt_for_oneself(live_server, token, call, home):
+    reply = call(live_server.url, token, "submit", live_server.slug, make_predictions(30))
     (file,) = home.rglob("*.jsonl")
-    assert file == home / f"state/ladderboard/receipts/http_127.0.0.1_{hall.port}/{hall.slug}.jsonl"
+    assert (
+        file
+        == home
+        / f"state/ladderboard/receipts/http_127.0.0.1_{live_server.port}/{live_server.slug}.jsonl"
+    )
     assert file.stat().st_mode & 0o777 == 0o600
     assert file.parent.stat().st_mode & 0o777 == 0o700
-    with Client(hall.url, token) as client:
-        (receipt,) = client.receipts(hall.slug)
+    with Client(live_server.url, token) as client:
+        (receipt,) = client.receipts(live_server.slug)
         assert client.receipts("another") == ()
-        assert client.receipts_file(hall.slug) == file
+        assert client.receipts_file(live_server.slug) == file
     assert receipt.state == "answered"
-    assert receipt.sha256 == hashlib.sha256(predict(30)).hexdigest()
+    assert receipt.sha256 == hashlib.sha256(make_predictions(30)).hexdigest()
     assert receipt.answer == reply.said
     assert receipt.answer["receipt"] == reply.receipt
     pending, answered = map(json.loads, file.read_text().split("\n")[1:])
@@ -59,95 +64,98 @@ def test_every_server_has_a_folder_of_its_own(tmp_path):
     assert not [each for each in places if each.startswith(".")]
 
 
-def test_none_are_kept_or_elsewhere(hall, token, predict, home, tmp_path):
-    with Client(hall.url, token, receipts=None) as client:
-        client.submit(hall.slug, predict(30))
-        assert client.receipts(hall.slug) == ()
-        assert client.receipts_file(hall.slug) is None
+def test_none_are_kept_or_elsewhere(live_server, token, home, tmp_path):
+    with Client(live_server.url, token, receipts=None) as client:
+        client.submit(live_server.slug, make_predictions(30))
+        assert client.receipts(live_server.slug) == ()
+        assert client.receipts_file(live_server.slug) is None
     assert not list(home.rglob("*.jsonl"))
-    with Client(hall.url, token, receipts=tmp_path / "kept") as client:
-        client.submit(hall.slug, predict(30))
-        assert len(client.receipts(hall.slug)) == 1
+    with Client(live_server.url, token, receipts=tmp_path / "kept") as client:
+        client.submit(live_server.slug, make_predictions(30))
+        assert len(client.receipts(live_server.slug)) == 1
 
 
 def test_what_a_crash_leaves_pending_is_taken_up_with_its_key(
-    hall, token, predict, proxies, tmp_path
+    live_server, token, proxies, tmp_path
 ):
     """Killed when the server has answered and the client has not heard: asked once."""
     file = tmp_path / "predictions.csv"
-    file.write_bytes(predict(30))
-    with proxies.Proxy(hall.port, "hang") as proxy:
-        command = [sys.executable, "-c", CRASHED, proxy.url, token, hall.slug, str(file)]
+    file.write_bytes(make_predictions(30))
+    with proxies.Proxy(live_server.port, "hang") as proxy:
+        command = [sys.executable, "-c", CRASHED, proxy.url, token, live_server.slug, str(file)]
         with subprocess.Popen(command, env=os.environ) as process:
             while not proxy.heard:
                 assert process.poll() is None
                 time.sleep(0.01)
             process.send_signal(signal.SIGKILL)
         with Client(proxy.url, token) as client:
-            (left,) = client.receipts(hall.slug)
+            (left,) = client.receipts(live_server.slug)
             assert (left.state, left.answer) == ("pending", None)
-            client.submit(hall.slug, predict(31))
-            client.submit(hall.slug, file)
-            states = {each.key: each.state for each in client.receipts(hall.slug)}
+            client.submit(live_server.slug, make_predictions(31))
+            client.submit(live_server.slug, file)
+            states = {each.key: each.state for each in client.receipts(live_server.slug)}
         first, other, again = proxy.keys
     assert first == again == left.key != other
     assert list(states.values()) == ["answered", "answered"]
 
 
 def test_what_was_not_heard_stays_pending_and_what_was_refused_does_not(
-    hall, token, predict, proxies, quick
+    live_server, token, proxies, quick
 ):
-    with proxies.Proxy(hall.port, *["swallow"] * 2) as proxy:
+    with proxies.Proxy(live_server.port, *["swallow"] * 2) as proxy:
         with Client(proxy.url, token, retries=1) as client:
             with pytest.raises(ServerUnreachable):
-                client.submit(hall.slug, predict(30))
-            assert [each.state for each in client.receipts(hall.slug)] == ["pending"]
-            reply = client.submit(hall.slug, predict(30))
+                client.submit(live_server.slug, make_predictions(30))
+            assert [each.state for each in client.receipts(live_server.slug)] == ["pending"]
+            reply = client.submit(live_server.slug, make_predictions(30))
             with pytest.raises(InvalidPredictions):
-                client.submit(hall.slug, b"nothing")
-            assert [each.state for each in client.receipts(hall.slug)] == ["answered", "refused"]
+                client.submit(live_server.slug, b"nothing")
+            assert [each.state for each in client.receipts(live_server.slug)] == [
+                "answered",
+                "refused",
+            ]
         assert len(set(proxy.keys[:3])) == 1
     assert reply.again
     assert reply.question == 1
 
 
-def test_a_line_that_was_cut_off_spoils_none_after_it(hall, token, predict, home):
-    with Client(hall.url, token) as client:
-        client.submit(hall.slug, predict(30))
+def test_a_line_that_was_cut_off_spoils_none_after_it(live_server, token, home):
+    with Client(live_server.url, token) as client:
+        client.submit(live_server.slug, make_predictions(30))
         (file,) = home.rglob("*.jsonl")
         file.write_bytes(file.read_bytes()[:-30])
-        client.submit(hall.slug, predict(40))
-        states = [each.state for each in client.receipts(hall.slug)]
+        client.submit(live_server.slug, make_predictions(40))
+        states = [each.state for each in client.receipts(live_server.slug)]
     assert states == ["pending", "answered"]
 
 
 def test_a_long_history_is_read_by_who_asks_for_it_and_not_to_submit(
-    hall, token, predict, home, monkeypatch
+    live_server, token, home, monkeypatch
 ):
     monkeypatch.setattr("ladderboard.client._receipts._RECENT", 5000)
-    with Client(hall.url, token) as client:
-        client.submit(hall.slug, predict(30))
+    with Client(live_server.url, token) as client:
+        client.submit(live_server.slug, make_predictions(30))
         (file,) = home.rglob("*.jsonl")
         line = json.dumps({"state": "pending", "time": 1, "sha256": "0", "team": None, "key": "k"})
-        digest = hashlib.sha256(predict(40)).hexdigest()
+        digest = hashlib.sha256(make_predictions(40)).hexdigest()
         for key, sha256 in (("early", digest), *((f"k{at}", "0") for at in range(100))):
             old = json.loads(line) | {"key": key, "sha256": sha256}
             file.write_bytes(file.read_bytes() + b"\n" + json.dumps(old).encode())
-        client.submit(hall.slug, predict(40))
-        found = {each.key: each.state for each in client.receipts(hall.slug)}
+        client.submit(live_server.slug, make_predictions(40))
+        found = {each.key: each.state for each in client.receipts(live_server.slug)}
     assert found["early"] == "pending"  # too long ago to be taken up
     assert sorted(found.values()) == ["answered"] * 2 + ["pending"] * 101
 
 
-def test_where_none_can_be_kept_nothing_is_sent(hall, token, predict, tmp_path):
+def test_where_none_can_be_kept_nothing_is_sent(live_server, token, tmp_path):
     (tmp_path / "file").write_text("")
-    with Client(hall.url, token, receipts=tmp_path / "file") as client:
+    with Client(live_server.url, token, receipts=tmp_path / "file") as client:
         with pytest.raises(InvalidSetting, match="Nothing was sent"):
-            client.submit(hall.slug, predict(30))
-        assert client.team(hall.slug).submissions == 0
+            client.submit(live_server.slug, make_predictions(30))
+        assert client.team(live_server.slug).submissions == 0
 
 
-def test_an_answer_stands_whatever_the_disk_does(hall, token, predict, monkeypatch):
+def test_an_answer_stands_whatever_the_disk_does(live_server, token, monkeypatch):
     real, calls = os.fsync, []
 
     def full(handle):
@@ -158,7 +166,7 @@ def test_an_answer_stands_whatever_the_disk_does(hall, token, predict, monkeypat
 
     monkeypatch.setattr(os, "fsync", full)
     with (
-        Client(hall.url, token) as client,
+        Client(live_server.url, token) as client,
         pytest.warns(RuntimeWarning, match="could not be written: No space left"),
     ):
-        assert client.submit(hall.slug, predict(30)).question == 1
+        assert client.submit(live_server.slug, make_predictions(30)).question == 1

@@ -18,6 +18,7 @@ from ladderboard.errors import (
     StorageFailed,
     TooSoon,
 )
+from support.server.live_server import make_predictions
 
 
 def said(status, code=None, **headers):
@@ -47,43 +48,43 @@ PASSING = {
 
 @pytest.mark.parametrize("faults", PASSING.values(), ids=PASSING)
 def test_a_submission_gets_through_and_counts_once(
-    hall, token, proxies, predict, call, quick, faults
+    live_server, token, proxies, call, quick, faults
 ):
-    with proxies.Proxy(hall.port, *faults) as proxy:
+    with proxies.Proxy(live_server.port, *faults) as proxy:
         sent = []
         reply = call(
             proxy.url,
             token,
             "submit",
-            hall.slug,
-            predict(30),
+            live_server.slug,
+            make_predictions(30),
             progress=lambda done, total: sent.append((done, total)),
         )
         keys, bodies = set(proxy.keys), {each.body for each in proxy.heard}
     assert len(keys) == 1
-    assert bodies == {predict(30)}
+    assert bodies == {make_predictions(30)}
     assert reply.released == pytest.approx(0.1, abs=0.01)
-    assert sent[-1] == (len(predict(30)), len(predict(30)))
-    with Client(hall.url, token) as client:
-        assert client.team(hall.slug).submissions == 1
-        assert client.board(hall.slug).used == 1
-        assert [each.state for each in client.receipts(hall.slug)] == []  # another address's
+    assert sent[-1] == (len(make_predictions(30)), len(make_predictions(30)))
+    with Client(live_server.url, token) as client:
+        assert client.team(live_server.slug).submissions == 1
+        assert client.board(live_server.slug).used == 1
+        assert [each.state for each in client.receipts(live_server.slug)] == []  # another address's
 
 
 @pytest.mark.parametrize("faults", PASSING.values(), ids=PASSING)
-def test_reading_gets_through(hall, token, proxies, call, quick, faults):
-    with proxies.Proxy(hall.port, *faults) as proxy:
-        assert call(proxy.url, token, "team", hall.slug).name == "Ada"
+def test_reading_gets_through(live_server, token, proxies, call, quick, faults):
+    with proxies.Proxy(live_server.port, *faults) as proxy:
+        assert call(proxy.url, token, "team", live_server.slug).name == "Ada"
 
 
 def test_a_whole_walk_over_pages_gets_through(
-    hall, token, proxies, call, quick, predict, monkeypatch
+    live_server, token, proxies, call, quick, monkeypatch
 ):
     monkeypatch.setattr("ladderboard.client._requests._MANY", 1)
     for many in (10, 20, 30):
-        call(hall.url, token, "submit", hall.slug, predict(many))
-    with proxies.Proxy(hall.port, "cut", None, "swallow", None, "reset") as proxy:
-        found = call(proxy.url, token, "submissions", hall.slug)
+        call(live_server.url, token, "submit", live_server.slug, make_predictions(many))
+    with proxies.Proxy(live_server.port, "cut", None, "swallow", None, "reset") as proxy:
+        found = call(proxy.url, token, "submissions", live_server.slug)
     assert [each.number for each in found] == [3, 2, 1]
 
 
@@ -101,84 +102,91 @@ def test_a_whole_walk_over_pages_gets_through(
         (said(302, None, Location="https://elsewhere.example.org/"), ServerUnreachable),
     ],
 )
-def test_a_refusal_is_not_sent_again(hall, token, proxies, predict, call, quick, answer, kind):
-    with proxies.Proxy(hall.port, answer) as proxy:
+def test_a_refusal_is_not_sent_again(live_server, token, proxies, call, quick, answer, kind):
+    with proxies.Proxy(live_server.port, answer) as proxy:
         with pytest.raises(kind) as refused:
-            call(proxy.url, token, "submit", hall.slug, predict(30))
+            call(proxy.url, token, "submit", live_server.slug, make_predictions(30))
         assert len(proxy.heard) == 1
     if kind is TooSoon:
         assert refused.value.wait in {1, 3600}
 
 
-def test_patience_ends(hall, token, proxies, predict, call, quick):
-    with proxies.Proxy(hall.port, *["refuse"] * 9) as proxy:
+def test_patience_ends(live_server, token, proxies, call, quick):
+    with proxies.Proxy(live_server.port, *["refuse"] * 9) as proxy:
         with pytest.raises(ServerUnreachable, match="Sending the same again is safe"):
-            call(proxy.url, token, "submit", hall.slug, predict(30), how={"retries": 2})
+            call(
+                proxy.url,
+                token,
+                "submit",
+                live_server.slug,
+                make_predictions(30),
+                how={"retries": 2},
+            )
         assert len(proxy._faults) == 6
-    with proxies.Proxy(hall.port, *[said(502)] * 9) as proxy:
+    with proxies.Proxy(live_server.port, *[said(502)] * 9) as proxy:
         with pytest.raises(ServerUnreachable, match="out of order: 502"):
-            call(proxy.url, token, "board", hall.slug, how={"retries": 1})
+            call(proxy.url, token, "board", live_server.slug, how={"retries": 1})
         assert len(proxy.heard) == 2
 
 
-def test_a_server_that_says_nothing(hall, token, proxies, call, quick):
-    with proxies.Proxy(hall.port, *["hang"] * 2) as proxy:
+def test_a_server_that_says_nothing(live_server, token, proxies, call, quick):
+    with proxies.Proxy(live_server.port, *["hang"] * 2) as proxy:
         with pytest.raises(ServerUnreachable, match=r"no answer came within 0\.1 seconds"):
-            call(proxy.url, token, "team", hall.slug, how={"retries": 1, "timeout": 0.1})
+            call(proxy.url, token, "team", live_server.slug, how={"retries": 1, "timeout": 0.1})
         assert len(proxy.heard) == 2
 
 
-def test_an_answer_without_end_in_seconds(hall, proxies, call, monkeypatch):
+def test_an_answer_without_end_in_seconds(live_server, proxies, call, monkeypatch):
     """It would come whole, byte by byte, and never make anybody wait for long."""
     monkeypatch.setattr("ladderboard.client._transport._LONGEST", 0.001)
     head = b"HTTP/1.1 200 Said\r\nContent-Length: 114\r\nConnection: close\r\n\r\n"
-    with proxies.Proxy(hall.port, [head, *[b" "] * 100, b'{"boards": []}']) as proxy:
+    with proxies.Proxy(live_server.port, [head, *[b" "] * 100, b'{"boards": []}']) as proxy:
         with pytest.raises(ServerUnreachable, match=r"not whole after 0\.06 seconds"):
             call(proxy.url, None, "boards")
         assert len(proxy.heard) == 1
 
 
-def test_an_answer_without_end_in_bytes(hall, proxies, call):
+def test_an_answer_without_end_in_bytes(live_server, proxies, call):
     head = b"HTTP/1.1 200 Said\r\nConnection: close\r\n\r\n"
     endless = head + b'{"boards": [' + b" " * 2**25 + b"]}"
     with (
-        proxies.Proxy(hall.port, endless) as proxy,
+        proxies.Proxy(live_server.port, endless) as proxy,
         pytest.raises(ServerUnreachable, match="larger than 33554432 bytes"),
     ):
         call(proxy.url, None, "boards")
 
 
-def test_pages_without_end(hall, token, proxies, predict, call):
-    call(hall.url, token, "submit", hall.slug, predict(30))
-    row = call(hall.url, token, "leaderboard", hall.slug)[0].said
+def test_pages_without_end(live_server, token, proxies, call):
+    call(live_server.url, token, "submit", live_server.slug, make_predictions(30))
+    row = call(live_server.url, token, "leaderboard", live_server.slug)[0].said
 
     def page(*rows, after):
         body = json.dumps({"rows": rows, "next": after}).encode()
         return b"HTTP/1.1 200 Said\r\nConnection: close\r\n\r\n" + body
 
-    with proxies.Proxy(hall.port, page(row, after="a"), page(after="b")) as proxy:
-        assert len(call(proxy.url, token, "leaderboard", hall.slug)) == 1
+    with proxies.Proxy(live_server.port, page(row, after="a"), page(after="b")) as proxy:
+        assert len(call(proxy.url, token, "leaderboard", live_server.slug)) == 1
         assert len(proxy.heard) == 2
     circle = [page(row, after=each) for each in "aba"]
     with (
-        proxies.Proxy(hall.port, *circle) as proxy,
+        proxies.Proxy(live_server.port, *circle) as proxy,
         pytest.raises(ServerUnreachable, match="have no end"),
     ):
-        call(proxy.url, token, "leaderboard", hall.slug)
+        call(proxy.url, token, "leaderboard", live_server.slug)
 
 
-def test_what_has_no_key_is_sent_twice_only_if_it_was_never_sent(hall, proxies, call, quick):
-    with proxies.Proxy(hall.port, "swallow") as proxy:
+def test_what_has_no_key_is_sent_twice_only_if_it_was_never_sent(live_server, proxies, call, quick):
+    with proxies.Proxy(live_server.port, "swallow") as proxy:
         with pytest.raises(ServerUnreachable, match="It may have been done"):
-            call(proxy.url, None, "register", hall.slug, "Eve")
+            call(proxy.url, None, "register", live_server.slug, "Eve")
         assert len(proxy.heard) == 1
-    with proxies.Proxy(hall.port, said(503, "storage", Retry_After=0)) as proxy:
+    with proxies.Proxy(live_server.port, said(503, "storage", Retry_After=0)) as proxy:
         with pytest.raises(StorageFailed):
-            call(proxy.url, None, "register", hall.slug, "Fay")
+            call(proxy.url, None, "register", live_server.slug, "Fay")
         assert len(proxy.heard) == 1
 
 
-def test_nobody_is_there(halls, proxies, call, quick):
+def test_nobody_is_there(proxies, call, quick):
     with proxies.Proxy(1) as proxy:
         gone = proxy.url
     with pytest.raises(ServerUnreachable, match=f"The server at {gone} cannot be reached"):

@@ -10,7 +10,7 @@ import httpx
 from ladderboard.client import Client
 
 
-def test_threads_that_come_at_once_share_the_connections(hall, token, monkeypatch):
+def test_threads_that_come_at_once_share_the_connections(live_server, token, monkeypatch):
     """Each would else make its own, and all but the last would never be closed."""
     made = []
 
@@ -22,8 +22,8 @@ def test_threads_that_come_at_once_share_the_connections(hall, token, monkeypatc
 
     together = threading.Barrier(4)
     monkeypatch.setattr("ladderboard.client._client.httpx.Client", Counted)
-    with Client(hall.url, token) as client, ThreadPoolExecutor(4) as pool:
-        teams = list(pool.map(client.team, [hall.slug] * 4))
+    with Client(live_server.url, token) as client, ThreadPoolExecutor(4) as pool:
+        teams = list(pool.map(client.team, [live_server.slug] * 4))
     assert len({each.id for each in teams}) == 1
     assert len(made) == 4
     assert all(each.is_closed for each in made)

@@ -16,6 +16,7 @@ import pytest
 import ladderboard as lb
 from ladderboard.client import Client
 from ladderboard.errors import InvalidSetting, NotFound
+from support.server.live_server import make_predictions
 
 LABELS = np.arange(400) % 2
 
@@ -25,8 +26,8 @@ def wrong(many):
     return {"id": list(range(400)), "prediction": (LABELS ^ (np.arange(400) < many)).tolist()}
 
 
-def test_a_submission_is_answered_with_everything_that_a_guard_says(hall, client, predict):
-    said = client.submit(hall.slug, predict(60), message="first")
+def test_a_submission_is_answered_with_everything_that_a_guard_says(live_server, client):
+    said = client.submit(live_server.slug, make_predictions(60), message="first")
     assert isinstance(said, lb.holdout.Reply)
     assert (said.improved, said.question, said.number, said.again) == (True, 1, 1, False)
     assert said.released == pytest.approx(0.2, abs=0.01)
@@ -35,7 +36,7 @@ def test_a_submission_is_answered_with_everything_that_a_guard_says(hall, client
     assert str(said) == "A new best: zero_one 0.2000; 24 questions left."
     assert said.bound.low <= said.released <= said.bound.high
     assert said.team.name == "Ada"
-    assert said.time == dt.datetime.fromtimestamp(hall.clock.now, dt.UTC)
+    assert said.time == dt.datetime.fromtimestamp(live_server.clock.now, dt.UTC)
     assert said.describe() == said.said
     assert said.receipt["entry"] == said.entry
     assert "salt" not in repr(said)
@@ -45,31 +46,36 @@ def test_a_submission_is_answered_with_everything_that_a_guard_says(hall, client
 
 
 @pytest.mark.parametrize("form", ["path", "text path", "bytes", "file", "columns"])
-def test_predictions_come_in_any_form(hall, client, predict, tmp_path, form):
+def test_predictions_come_in_any_form(live_server, client, tmp_path, form):
     file = tmp_path / "predictions.csv"
-    file.write_bytes(predict(30))
+    file.write_bytes(make_predictions(30))
     with file.open("rb") as opened:
         given = {
             "path": file,
             "text path": str(file),
-            "bytes": predict(30),
+            "bytes": make_predictions(30),
             "file": opened,
             "columns": wrong(30),
         }[form]
-        assert client.submit(hall.slug, given).released == pytest.approx(0.1, abs=0.01)
+        assert client.submit(live_server.slug, given).released == pytest.approx(0.1, abs=0.01)
 
 
-def test_the_same_predictions_again_are_answered_once(hall, client):
-    first = client.submit(hall.slug, wrong(50))
-    second = client.submit(hall.slug, wrong(50))
+def test_the_same_predictions_again_are_answered_once(live_server, client):
+    first = client.submit(live_server.slug, wrong(50))
+    second = client.submit(live_server.slug, wrong(50))
     assert (first.again, second.again) == (False, True)
     assert (second.id, second.remaining) == (first.id, first.remaining)
 
 
-def test_a_board_is_described(hall, client):
-    client.submit(hall.slug, wrong(50))
-    board = client.board(hall.slug)
-    assert (board.slug, board.title, board.status, board.used) == (hall.slug, "First", "open", 1)
+def test_a_board_is_described(live_server, client):
+    client.submit(live_server.slug, wrong(50))
+    board = client.board(live_server.slug)
+    assert (board.slug, board.title, board.status, board.used) == (
+        live_server.slug,
+        "First",
+        "open",
+        1,
+    )
     assert (board.n, board.questions, board.window, board.deadline) == (300, 100, None, None)
     assert (board.display.direction, board.display.digits) == (
         "lower",
@@ -80,93 +86,101 @@ def test_a_board_is_described(hall, client):
     assert board.describe()["commitment"] == board.commitment
 
 
-def test_submissions_and_standings_are_read_page_by_page(hall, client, monkeypatch):
+def test_submissions_and_standings_are_read_page_by_page(live_server, client, monkeypatch):
     monkeypatch.setattr("ladderboard.client._requests._MANY", 2)
     for many in range(50, 55):
-        client.submit(hall.slug, wrong(many), message=f"{many}")
-    found = list(client.submissions(hall.slug))
+        client.submit(live_server.slug, wrong(many), message=f"{many}")
+    found = list(client.submissions(live_server.slug))
     assert [each.message for each in found] == ["54", "53", "52", "51", "50"]
-    one = client.submission(hall.slug, found[0].id)
+    one = client.submission(live_server.slug, found[0].id)
     assert replace(one, receipt=None) == found[0]
     assert one.receipt["entry"] == one.entry
     for name in ("Bob", "Cleo"):
-        with Client(hall.url, hall.join(name)[1]) as other:
-            other.submit(hall.slug, wrong(20 if name == "Bob" else 90))
-    rows = list(client.leaderboard(hall.slug))
+        with Client(live_server.url, live_server.join(name)[1]) as other:
+            other.submit(live_server.slug, wrong(20 if name == "Bob" else 90))
+    rows = list(client.leaderboard(live_server.slug))
     assert [each.team.name for each in rows] == ["Bob", "Ada", "Cleo"]
     assert [each.you for each in rows] == [False, True, False]
     assert [each.rank for each in rows] == [1, 2, 3]
-    assert [each.team.name for each in client.records(hall.slug)] == ["Ada", "Bob"]
+    assert [each.team.name for each in client.records(live_server.slug)] == ["Ada", "Bob"]
 
 
-def test_a_team_joins_rotates_its_token_selects_and_hears_the_end(empty_hall):
-    hall = empty_hall
-    hall.board(finals="{selections: 2}")
-    with Client(hall.url) as nobody:
-        made = nobody.register(hall.slug, "Dora")
+def test_a_team_joins_rotates_its_token_selects_and_hears_the_end(empty_server):
+    live_server = empty_server
+    live_server.create_board(finals="{selections: 2}")
+    with Client(live_server.url) as nobody:
+        made = nobody.register(live_server.slug, "Dora")
     assert made.token not in repr(made)
-    with Client(hall.url, made.token) as old:
-        newer = old.rotate_token(hall.slug)
+    with Client(live_server.url, made.token) as old:
+        newer = old.rotate_token(live_server.slug)
     assert newer.id == made.id
     assert newer.token != made.token
-    with Client(hall.url, newer.token) as client:
-        assert client.team(hall.slug).name == "Dora"
-        ids = [client.submit(hall.slug, wrong(many)).id for many in (40, 30)]
-        assert client.selections(hall.slug) == ()
-        assert client.select(hall.slug, [ids[1]]) == (ids[1],) == client.selections(hall.slug)
+    with Client(live_server.url, newer.token) as client:
+        assert client.team(live_server.slug).name == "Dora"
+        ids = [client.submit(live_server.slug, wrong(many)).id for many in (40, 30)]
+        assert client.selections(live_server.slug) == ()
+        assert (
+            client.select(live_server.slug, [ids[1]])
+            == (ids[1],)
+            == client.selections(live_server.slug)
+        )
         for strange in ([1], ids[0]):
             with pytest.raises(InvalidSetting, match="by a list of their ids"):
-                client.select(hall.slug, strange)
+                client.select(live_server.slug, strange)
         with pytest.raises(NotFound):
-            client.finals(hall.slug)
-        hall.call("POST", "/boards/first/close", hall.organiser)
-        finals = client.finals(hall.slug)
+            client.finals(live_server.slug)
+        live_server.call("POST", "/boards/first/close", live_server.organiser)
+        finals = client.finals(live_server.slug)
         assert [each.submission for each in finals.rows] == [ids[1]]
         assert finals.rows[0].low <= finals.rows[0].score <= finals.rows[0].high
 
 
-def test_the_ledger_comes_as_it_was_hashed(hall, client, monkeypatch):
+def test_the_ledger_comes_as_it_was_hashed(live_server, client, monkeypatch):
     monkeypatch.setattr("ladderboard.client._requests._LINES", 2)
     for many in range(4):
-        client.submit(hall.slug, wrong(many))
-    entries = list(client.ledger(hall.slug))
-    assert len(entries) == client.board(hall.slug).head.entries == 7
-    assert list(client.ledger(hall.slug, 3)) == entries[3:]
+        client.submit(live_server.slug, wrong(many))
+    entries = list(client.ledger(live_server.slug))
+    assert len(entries) == client.board(live_server.slug).head.entries == 7
+    assert list(client.ledger(live_server.slug, 3)) == entries[3:]
 
 
-def test_an_evaluator_submits_for_a_team(hall, token):
-    team = hall.boards.open(hall.slug).as_seen_by(hall.boards.by_token(token, hall.slug)).team()
-    with Client(hall.url, hall.trusted("evaluator")) as client:
-        said = client.submit(hall.slug, wrong(10), team=team["id"])
+def test_an_evaluator_submits_for_a_team(live_server, token):
+    team = (
+        live_server.boards.open(live_server.slug)
+        .as_seen_by(live_server.boards.by_token(token, live_server.slug))
+        .team()
+    )
+    with Client(live_server.url, live_server.issue_token("evaluator")) as client:
+        said = client.submit(live_server.slug, wrong(10), team=team["id"])
         assert said.team.id == team["id"]
-        assert [each.id for each in client.submissions(hall.slug, team["id"])] == [said.id]
-        guard = client.guard(hall.slug, team=team["id"])
+        assert [each.id for each in client.submissions(live_server.slug, team["id"])] == [said.id]
+        guard = client.guard(live_server.slug, team=team["id"])
         assert guard.remaining == 99
         guard.ask(wrong(11))
         assert guard.remaining == 23
 
 
-def test_what_a_board_takes_is_asked_for_once(empty_hall, monkeypatch):
-    hall = empty_hall
-    hall.board()
-    hall.board("scored", loss="score")
-    with Client(hall.url) as client:
+def test_what_a_board_takes_is_asked_for_once(empty_server, monkeypatch):
+    live_server = empty_server
+    live_server.create_board()
+    live_server.create_board("scored", loss="score")
+    with Client(live_server.url) as client:
         asked, whole = [], client.board
         monkeypatch.setattr(client, "board", lambda slug: asked.append(slug) or whole(slug))
-        guards = [client.guard(hall.slug), client.guard("scored")]
+        guards = [client.guard(live_server.slug), client.guard("scored")]
         assert [each.takes for each in guards * 2] == ["predictions", "scores"] * 2
-        assert asked == [hall.slug, "scored"]
+        assert asked == [live_server.slug, "scored"]
 
 
-def test_a_client_can_be_taken_to_another_process(hall, client):
-    client.board(hall.slug)
+def test_a_client_can_be_taken_to_another_process(live_server, client):
+    client.board(live_server.slug)
     other = pickle.loads(pickle.dumps(client))
-    assert other.team(hall.slug).name == "Ada"
+    assert other.team(live_server.slug).name == "Ada"
     other.close()
 
 
-def test_an_answer_can_be_pickled_and_shown(hall, client):
-    said = client.submit(hall.slug, wrong(10))
+def test_an_answer_can_be_pickled_and_shown(live_server, client):
+    said = client.submit(live_server.slug, wrong(10))
     assert pickle.loads(pickle.dumps(said)) == said
     assert "Improved" in said._repr_html_()
 
@@ -184,14 +198,14 @@ if child:
 """
 
 
-def test_a_client_works_after_a_fork(hall, token):
-    command = [sys.executable, "-c", FORKED, hall.url, token, hall.slug]
+def test_a_client_works_after_a_fork(live_server, token):
+    command = [sys.executable, "-c", FORKED, live_server.url, token, live_server.slug]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "Ada Ada\n" * 2
 
 
-def test_a_client_works_in_threads(hall, client):
+def test_a_client_works_in_threads(live_server, client):
     with ThreadPoolExecutor(4) as threads:
-        names = threads.map(lambda _: client.team(hall.slug).name, range(8))
+        names = threads.map(lambda _: client.team(live_server.slug).name, range(8))
         assert set(names) == {"Ada"}
     assert len(client._made) == 1

@@ -14,7 +14,7 @@ from support.nginx import free_port
 
 
 @pytest.fixture
-def trusting(site, own_home, monkeypatch):
+def trusting(site, isolated_home, monkeypatch):
     """Trust who vouches for the proxy's name, as a shell does that has SSL_CERT_FILE set."""
     monkeypatch.setenv("SSL_CERT_FILE", site.authority)
     return site

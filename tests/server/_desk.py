@@ -10,11 +10,11 @@ __all__ = ["Desk"]
 class Desk:
     """A browser in which somebody is signed in, before the organiser's page."""
 
-    def __init__(self, hall, token):
-        self.hall, self.browser = hall, hall.browser()
+    def __init__(self, live_server, token):
+        self.live_server, self.browser = live_server, live_server.browser()
         if token is not None:
-            assert hall.sign_in(self.browser, token).status_code == 303
-        self.place = f"/boards/{hall.slug}/organise"
+            assert live_server.sign_in(self.browser, token).status_code == 303
+        self.place = f"/boards/{live_server.slug}/organise"
 
     def see(self, end=""):
         return self.browser.get(self.place + end)
@@ -48,7 +48,7 @@ class Desk:
 
     def state(self):
         """Return everything that a form could change."""
-        board = self.hall.boards.open(self.hall.slug)
+        board = self.live_server.boards.open(self.live_server.slug)
         tables = ("board", "team", "credential", "entry")
         with board.reading() as view:
             return [view.run(f"SELECT * FROM main.{table} ORDER BY 1, 2") for table in tables]

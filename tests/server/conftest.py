@@ -19,6 +19,7 @@ import ladderboard as lb
 from ladderboard.server import listen_on_port, serve_guard
 from ladderboard.server._sandbox._process import Parser
 from support.salts import SaltSource, record_salt_uses
+from support.server.live_server import InlineParsers, LiveServer, empty_storage
 
 # The fast lane tries these on PostgreSQL too: they are about what a database does. Pages, roles and
 # files do not depend on it; script/test --all tries everything on both.
@@ -151,22 +152,22 @@ def database(request):
 
 
 @pytest.fixture
-def make_hall(request, halls, database, tmp_path):
+def make_server(request, database, tmp_path):
     """Give a function that serves boards from an empty database."""
     with contextlib.ExitStack() as ends:
 
         def make(**how):
-            storage = ends.enter_context(halls.storage_of(database, request, tmp_path))
-            hall = halls.Hall(storage, **how)
-            hall.start()
-            ends.callback(hall.stop)
-            return hall
+            storage = ends.enter_context(empty_storage(database, request, tmp_path))
+            live_server = LiveServer(storage, **how)
+            live_server.start()
+            ends.callback(live_server.stop)
+            return live_server
 
         yield make
 
 
 @pytest.fixture
-def play_world(load, halls, request, tmp_path, monkeypatch, caplog):
+def play_world(load, request, tmp_path, monkeypatch, caplog):
     """Give a function that plays a session in a world of its own, and returns the theatre."""
     worlds, stage = load("_worlds"), load("_theatre")
     places = (tmp_path / f"play {each}" for each in itertools.count())
@@ -175,8 +176,8 @@ def play_world(load, halls, request, tmp_path, monkeypatch, caplog):
         path, used = next(places), record_salt_uses(monkeypatch, hide=hide)
         path.mkdir()
         made = getattr(worlds, mechanism)(**worlds.NOISE)
-        with halls.storage_of(kind, request, path) as storage:
-            parsers = None if how == "play" else halls.Inline()  # which start much faster
+        with empty_storage(kind, request, path) as storage:
+            parsers = None if how == "play" else InlineParsers()  # which start much faster
             theatre = stage.Theatre(storage, path, made, SaltSource(seed), parsers)
             theatre.used = used
             return worlds.play(theatre, world, caplog, how=how)
@@ -184,19 +185,13 @@ def play_world(load, halls, request, tmp_path, monkeypatch, caplog):
     return play
 
 
-@pytest.fixture(scope="session")
-def predict(halls):
-    """Give predictions as a file, with so many wrong on each split."""
-    return halls.predict
-
-
 @pytest.fixture
-def desk_of(load, empty_hall):
+def desk_of(load, empty_server):
     """Give a function that sets somebody before the organiser's page."""
     made = []
 
     def make(token):
-        made.append(load("_desk").Desk(empty_hall, token))
+        made.append(load("_desk").Desk(empty_server, token))
         return made[-1]
 
     yield make
@@ -205,6 +200,6 @@ def desk_of(load, empty_hall):
 
 
 @pytest.fixture
-def desk(hall, desk_of):
+def desk(live_server, desk_of):
     """The organiser of all boards, before the page of one."""
-    return desk_of(hall.organiser)
+    return desk_of(live_server.organiser)

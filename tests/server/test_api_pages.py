@@ -4,94 +4,99 @@ import re
 
 import pytest
 
+from support.server.live_server import csrf_token, make_predictions
+
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 
 
 @pytest.fixture
-def browser(hall):
-    with hall.browser() as made:
+def browser(live_server):
+    with live_server.browser() as made:
         yield made
 
 
 @pytest.fixture
-def team(hall):
-    return hall.join("Alpha")
+def team(live_server):
+    return live_server.join("Alpha")
 
 
-def forms_word(halls, page):
-    return halls.csrf_of(page)
+def forms_word(page):
+    return csrf_token(page)
 
 
-def test_signing_in_and_out(hall, browser, team, halls):
-    said = hall.sign_in(browser, team[1])
-    assert (said.status_code, said.headers["location"]) == (303, f"/boards/{hall.slug}")
+def test_signing_in_and_out(live_server, browser, team):
+    said = live_server.sign_in(browser, team[1])
+    assert (said.status_code, said.headers["location"]) == (303, f"/boards/{live_server.slug}")
     cookie = said.headers["set-cookie"]
     assert re.search(r"HttpOnly; Max-Age=43200; Path=/; SameSite=lax", cookie)
     assert "Secure" not in cookie
     assert team[1] not in cookie
-    page = browser.get(f"/boards/{hall.slug}/submit")
+    page = browser.get(f"/boards/{live_server.slug}/submit")
     assert "Alpha" in page.text
     assert page.headers["cache-control"] == "private, no-store"
-    assert browser.get(f"/api/v1/boards/{hall.slug}/team").json()["name"] == "Alpha"
-    ended = browser.post("/session/end", data={"csrf": forms_word(halls, page.text)})
+    assert browser.get(f"/api/v1/boards/{live_server.slug}/team").json()["name"] == "Alpha"
+    ended = browser.post("/session/end", data={"csrf": forms_word(page.text)})
     assert ended.status_code == 303
-    assert browser.get(f"/api/v1/boards/{hall.slug}/team").status_code == 401
+    assert browser.get(f"/api/v1/boards/{live_server.slug}/team").status_code == 401
 
 
-def test_a_cookie_is_secure_where_the_request_is(make_hall):
-    hall = make_hall(secure=True)
-    with hall.browser() as browser:
+def test_a_cookie_is_secure_where_the_request_is(make_server):
+    live_server = make_server(secure=True)
+    with live_server.browser() as browser:
         assert "Secure" in browser.get("/login").headers["set-cookie"]
 
 
 @pytest.mark.parametrize("how", ["rotate", "revoke"])
-def test_a_session_ends_with_its_token(hall, browser, team, how):
-    hall.sign_in(browser, team[1])
-    path = f"/api/v1/boards/{hall.slug}/team"
+def test_a_session_ends_with_its_token(live_server, browser, team, how):
+    live_server.sign_in(browser, team[1])
+    path = f"/api/v1/boards/{live_server.slug}/team"
     assert browser.get(path).status_code == 200
     if how == "rotate":
-        new = hall.call("POST", "/boards/first/team/token", team[1]).json()["token"]
-        assert hall.call("GET", "/boards/first/team", new).status_code == 200
+        new = live_server.call("POST", "/boards/first/team/token", team[1]).json()["token"]
+        assert live_server.call("GET", "/boards/first/team", new).status_code == 200
     else:
-        said = hall.call("DELETE", f"/boards/first/teams/{team[0]}/token", hall.organiser)
+        said = live_server.call(
+            "DELETE", f"/boards/first/teams/{team[0]}/token", live_server.organiser
+        )
         assert said.status_code == 204
     assert browser.get(path).status_code == 401
-    assert hall.call("GET", "/boards/first/team", team[1]).status_code == 401
-    page = browser.get(f"/boards/{hall.slug}/submit")  # which everybody may see
+    assert live_server.call("GET", "/boards/first/team", team[1]).status_code == 401
+    page = browser.get(f"/boards/{live_server.slug}/submit")  # which everybody may see
     assert (page.status_code, "Alpha" in page.text) == (200, False)
 
 
-def test_a_session_ends_after_twelve_hours(hall, browser, team):
-    hall.sign_in(browser, team[1])
-    path = f"/api/v1/boards/{hall.slug}/team"
+def test_a_session_ends_after_twelve_hours(live_server, browser, team):
+    live_server.sign_in(browser, team[1])
+    path = f"/api/v1/boards/{live_server.slug}/team"
     cookie = browser.cookies["ladderboard_session"]
-    hall.clock.now += 12 * 3600 - 1
+    live_server.clock.now += 12 * 3600 - 1
     assert browser.get(path, headers={"Cookie": f"ladderboard_session={cookie}"}).status_code == 200
-    hall.clock.now += 1
+    live_server.clock.now += 1
     assert browser.get(path, headers={"Cookie": f"ladderboard_session={cookie}"}).status_code == 401
 
 
-def test_a_cookie_that_was_changed_is_nobodys(hall, browser, team):
-    hall.sign_in(browser, team[1])
+def test_a_cookie_that_was_changed_is_nobodys(live_server, browser, team):
+    live_server.sign_in(browser, team[1])
     cookie = browser.cookies["ladderboard_session"]
     browser.cookies.clear()
     for wrong in (cookie[:-1], cookie[1:], cookie + "A", "x", "." * 600):
         said = browser.get(
-            f"/api/v1/boards/{hall.slug}/team", headers={"Cookie": f"ladderboard_session={wrong}"}
+            f"/api/v1/boards/{live_server.slug}/team",
+            headers={"Cookie": f"ladderboard_session={wrong}"},
         )
         assert said.status_code == 401
 
 
-def test_a_header_counts_before_a_cookie(hall, browser, team):
-    hall.sign_in(browser, team[1])
-    other = hall.join("Beta")[1]
-    path = f"/api/v1/boards/{hall.slug}/team"
+def test_a_header_counts_before_a_cookie(live_server, browser, team):
+    live_server.sign_in(browser, team[1])
+    other = live_server.join("Beta")[1]
+    path = f"/api/v1/boards/{live_server.slug}/team"
     assert browser.get(path, headers={"Authorization": f"Bearer {other}"}).json()["name"] == "Beta"
     assert browser.get(path, headers={"Authorization": "Bearer wrong"}).status_code == 401
 
 
-def test_a_wrong_token_is_not_signed_in(hall, browser):
-    said = hall.sign_in(browser, "lb_team_wrong")
+def test_a_wrong_token_is_not_signed_in(live_server, browser):
+    said = live_server.sign_in(browser, "lb_team_wrong")
     assert said.status_code == 401
     assert "ladderboard_session" not in browser.cookies
     assert "not good here" in said.text
@@ -109,13 +114,13 @@ def test_a_wrong_token_is_not_signed_in(hall, browser):
         ("/boards/x\r\nX: y", True),
     ],
 )
-def test_one_is_sent_on_to_our_own_pages_only(hall, browser, team, wanted, home):
-    said = hall.sign_in(browser, team[1], next=wanted)
-    assert said.headers["location"] == (f"/boards/{hall.slug}" if home else wanted)
+def test_one_is_sent_on_to_our_own_pages_only(live_server, browser, team, wanted, home):
+    said = live_server.sign_in(browser, team[1], next=wanted)
+    assert said.headers["location"] == (f"/boards/{live_server.slug}" if home else wanted)
 
 
-def test_forms_need_a_word_from_our_own_page(hall, browser, team, halls, predict):
-    word = halls.csrf_of(browser.get("/login").text)
+def test_forms_need_a_word_from_our_own_page(live_server, browser, team):
+    word = csrf_token(browser.get("/login").text)
     data = {"token": team[1], "csrf": word}
     refused = [
         browser.post("/session", data={**data, "csrf": "guess"}),
@@ -124,7 +129,7 @@ def test_forms_need_a_word_from_our_own_page(hall, browser, team, halls, predict
         browser.post("/session", data=data, headers={"Sec-Fetch-Site": "cross-site"}),
         browser.post("/session", data=data, headers={"Sec-Fetch-Site": "same-site"}),
     ]
-    with hall.browser() as another:  # to whom the word was not given
+    with live_server.browser() as another:  # to whom the word was not given
         another.get("/login")
         refused.append(another.post("/session", data=data))
         another.cookies.clear()
@@ -132,23 +137,25 @@ def test_forms_need_a_word_from_our_own_page(hall, browser, team, halls, predict
     assert [each.status_code for each in refused] == [403] * 7
     own = {"Origin": "null", "Sec-Fetch-Site": "same-origin"}  # as our policy on referrers has it
     assert browser.post("/session", data={**data, "token": "x"}, headers=own).status_code == 401
-    own = {"Origin": hall.url, "Sec-Fetch-Site": "same-origin"}
+    own = {"Origin": live_server.url, "Sec-Fetch-Site": "same-origin"}
     assert browser.post("/session", data=data, headers=own).status_code == 303
     # The word of before is not that of the session.
-    path = f"/boards/{hall.slug}/submit"
-    files = {"file": ("p.csv", predict(9))}
+    path = f"/boards/{live_server.slug}/submit"
+    files = {"file": ("p.csv", make_predictions(9))}
     assert browser.post(f"{path}?csrf={word}", files=files).status_code == 403
     assert browser.post(path, files=files).status_code == 403
-    assert hall.call("GET", "/boards/first/team", team[1]).json()["submissions"] == 0
+    assert live_server.call("GET", "/boards/first/team", team[1]).json()["submissions"] == 0
     wrong_type = browser.post("/session", json=data)
     assert wrong_type.status_code == 415
 
 
-def test_submitting_with_the_form(hall, browser, team, predict):
-    hall.sign_in(browser, team[1])
-    page = browser.get(f"/boards/{hall.slug}/submit").text
+def test_submitting_with_the_form(live_server, browser, team):
+    live_server.sign_in(browser, team[1])
+    page = browser.get(f"/boards/{live_server.slug}/submit").text
     action = re.search(r'action="(/boards/[^"]+)"', page).group(1)
-    said = browser.post(action, files={"file": ("p.csv", predict(30))}, data={"message": EVIL})
+    said = browser.post(
+        action, files={"file": ("p.csv", make_predictions(30))}, data={"message": EVIL}
+    )
     assert said.status_code == 200
     assert 'role="status"' in said.text
     assert EVIL not in said.text
@@ -157,46 +164,52 @@ def test_submitting_with_the_form(hall, browser, team, predict):
     assert wrong.status_code == 422
     assert 'role="alert"' in wrong.text
     assert "<b>" not in wrong.text
-    again = browser.post(action, files={"file": ("p.csv", predict(30))})
+    again = browser.post(action, files={"file": ("p.csv", make_predictions(30))})
     assert again.status_code == 200
-    assert hall.call("GET", "/boards/first/team", team[1]).json()["submissions"] == 1
+    assert live_server.call("GET", "/boards/first/team", team[1]).json()["submissions"] == 1
 
 
-def test_the_api_with_a_cookie_needs_the_word_to_change_anything(
-    hall, browser, team, halls, predict
-):
-    hall.sign_in(browser, team[1])
-    path = f"/api/v1/boards/{hall.slug}/submissions"
+def test_the_api_with_a_cookie_needs_the_word_to_change_anything(live_server, browser, team):
+    live_server.sign_in(browser, team[1])
+    path = f"/api/v1/boards/{live_server.slug}/submissions"
     csv = {"Content-Type": "text/csv"}
-    refused = browser.post(path, content=predict(3), headers=csv)
+    refused = browser.post(path, content=make_predictions(3), headers=csv)
     assert (refused.status_code, refused.json()["code"]) == (403, "csrf")
-    word = halls.csrf_of(browser.get("/").text)
+    word = csrf_token(browser.get("/").text)
     right = {**csv, "X-CSRF-Token": word}
-    strange = browser.post(path, content=predict(3), headers={**right, "Origin": "http://evil"})
+    strange = browser.post(
+        path, content=make_predictions(3), headers={**right, "Origin": "http://evil"}
+    )
     assert strange.status_code == 403
-    assert browser.post(path, content=predict(3), headers=right).status_code == 201
+    assert browser.post(path, content=make_predictions(3), headers=right).status_code == 201
     browser.cookies.clear()
     token = {**csv, "Authorization": f"Bearer {team[1]}", "Origin": "http://evil"}
-    assert browser.post(path, content=predict(2), headers=token).status_code == 201
+    assert browser.post(path, content=make_predictions(2), headers=token).status_code == 201
 
 
-def test_names_and_descriptions_stay_text_on_pages(empty_hall, predict):
-    hall = empty_hall
+def test_names_and_descriptions_stay_text_on_pages(empty_server):
+    live_server = empty_server
     text = "'**bold** <script>x</script> [a](javascript:alert(1)) ![i](http://evil/x.png)'"
-    hall.board(title="'<b>title</b>'", description=text)
-    token = hall.join("<script>alert(1)</script>")[1]
-    hall.submit(token, predict(3))
-    page = hall.client.get(f"/boards/{hall.slug}").text
+    live_server.create_board(title="'<b>title</b>'", description=text)
+    token = live_server.join("<script>alert(1)</script>")[1]
+    live_server.submit(token, make_predictions(3))
+    page = live_server.client.get(f"/boards/{live_server.slug}").text
     assert "<strong>bold</strong>" in page
     assert "&lt;b&gt;title&lt;/b&gt;" in page
     assert "&lt;script&gt;alert(1)" in page
     assert not re.search('<script(?! type="module" src=)|javascript:alert\\(1\\)"|<img|<b>', page)
-    assert f"{hall.url}/api/v1/boards/{hall.slug}/submissions" in page
+    assert f"{live_server.url}/api/v1/boards/{live_server.slug}/submissions" in page
 
 
-def test_pages_ask_for_nothing_from_elsewhere(hall, browser, team):
-    hall.sign_in(browser, team[1])
-    for path in ("/", f"/boards/{hall.slug}", f"/boards/{hall.slug}/submit", "/login", "/nothing"):
+def test_pages_ask_for_nothing_from_elsewhere(live_server, browser, team):
+    live_server.sign_in(browser, team[1])
+    for path in (
+        "/",
+        f"/boards/{live_server.slug}",
+        f"/boards/{live_server.slug}/submit",
+        "/login",
+        "/nothing",
+    ):
         said = browser.get(path)
         assert said.headers["content-type"] == "text/html; charset=utf-8"
         places = re.findall(r'(?:src|href|action)="([^"]*)"', said.text)
@@ -219,7 +232,7 @@ def test_pages_ask_for_nothing_from_elsewhere(hall, browser, team):
     assert browser.get("/static/style.css", headers=held).status_code == 304
 
 
-def test_refusals_are_pages_for_people(hall, browser):
+def test_refusals_are_pages_for_people(live_server, browser):
     said = browser.get("/boards/nothing-here")
     assert (said.status_code, "There is no such board" in said.text) == (404, True)
     assert said.headers["content-type"].startswith("text/html")

@@ -4,7 +4,9 @@ import re
 
 import pytest
 
+from ladderboard.server import Rate
 from ladderboard.server._pages._static import wheel_place
+from support.server.live_server import make_predictions
 
 ROLES = ("public", "team", "other", "evaluator", "organiser", "ended", "foreign")
 STATES = ("open", "paused", "hidden", "anonymous", "frozen", "closed")
@@ -117,32 +119,35 @@ def routes_of(app):
 class Stage:
     """A board in a state, with somebody in every role."""
 
-    def __init__(self, hall, predict, state):
-        hall.renew()
-        hall.board(teams=9)
-        self.hall, self.predict, self.slug = hall, predict, hall.slug
-        self.team, team = hall.join("Team")
-        _, other = hall.join("Other")
-        _, ended = hall.join("Ended")
+    def __init__(self, live_server, state):
+        live_server.reset()
+        live_server.create_board(teams=9)
+        self.live_server, self.slug = live_server, live_server.slug
+        self.team, team = live_server.join("Team")
+        _, other = live_server.join("Other")
+        _, ended = live_server.join("Ended")
         self.tokens = {
             "public": None,
             "team": team,
             "other": other,
-            "evaluator": hall.trusted("evaluator"),
-            "organiser": hall.organiser,
+            "evaluator": live_server.issue_token("evaluator"),
+            "organiser": live_server.organiser,
             "ended": ended,
-            "foreign": hall.elsewhere,
+            "foreign": live_server.elsewhere,
         }
-        self.submission = hall.submit(team, predict(40)).json()["id"]
-        hall.submit(other, predict(50))
-        gone = hall.call("POST", "/boards/first/team/token", ended)
+        self.submission = live_server.submit(team, make_predictions(40)).json()["id"]
+        live_server.submit(other, make_predictions(50))
+        gone = live_server.call("POST", "/boards/first/team/token", ended)
         assert gone.status_code == 200
         if state == "paused":
-            hall.call("POST", "/boards/first/pause", hall.organiser)
+            live_server.call("POST", "/boards/first/pause", live_server.organiser)
         elif state == "closed":
-            assert hall.call("POST", "/boards/first/close", hall.organiser).status_code == 200
+            assert (
+                live_server.call("POST", "/boards/first/close", live_server.organiser).status_code
+                == 200
+            )
         elif state != "open":
-            hall.amend(visibility=state)
+            live_server.amend(visibility=state)
 
     def ask(self, route, role):
         method, path = route.split()
@@ -155,7 +160,7 @@ class Stage:
         )
         more = {}
         if route == f"POST {B}/submissions":
-            more = {"content": self.predict(30 + ROLES.index(role)), "headers": {}}
+            more = {"content": make_predictions(30 + ROLES.index(role)), "headers": {}}
             more["headers"]["Content-Type"] = "text/csv"
         if route in {f"POST {B}/submissions", f"GET {B}/submissions"} and role in ROLES[3:5]:
             path += f"?team={self.team}"
@@ -171,30 +176,30 @@ class Stage:
         headers = more.pop("headers", {})
         if self.tokens[role] is not None:
             headers["Authorization"] = f"Bearer {self.tokens[role]}"
-        client = self.hall.client
+        client = self.live_server.client
         client.cookies.clear()
         return client.request(method, path, headers=headers, **more)
 
 
-def elsewhere(hall):
+def elsewhere(live_server):
     """Return the token of a team on another board."""
-    hall.board("elsewhere")
-    return hall.join("Stranger", "elsewhere")[1]
+    live_server.create_board("elsewhere")
+    return live_server.join("Stranger", "elsewhere")[1]
 
 
-def test_the_table_has_every_route_and_no_other(hall):
-    assert routes_of(hall.app) == set(EXPECTED)
+def test_the_table_has_every_route_and_no_other(live_server):
+    assert routes_of(live_server.app) == set(EXPECTED)
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_every_route_answers_every_role_as_it_must(make_hall, halls, predict, state):
+def test_every_route_answers_every_role_as_it_must(make_server, state):
     """Most share one board, first those that read; what has lasting effects has its own."""
-    many = halls.Rate(10**6, 1.0)
-    hall = make_hall(failures=many, registrations=many)
-    hall.elsewhere = elsewhere(hall)
-    shared, wrong = Stage(hall, predict, state), []
+    many = Rate(10**6, 1.0)
+    live_server = make_server(failures=many, registrations=many)
+    live_server.elsewhere = elsewhere(live_server)
+    shared, wrong = Stage(live_server, state), []
     for route, table in sorted(EXPECTED.items(), key=lambda each: not each[0].startswith("GET")):
-        stage = Stage(hall, predict, state) if route in LASTING else shared
+        stage = Stage(live_server, state) if route in LASTING else shared
         wanted = (*table.get(state, table[""]), *table.get("strange", STRANGE))
         for role, status in zip(ROLES, wanted, strict=True):
             # A team that gives itself another token is known by that one afterwards.
@@ -221,17 +226,18 @@ def assert_shape(route, said):
         assert said.headers["cache-control"] == "private, no-store"
 
 
-def test_every_token_that_is_not_good_gets_the_same_answer(hall):
-    ended = hall.join("Ended")[1]
-    hall.call("POST", "/boards/first/team/token", ended)
-    made = hall.call("POST", "/boards/first/invitations", hall.organiser).json()
+def test_every_token_that_is_not_good_gets_the_same_answer(live_server):
+    ended = live_server.join("Ended")[1]
+    live_server.call("POST", "/boards/first/team/token", ended)
+    made = live_server.call("POST", "/boards/first/invitations", live_server.organiser).json()
     invitation = made["invitation"]
     tokens = [
-        "wrong", "lb_team_" + "A" * 43, ended, elsewhere(hall), invitation, "x" * 5000, "a b c",
+        "wrong", "lb_team_" + "A" * 43, ended, elsewhere(live_server), invitation, "x" * 5000,
+        "a b c",
     ]  # fmt: skip
-    said = [hall.call("GET", "/boards/first/team", each) for each in tokens]
+    said = [live_server.call("GET", "/boards/first/team", each) for each in tokens]
     said += [
-        hall.call("GET", "/boards/first/team", headers={"Authorization": given})
+        live_server.call("GET", "/boards/first/team", headers={"Authorization": given})
         for given in ("Basic YTpi", "Bearer", "bearer lb_team_x", "lb_team_x")
     ]
     first = said[0]
@@ -242,11 +248,11 @@ def test_every_token_that_is_not_good_gets_the_same_answer(hall):
 
 
 @pytest.mark.parametrize("place", ["", "/team", "/leaderboard", "/tokens"])
-def test_a_board_that_is_not_there_is_the_same_for_everybody(hall, place):
+def test_a_board_that_is_not_there_is_the_same_for_everybody(live_server, place):
     """So that a mistyped name is not blamed on a token, and no token is told to be good."""
-    known = [hall.join("Ada")[1], hall.organiser]
+    known = [live_server.join("Ada")[1], live_server.organiser]
     path = f"/boards/no-such-board{place}"
-    said = [hall.call("GET", path, each) for each in (*known, "lb_team_wrong", None)]
+    said = [live_server.call("GET", path, each) for each in (*known, "lb_team_wrong", None)]
     assert {each.status_code for each in said} == {404}
     assert len({each.content for each in said}) == 1
     assert said[0].json()["detail"] == "There is no such board."

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from support.server.live_server import make_predictions
+
 # A schema cannot say that a file must have a row for every id, or what can be amended.
 CONFIG = """
 [checks]
@@ -19,16 +21,16 @@ positive_data_acceptance.expected-statuses = [
 """
 
 
-def run(hall, tmp_path, token, predict, *, examples, more=()):
+def run(live_server, tmp_path, token, *, examples, more=()):
     """Let schemathesis loose, and return what it printed."""
-    team, own = hall.join("Alpha")
-    submission = hall.submit(own, predict(30)).json()["id"]
+    team, own = live_server.join("Alpha")
+    submission = live_server.submit(own, make_predictions(30)).json()["id"]
     config = tmp_path / "schemathesis.toml"
-    config.write_text(CONFIG.format(board=hall.slug, team=team, submission=submission))
+    config.write_text(CONFIG.format(board=live_server.slug, team=team, submission=submission))
     token = own if token == "team" else token  # noqa: S105 - a word for one
     command = [
         sys.executable, "-m", "schemathesis.cli", "--config-file", config, "run",
-        f"{hall.url}/openapi.json", "--checks", "all", "--max-examples", str(examples),
+        f"{live_server.url}/openapi.json", "--checks", "all", "--max-examples", str(examples),
         "--generation-deterministic", "--no-color", *more,
     ]  # fmt: skip
     if token is not None:
@@ -38,14 +40,14 @@ def run(hall, tmp_path, token, predict, *, examples, more=()):
     return done.stdout
 
 
-def test_every_reply_is_as_described(empty_hall, database, tmp_path, predict):
-    hall = empty_hall
-    hall.board(teams=100, questions=10_000)
-    token = "team" if database == "postgres" else hall.organiser
-    said = run(hall, tmp_path, token, predict, examples=2, more=["--phases", "coverage"])
-    every = hall.call("GET", "/openapi.json").json()["paths"].values()
+def test_every_reply_is_as_described(empty_server, database, tmp_path):
+    live_server = empty_server
+    live_server.create_board(teams=100, questions=10_000)
+    token = "team" if database == "postgres" else live_server.organiser
+    said = run(live_server, tmp_path, token, examples=2, more=["--phases", "coverage"])
+    every = live_server.call("GET", "/openapi.json").json()["paths"].values()
     assert f"Tested: {sum(len(each) for each in every)}" in said
-    assert '"status": 500' not in hall.log.getvalue()
+    assert '"status": 500' not in live_server.log.getvalue()
 
 
 @pytest.mark.slow
@@ -53,21 +55,25 @@ def test_every_reply_is_as_described(empty_hall, database, tmp_path, predict):
     ("role", "visibility"),
     [("public", "hidden"), ("team", "anonymous"), ("evaluator", "frozen"), ("organiser", "public")],
 )
-def test_every_reply_is_as_described_at_length(empty_hall, tmp_path, predict, role, visibility):
-    hall = empty_hall
-    hall.board(teams=1000, questions=100_000)
-    tokens = {"public": None, "team": "team", "organiser": hall.organiser}
-    token = hall.trusted("evaluator", hall.slug) if role == "evaluator" else tokens[role]
-    hall.amend(visibility=visibility)
-    run(hall, tmp_path, token, predict, examples=60, more=["--exclude-path-regex", "close"])
-    assert '"status": 500' not in hall.log.getvalue()
+def test_every_reply_is_as_described_at_length(empty_server, tmp_path, role, visibility):
+    live_server = empty_server
+    live_server.create_board(teams=1000, questions=100_000)
+    tokens = {"public": None, "team": "team", "organiser": live_server.organiser}
+    token = (
+        live_server.issue_token("evaluator", live_server.slug)
+        if role == "evaluator"
+        else tokens[role]
+    )
+    live_server.amend(visibility=visibility)
+    run(live_server, tmp_path, token, examples=60, more=["--exclude-path-regex", "close"])
+    assert '"status": 500' not in live_server.log.getvalue()
 
 
-def test_every_route_is_described_with_its_refusals(hall):
-    said = hall.call("GET", "/openapi.json").json()
+def test_every_route_is_described_with_its_refusals(live_server):
+    said = live_server.call("GET", "/openapi.json").json()
     routes = {
         (method.lower(), route.path)
-        for route in hall.app.routes
+        for route in live_server.app.routes
         if getattr(route, "include_in_schema", False)
         for method in route.methods
     }
@@ -82,8 +88,8 @@ def test_every_route_is_described_with_its_refusals(hall):
     assert "HTTPValidationError" not in json.dumps(said)
 
 
-def test_operations_have_names_and_tags_for_people(hall):
-    paths = hall.call("GET", "/openapi.json").json()["paths"].values()
+def test_operations_have_names_and_tags_for_people(live_server):
+    paths = live_server.call("GET", "/openapi.json").json()["paths"].values()
     operations = [each for methods in paths for each in methods.values()]
     names = [each["operationId"] for each in operations]
     assert len(set(names)) == len(names)

@@ -20,6 +20,7 @@ from ladderboard.board._backup._backup import (
 )
 from ladderboard.ledger import make_secret_key, write_public_key
 from ladderboard.verify import check
+from support.server.live_server import make_folder
 
 TEAMS = 3
 ORGANISER = Caller(Role.ORGANISER)
@@ -68,7 +69,7 @@ def other_database(kind, request, folder):
     ("callers", "pause", "backups"), [(3, 0.1, 1), pytest.param(8, 0, 3, marks=pytest.mark.slow)]
 )
 def test_backups_under_load_the_drill_and_the_other_database(
-    siege, halls, database, request, tmp_path, callers, pause, backups
+    siege, database, request, tmp_path, callers, pause, backups
 ):
     key = make_secret_key(tmp_path / "restore.key")
     shelf = tmp_path / "shelf"
@@ -80,7 +81,7 @@ def test_backups_under_load_the_drill_and_the_other_database(
     ):
         names = [f"team {at}" for at in range(TEAMS)]
         for slug in ("left", "right"):
-            keep.make(halls.make_folder(slug, questions=20_000, teams=TEAMS, ladder="board"), names)
+            keep.make(make_folder(slug, questions=20_000, teams=TEAMS, ladder="board"), names)
         keep.start()
         keep.ready()
         words = [sys.executable, "-m", "ladderboard", "backup", "create", shelf]

@@ -6,6 +6,8 @@ import time
 import numpy as np
 import pytest
 
+from support.server.live_server import make_folder
+
 CLIENTS, TEAMS = 8, 4
 SECONDS = 1.0  # of load at most, in which some tens of submissions are answered
 STARTING = 2.5  # seconds in which a server that is just started is killed
@@ -91,7 +93,7 @@ class Fight:
 
 
 @pytest.fixture
-def fight(siege, halls, database, request, tmp_path):
+def fight(siege, database, request, tmp_path):
     """Return a function that kills a server so many times."""
 
     def run(kills, seed, *, in_folder=False):
@@ -101,7 +103,7 @@ def fight(siege, halls, database, request, tmp_path):
             siege.database_of(database, request, tmp_path) as address,
             siege.Keep(address, tmp_path, workers=workers, in_folder=in_folder) as keep,
         ):
-            folder = halls.make_folder("kill", questions=10**6, teams=TEAMS)
+            folder = make_folder("kill", questions=10**6, teams=TEAMS)
             keep.make(folder, [f"team {at}" for at in range(TEAMS)])
             fought = Fight(siege, keep)
             for at in range(kills):

@@ -21,6 +21,7 @@ from ladderboard.server._problems import Refused
 from ladderboard.server._process import _connections
 from ladderboard.server._process._shutdown import BoardProtocol, BoardServer
 from ladderboard.server._rate_limits import AddressLimit, Turns
+from support.server.live_server import make_folder
 
 DEAF = Path(__file__).with_name("_deaf.py")
 SMALL = b"GET /small HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -210,8 +211,8 @@ def test_what_is_no_http_is_refused_after_the_answer_before_it():
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
-def test_a_pipelining_client_that_leaves_is_no_error(hall, monkeypatch):
-    open_board, second, left = hall.boards.open, threading.Event(), threading.Event()
+def test_a_pipelining_client_that_leaves_is_no_error(live_server, monkeypatch):
+    open_board, second, left = live_server.boards.open, threading.Event(), threading.Event()
     opened = []
 
     def open_late(slug):
@@ -221,18 +222,18 @@ def test_a_pipelining_client_that_leaves_is_no_error(hall, monkeypatch):
             left.wait(20)
         return open_board(slug)
 
-    monkeypatch.setattr(hall.boards, "open", open_late)
-    hall.client.close()
-    asked = f"GET /api/v1/boards/{hall.slug} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
-    with socket.create_connection(("127.0.0.1", hall.port)) as line:
+    monkeypatch.setattr(live_server.boards, "open", open_late)
+    live_server.client.close()
+    asked = f"GET /api/v1/boards/{live_server.slug} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+    with socket.create_connection(("127.0.0.1", live_server.port)) as line:
         line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         line.sendall(4 * asked)
         assert second.wait(20)
     time.sleep(0.3)
     left.set()
-    state = hall.server.server_state
+    state = live_server.server.server_state
     until(lambda: not state.connections and not state.tasks)
-    lines = [json.loads(each) for each in hall.log.getvalue().splitlines()]
+    lines = [json.loads(each) for each in live_server.log.getvalue().splitlines()]
     assert {each["event"] for each in lines} == {"request"}, lines
 
 
@@ -265,11 +266,11 @@ def test_an_address_has_two_requests_worked_on_at_once():
 
 
 @pytest.fixture
-def keep(load, halls, tmp_path):
+def keep(load, tmp_path):
     """A server in a process of its own, behind what it takes for a proxy."""
     siege = load("_siege")
     with siege.Keep(str(tmp_path / "boards.db"), tmp_path, proxies="127.0.0.1") as made:
-        made.make(halls.make_folder(), [])
+        made.make(make_folder(), [])
         made.start()
         made.ready()
         yield made

@@ -25,6 +25,7 @@ from ladderboard.server._doctor._machine import (
     check_port,
     size_of,
 )
+from support.server import SERVE_FIRST_BOARD
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = [sys.executable, "-m", "ladderboard"]
@@ -169,7 +170,7 @@ def listing(folder):
 def test_beside_a_server_and_after_it_was_killed(tmp_path, monkeypatch):
     monkeypatch.setenv("LADDERBOARD_SERVE_PORT", "0")
     database = tmp_path / "boards.db"
-    serve = [sys.executable, str(ROOT / "tests/server/_serve.py"), str(database), "1"]
+    serve = [sys.executable, str(SERVE_FIRST_BOARD), str(database), "1"]
     with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as server:
         try:
             url = server.stdout.readline().split()[0]

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from html import unescape
-from pathlib import Path
 
 import httpx
 import pytest
@@ -22,8 +21,9 @@ from ladderboard.ledger import SqliteStorage
 from ladderboard.ledger._storage import _pool, _sqlite
 from ladderboard.server._attack_jobs import Trials
 from ladderboard.server._uploads._spool import Spool
+from support.server import SERVE_FIRST_BOARD
+from support.server.live_server import LiveServer, make_predictions
 
-PROGRAM = Path(__file__).with_name("_serve.py")
 NOTHING = "Nothing was recorded, and no question was used"
 LOOKS = ("/healthz", "/boards/first/leaderboard", "/boards/first/ledger", "/boards")
 
@@ -34,30 +34,30 @@ def database(request):
 
 
 @pytest.fixture
-def place(halls, disk):
+def place(disk):
     """Give a function that serves one board from the small disk."""
     with contextlib.ExitStack() as ends:
 
         def make(**how):
             storage = ends.enter_context(SqliteStorage(disk.path / "boards.db", create=True))
-            hall = halls.Hall(storage, metrics_token="count", **how)  # noqa: S106
-            hall.start()
-            ends.callback(hall.stop)
-            hall.renew()
-            hall.board()
-            return hall
+            live_server = LiveServer(storage, metrics_token="count", **how)  # noqa: S106
+            live_server.start()
+            ends.callback(live_server.stop)
+            live_server.reset()
+            live_server.create_board()
+            return live_server
 
         yield make
 
 
-def looks(hall):
-    return [hall.call("GET", each).status_code for each in LOOKS] + [
-        hall.client.get(each).status_code for each in ("/", f"/boards/{hall.slug}")
+def looks(live_server):
+    return [live_server.call("GET", each).status_code for each in LOOKS] + [
+        live_server.client.get(each).status_code for each in ("/", f"/boards/{live_server.slug}")
     ]
 
 
-def errors_in(hall):
-    lines = [json.loads(each) for each in hall.log.getvalue().splitlines()]
+def errors_in(live_server):
+    lines = [json.loads(each) for each in live_server.log.getvalue().splitlines()]
     return [each["said"] for each in lines if each["event"] == "error"]
 
 
@@ -69,66 +69,70 @@ def is_told(reply, status, code, *words):
         assert each in said["detail"]
 
 
-def test_a_full_disk_costs_nothing_and_is_over_when_there_is_room(place, disk, predict):
-    hall = place()
-    _, token = hall.join("Alpha")
-    assert hall.submit(token, predict(30)).status_code == 201
+def test_a_full_disk_costs_nothing_and_is_over_when_there_is_room(place, disk):
+    live_server = place()
+    _, token = live_server.join("Alpha")
+    assert live_server.submit(token, make_predictions(30)).status_code == 201
     disk.fill()
     for _ in range(2):  # the second time on what the first has left
-        sent = hall.submit(token, predict(20), Idempotency_Key="once")
+        sent = live_server.submit(token, make_predictions(20), Idempotency_Key="once")
         is_told(sent, 507, "disk_full", NOTHING, "disk is full")
         assert sent.headers["retry-after"] == "10"
-    is_told(hall.call("POST", "/boards/first/teams", json={"name": "B"}), 507, "disk_full")
-    assert set(looks(hall)) == {200}
-    assert hall.submit(token, predict(30)).json()["again"]  # what was answered is answered
-    said = errors_in(hall)
+    is_told(live_server.call("POST", "/boards/first/teams", json={"name": "B"}), 507, "disk_full")
+    assert set(looks(live_server)) == {200}
+    assert live_server.submit(token, make_predictions(30)).json()[
+        "again"
+    ]  # what was answered is answered
+    said = errors_in(live_server)
     assert len(said) == 3
     assert all("boards.db cannot be used: the disk is full." in each for each in said)
-    counted = hall.call("GET", "/metrics", "count").text
+    counted = live_server.call("GET", "/metrics", "count").text
     assert 'route="/api/v1/boards/{board}/submissions",status="507"} 2' in counted
-    browser = hall.browser()
-    hall.sign_in(browser, token)
-    form = browser.get(f"/boards/{hall.slug}/submit").text
+    browser = live_server.browser()
+    live_server.sign_in(browser, token)
+    form = browser.get(f"/boards/{live_server.slug}/submit").text
     action = re.search(r'action="(/boards/[^"]+csrf=[^"]+)"', form).group(1)
-    page = browser.post(unescape(action), files={"file": ("p.csv", predict(20))})
+    page = browser.post(unescape(action), files={"file": ("p.csv", make_predictions(20))})
     browser.close()
     assert page.status_code == 507
     assert "text/html" in page.headers["content-type"]
     assert NOTHING in page.text
     disk.free()
-    sent = hall.submit(token, predict(20), Idempotency_Key="once")
+    sent = live_server.submit(token, make_predictions(20), Idempotency_Key="once")
     assert (sent.status_code, sent.json()["number"], sent.json()["again"]) == (201, 2, False)
-    assert hall.boards.open(hall.slug).book.check() == 2
+    assert live_server.boards.open(live_server.slug).book.check() == 2
 
 
-def test_a_disk_that_may_only_be_read_goes_on_showing(place, disk, predict):
-    hall = place()
-    _, token = hall.join("Alpha")
-    assert hall.submit(token, predict(30)).status_code == 201
-    hall.boards.storage.close()  # or it could not be made so here
+def test_a_disk_that_may_only_be_read_goes_on_showing(place, disk):
+    live_server = place()
+    _, token = live_server.join("Alpha")
+    assert live_server.submit(token, make_predictions(30)).status_code == 201
+    live_server.boards.storage.close()  # or it could not be made so here
     disk.read_only()
-    sent = hall.submit(token, predict(20))
+    sent = live_server.submit(token, make_predictions(20))
     is_told(sent, 503, "read_only", NOTHING, "can only be read")
     assert int(sent.headers["retry-after"]) > 0
-    is_told(hall.call("POST", "/boards/first/teams", json={"name": "B"}), 503, "read_only")
-    assert set(looks(hall)) == {200}
-    assert hall.submit(token, predict(30)).json()["again"]
-    assert all("read" in each.lower() for each in errors_in(hall))
+    is_told(live_server.call("POST", "/boards/first/teams", json={"name": "B"}), 503, "read_only")
+    assert set(looks(live_server)) == {200}
+    assert live_server.submit(token, make_predictions(30)).json()["again"]
+    assert all("read" in each.lower() for each in errors_in(live_server))
     disk.writable()
     for wrong, number in ((20, 2), (10, 3)):
-        assert hall.submit(token, predict(wrong)).json()["number"] == number
-    assert set(looks(hall)) == {200}
-    assert hall.boards.open(hall.slug).book.check() == 3
+        assert live_server.submit(token, make_predictions(wrong)).json()["number"] == number
+    assert set(looks(live_server)) == {200}
+    assert live_server.boards.open(live_server.slug).book.check() == 3
 
 
-def test_who_holds_the_file_for_long_keeps_nobody_from_looking(place, disk, predict, monkeypatch):
+def test_who_holds_the_file_for_long_keeps_nobody_from_looking(place, disk, monkeypatch):
     monkeypatch.setattr(_sqlite, "PATIENCE", 2.0)
     monkeypatch.setattr(_pool, "PATIENCE", 2.0)
-    hall = place(threads=2)
-    _, token = hall.join("Alpha")
+    live_server = place(threads=2)
+    _, token = live_server.join("Alpha")
     begun = []
-    turn = hall.boards.open(hall.slug).book.turn
-    monkeypatch.setattr(hall.boards.open(hall.slug).book, "turn", lambda: begun.append(1) or turn())
+    turn = live_server.boards.open(live_server.slug).book.turn
+    monkeypatch.setattr(
+        live_server.boards.open(live_server.slug).book, "turn", lambda: begun.append(1) or turn()
+    )
     other = sqlite3.connect(disk.path / "boards.db", isolation_level=None)
     with contextlib.closing(other), concurrent.futures.ThreadPoolExecutor(4) as pool:
         other.execute("BEGIN IMMEDIATE")
@@ -136,46 +140,46 @@ def test_who_holds_the_file_for_long_keeps_nobody_from_looking(place, disk, pred
         def send(wrong):
             with httpx.Client(timeout=60) as client:
                 return client.post(
-                    f"{hall.url}/api/v1/boards/{hall.slug}/submissions",
-                    content=predict(wrong),
+                    f"{live_server.url}/api/v1/boards/{live_server.slug}/submissions",
+                    content=make_predictions(wrong),
                     headers={"Authorization": f"Bearer {token}", "Content-Type": "text/csv"},
                 )
 
         sent = [pool.submit(send, wrong) for wrong in range(4)]
         while not begun:
             time.sleep(0.01)
-        assert set(looks(hall)) == {200}
+        assert set(looks(live_server)) == {200}
         assert not any(each.done() for each in sent)  # they wait, and nobody waits for them
         for each in sent:
             is_told(each.result(), 503, "storage", NOTHING)
         other.execute("ROLLBACK")
     assert len(begun) <= 4  # nobody's turn is tried again where none could begin
-    assert "others have been writing for too long" in errors_in(hall)[0]
-    assert hall.submit(token, predict(0)).status_code == 201
+    assert "others have been writing for too long" in errors_in(live_server)[0]
+    assert live_server.submit(token, make_predictions(0)).status_code == 201
 
 
-def test_a_file_that_is_taken_away_is_missed_until_it_is_back(place, disk, predict):
-    hall = place()
-    _, token = hall.join("Alpha")
+def test_a_file_that_is_taken_away_is_missed_until_it_is_back(place, disk):
+    live_server = place()
+    _, token = live_server.join("Alpha")
     file, away = disk.path / "boards.db", disk.path / "away.db"
     file.rename(away)
     time.sleep(2 * _sqlite._GLANCE)
-    is_told(hall.submit(token, predict(20)), 503, "storage", NOTHING)
-    assert hall.call("GET", "/healthz").status_code == 503
+    is_told(live_server.submit(token, make_predictions(20)), 503, "storage", NOTHING)
+    assert live_server.call("GET", "/healthz").status_code == 503
     # A copy is another file: what others wrote is not in it.
     subprocess.run(["cp", away, file], check=True)
-    assert hall.call("GET", "/healthz").status_code == 503
-    assert "was moved, removed or replaced" in errors_in(hall)[0]
+    assert live_server.call("GET", "/healthz").status_code == 503
+    assert "was moved, removed or replaced" in errors_in(live_server)[0]
     away.rename(file)
-    assert hall.call("GET", "/healthz").status_code == 200
-    assert hall.submit(token, predict(20)).json()["number"] == 1
+    assert live_server.call("GET", "/healthz").status_code == 200
+    assert live_server.submit(token, make_predictions(20)).json()["number"] == 1
 
 
 def test_a_large_body_finds_no_room(place, disk):
-    hall = place(spool=disk.path / "spool")
-    _, token = hall.join("Alpha")
-    is_told(hall.submit(token, b"id,prediction\n" * 2**17), 507, "disk_full", NOTHING)
-    assert "bytes left, which is too few" in errors_in(hall)[0]
+    live_server = place(spool=disk.path / "spool")
+    _, token = live_server.join("Alpha")
+    is_told(live_server.submit(token, b"id,prediction\n" * 2**17), 507, "disk_full", NOTHING)
+    assert "bytes left, which is too few" in errors_in(live_server)[0]
     assert list((disk.path / "spool").iterdir()) == []
 
 
@@ -216,9 +220,9 @@ def test_games_on_a_full_disk_are_refused_and_end_in_time(disk, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_log_on_a_full_disk_ends_no_server(disk, tmp_path, predict):
+def test_a_log_on_a_full_disk_ends_no_server(disk, tmp_path):
     file = (disk.path / "log").open("wb")
-    command = [sys.executable, PROGRAM, tmp_path / "boards.db", "1"]
+    command = [sys.executable, SERVE_FIRST_BOARD, tmp_path / "boards.db", "1"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=file, text=True)
     with file, server:
         url = server.stdout.readline().split()[0]
@@ -234,7 +238,7 @@ def test_a_log_on_a_full_disk_ends_no_server(disk, tmp_path, predict):
             made = client.post("/api/v1/boards/first/teams", json={"name": "A"}).json()
             mine = {"Authorization": f"Bearer {made['token']}", "Content-Type": "text/csv"}
             place = "/api/v1/boards/first/submissions"
-            assert client.post(place, content=predict(30), headers=mine).status_code == 201
+            assert client.post(place, content=make_predictions(30), headers=mine).status_code == 201
             before = os.fstat(file.fileno()).st_size
             disk.free()
             assert client.get("/healthz").status_code == 200

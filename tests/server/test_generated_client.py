@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from support.server.live_server import make_predictions
+
 BIN = Path(__file__).parents[2] / ".venv-openapi/bin"
 TAKE_PART = """
 import json, sys
@@ -45,13 +47,13 @@ print(json.dumps({
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
-def test_a_generated_client_submits_and_reads_the_leaderboard(hall, tmp_path, predict):
+def test_a_generated_client_submits_and_reads_the_leaderboard(live_server, tmp_path):
     assert BIN.exists(), "The tests need openapi-python-client; script/openapi installs it."
     files = [tmp_path / "first.csv", tmp_path / "second.csv"]
     for file, wrong in zip(files, (30, 20), strict=True):
-        file.write_bytes(predict(wrong))
+        file.write_bytes(make_predictions(wrong))
     schema = tmp_path / "openapi.json"
-    schema.write_bytes(hall.call("GET", "/openapi.json").content)
+    schema.write_bytes(live_server.call("GET", "/openapi.json").content)
     (tmp_path / "config.yaml").write_text("post_hooks: []\n")
     command = [
         BIN / "openapi-python-client", "generate", "--path", schema, "--fail-on-warning",
@@ -63,7 +65,7 @@ def test_a_generated_client_submits_and_reads_the_leaderboard(hall, tmp_path, pr
     assert "warning" not in (made.stdout + made.stderr).lower()
     (tmp_path / "take_part.py").write_text(TAKE_PART)
     done = subprocess.run(
-        [BIN / "python", "take_part.py", hall.url, *files],
+        [BIN / "python", "take_part.py", live_server.url, *files],
         capture_output=True,
         text=True,
         check=False,

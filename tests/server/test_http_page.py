@@ -8,10 +8,12 @@ from ladderboard.server._problems import PROBLEMS
 PAGE = (Path(__file__).parents[2] / "docs/reference/http.md").read_text()
 
 
-def test_the_page_names_every_route(hall):
+def test_the_page_names_every_route(live_server):
     named = set(re.findall(r"`(GET|POST|PUT|PATCH|DELETE) (/[^`?]*)", PAGE))
     routes = {
-        (method, route.path) for route in hall.app.routes for method in route.methods - {"HEAD"}
+        (method, route.path)
+        for route in live_server.app.routes
+        for method in route.methods - {"HEAD"}
     }
     assert named == routes
 

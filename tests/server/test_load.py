@@ -5,6 +5,8 @@ import random
 import numpy as np
 import pytest
 
+from support.server.live_server import make_folder
+
 CLIENTS, TEAMS, EACH = 64, 16, 8
 QUESTIONS, WINDOW = 150, 3
 
@@ -36,18 +38,16 @@ def work(client, number):
         assert reply.status == 200
 
 
-def test_sixty_four_clients_and_a_budget_that_is_too_small(
-    siege, halls, database, request, tmp_path
-):
+def test_sixty_four_clients_and_a_budget_that_is_too_small(siege, database, request, tmp_path):
     workers = 2 if database == "postgres" else 1
     with (
         siege.database_of(database, request, tmp_path) as address,
         siege.Keep(address, tmp_path, workers=workers) as keep,
     ):
         names = [f"team {at}" for at in range(TEAMS)]
-        keep.make(halls.make_folder("budget", questions=QUESTIONS, teams=TEAMS, per_team=40), names)
+        keep.make(make_folder("budget", questions=QUESTIONS, teams=TEAMS, per_team=40), names)
         window = f"{{questions: {WINDOW}, hours: 24}}"
-        keep.make(halls.make_folder("window", questions=2000, teams=TEAMS, window=window), names)
+        keep.make(make_folder("window", questions=2000, teams=TEAMS, window=window), names)
         keep.start()
         keep.ready()
         clients, threads, errors = siege.press(keep, CLIENTS, work)

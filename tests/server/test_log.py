@@ -53,16 +53,16 @@ def test_what_others_print_is_logged_without_its_text(monkeypatch):
 
 @pytest.mark.parametrize("database", ["sqlite"])
 @pytest.mark.parametrize("moved", [3600.0, -3600.0])
-def test_a_clock_that_jumps_is_logged_once(make_hall, monkeypatch, moved):
-    hall = make_hall(clock=False)
+def test_a_clock_that_jumps_is_logged_once(make_server, monkeypatch, moved):
+    live_server = make_server(clock=False)
     clock, ahead = time.time, [0.0]
     monkeypatch.setattr(time, "time", lambda: clock() + ahead[0])
     ahead[0] = moved
-    while "clock" not in hall.log.getvalue():
+    while "clock" not in live_server.log.getvalue():
         time.sleep(0.05)
-    (line,) = [each for each in lines(hall.log.getvalue()) if each["event"] == "clock"]
+    (line,) = [each for each in lines(live_server.log.getvalue()) if each["event"] == "clock"]
     assert line["moved"] == pytest.approx(moved, abs=1.0)
-    counted = hall.call("GET", "/metrics", hall.organiser).text
+    counted = live_server.call("GET", "/metrics", live_server.organiser).text
     assert "\nladderboard_clock_jumps_total 1\n" in counted
 
 

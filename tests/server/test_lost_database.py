@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import httpx
 import psycopg
@@ -19,6 +18,8 @@ from ladderboard.ledger import PostgresStorage
 from ladderboard.ledger._storage import _postgres
 from ladderboard.server import _app
 from support.postgres import PostgresServer
+from support.server import SERVE_FIRST_BOARD
+from support.server.live_server import LiveServer, make_predictions
 
 NOTHING = "Nothing was recorded, and no question was used"
 
@@ -37,72 +38,76 @@ def own():
 
 
 @pytest.fixture
-def there(own, halls, monkeypatch):
+def there(own, monkeypatch):
     """Serve one board, and have a team on it; where nobody answers, for a short time only."""
     monkeypatch.setattr(_app, "_DATABASE", 2.5)
     monkeypatch.setattr(_postgres, "_SILENT", 0.5)
     url = own.url(query="?connect_timeout=2")
     storage = PostgresStorage(url, create=True, schema=f"s_{secrets.token_hex(6)}")
-    hall = halls.Hall(storage)
-    hall.start()
-    hall.renew()
-    hall.board(questions=1000)
-    hall.token = hall.join("Alpha")[1]
-    yield hall
-    hall.stop()
+    live_server = LiveServer(storage)
+    live_server.start()
+    live_server.reset()
+    live_server.create_board(questions=1000)
+    live_server.token = live_server.join("Alpha")[1]
+    yield live_server
+    live_server.stop()
 
 
-def is_lost(hall, predict, wrong):
+def is_lost(live_server, wrong):
     """Check what everybody sees while the database is gone."""
-    sent = hall.submit(hall.token, predict(wrong), Idempotency_Key=f"{wrong}")
+    sent = live_server.submit(
+        live_server.token, make_predictions(wrong), Idempotency_Key=f"{wrong}"
+    )
     assert sent.status_code == 503
     assert (sent.json()["code"], sent.headers["retry-after"]) == ("storage", "5")
     assert NOTHING in sent.json()["detail"]
-    assert hall.call("GET", "/healthz").status_code == 503
-    page = hall.client.get(f"/boards/{hall.slug}")
+    assert live_server.call("GET", "/healthz").status_code == 503
+    page = live_server.client.get(f"/boards/{live_server.slug}")
     assert (page.status_code, page.headers["retry-after"]) == (503, "5")
     assert NOTHING in page.text
     assert "text/html" in page.headers["content-type"]
 
 
-def is_back(hall, predict, wrong, number):
-    sent = hall.submit(hall.token, predict(wrong), Idempotency_Key=f"{wrong}")
+def is_back(live_server, wrong, number):
+    sent = live_server.submit(
+        live_server.token, make_predictions(wrong), Idempotency_Key=f"{wrong}"
+    )
     assert (sent.status_code, sent.json()["number"], sent.json()["again"]) == (201, number, False)
-    assert hall.call("GET", "/healthz").status_code == 200
-    assert hall.client.get(f"/boards/{hall.slug}").status_code == 200
-    assert hall.boards.open(hall.slug).book.check() == number
+    assert live_server.call("GET", "/healthz").status_code == 200
+    assert live_server.client.get(f"/boards/{live_server.slug}").status_code == 200
+    assert live_server.boards.open(live_server.slug).book.check() == number
 
 
-def errors_in(hall):
-    lines = [json.loads(each) for each in hall.log.getvalue().splitlines()]
+def errors_in(live_server):
+    lines = [json.loads(each) for each in live_server.log.getvalue().splitlines()]
     return [each["said"] for each in lines if each["event"] == "error"]
 
 
-def test_a_server_that_was_ended_is_missed_until_it_is_back(there, own, predict):
-    is_back(there, predict, 30, 1)
+def test_a_server_that_was_ended_is_missed_until_it_is_back(there, own):
+    is_back(there, 30, 1)
     own.end(signal.SIGQUIT)  # at once: its connections are gone, and what was not committed
     try:
-        is_lost(there, predict, 20)
+        is_lost(there, 20)
     finally:
         own.start()
-    is_back(there, predict, 20, 2)
+    is_back(there, 20, 2)
     assert all("no way to the PostgreSQL database" in each for each in errors_in(there))
     own.run(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
         "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
     )
-    is_back(there, predict, 10, 3)  # nobody sees that
+    is_back(there, 10, 3)  # nobody sees that
 
 
-def test_a_server_that_hangs_keeps_nobody_for_ever(there, own, predict):
-    is_back(there, predict, 30, 1)
+def test_a_server_that_hangs_keeps_nobody_for_ever(there, own):
+    is_back(there, 30, 1)
     own.hang()
     try:
-        is_lost(there, predict, 20)  # each of these ends, or the test never does
+        is_lost(there, 20)  # each of these ends, or the test never does
     finally:
         own.resume()
     time.sleep(0.5)  # nobody tries before that
-    is_back(there, predict, 20, 2)
+    is_back(there, 20, 2)
     assert "connection timeout expired" in "".join(errors_in(there))
 
 
@@ -151,12 +156,12 @@ def grow_a_book(own):
     storage.close()
 
 
-def test_a_commit_without_an_answer_is_uncertain_and_found_later(there, own, predict, monkeypatch):
+def test_a_commit_without_an_answer_is_uncertain_and_found_later(there, own, monkeypatch):
     """A commit that waits for a second server, which is not there, is on the disk already."""
     monkeypatch.setattr(_postgres, "_ANSWER", 1.0)
     short = _postgres._WRITE.replace("'30s'", "'300ms'")
     monkeypatch.setattr(_postgres, "_WRITE", short)
-    is_back(there, predict, 30, 1)
+    is_back(there, 30, 1)
 
     def wait_for(name):
         own.run(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
@@ -166,32 +171,32 @@ def test_a_commit_without_an_answer_is_uncertain_and_found_later(there, own, pre
 
     wait_for("nobody")
     try:
-        sent = there.submit(there.token, predict(20), Idempotency_Key="once")
+        sent = there.submit(there.token, make_predictions(20), Idempotency_Key="once")
         assert (sent.status_code, sent.json()["code"]) == (503, "storage")
         assert "did not say whether this was kept" in sent.json()["detail"]
         assert NOTHING not in sent.json()["detail"]
     finally:
         wait_for("")
     for _ in range(2):
-        sent = there.submit(there.token, predict(20), Idempotency_Key="once")
+        sent = there.submit(there.token, make_predictions(20), Idempotency_Key="once")
         assert (sent.status_code, sent.json()["number"], sent.json()["again"]) == (200, 2, True)
-    is_back(there, predict, 10, 3)
+    is_back(there, 10, 3)
 
 
-def test_where_no_connection_is_left_it_is_told(there, own, predict):
-    is_back(there, predict, 30, 1)
+def test_where_no_connection_is_left_it_is_told(there, own):
+    is_back(there, 30, 1)
     there.boards.storage.close()
     with contextlib.ExitStack() as others:
         with contextlib.suppress(psycopg.OperationalError):
             while True:
                 others.enter_context(psycopg.connect(own.url()))
-        is_lost(there, predict, 20)
-    is_back(there, predict, 20, 2)
+        is_lost(there, 20)
+    is_back(there, 20, 2)
     assert "too many clients" in errors_in(there)[0]
 
 
 @pytest.mark.slow
-def test_restarts_under_load_lose_nothing(there, own, predict):
+def test_restarts_under_load_lose_nothing(there, own):
     """Whatever is refused is sent again under its key, and everything is answered once."""
     place = f"{there.url}/api/v1/boards/{there.slug}/submissions"
     mine = {"Authorization": f"Bearer {there.token}", "Content-Type": "text/csv"}
@@ -201,7 +206,9 @@ def test_restarts_under_load_lose_nothing(there, own, predict):
         with httpx.Client(timeout=60) as client:
             for _ in range(200):
                 said = client.post(
-                    place, content=predict(wrong), headers={**mine, "Idempotency-Key": f"{wrong}"}
+                    place,
+                    content=make_predictions(wrong),
+                    headers={**mine, "Idempotency-Key": f"{wrong}"},
                 )
                 seen.append(said.status_code)
                 if said.status_code != 503:
@@ -230,7 +237,7 @@ def program(own):
     name = f"run_{secrets.token_hex(6)}"
     own.run(f"CREATE DATABASE {name}")
     url = own.url().replace("/postgres", f"/{name}").replace("postgresql:", "postgresql+psycopg:")
-    command = [sys.executable, Path(__file__).with_name("_serve.py"), url, "2"]
+    command = [sys.executable, SERVE_FIRST_BOARD, url, "2"]
     server = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
@@ -252,7 +259,7 @@ def healths(url, *, wanted):
 
 
 @pytest.mark.slow
-def test_two_processes_come_back_by_themselves(program, own, predict):
+def test_two_processes_come_back_by_themselves(program, own):
     url = program.stdout.readline().split()[0]
     healths(url, wanted=200)
     made = httpx.post(f"{url}/api/v1/boards/first/teams", json={"name": "A"}, timeout=30).json()
@@ -260,7 +267,7 @@ def test_two_processes_come_back_by_themselves(program, own, predict):
     place = f"{url}/api/v1/boards/first/submissions"
 
     def send(wrong):
-        return httpx.post(place, content=predict(wrong), headers=mine, timeout=60)
+        return httpx.post(place, content=make_predictions(wrong), headers=mine, timeout=60)
 
     for at, how in enumerate((signal.SIGQUIT, signal.SIGINT)):
         own.end(how)

@@ -10,27 +10,29 @@ from ladderboard.server._pages import _board as page
 
 
 @pytest.fixture
-def hall(make_hall):
+def live_server(make_server):
     """A server that no other test has made boards on."""
-    made = make_hall()
-    made.board()
+    made = make_server()
+    made.create_board()
     return made
 
 
 @pytest.fixture
-def many(hall):
+def many(live_server):
     """Six boards more, one of which is closed; returns all, oldest first."""
     slugs = [f"board-{at}" for at in range(6)]
     for each in slugs:
-        hall.board(each)
-    hall.boards.open("board-0").finishing.close(hall.boards.by_token(hall.organiser))
-    return [hall.slug, *slugs]
+        live_server.create_board(each)
+    live_server.boards.open("board-0").finishing.close(
+        live_server.boards.by_token(live_server.organiser)
+    )
+    return [live_server.slug, *slugs]
 
 
-def test_pages_of_the_list_hold_every_board_once(hall, many):
+def test_pages_of_the_list_hold_every_board_once(live_server, many):
     seen, path = [], "/boards?limit=3"
     while path is not None:
-        reply = hall.call("GET", path)
+        reply = live_server.call("GET", path)
         said = reply.json()
         seen += [[each["slug"] for each in said["boards"]]]
         assert ("link" in reply.headers) == (said["next"] is not None)
@@ -39,34 +41,34 @@ def test_pages_of_the_list_hold_every_board_once(hall, many):
             path = f"/boards?limit=3&cursor={said['next']}"
             assert reply.headers["link"].endswith(f'{path}>; rel="next"')
     assert seen == [many[:3], many[3:6], many[6:]]
-    whole = hall.call("GET", "/boards?limit=7").json()
+    whole = live_server.call("GET", "/boards?limit=7").json()
     assert ([each["slug"] for each in whole["boards"]], whole["next"]) == (many, None)
 
 
 @pytest.mark.parametrize("cursor", ["nobody", "", "%00", "1", "' OR 1=1 --"])
-def test_a_cursor_that_is_none_is_refused(hall, cursor):
-    assert hall.call("GET", f"/boards?cursor={cursor}").status_code == 422
+def test_a_cursor_that_is_none_is_refused(live_server, cursor):
+    assert live_server.call("GET", f"/boards?cursor={cursor}").status_code == 422
 
 
-def test_the_client_reads_all_pages(hall, many, monkeypatch):
+def test_the_client_reads_all_pages(live_server, many, monkeypatch):
     monkeypatch.setattr(requests, "_BOARDS", 3)
-    with Client(url=hall.url) as client:
+    with Client(url=live_server.url) as client:
         assert [each.slug for each in client.boards()] == many
 
 
-def test_the_first_page_has_the_open_ones(hall, many, monkeypatch):
+def test_the_first_page_has_the_open_ones(live_server, many, monkeypatch):
     monkeypatch.setattr(page, "_MANY", 4)
     seen, path = [], "/"
     while path is not None:
-        text = hall.client.get(path).text
+        text = live_server.client.get(path).text
         seen.append(re.findall(r'<h2><a href="/boards/([^"]+)"', text))
         found = re.search(r'href="(\?page=\d+)">Next page', text)
         path = None if found is None else f"/{found[1]}"
     assert [len(each) for each in seen] == [4, 3]
     assert [*seen[0], *seen[1]] == [*(each for each in many if each != "board-0"), "board-0"]
-    assert "There are no boards on this page" in hall.client.get("/?page=9").text
+    assert "There are no boards on this page" in live_server.client.get("/?page=9").text
 
 
 @pytest.mark.parametrize("said", ["0", "-1", "x", "9" * 9, "²"])
-def test_a_page_that_is_no_number_is_the_first(hall, said):
-    assert f'href="/boards/{hall.slug}"' in hall.client.get(f"/?page={said}").text
+def test_a_page_that_is_no_number_is_the_first(live_server, said):
+    assert f'href="/boards/{live_server.slug}"' in live_server.client.get(f"/?page={said}").text

@@ -146,15 +146,15 @@ def test_every_line_of_the_log_is_json(served):
 
 
 @pytest.mark.parametrize("database", ["sqlite"])
-def test_free_disk_is_told_and_a_parser_that_died_is_counted(make_hall):
+def test_free_disk_is_told_and_a_parser_that_died_is_counted(make_server):
     parsers = Parsers(1)
-    hall = make_hall(parsers=parsers)
+    live_server = make_server(parsers=parsers)
 
     def scrape():
-        return values(hall.call("GET", "/metrics", hall.organiser).text)
+        return values(live_server.call("GET", "/metrics", live_server.organiser).text)
 
     found = scrape()
-    disk = os.statvfs(hall.boards.storage.path.parent)
+    disk = os.statvfs(live_server.boards.storage.path.parent)
     free = found['ladderboard_disk_free_bytes{of="database"}']
     assert free == pytest.approx(disk.f_bavail * disk.f_frsize, rel=0.2)
     assert found['ladderboard_disk_free_bytes{of="spool"}'] > 0

@@ -9,17 +9,18 @@ import pytest
 
 from ladderboard.board import PUBLIC
 from ladderboard.server._context import Kept, Made
+from support.server.live_server import make_predictions
 
 
 @pytest.fixture
-def browser(hall):
-    with hall.browser() as made:
+def browser(live_server):
+    with live_server.browser() as made:
         yield made
 
 
-def page_of(hall, browser=None, path="", token=None):
+def page_of(live_server, browser=None, path="", token=None):
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-    return (browser or hall.client).get(f"/boards/{hall.slug}{path}", headers=headers)
+    return (browser or live_server.client).get(f"/boards/{live_server.slug}{path}", headers=headers)
 
 
 def rows_of(text, heading="standings"):
@@ -30,14 +31,14 @@ def rows_of(text, heading="standings"):
     return [[re.sub("<[^>]*>", "", cell).strip() for cell in row] for row in cells if row]
 
 
-def test_ties_are_ties_and_baselines_stand_where_they_belong(empty_hall, predict):
-    hall = empty_hall
-    hall.board(baselines="[{name: Coin, value: 0.15, source: a throw}]")
+def test_ties_are_ties_and_baselines_stand_where_they_belong(empty_server):
+    live_server = empty_server
+    live_server.create_board(baselines="[{name: Coin, value: 0.15, source: a throw}]")
     for name, wrong in (("Ada", 30), ("Bob", 60), ("Cy", 30)):
-        hall.submit(hall.join(name)[1], predict(wrong))
-    _, none = hall.join("Dee")
-    hall.client.cookies.clear()
-    text = page_of(hall).text
+        live_server.submit(live_server.join(name)[1], make_predictions(wrong))
+    _, none = live_server.join("Dee")
+    live_server.client.cookies.clear()
+    text = page_of(live_server).text
     rows = [(rank, team, value) for rank, team, value, *_ in rows_of(text)]
     assert rows == [
         ("1=", "Ada", "0.1000"),
@@ -47,17 +48,17 @@ def test_ties_are_ties_and_baselines_stand_where_they_belong(empty_hall, predict
         ("", "Dee", "no record"),
     ]
     assert "Ranks with = are shared" in text
-    own = page_of(hall, token=none).text
+    own = page_of(live_server, token=none).text
     assert ["", "Dee you", "no record", "", "0"] in rows_of(own)
     assert "Dee</strong> (you): no record yet, no questions asked" in own
 
 
-def test_the_page_says_everything(hall, browser, predict):
-    token = hall.join("Ada")[1]
-    hall.submit(token, predict(30))
-    said = page_of(hall, browser)
+def test_the_page_says_everything(live_server, browser):
+    token = live_server.join("Ada")[1]
+    live_server.submit(token, make_predictions(30))
+    said = page_of(live_server, browser)
     text = re.sub(r"\s+", " ", said.text)
-    summary = hall.call("GET", "/boards/first").json()
+    summary = live_server.call("GET", "/boards/first").json()
     for each in (
         "The board is open.",
         "Every file that is scored is a question. The board answers 100 questions in all.",
@@ -69,9 +70,9 @@ def test_the_page_says_everything(hall, browser, predict):
         "if the examples are independent, and if nothing public but the answers of this board",
         summary["commitment"],
         summary["head"]["hash"],
-        f"{hall.url}/api/v1/boards/{hall.slug}/submissions",
-        f'href="/boards/{hall.slug}/standings.csv"',
-        f'href="/boards/{hall.slug}/ledger.jsonl"',
+        f"{live_server.url}/api/v1/boards/{live_server.slug}/submissions",
+        f'href="/boards/{live_server.slug}/standings.csv"',
+        f'href="/boards/{live_server.slug}/ledger.jsonl"',
     ):
         assert each in text, each
     assert "<svg" in text
@@ -84,14 +85,14 @@ def test_the_page_says_everything(hall, browser, predict):
 
 
 @pytest.mark.parametrize("visibility", ["hidden", "frozen", "anonymous"])
-def test_what_may_not_be_seen_is_not_on_the_page(hall, browser, predict, visibility):
-    token = hall.join("Ada Lovelace")[1]
-    hall.submit(token, predict(30))
-    hall.amend(visibility=visibility)
-    before = page_of(hall, browser).text
-    hall.submit(token, predict(9))
-    hall.clock.now += 3600
-    after = page_of(hall, browser)
+def test_what_may_not_be_seen_is_not_on_the_page(live_server, browser, visibility):
+    token = live_server.join("Ada Lovelace")[1]
+    live_server.submit(token, make_predictions(30))
+    live_server.amend(visibility=visibility)
+    before = page_of(live_server, browser).text
+    live_server.submit(token, make_predictions(9))
+    live_server.clock.now += 3600
+    after = page_of(live_server, browser)
     assert ("Ada" in after.text) == (visibility == "frozen")
     assert ("0.0300" in after.text) == (visibility == "anonymous")
     if visibility == "hidden":
@@ -99,12 +100,12 @@ def test_what_may_not_be_seen_is_not_on_the_page(hall, browser, predict, visibil
         assert "The best over time" not in after.text
         assert "0.1000" not in after.text
         assert "1 of 100 used" not in after.text
-        assert {page_of(hall, path=f"/{each}").status_code for each in FILES[:2]} == {403}
+        assert {page_of(live_server, path=f"/{each}").status_code for each in FILES[:2]} == {403}
     if visibility == "frozen":
         assert "froze the standings" in after.text
     if visibility != "anonymous":
         assert after.text == before  # an hour moves no word here
-    organiser = page_of(hall, token=hall.organiser).text
+    organiser = page_of(live_server, token=live_server.organiser).text
     assert "0.0300" in organiser
     assert f"This board is {visibility}." in organiser
 
@@ -112,167 +113,174 @@ def test_what_may_not_be_seen_is_not_on_the_page(hall, browser, predict, visibil
 FILES = ("standings.csv", "standings.json", "ledger.jsonl")
 
 
-def test_a_page_is_kept_only_while_nothing_changes(hall, predict):
+def test_a_page_is_kept_only_while_nothing_changes(live_server):
     """Everything that changes what is seen makes another page, at once."""
-    seen = [page_of(hall).text]
+    seen = [page_of(live_server).text]
 
     def look():
-        hall.client.cookies.clear()
-        seen.append(page_of(hall).text)
+        live_server.client.cookies.clear()
+        seen.append(page_of(live_server).text)
         assert seen[-1] != seen[-2]
-        assert page_of(hall).text == seen[-1]
+        assert page_of(live_server).text == seen[-1]
 
-    team, token = hall.join("Ada")
+    team, token = live_server.join("Ada")
     look()
-    hall.submit(token, predict(30))
+    live_server.submit(token, make_predictions(30))
     look()
-    hall.amend(title="Another")
+    live_server.amend(title="Another")
     look()
-    hall.call("PUT", f"/boards/first/teams/{team}/disqualification", hall.organiser)
+    live_server.call("PUT", f"/boards/first/teams/{team}/disqualification", live_server.organiser)
     look()
-    hall.call("DELETE", f"/boards/first/teams/{team}/disqualification", hall.organiser)
+    live_server.call(
+        "DELETE", f"/boards/first/teams/{team}/disqualification", live_server.organiser
+    )
     look()
-    hall.call("POST", "/boards/first/pause", hall.organiser)
+    live_server.call("POST", "/boards/first/pause", live_server.organiser)
     look()
-    hall.call("POST", "/boards/first/resume", hall.organiser)
-    hall.amend(end="2027-01-15T09:00:30Z")
+    live_server.call("POST", "/boards/first/resume", live_server.organiser)
+    live_server.amend(end="2027-01-15T09:00:30Z")
     look()
-    hall.clock.now = 1_800_003_629  # a second before the end
+    live_server.clock.now = 1_800_003_629  # a second before the end
     look()
     assert ">open<" in seen[-1]
-    hall.clock.now += 1
+    live_server.clock.now += 1
     look()
     assert "deadline passed" in seen[-1]
-    hall.call("POST", "/boards/first/close", hall.organiser)
+    live_server.call("POST", "/boards/first/close", live_server.organiser)
     look()
     assert "Final ranking" in seen[-1]
     assert token not in "".join(seen)
 
 
-def test_a_session_gets_a_page_of_its_own(hall, browser, predict):
-    _, token = hall.join("Ada")
-    hall.submit(token, predict(30))
-    assert "(you)" not in page_of(hall, browser).text
-    hall.sign_in(browser, token)
-    assert "(you)" in page_of(hall, browser).text
-    hall.client.cookies.clear()
-    public = page_of(hall).text
+def test_a_session_gets_a_page_of_its_own(live_server, browser):
+    _, token = live_server.join("Ada")
+    live_server.submit(token, make_predictions(30))
+    assert "(you)" not in page_of(live_server, browser).text
+    live_server.sign_in(browser, token)
+    assert "(you)" in page_of(live_server, browser).text
+    live_server.client.cookies.clear()
+    public = page_of(live_server).text
     assert "(you)" not in public
     assert "csrf" not in public
 
 
-def test_only_what_everybody_gets_is_packed(hall, browser):
-    said = page_of(hall, browser)
+def test_only_what_everybody_gets_is_packed(live_server, browser):
+    said = page_of(live_server, browser)
     assert said.headers["content-encoding"] == "gzip"
     assert "Accept-Encoding" in said.headers["vary"]
     assert "set-cookie" not in said.headers
-    plain = browser.get(f"/boards/{hall.slug}", headers={"Accept-Encoding": "identity"})
+    plain = browser.get(f"/boards/{live_server.slug}", headers={"Accept-Encoding": "identity"})
     assert "content-encoding" not in plain.headers
     assert plain.text == said.text
     assert "content-encoding" not in browser.get("/login").headers
-    hall.sign_in(browser, hall.join("Ada")[1])
-    assert "content-encoding" not in page_of(hall, browser).headers
-    assert "content-encoding" not in page_of(hall, token=hall.organiser).headers
+    live_server.sign_in(browser, live_server.join("Ada")[1])
+    assert "content-encoding" not in page_of(live_server, browser).headers
+    assert "content-encoding" not in page_of(live_server, token=live_server.organiser).headers
 
 
-def test_the_first_page_is_small(empty_hall, predict):
+def test_the_first_page_is_small(empty_server):
     """All that a first visit loads, on a board with a page full of teams."""
-    hall = empty_hall
-    hall.board(teams=130, questions=1000)
+    live_server = empty_server
+    live_server.create_board(teams=130, questions=1000)
     for at in range(110):
-        hall.submit(hall.join(f"A team of many {at}")[1], predict(220 - at))
-    hall.client.cookies.clear()
-    plain = hall.client.get(f"/boards/{hall.slug}", headers={"Accept-Encoding": "identity"}).content
+        live_server.submit(live_server.join(f"A team of many {at}")[1], make_predictions(220 - at))
+    live_server.client.cookies.clear()
+    plain = live_server.client.get(
+        f"/boards/{live_server.slug}", headers={"Accept-Encoding": "identity"}
+    ).content
     assert len(rows_of(plain.decode())) == 100
     assert len(plain) < 40_000
     places = set(re.findall(r'(?:src|href)="(/static/[^"]+)"', plain.decode()))
     assert places
-    whole = [plain, *(hall.client.get(each).content for each in places)]
+    whole = [plain, *(live_server.client.get(each).content for each in places)]
     assert sum(len(gzip.compress(each)) for each in whole) < 60_000
 
 
-def test_pages_of_standings_lead_on(empty_hall):
-    hall = empty_hall
-    hall.board(teams=130, questions=1000)
+def test_pages_of_standings_lead_on(empty_server):
+    live_server = empty_server
+    live_server.create_board(teams=130, questions=1000)
     for at in range(130):
-        hall.join(f"Team {at:03}")
-    first = page_of(hall).text
+        live_server.join(f"Team {at:03}")
+    first = page_of(live_server).text
     assert "First page" not in first
     cursor = re.search(r'href="\?cursor=([^"#]+)#standings">Next page', first).group(1)
-    second = page_of(hall, path=f"?cursor={cursor}").text
+    second = page_of(live_server, path=f"?cursor={cursor}").text
     assert [row[1] for row in rows_of(second)] == [f"Team {at:03}" for at in range(100, 130)]
     assert "Next page" not in second
     assert "First page" in second
-    assert page_of(hall, path="?cursor=x").status_code == 422
+    assert page_of(live_server, path="?cursor=x").status_code == 422
 
 
-def test_the_final_ranking_says_who_moved(hall, predict):
+def test_the_final_ranking_says_who_moved(live_server):
     for name, public, private in (("Ada", 10, 30), ("Bob", 20, 5)):
-        hall.submit(hall.join(name)[1], predict(public, private))
-    hall.call("POST", "/boards/first/close", hall.organiser)
-    hall.client.cookies.clear()
-    text = page_of(hall).text
+        live_server.submit(live_server.join(name)[1], make_predictions(public, private))
+    live_server.call("POST", "/boards/first/close", live_server.organiser)
+    live_server.client.cookies.clear()
+    text = page_of(live_server).text
     assert "with confidence 90%, these and the bounds shown before the close hold together" in text
     (bob, ada) = rows_of(text, "finals")
     assert bob[:5] == ["1", "Bob", "0.0500", "2", "up 1"]
     assert ada[:5] == ["2", "Ada", "0.3000", "1", "down 1"]
     low, high = map(float, bob[5].split(" and "))
-    final = hall.call("GET", "/boards/first/finals").json()["rows"][0]
+    final = live_server.call("GET", "/boards/first/finals").json()["rows"][0]
     assert low <= final["low"] < 0.05 < final["high"] <= high
     assert "--data-binary" not in text
 
 
-def test_all_standings_in_one_file(empty_hall, predict):
-    hall = empty_hall
-    hall.board(teams=30, questions=300)
+def test_all_standings_in_one_file(empty_server):
+    live_server = empty_server
+    live_server.create_board(teams=30, questions=300)
     for at in range(24):
-        hall.submit(hall.join(f"=Team {at}")[1], predict(3 * (at % 7)))
-    said = page_of(hall, path="/standings.csv")
+        live_server.submit(live_server.join(f"=Team {at}")[1], make_predictions(3 * (at % 7)))
+    said = page_of(live_server, path="/standings.csv")
     assert said.headers["content-disposition"] == (
-        f'attachment; filename="{hall.slug}-standings.csv"'
+        f'attachment; filename="{live_server.slug}-standings.csv"'
     )
     found = list(csv.DictReader(io.StringIO(said.text)))
-    whole = hall.call("GET", "/boards/first/leaderboard").json()
+    whole = live_server.call("GET", "/boards/first/leaderboard").json()
     assert [each["team"] for each in found] == [each["team"]["id"] for each in whole["rows"]]
     assert found[0]["name"].startswith("'=Team")
-    told = page_of(hall, path="/standings.json").json()
+    told = page_of(live_server, path="/standings.json").json()
     assert told == {key: value for key, value in whole.items() if key != "next"}
 
 
-def test_many_pages_become_one_file(empty_hall, monkeypatch):
-    hall = empty_hall
+def test_many_pages_become_one_file(empty_server, monkeypatch):
+    live_server = empty_server
     monkeypatch.setattr("ladderboard.board._view._MOST", 7)
-    hall.board(teams=30, questions=300)
+    live_server.create_board(teams=30, questions=300)
     for at in range(24):
-        hall.join(f"Team {at:02}")
-    lines = page_of(hall, path="/standings.csv").text.splitlines()
+        live_server.join(f"Team {at:02}")
+    lines = page_of(live_server, path="/standings.csv").text.splitlines()
     assert [line.split(",")[2] for line in lines] == [
         "name",
         *(f"Team {at:02}" for at in range(24)),
     ]
-    told = page_of(hall, path="/standings.json").json()["rows"]
+    told = page_of(live_server, path="/standings.json").json()["rows"]
     assert [each["team"]["name"] for each in told] == [f"Team {at:02}" for at in range(24)]
 
 
-def test_the_whole_ledger_in_one_file(hall, predict, monkeypatch):
+def test_the_whole_ledger_in_one_file(live_server, monkeypatch):
     monkeypatch.setattr("ladderboard.server._pages._downloads._MOST", 3)
-    token = hall.join("Ada")[1]
+    token = live_server.join("Ada")[1]
     for wrong in range(10):
-        hall.submit(token, predict(60 - wrong))
-    said = page_of(hall, path="/ledger.jsonl")
+        live_server.submit(token, make_predictions(60 - wrong))
+    said = page_of(live_server, path="/ledger.jsonl")
     assert said.headers["content-type"] == "application/x-ndjson"
     lines = said.content.splitlines()
-    assert lines == hall.boards.open(hall.slug).as_seen_by(PUBLIC).ledger(limit=1000)
+    assert lines == live_server.boards.open(live_server.slug).as_seen_by(PUBLIC).ledger(limit=1000)
     assert len(lines) == int(said.headers["ledger-entries"]) > 10
-    assert said.headers["ledger-head"] == hall.call("GET", "/boards/first").json()["head"]["hash"]
+    assert (
+        said.headers["ledger-head"]
+        == live_server.call("GET", "/boards/first").json()["head"]["hash"]
+    )
 
 
-def test_a_ledger_that_is_hidden_meanwhile_is_not_taken_for_whole(hall, predict, monkeypatch):
+def test_a_ledger_that_is_hidden_meanwhile_is_not_taken_for_whole(live_server, monkeypatch):
     monkeypatch.setattr("ladderboard.server._pages._downloads._MOST", 3)
-    token = hall.join("Ada")[1]
+    token = live_server.join("Ada")[1]
     for wrong in range(6):
-        hall.submit(token, predict(60 - wrong))
-    ledger, calls = type(hall.boards.open(hall.slug).as_seen_by(PUBLIC)).ledger, []
+        live_server.submit(token, make_predictions(60 - wrong))
+    ledger, calls = type(live_server.boards.open(live_server.slug).as_seen_by(PUBLIC)).ledger, []
 
     def hiding(view, **how):
         calls.append(how)
@@ -280,23 +288,23 @@ def test_a_ledger_that_is_hidden_meanwhile_is_not_taken_for_whole(hall, predict,
 
     monkeypatch.setattr("ladderboard.board._view.View.ledger", hiding)
     with pytest.raises(Exception, match=r"peer closed|incomplete"):
-        page_of(hall, path="/ledger.jsonl")
+        page_of(live_server, path="/ledger.jsonl")
 
 
-def test_boards_are_cards(empty_hall, predict):
-    hall = empty_hall
-    hall.board(end="2027-01-18T08:00:00Z", title="Near")  # three days from now
-    hall.submit(hall.join("Ada")[1], predict(30))
-    hall.client.cookies.clear()
-    text = hall.client.get("/").text
+def test_boards_are_cards(empty_server):
+    live_server = empty_server
+    live_server.create_board(end="2027-01-18T08:00:00Z", title="Near")  # three days from now
+    live_server.submit(live_server.join("Ada")[1], make_predictions(30))
+    live_server.client.cookies.clear()
+    text = live_server.client.get("/").text
     card = re.search(r'<li class="card">(?:(?!</li>).)*>Near<.*?</li>', text, re.DOTALL).group(0)
     for each in ("Best zero_one", "0.1000", "in 3 days", ">open<"):
         assert each in card
     assert re.search(r"<dt>Teams</dt><dd>1</dd>", card)
 
 
-def test_without_boards_one_is_told_how_to_make_one(make_hall):
-    text = make_hall().client.get("/").text
+def test_without_boards_one_is_told_how_to_make_one(make_server):
+    text = make_server().client.get("/").text
     assert "There are no boards yet" in text
     assert "ladderboard board create my-board" in text
 

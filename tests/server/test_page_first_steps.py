@@ -7,12 +7,14 @@ from html import unescape
 
 import pytest
 
+from support.server.live_server import make_predictions
+
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 
 
 @pytest.fixture
-def browser(empty_hall):
-    with empty_hall.browser() as made:
+def browser(empty_server):
+    with empty_server.browser() as made:
         yield made
 
 
@@ -21,55 +23,55 @@ def words(page):
 
 
 @pytest.mark.parametrize("registration", ["open", "invited"])
-def test_a_full_board_offers_no_way_to_join(empty_hall, browser, registration):
-    hall = empty_hall
-    hall.board(teams=2, registration=registration)
-    pages = [f"/boards/{hall.slug}{each}" for each in ("", "/submit", "/join")]
-    join = f'href="/boards/{hall.slug}/join"'
+def test_a_full_board_offers_no_way_to_join(empty_server, browser, registration):
+    live_server = empty_server
+    live_server.create_board(teams=2, registration=registration)
+    pages = [f"/boards/{live_server.slug}{each}" for each in ("", "/submit", "/join")]
+    join = f'href="/boards/{live_server.slug}/join"'
     for full in (False, True):
         first, submit, form = (browser.get(each).text for each in pages)
         assert (join not in first, join not in submit, 'name="name"' not in form) == (full,) * 3
         assert ("2 places on this board are taken" in submit) == full
         assert ("The board is full" in form) == full
         if not full:
-            hall.join("Alpha")
-            hall.join("Beta")
+            live_server.join("Alpha")
+            live_server.join("Beta")
 
 
-def submitted(hall, browser, halls, body):
+def submitted(live_server, browser, body):
     """Return what the page says to a team that sends a file."""
-    _, token = hall.join("Alpha")
-    hall.sign_in(browser, token)
-    path = f"/boards/{hall.slug}/submit"
+    _, token = live_server.join("Alpha")
+    live_server.sign_in(browser, token)
+    path = f"/boards/{live_server.slug}/submit"
     page = browser.get(path).text
     query = re.search(rf'action="{path}\?csrf=([^"]+)"', page)[1]
     said = browser.post(f"{path}?csrf={query}", files={"file": ("a.csv", body, "text/csv")})
     return page, said.text
 
 
-def test_a_file_in_another_encoding_is_advised_once(empty_hall, browser, halls):
-    empty_hall.board()
-    _, said = submitted(empty_hall, browser, halls, "id,prediction\n0,é\n".encode("latin-1"))
+def test_a_file_in_another_encoding_is_advised_once(empty_server, browser):
+    empty_server.create_board()
+    _, said = submitted(empty_server, browser, "id,prediction\n0,é\n".encode("latin-1"))
     (notice,) = re.findall(r'<div [^>]*role="alert" id="reply".*?\n</div>\n', said, re.DOTALL)
     assert words(notice).count("Save the file as UTF-8") == 1
 
 
-def test_an_extra_column_is_not_advised_to_be_ids(empty_hall, browser, halls):
-    empty_hall.board()
+def test_an_extra_column_is_not_advised_to_be_ids(empty_server, browser):
+    empty_server.create_board()
     rows = "".join(f"{at},1,x\n" for at in range(400))
-    _, said = submitted(empty_hall, browser, halls, f"id,prediction,note\n{rows}".encode())
+    _, said = submitted(empty_server, browser, f"id,prediction,note\n{rows}".encode())
     assert "1 unexpected column: 'note'. Remove it." in unescape(said)
     assert "name it id" not in said
 
 
-def test_counts_are_written_in_one_way(empty_hall, browser, halls):
-    hall = empty_hall
-    hall.board(questions=80_000, teams=2)
-    page, said = submitted(hall, browser, halls, halls.predict(30))
+def test_counts_are_written_in_one_way(empty_server, browser):
+    live_server = empty_server
+    live_server.create_board(questions=80_000, teams=2)
+    page, said = submitted(live_server, browser, make_predictions(30))
     assert "40,000 questions left" in page
     assert "39,999 questions left" in said
     assert "A table with 400 rows" in page
-    for each in (page, said, browser.get(f"/boards/{hall.slug}").text):
+    for each in (page, said, browser.get(f"/boards/{live_server.slug}").text):
         text = re.sub(r"\b[0-9a-f]{16,}\b|\b2027\b", "", words(each))  # hashes and dates
         assert "\u202f" not in text
         assert re.findall(r"(?<![\d.,:])\d{4,}(?![\d:])", text) == []
@@ -85,13 +87,13 @@ exec {python} -m ladderboard "$@"
 """
 
 
-def test_the_lines_for_a_shell_work_as_pasted(empty_hall, browser, halls, tmp_path):
+def test_the_lines_for_a_shell_work_as_pasted(empty_server, browser, tmp_path):
     """They do with the wheel that the server offers; only its dependencies are here already."""
-    hall = empty_hall
-    hall.board()
-    page = unescape(browser.get(f"/boards/{hall.slug}").text)
+    live_server = empty_server
+    live_server.create_board()
+    page = unescape(browser.get(f"/boards/{live_server.slug}").text)
     lines = re.search(r"<code>(pip install .*\nladderboard submit .*)</code>", page)[1]
-    (tmp_path / "predictions.csv").write_bytes(halls.predict(30))
+    (tmp_path / "predictions.csv").write_bytes(make_predictions(30))
     (tmp_path / "bin").mkdir()
     for name, text in (("pip", PIP), ("ladderboard", PROGRAM)):
         shim = tmp_path / "bin" / name
@@ -103,7 +105,7 @@ def test_the_lines_for_a_shell_work_as_pasted(empty_hall, browser, halls, tmp_pa
         env={
             "PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin",
             "HOME": str(tmp_path),
-            "LADDERBOARD_TOKEN": hall.join("Alpha")[1],
+            "LADDERBOARD_TOKEN": live_server.join("Alpha")[1],
         },
         capture_output=True,
         text=True,

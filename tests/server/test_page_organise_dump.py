@@ -13,24 +13,25 @@ from ladderboard.board import _backup as board_backup
 from ladderboard.board._backup import _dump as board_dump
 from ladderboard.ledger import SecretKey, SqliteStorage, write_public_key
 from ladderboard.server._pages._organise import _dump
+from support.server.live_server import make_predictions
 
 WORDS = "four words nobody guesses"
 TYPED = {"passphrase": WORDS, "again": WORDS}
 
 
 @pytest.fixture
-def lively(hall, predict):
+def lively(live_server):
     """A board with a history."""
     for name in ("Alpha", "Beta"):
-        token = hall.join(name)[1]
+        token = live_server.join(name)[1]
         for wrong in (60, 50, 40):
-            hall.submit(token, predict(wrong))
-    return hall
+            live_server.submit(token, make_predictions(wrong))
+    return live_server
 
 
-def left_in(hall):
+def left_in(live_server):
     """Return what dumps have left where they are made."""
-    return list(hall.app.state.work.spool.path.glob("dump-*"))
+    return list(live_server.app.state.work.spool.path.glob("dump-*"))
 
 
 def elsewhere(tmp_path):
@@ -40,25 +41,26 @@ def elsewhere(tmp_path):
 
 @pytest.mark.parametrize("way", ["passphrase", "key"])
 def test_it_can_be_restored_elsewhere(lively, desk, tmp_path, way):
-    hall, secret = lively, SecretKey.make()
+    live_server, secret = lively, SecretKey.make()
     typed = TYPED if way == "passphrase" else {"public_key": write_public_key(secret.public)}
     said = desk.send("dump", **typed)
     assert said.status_code == 200
     assert (
-        said.headers["content-disposition"] == f'attachment; filename="{hall.slug}-2027-01-15.dump"'
+        said.headers["content-disposition"]
+        == f'attachment; filename="{live_server.slug}-2027-01-15.dump"'
     )
     assert said.headers["content-type"] == "application/octet-stream"
     assert said.headers["cache-control"] == "private, no-store"
     assert int(said.headers["content-length"]) == len(said.content)
-    assert left_in(hall) == []
+    assert left_in(live_server) == []
     (tmp_path / "file").write_bytes(said.content)
     boards = elsewhere(tmp_path)
     opened = {"passphrase": WORDS} if way == "passphrase" else {"secret_key": secret}
-    assert restore_board(boards, tmp_path / "file", **opened) == hall.slug
-    before, after = hall.boards.open(hall.slug), boards.open(hall.slug)
+    assert restore_board(boards, tmp_path / "file", **opened) == live_server.slug
+    before, after = live_server.boards.open(live_server.slug), boards.open(live_server.slug)
     assert after.row().status == "restored"
     assert before.row().status == "open"  # it is a copy
-    organiser = hall.boards.by_token(hall.organiser, hall.slug)
+    organiser = live_server.boards.by_token(live_server.organiser, live_server.slug)
     seen = [each.as_seen_by(organiser) for each in (before, after)]
     for look in ("teams", "records", "leaderboard"):
         assert getattr(seen[0], look)() == getattr(seen[1], look)(), look

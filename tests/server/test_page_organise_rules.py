@@ -7,6 +7,7 @@ import pytest
 
 from ladderboard.board import read_rules
 from ladderboard.server._pages._organise._amendments import GROUPS, changes_in, digest_of, filled
+from support.server.live_server import make_predictions
 
 RULES = """
 slug: digits
@@ -87,24 +88,26 @@ def test_phases_change_together(rules):
     assert read_rules(RULES).amended(changes).deadline is None
 
 
-def test_amending_by_form(hall, desk, predict):
-    token = hall.join("Alpha")[1]
-    hall.submit(token, predict(30))
+def test_amending_by_form(live_server, desk):
+    token = live_server.join("Alpha")[1]
+    live_server.submit(token, make_predictions(30))
     page = desk.done(
         "amend", "amended", group="limits", seen=desk.seen("limits"), questions="150", teams="4"
     )
     assert 'name="questions" value="150"' in page
-    entry = json.loads(hall.call("GET", "/boards/first/ledger?limit=1000").text.splitlines()[-1])
+    entry = json.loads(
+        live_server.call("GET", "/boards/first/ledger?limit=1000").text.splitlines()[-1]
+    )
     assert (entry["kind"], entry["changes"]) == ("amended", {"questions": 150})
     desk.done("amend", "amended", group="texts", seen=desk.seen("texts"), description="*new*")
-    assert hall.call("GET", "/boards/first").json()["description"] == "*new*"
+    assert live_server.call("GET", "/boards/first").json()["description"] == "*new*"
     end = {"phase_0_name": "main", "phase_0_end": "2027-01-15T08:00:00Z"}
     desk.done("amend", "amended", group="times", seen=desk.seen("times"), **end)
     assert "outside of its phases" in desk.see().text
-    assert hall.submit(token, predict(20)).status_code == 409
-    entries = hall.boards.open(hall.slug).book.at().entries
+    assert live_server.submit(token, make_predictions(20)).status_code == 409
+    entries = live_server.boards.open(live_server.slug).book.at().entries
     desk.done("amend", "unchanged", group="texts", seen="x", description="*new*\r\n")
-    assert hall.boards.open(hall.slug).book.at().entries == entries
+    assert live_server.boards.open(live_server.slug).book.at().entries == entries
 
 
 @pytest.mark.parametrize(
@@ -121,7 +124,7 @@ def test_amending_by_form(hall, desk, predict):
         ("files", {"files_bytes": "<b>"}, "must be a number of bytes"),
     ],
 )
-def test_a_refusal_leaves_the_form_filled_in(hall, desk, group, typed, sentence):
+def test_a_refusal_leaves_the_form_filled_in(live_server, desk, group, typed, sentence):
     before = desk.state()
     page = desk.refused("amend", 422, sentence, group=group, seen=desk.seen(group), **typed)
     assert desk.state() == before
@@ -143,26 +146,26 @@ def test_several_problems_are_listed(desk):
     assert "needs an offset" in alert
 
 
-def test_nobody_undoes_what_another_has_amended_meanwhile(hall, desk):
+def test_nobody_undoes_what_another_has_amended_meanwhile(live_server, desk):
     seen, texts = desk.seen("limits"), desk.seen("texts")
-    hall.amend(questions=200)
+    live_server.amend(questions=200)
     page = desk.refused(
         "amend", 422, "were amended since this page", group="limits", seen=seen,
         questions="100", per_team="20",
     )  # fmt: skip
     assert "Now: 200" in page
-    assert hall.call("GET", "/boards/first").json()["questions"] == 200
+    assert live_server.call("GET", "/boards/first").json()["questions"] == 200
     # Another form has nothing to do with it.
     desk.done("amend", "amended", group="texts", seen=texts, title="Mine")
     again = desk.seen("limits")
     desk.done("amend", "amended", group="limits", seen=again, questions="100", per_team="20")
-    assert hall.call("GET", "/boards/first").json()["questions"] == 100
+    assert live_server.call("GET", "/boards/first").json()["questions"] == 100
 
 
-def test_a_description_that_is_too_long_for_a_form_is_not_in_it(hall, desk):
-    caller = hall.boards.by_token(hall.organiser, hall.slug)
+def test_a_description_that_is_too_long_for_a_form_is_not_in_it(live_server, desk):
+    caller = live_server.boards.by_token(live_server.organiser, live_server.slug)
     text = "\u00e9" * 10_000  # of which each takes six bytes in a form
-    hall.boards.open(hall.slug).amending.amend(caller, {"description": text})
+    live_server.boards.open(live_server.slug).amending.amend(caller, {"description": text})
     assert "too long for a form" in desk.see().text
     desk.done("amend", "amended", group="texts", seen=desk.seen("texts"), title="Mine")
-    assert hall.boards.open(hall.slug).rules.description == text
+    assert live_server.boards.open(live_server.slug).rules.description == text

@@ -19,11 +19,11 @@ ASKED = ("exact", "ladder", "shaky_ladder")
 
 
 @pytest.fixture
-def look(empty_hall):
-    empty_hall.board(play="true")
+def look(empty_server):
+    empty_server.create_board(play="true")
 
     def get(**typed):
-        return empty_hall.client.get(f"/boards/{empty_hall.slug}/play", params=typed)
+        return empty_server.client.get(f"/boards/{empty_server.slug}/play", params=typed)
 
     return get
 
@@ -44,23 +44,23 @@ def kept(choice, board, attack):
     return [value / 10_000 for value in accumulate(scene["shown"], max)]
 
 
-def test_only_boards_that_play_have_the_page(look, empty_hall):
+def test_only_boards_that_play_have_the_page(look, empty_server):
     assert look().status_code == 200
-    link = f'href="/boards/{empty_hall.slug}/play"'
-    assert link in empty_hall.client.get(f"/boards/{empty_hall.slug}").text
-    empty_hall.renew()
-    empty_hall.board()
+    link = f'href="/boards/{empty_server.slug}/play"'
+    assert link in empty_server.client.get(f"/boards/{empty_server.slug}").text
+    empty_server.reset()
+    empty_server.create_board()
     said = look()
     assert (said.status_code, "This board has no page Play" in said.text) == (404, True)
-    assert "/play" not in empty_hall.client.get(f"/boards/{empty_hall.slug}").text
+    assert "/play" not in empty_server.client.get(f"/boards/{empty_server.slug}").text
 
 
-def test_an_amendment_opens_and_closes_it(look, empty_hall):
-    empty_hall.amend(play=False)
+def test_an_amendment_opens_and_closes_it(look, empty_server):
+    empty_server.amend(play=False)
     assert look().status_code == 404
-    empty_hall.amend(play=True)
+    empty_server.amend(play=True)
     assert look().status_code == 200
-    api = empty_hall.call("GET", "/boards/first").json()
+    api = empty_server.call("GET", "/boards/first").json()
     assert api["play"] is True
 
 

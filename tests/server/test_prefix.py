@@ -7,18 +7,19 @@ from fastapi.routing import APIRoute
 from ladderboard.client._address import OWN
 from ladderboard.errors import InvalidSetting
 from ladderboard.server import Settings
+from support.server.live_server import make_predictions
 
 
 @pytest.fixture
-def below(make_hall):
+def below(make_server):
     """A server at http://localhost/ladder, with one board."""
-    hall = make_hall(url="http://localhost/ladder")
-    hall.board()
-    return hall
+    live_server = make_server(url="http://localhost/ladder")
+    live_server.create_board()
+    return live_server
 
 
-def test_no_prefix_can_be_mistaken_for_a_place_of_the_server(hall):
-    paths = {each.path for each in hall.app.routes if isinstance(each, APIRoute)}
+def test_no_prefix_can_be_mistaken_for_a_place_of_the_server(live_server):
+    paths = {each.path for each in live_server.app.routes if isinstance(each, APIRoute)}
     assert {each.split("/")[1] for each in paths} - {""} == OWN
     for own in OWN:
         with pytest.raises(InvalidSetting, match="cannot have"):
@@ -44,12 +45,12 @@ def test_it_is_taken_off_once_and_whole(below):
         assert below.client.get(path).status_code == 404
 
 
-def test_what_leads_on(below, predict):
+def test_what_leads_on(below):
     _, token = below.join("Ada")
-    said = below.submit(token, predict(3))
+    said = below.submit(token, make_predictions(3))
     place = f"/ladder/api/v1/boards/{below.slug}/submissions/{said.json()['id']}"
     assert said.headers["location"] == place
-    below.submit(below.join("Bob")[1], predict(9))
+    below.submit(below.join("Bob")[1], make_predictions(9))
     link = below.call("GET", "/boards/first/leaderboard?limit=1").headers["link"]
     assert link.startswith(f"</ladder/api/v1/boards/{below.slug}/leaderboard?limit=1&cursor=")
     with httpx.Client(base_url=f"{below.url}/ladder") as browser:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from support.server.live_server import make_folder
+
 TEAMS = 5
 EXPECTED = {"start", "request", "restart", "stop"}
 
@@ -25,11 +27,11 @@ def address(shops, request, tmp_path):
 
 
 @pytest.fixture
-def shop(shops, halls, address, tmp_path):
+def shop(shops, address, tmp_path):
     """A server with two workers on PostgreSQL, and a board with many questions."""
     with shops.Shop(address, tmp_path, "--workers", "2") as made:
         names = [f"team {at}" for at in range(TEAMS)]
-        made.make(halls.make_folder(questions=60_000, teams=TEAMS, per_team=10_000), names)
+        made.make(make_folder(questions=60_000, teams=TEAMS, per_team=10_000), names)
         yield made
 
 

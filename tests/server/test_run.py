@@ -15,8 +15,8 @@ import pytest
 from ladderboard.board import is_shared, open_boards
 from ladderboard.errors import InvalidSetting
 from ladderboard.server import Serving
-
-PROGRAM = Path(__file__).with_name("_serve.py")
+from support.server import SERVE_FIRST_BOARD
+from support.server.live_server import make_predictions
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def start(url):
     left = []
 
     def begin(workers=1):
-        command = [sys.executable, PROGRAM, url, str(workers)]
+        command = [sys.executable, SERVE_FIRST_BOARD, url, str(workers)]
         done = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             start_new_session=True,
@@ -88,7 +88,7 @@ def gone(pids):
     return False
 
 
-def test_a_server_ends_cleanly_and_begins_again(start, database, predict):
+def test_a_server_ends_cleanly_and_begins_again(start, database):
     stop = signal.SIGINT if database == "sqlite" else signal.SIGTERM
     server, url, token = start()
     assert token.startswith("lb_organiser_")
@@ -97,11 +97,11 @@ def test_a_server_ends_cleanly_and_begins_again(start, database, predict):
     mine = {"Authorization": f"Bearer {team}"}
     csv = {**mine, "Content-Type": "text/csv"}
     place = f"{url}/api/v1/boards/first/submissions"
-    first = httpx.post(place, content=predict(30), headers=csv, timeout=60).json()
+    first = httpx.post(place, content=make_predictions(30), headers=csv, timeout=60).json()
     parsers = children_of(server.pid)
     server.send_signal(stop)
     out, _ = server.communicate(timeout=60)
-    assert (server.returncode, out) == (0, "ended\n")
+    assert (server.returncode, out) == (0, "stopped\n")
     assert parsers
     assert gone(parsers)
     again, *told = start()
@@ -109,14 +109,14 @@ def test_a_server_ends_cleanly_and_begins_again(start, database, predict):
     assert told == []  # the token was told once
     wait_for(url)
     place = f"{url}/api/v1/boards/first/submissions"
-    said = httpx.post(place, content=predict(30), headers=csv, timeout=60)
+    said = httpx.post(place, content=make_predictions(30), headers=csv, timeout=60)
     assert (said.status_code, said.json()["id"]) == (200, first["id"])
     again.send_signal(stop)
     again.communicate(timeout=60)
     assert again.returncode == 0
 
 
-def test_several_processes_serve_one_postgres(start, database, predict):
+def test_several_processes_serve_one_postgres(start, database):
     if database == "sqlite":
         with pytest.raises(InvalidSetting, match="workers must be 1 on SQLite"):
             Serving(database="boards.db", workers=2)
@@ -131,7 +131,10 @@ def test_several_processes_serve_one_postgres(start, database, predict):
     csv = {"Authorization": f"Bearer {team}", "Content-Type": "text/csv"}
     place = f"{url}/api/v1/boards/first/submissions"
     for wrong in (30, 20, 10):
-        assert httpx.post(place, content=predict(wrong), headers=csv, timeout=60).status_code == 201
+        assert (
+            httpx.post(place, content=make_predictions(wrong), headers=csv, timeout=60).status_code
+            == 201
+        )
     workers = children_of(server.pid)
     server.send_signal(signal.SIGTERM)
     server.communicate(timeout=60)

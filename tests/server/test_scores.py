@@ -7,6 +7,7 @@ from html import unescape
 import pytest
 
 import ladderboard as lb
+from support.server.live_server import make_predictions
 
 INLINE = "time|code|strong|a"
 
@@ -22,15 +23,15 @@ def scores(bad, value="0"):
 
 
 @pytest.fixture
-def board(empty_hall):
-    empty_hall.board(loss="score")
-    return empty_hall
+def board(empty_server):
+    empty_server.create_board(loss="score")
+    return empty_server
 
 
 def test_who_may_hand_them_in(board):
     team, token = board.join("Alpha")
     for_team = f"?team={team}"
-    evaluator = board.trusted("evaluator")
+    evaluator = board.issue_token("evaluator")
     said = board.submit(token, scores(0))
     assert (said.status_code, said.json()["code"]) == (403, "not_allowed")
     assert said.json()["detail"] == (
@@ -53,9 +54,9 @@ def test_who_may_hand_them_in(board):
 
 def all_that_a_team_sees(board, slug, bad, value):
     """Have a team's models scored twice; return what it can look at, without names and ids."""
-    board.board(slug, loss="score", mechanism="{name: ladder, step: 0.05}")
+    board.create_board(slug, loss="score", mechanism="{name: ladder, step: 0.05}")
     team, token = board.join("Alpha", slug)
-    evaluator = board.trusted("evaluator", slug)
+    evaluator = board.issue_token("evaluator", slug)
     for each in (60, bad):
         query = f"?team={team}&message={each}"
         sent = board.submit(evaluator, scores(each, value), slug=slug, query=query)
@@ -76,11 +77,11 @@ def all_that_a_team_sees(board, slug, bad, value):
     return [re.sub(names, "", each.text) for each in seen]
 
 
-def test_a_team_learns_of_its_scores_what_is_released_and_nothing_else(empty_hall):
+def test_a_team_learns_of_its_scores_what_is_released_and_nothing_else(empty_server):
     """Two worlds with the same releases, in which files of scores differ in length."""
-    slug = empty_hall.slug
-    first = all_that_a_team_sees(empty_hall, f"{slug}-one", 70, "0")
-    assert first == all_that_a_team_sees(empty_hall, f"{slug}-two", 61, "0.0000")
+    slug = empty_server.slug
+    first = all_that_a_team_sees(empty_server, f"{slug}-one", 70, "0")
+    assert first == all_that_a_team_sees(empty_server, f"{slug}-two", 61, "0.0000")
 
 
 @pytest.mark.parametrize(("state", "trusted"), [("open", 201), ("paused", 409), ("closed", 409)])
@@ -88,9 +89,9 @@ def test_every_role_in_every_state(board, state, trusted):
     team, token = board.join("Alpha")
     _, ended = board.join("Ended")
     board.call("POST", "/boards/first/team/token", ended)
-    board.board(f"{board.slug}-elsewhere")
+    board.create_board(f"{board.slug}-elsewhere")
     _, foreign = board.join("Stranger", f"{board.slug}-elsewhere")
-    tokens = [None, token, board.trusted("evaluator"), board.organiser, ended, foreign]
+    tokens = [None, token, board.issue_token("evaluator"), board.organiser, ended, foreign]
     if state != "open":
         what = "pause" if state == "paused" else "close"
         assert board.call("POST", f"/boards/first/{what}", board.organiser).status_code == 200
@@ -172,10 +173,10 @@ def test_the_organiser_and_an_evaluator_are_told_how(board):
         assert "whose every answer is scored, right or wrong" in words(attack.text)
 
 
-def test_predictions_are_still_handed_in_by_teams(hall, predict):
-    _, token = hall.join("Alpha")
-    assert hall.call("GET", "/boards/first").json()["takes"] == "predictions"
-    assert hall.submit(token, predict(30)).status_code == 201
+def test_predictions_are_still_handed_in_by_teams(live_server):
+    _, token = live_server.join("Alpha")
+    assert live_server.call("GET", "/boards/first").json()["takes"] == "predictions"
+    assert live_server.submit(token, make_predictions(30)).status_code == 201
 
 
 def test_a_guard_of_scores_is_served(tmp_path, serve):

@@ -16,6 +16,7 @@ from ladderboard.board import Caller, Role, View
 from ladderboard.errors import InvalidSetting, NotOpen, StorageFailed
 from ladderboard.server import write_site
 from ladderboard.server._pages import _site
+from support.server.live_server import make_folder, make_predictions
 
 ORGANISER = Caller(Role.ORGANISER)
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
@@ -38,30 +39,32 @@ def sections_of(page):
 
 
 @pytest.fixture(scope="module")
-def rich(shared_hall, predict, halls, tmp_path_factory):
+def rich(shared_server, tmp_path_factory):
     """A board with everything: phases, baselines, ties, odd names, amended, somebody put out."""
-    hall, tmp_path = shared_hall, tmp_path_factory.mktemp("rich")
-    hall.renew()
-    folder = halls.make_folder(
-        hall.slug, title=json.dumps(f"Title {EVIL}"), description=DESCRIPTION, teams=150,
+    live_server, tmp_path = shared_server, tmp_path_factory.mktemp("rich")
+    live_server.reset()
+    folder = make_folder(
+        live_server.slug, title=json.dumps(f"Title {EVIL}"), description=DESCRIPTION, teams=150,
         questions=400, window="{questions: 5, hours: 24}", finals="{selections: 2}",
         phases="[{name: first, end: 2027-02-01T00:00:00Z}, "
         "{name: second, start: 2027-02-01T00:00:00Z, end: 2027-03-01 AoE}]",
         baselines="[{name: Half, file: half.csv}, {name: Elsewhere, value: 0.25, source: a book}]",
     )  # fmt: skip
     folder.baselines["Half"] = tmp_path / "half.csv"
-    folder.baselines["Half"].write_bytes(predict(150, 50))
-    board = hall.boards.create(folder)
-    teams = [hall.join(name) for name in NAMES]
+    folder.baselines["Half"].write_bytes(make_predictions(150, 50))
+    board = live_server.boards.create(folder)
+    teams = [live_server.join(name) for name in NAMES]
     for at, (_, token) in enumerate(teams):
-        hall.clock.now += 3600
-        said = hall.submit(token, predict(140 - 10 * (at // 2), 20 + at), query="?message=note")
+        live_server.clock.now += 3600
+        said = live_server.submit(
+            token, make_predictions(140 - 10 * (at // 2), 20 + at), query="?message=note"
+        )
         assert said.status_code == 201, said.text
-    hall.amend(questions=420, title=f"Title {EVIL} again")
+    live_server.amend(questions=420, title=f"Title {EVIL} again")
     board.seats.disqualify(ORGANISER, teams[0][0])
     for at in range(110):  # so that the standings have a second page
         board.seats.add(ORGANISER, f"Guest {at}")
-    hall.clock.now += 86400
+    live_server.clock.now += 86400
     board.finishing.close(ORGANISER)
     return board
 
@@ -89,15 +92,15 @@ def umask():
     return now
 
 
-def test_the_page_is_the_one_that_the_server_shows(rich, empty_hall, tmp_path):
+def test_the_page_is_the_one_that_the_server_shows(rich, empty_server, tmp_path):
     folder = write_site(rich, tmp_path / "out").folder
-    live = empty_hall.client.get(f"/boards/{rich.slug}").text
+    live = empty_server.client.get(f"/boards/{rich.slug}").text
     mine, its = (sections_of(text) for text in ((folder / "index.html").read_text(), live))
     assert set(its) - set(mine) == {"submit"}
     for name in SECTIONS:
         assert mine[name] == its[name], name
     following = re.search(r'href="(\?cursor=[^"#]+)#standings">Next page', live)[1]
-    live = sections_of(empty_hall.client.get(f"/boards/{rich.slug}{following}").text)
+    live = sections_of(empty_server.client.get(f"/boards/{rich.slug}{following}").text)
     assert sections_of((folder / "standings-2.html").read_text())["standings"] == live["standings"]
     page = (folder / "index.html").read_text()
     for odd in NAMES[1:]:
@@ -111,9 +114,9 @@ def written(text):
     return html.escape(text).replace("&#x27;", "&#39;")
 
 
-def test_downloads_are_those_of_the_server(rich, empty_hall, tmp_path):
+def test_downloads_are_those_of_the_server(rich, empty_server, tmp_path):
     folder = write_site(rich, tmp_path / "out").folder
-    get, slug = empty_hall.client.get, rich.slug
+    get, slug = empty_server.client.get, rich.slug
     for name in ("standings.csv", "standings.json", "ledger.jsonl"):
         assert (folder / name).read_bytes() == get(f"/boards/{slug}/{name}").content, name
     for name, path in (
@@ -163,12 +166,12 @@ def test_sums_are_checked_by_sha256sum(rich, tmp_path):
     assert (done.returncode, "standings.csv: FAILED" in done.stdout) == (1, True)
 
 
-def test_it_is_verified_elsewhere_with_nothing_but_the_folder(hall, predict, tmp_path):
-    _, token = hall.join("Ada")
-    kept = hall.submit(token, predict(60)).json()
+def test_it_is_verified_elsewhere_with_nothing_but_the_folder(live_server, tmp_path):
+    _, token = live_server.join("Ada")
+    kept = live_server.submit(token, make_predictions(60)).json()
     (tmp_path / "receipt").write_text(json.dumps(kept))
-    hall.boards.open(hall.slug).finishing.close(ORGANISER)
-    made = write_site(hall.boards.open(hall.slug), tmp_path / "out")
+    live_server.boards.open(live_server.slug).finishing.close(ORGANISER)
+    made = write_site(live_server.boards.open(live_server.slug), tmp_path / "out")
     (tmp_path / "elsewhere").mkdir()
     source = Path(ladderboard.__file__).parents[1]
     code = (
@@ -191,8 +194,8 @@ def test_it_is_verified_elsewhere_with_nothing_but_the_folder(hall, predict, tmp
     assert verify(bundle, "--head", hashlib.sha256(b"another").hexdigest()).returncode == 4
 
 
-def test_a_board_that_nobody_asked(empty_hall, load, tmp_path):
-    board = empty_hall.board(title="Quiet")
+def test_a_board_that_nobody_asked(empty_server, load, tmp_path):
+    board = empty_server.create_board(title="Quiet")
     board.finishing.close(ORGANISER)
     made = write_site(board, tmp_path / "out")
     load("_crawl").crawl(made.folder)
@@ -203,8 +206,8 @@ def test_a_board_that_nobody_asked(empty_hall, load, tmp_path):
 
 
 @pytest.mark.parametrize("there", ["nothing", "an empty folder", "a link to one"])
-def test_where_it_may_be(hall, tmp_path, there):
-    board, place = hall.boards.open(hall.slug), tmp_path / "out"
+def test_where_it_may_be(live_server, tmp_path, there):
+    board, place = live_server.boards.open(live_server.slug), tmp_path / "out"
     board.finishing.close(ORGANISER)
     if there != "nothing":
         (tmp_path / "real").mkdir(mode=0o750)
@@ -225,8 +228,8 @@ def break_down(*_):
     raise OSError(28, "No space left on device")
 
 
-def test_half_of_it_is_never_seen(hall, tmp_path, monkeypatch):
-    board, place = hall.boards.open(hall.slug), tmp_path / "out"
+def test_half_of_it_is_never_seen(live_server, tmp_path, monkeypatch):
+    board, place = live_server.boards.open(live_server.slug), tmp_path / "out"
     with pytest.raises(NotOpen, match="is not closed"):
         write_site(board, place)
     board.finishing.close(ORGANISER)
@@ -236,8 +239,8 @@ def test_half_of_it_is_never_seen(hall, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_one_moment_is_in_it(hall, tmp_path, monkeypatch):
-    board = hall.boards.open(hall.slug)
+def test_one_moment_is_in_it(live_server, tmp_path, monkeypatch):
+    board = live_server.boards.open(live_server.slug)
     board.finishing.close(ORGANISER)
     finals = View.finals
 
@@ -252,8 +255,8 @@ def test_one_moment_is_in_it(hall, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("there", ["a file", "a full folder", "no parent", "here"])
-def test_where_it_may_not_be(hall, tmp_path, monkeypatch, there):
-    board, place = hall.boards.open(hall.slug), tmp_path / "out"
+def test_where_it_may_not_be(live_server, tmp_path, monkeypatch, there):
+    board, place = live_server.boards.open(live_server.slug), tmp_path / "out"
     board.finishing.close(ORGANISER)
     if there == "a file":
         place.write_text("mine")

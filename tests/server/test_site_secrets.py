@@ -9,6 +9,7 @@ import pytest
 from ladderboard.board import Caller, Role
 from ladderboard.files import read_holdout
 from ladderboard.server import write_site
+from support.server.live_server import make_folder, make_predictions
 
 ORGANISER = Caller(Role.ORGANISER)
 ROWS = range(400)
@@ -23,16 +24,18 @@ def file_of(wrong):
 
 
 @pytest.fixture
-def scene(empty_hall, halls):
+def scene(empty_server):
     """A board with two teams, one of them disqualified, and everything that is secret of it."""
-    hall = empty_hall
-    folder = halls.make_folder(hall.slug)
+    live_server = empty_server
+    folder = make_folder(live_server.slug)
     rows = (f"{ID.format(at)},{at % 2},{'public' if at < 300 else 'private'}" for at in ROWS)
     folder.table = read_holdout("\n".join(["id,label,split", *rows, ""]).encode())
-    board = hall.boards.create(folder)
-    teams = [hall.join(name) for name in ("Egrets Anonymous", "Put Out To Sea")]
+    board = live_server.boards.create(folder)
+    teams = [live_server.join(name) for name in ("Egrets Anonymous", "Put Out To Sea")]
     for at, (_, token) in enumerate(teams):
-        said = hall.submit(token, file_of(3 + at), query=f"?message={NOTE}", Idempotency_Key="once")
+        said = live_server.submit(
+            token, file_of(3 + at), query=f"?message={NOTE}", Idempotency_Key="once"
+        )
         assert said.status_code == 201, said.text
     board.seats.invite(ORGANISER)
     board.seats.disqualify(ORGANISER, teams[1][0])
@@ -45,10 +48,10 @@ def everything(folder):
     return b"\0".join([each.name.encode() + b"\0" + each.read_bytes() for each in files])
 
 
-def secrets_of(board, teams, hall, request):
+def secrets_of(board, teams, live_server, request):
     """Return what nobody is ever told by a site, by name."""
     keys = {f"token {at}": token for at, (_, token) in enumerate(teams)}
-    found = {**keys, "organiser": hall.organiser, "note": NOTE, "retry": "once\0"}
+    found = {**keys, "organiser": live_server.organiser, "note": NOTE, "retry": "once\0"}
     found |= {f"{name} (its end)": token[-20:] for name, token in keys.items()}
     found["folder"] = os.fspath(request.getfixturevalue("tmp_path").parents[1])
     found |= {"source": os.fspath(request.config.rootpath), "home": os.path.expanduser("~/")}  # noqa: PTH111
@@ -58,9 +61,9 @@ def secrets_of(board, teams, hall, request):
     return {**kept, "marking": marking, "marking in hex": marking.hex().encode()}
 
 
-def test_nothing_that_was_kept_is_in_it(scene, empty_hall, request, tmp_path):
+def test_nothing_that_was_kept_is_in_it(scene, empty_server, request, tmp_path):
     board, teams = scene
-    kept = secrets_of(board, teams, empty_hall, request)
+    kept = secrets_of(board, teams, empty_server, request)
     salt = bytes(board.book.kept("salt of the holdout"))
     sent = board.scorer().read(file_of(3)).pack()
     board.finishing.close(ORGANISER)
@@ -95,7 +98,7 @@ def test_who_was_put_out_is_on_no_page(scene, tmp_path):
 
 @pytest.mark.parametrize("visibility", ["hidden", "anonymous"])
 def test_what_a_board_does_not_show_its_site_does_not(
-    scene, empty_hall, load, tmp_path, visibility
+    scene, empty_server, load, tmp_path, visibility
 ):
     board, teams = scene
     board.amending.amend(ORGANISER, {"visibility": visibility})
@@ -105,7 +108,7 @@ def test_what_a_board_does_not_show_its_site_does_not(
     assert b"Egrets" not in text
     assert (teams[0][0].encode() in text) == (visibility == "anonymous")
     load("_crawl").crawl(folder)
-    page = empty_hall.client.get(f"/boards/{board.slug}/ledger.jsonl").content
+    page = empty_server.client.get(f"/boards/{board.slug}/ledger.jsonl").content
     assert (folder / "ledger.jsonl").read_bytes() == page
     if visibility == "hidden":
         names = {each.name for each in folder.iterdir()}
@@ -117,16 +120,16 @@ def test_what_a_board_does_not_show_its_site_does_not(
         assert re.search(r"The board was closed for good\.", said)
 
 
-def test_a_hidden_world_looks_the_same_whoever_asked(empty_hall, halls, predict, tmp_path):
+def test_a_hidden_world_looks_the_same_whoever_asked(empty_server, tmp_path):
     """Two boards that differ in who asked what, and whose sites differ in nothing else."""
     texts = []
     for wrong in ((), (140, 90, 40)):
-        empty_hall.renew()
-        board = empty_hall.board(visibility="hidden")
-        _, token = empty_hall.join("Ada")
+        empty_server.reset()
+        board = empty_server.create_board(visibility="hidden")
+        _, token = empty_server.join("Ada")
         for each in wrong:
-            empty_hall.clock.now += 60
-            empty_hall.submit(token, predict(each))
+            empty_server.clock.now += 60
+            empty_server.submit(token, make_predictions(each))
         board.finishing.close(ORGANISER)
         text = everything(write_site(board, tmp_path / board.slug, bundle=False).folder)
         own = re.compile(rb"\b([0-9a-f]{32,64}|%b)\b" % board.slug.encode())

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from support.server.live_server import make_folder
+
 # What systemd does: the socket is at 3, and the environment says whose it is.
 LAUNCH = (
     "import os, sys; os.dup2(int(sys.argv[1]), 3); "
@@ -31,13 +33,13 @@ def shops(load):
 
 
 @pytest.fixture
-def shop(shops, halls, database, request, tmp_path):
+def shop(shops, database, request, tmp_path):
     """A server on SQLite, or with two workers on PostgreSQL."""
     with shops.siege.database_of(database, request, tmp_path) as address:
         many = ["--workers", "2"] if database == "postgres" else []
         with shops.Shop(address, tmp_path, *many) as made:
             names = [f"team {at}" for at in range(4)]
-            made.make(halls.make_folder(questions=4000, teams=4, per_team=1000), names)
+            made.make(make_folder(questions=4000, teams=4, per_team=1000), names)
             yield made
 
 

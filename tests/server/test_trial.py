@@ -16,6 +16,7 @@ from ladderboard.errors import WorkersLost
 from ladderboard.mechanisms import MECHANISMS
 from ladderboard.server import _attack_jobs
 from ladderboard.server._attack_jobs import Busy, Trials
+from support.server.live_server import csrf_token
 
 SHORT, LONG = {"questions": 4, "teams": 2}, {"questions": 2000, "teams": 20}
 
@@ -28,10 +29,10 @@ def database(request):
 class Guest:
     """Somebody in a browser, on one board."""
 
-    def __init__(self, hall, halls, token, slug=None):
-        self.browser, self._csrf = hall.browser(), halls.csrf_of
-        hall.sign_in(self.browser, token)
-        self.place = f"/boards/{slug or hall.slug}/attack"
+    def __init__(self, live_server, token, slug=None):
+        self.browser, self._csrf = live_server.browser(), csrf_token
+        live_server.sign_in(self.browser, token)
+        self.place = f"/boards/{slug or live_server.slug}/attack"
 
     def page(self):
         return self.browser.get(self.place)
@@ -58,12 +59,12 @@ class Guest:
 
 
 @pytest.fixture
-def come(halls):
+def come():
     """Let somebody come in; whoever does leaves in the end."""
     here = []
 
-    def enter(hall, token=None, slug=None):
-        here.append(Guest(hall, halls, token or hall.organiser, slug))
+    def enter(live_server, token=None, slug=None):
+        here.append(Guest(live_server, token or live_server.organiser, slug))
         return here[-1]
 
     yield enter
@@ -72,17 +73,17 @@ def come(halls):
 
 
 @pytest.fixture
-def short(empty_hall, come):
+def short(empty_server, come):
     """An organiser of a board that is played in a moment."""
-    empty_hall.board(**SHORT)
-    return come(empty_hall)
+    empty_server.create_board(**SHORT)
+    return come(empty_server)
 
 
 @pytest.fixture
-def long(empty_hall, come):
+def long(empty_server, come):
     """An organiser of a board whose games go on until they are ended."""
-    empty_hall.board(**LONG)
-    guest = come(empty_hall)
+    empty_server.create_board(**LONG)
+    guest = come(empty_server)
     yield guest
     guest.end()
 
@@ -114,14 +115,14 @@ def plain(page):
     return re.sub(r"\s+", " ", re.sub("<[^>]+>", " ", page.text))
 
 
-def test_games_are_played_to_the_end_and_shown(empty_hall, short):
+def test_games_are_played_to_the_end_and_shown(empty_server, short):
     said = short.page()
     assert (said.status_code, short.state()) == (200, {"state": "none", "done": 0, "total": 1000})
     assert "<table" not in said.text
     short.begin()
     assert short.wait() == {"state": "done", "done": 1000, "total": 1000}
     page = short.page()
-    target = Target.of(empty_hall.boards.open(empty_hall.slug))
+    target = Target.of(empty_server.boards.open(empty_server.slug))
     points = play_target(target)
     cells = re.findall(r'<td class="number">([\d.]+)</td>', page.text)
     wanted = []
@@ -139,13 +140,13 @@ def test_games_are_played_to_the_end_and_shown(empty_hall, short):
     assert "with seed 1" in short.page().text
 
 
-def test_what_was_found_is_kept_while_another_board_is_played(empty_hall, come, short):
+def test_what_was_found_is_kept_while_another_board_is_played(empty_server, come, short):
     short.begin()
     short.wait()
     before = short.page().text
-    empty_hall.renew()
-    empty_hall.board(**LONG)
-    other = come(empty_hall)
+    empty_server.reset()
+    empty_server.create_board(**LONG)
+    other = come(empty_server)
     other.begin()
     assert f"Games are under way for {other.place.split('/')[2]} ;" in plain(short.page())
     assert short.state()["state"] == "done"
@@ -153,23 +154,23 @@ def test_what_was_found_is_kept_while_another_board_is_played(empty_hall, come, 
     assert short.page().text == before
 
 
-def test_it_says_when_the_rules_have_changed_since(empty_hall, short):
+def test_it_says_when_the_rules_have_changed_since(empty_server, short):
     short.begin()
     short.wait()
     assert "have changed since" not in short.page().text
-    empty_hall.amend(questions=8)
+    empty_server.amend(questions=8)
     assert "have changed since" in short.page().text
 
 
-def test_the_process_gives_way_and_knows_what_is_public_only(empty_hall, long, monkeypatch):
+def test_the_process_gives_way_and_knows_what_is_public_only(empty_server, long, monkeypatch):
     monkeypatch.setenv("LADDERBOARD_TOKEN", "hush")
     long.begin()
     found = player()
     told = (found / "cmdline").read_bytes().split(b"\0")
     asked = json.loads(next(each for each in told if each.startswith(b"{")))
     # Everything that it is told is made of what anybody may read.
-    public = empty_hall.call("GET", "/boards/first").json()
-    opening = json.loads(empty_hall.call("GET", "/boards/first/ledger").text.splitlines()[0])
+    public = empty_server.call("GET", "/boards/first").json()
+    opening = json.loads(empty_server.call("GET", "/boards/first/ledger").text.splitlines()[0])
     target = {
         "worth": opening["rules"]["worth"],
         "questions": public["questions"],
@@ -190,22 +191,22 @@ def test_the_process_gives_way_and_knows_what_is_public_only(empty_hall, long, m
     assert sorted(names) == ["jsonl", "lock", "null", "null"]
 
 
-def test_one_at_a_time(empty_hall, come, long):
+def test_one_at_a_time(empty_server, come, long):
     long.begin()
     assert long.state()["state"] == "running"
     again = long.post()
     assert again.status_code == 409
     assert "Nothing was begun: games are under way for this board" in again.text
-    busy = empty_hall.slug
-    empty_hall.renew()
-    empty_hall.board()
-    mine = come(empty_hall, empty_hall.trusted("organiser"))  # of this board alone
+    busy = empty_server.slug
+    empty_server.reset()
+    empty_server.create_board()
+    mine = come(empty_server, empty_server.issue_token("organiser"))  # of this board alone
     said = mine.post()
     assert said.status_code == 409
     for each in (said, mine.page()):
         assert "another board" in each.text
         assert f"/{busy}/" not in each.text
-    everywhere = come(empty_hall).post()
+    everywhere = come(empty_server).post()
     assert everywhere.status_code == 409
     assert f'<a href="/boards/{busy}/attack">' in everywhere.text
     assert mine.state()["state"] == "none"
@@ -245,10 +246,10 @@ def test_a_process_that_is_killed_is_told_of_and_the_next_one_begins(long):
     assert long.state()["state"] == "running"
 
 
-def test_what_takes_too_long_is_ended(make_hall, come):
-    hall = make_hall(trial_seconds=0.2)
-    hall.board("first", **LONG)
-    guest = come(hall, slug="first")
+def test_what_takes_too_long_is_ended(make_server, come):
+    live_server = make_server(trial_seconds=0.2)
+    live_server.create_board("first", **LONG)
+    guest = come(live_server, slug="first")
     guest.begin()
     found = player()
     assert guest.wait()["state"] == "late"
@@ -256,16 +257,16 @@ def test_what_takes_too_long_is_ended(make_hall, come):
     gone(found)
 
 
-def test_games_end_with_their_server(make_hall, come):
-    hall = make_hall()
-    hall.board("first", **LONG)
-    come(hall, slug="first").begin()
+def test_games_end_with_their_server(make_server, come):
+    live_server = make_server()
+    live_server.create_board("first", **LONG)
+    come(live_server, slug="first").begin()
     found = player()
-    hall.server.should_exit = True
+    live_server.server.should_exit = True
     gone(found)
 
 
-def test_a_mechanism_that_is_not_known_is_not_played(empty_hall, short, monkeypatch):
+def test_a_mechanism_that_is_not_known_is_not_played(empty_server, short, monkeypatch):
     monkeypatch.delitem(MECHANISMS, "ladder")
     assert "no game can be played" in short.page().text
     assert "<button>Play" not in short.page().text

@@ -4,6 +4,8 @@ import pickle
 import subprocess
 import sys
 
+from support.server.live_server import make_predictions
+
 NEWER = """
 import pickle, sys
 from ladderboard.ledger._storage import _schema
@@ -12,13 +14,13 @@ pickle.load(sys.stdin.buffer).close()
 """
 
 
-def test_it_writes_nothing_more_and_says_that_it_cannot(make_hall, predict):
-    hall = make_hall()
-    hall.board()
-    _, token = hall.join("Ada")
-    assert hall.submit(token, predict(20)).status_code == 201
-    storage = hall.boards.storage  # which travels as its address
+def test_it_writes_nothing_more_and_says_that_it_cannot(make_server):
+    live_server = make_server()
+    live_server.create_board()
+    _, token = live_server.join("Ada")
+    assert live_server.submit(token, make_predictions(20)).status_code == 201
+    storage = live_server.boards.storage  # which travels as its address
     subprocess.run([sys.executable, "-c", NEWER], input=pickle.dumps(storage), check=True)
-    refused = hall.submit(token, predict(10))
+    refused = live_server.submit(token, make_predictions(10))
     assert (refused.status_code, refused.json()["code"]) == (503, "storage")
     assert "format" not in refused.text  # that is for the log

@@ -8,15 +8,17 @@ import time
 
 import pytest
 
+from support.server.live_server import make_predictions
+
 
 @pytest.fixture
-def upload(empty_hall):
+def upload(empty_server):
     """Give a function that sends the head of a large submission and as much of a body as told."""
     with contextlib.ExitStack() as stack:
 
         def begin(token, body=b"", *, length=10_000_000, **headers):
             line = stack.enter_context(
-                socket.create_connection(("127.0.0.1", empty_hall.port), timeout=10)
+                socket.create_connection(("127.0.0.1", empty_server.port), timeout=10)
             )
             fields = {
                 "Host": "127.0.0.1",
@@ -26,7 +28,7 @@ def upload(empty_hall):
                 **{name.replace("_", "-"): value for name, value in headers.items()},
             }
             head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
-            path = f"/api/v1/boards/{empty_hall.slug}/submissions"
+            path = f"/api/v1/boards/{empty_server.slug}/submissions"
             line.sendall(f"POST {path} HTTP/1.1\r\n{head}\r\n".encode() + body)
             return line
 
@@ -38,9 +40,9 @@ def status_of(line):
     return int(line.recv(2000).split()[1])
 
 
-def until_there_are(hall, count):
+def until_there_are(live_server, count):
     """Wait until the server knows of so many uploads of its teams."""
-    uploads = hall.app.state.work.uploads
+    uploads = live_server.app.state.work.uploads
     for _ in range(2000):
         if sum(each.count for each in tuple(uploads._teams.values())) == count:
             return
@@ -58,35 +60,41 @@ LIMITS = {
 
 
 @pytest.mark.parametrize("limit", LIMITS)
-def test_what_is_past_a_limit_is_refused_before_its_body_comes(empty_hall, upload, predict, limit):
-    hall, (rules, status) = empty_hall, LIMITS[limit]
-    hall.board(**rules)
-    token = hall.join("Alpha")[1]
-    first = hall.submit(token, predict(30), Idempotency_Key="known")
+def test_what_is_past_a_limit_is_refused_before_its_body_comes(empty_server, upload, limit):
+    live_server, (rules, status) = empty_server, LIMITS[limit]
+    live_server.create_board(**rules)
+    token = live_server.join("Alpha")[1]
+    first = live_server.submit(token, make_predictions(30), Idempotency_Key="known")
     assert first.status_code == 201
     if limit == "paused":
-        hall.boards.open(hall.slug).amending.pause(hall.boards.by_token(hall.organiser, hall.slug))
+        live_server.boards.open(live_server.slug).amending.pause(
+            live_server.boards.by_token(live_server.organiser, live_server.slug)
+        )
     if limit.startswith("quota"):  # 544 bytes are kept: with a second one there would be too many
-        assert hall.submit(token, predict(29)).status_code == status
-        hall.amend(files={"quota" if "board" in limit else "team_quota": 544})
+        assert live_server.submit(token, make_predictions(29)).status_code == status
+        live_server.amend(files={"quota" if "board" in limit else "team_quota": 544})
     assert status_of(upload(token)) == status  # no byte of the body was sent
     assert status_of(upload(token, Idempotency_Key="new")) == status
-    again = hall.submit(token, predict(30), Idempotency_Key="known")  # costs nothing
+    again = live_server.submit(
+        token, make_predictions(30), Idempotency_Key="known"
+    )  # costs nothing
     assert (again.status_code, again.json()["again"]) == (200, True)
-    assert hall.boards.open(hall.slug).book.at().asked == 1
+    assert live_server.boards.open(live_server.slug).book.at().asked == 1
 
 
-def test_each_team_sends_one_body_at_a_time(empty_hall, upload, predict):
-    hall = empty_hall
-    hall.board()
-    alpha, beta = hall.join("Alpha")[1], hall.join("Beta")[1]
-    body = predict(30)
+def test_each_team_sends_one_body_at_a_time(empty_server, upload):
+    live_server = empty_server
+    live_server.create_board()
+    alpha, beta = live_server.join("Alpha")[1], live_server.join("Beta")[1]
+    body = make_predictions(30)
     slow = upload(alpha, body[:100], length=len(body))
-    until_there_are(hall, 1)
+    until_there_are(live_server, 1)
     waiting = [upload(alpha, length=len(body)) for _ in range(16)]
-    until_there_are(hall, 17)
+    until_there_are(live_server, 17)
     assert status_of(upload(alpha)) == 429  # so many may wait, and no more
-    assert hall.submit(beta, predict(20)).status_code == 201  # another team waits for nobody
+    assert (
+        live_server.submit(beta, make_predictions(20)).status_code == 201
+    )  # another team waits for nobody
     for line in waiting:
         line.settimeout(0.01)
         with pytest.raises(TimeoutError):
@@ -95,39 +103,39 @@ def test_each_team_sends_one_body_at_a_time(empty_hall, upload, predict):
     slow.sendall(body[100:])
     assert status_of(slow) == 201
     for at, line in enumerate(waiting):  # which of them is first, the network decides
-        line.sendall(predict(at))
+        line.sendall(make_predictions(at))
     assert {status_of(line) for line in waiting} == {201}
-    until_there_are(hall, 0)
+    until_there_are(live_server, 0)
 
 
-def test_what_waited_is_refused_when_the_limit_is_used_up_meanwhile(empty_hall, upload, predict):
-    hall = empty_hall
-    hall.board(per_team=1)
-    token = hall.join("Alpha")[1]
-    body = predict(30)
+def test_what_waited_is_refused_when_the_limit_is_used_up_meanwhile(empty_server, upload):
+    live_server = empty_server
+    live_server.create_board(per_team=1)
+    token = live_server.join("Alpha")[1]
+    body = make_predictions(30)
     first = upload(token, body[:100], length=len(body))
-    until_there_are(hall, 1)
+    until_there_are(live_server, 1)
     second = upload(token)
-    until_there_are(hall, 2)
+    until_there_are(live_server, 2)
     first.sendall(body[100:])
     assert (status_of(first), status_of(second)) == (201, 409)
 
 
-def test_a_gzip_stream_that_unpacks_to_hundreds_of_times_its_size_is_refused(empty_hall):
-    hall = empty_hall
-    hall.board()
-    token = hall.join("Alpha")[1]
+def test_a_gzip_stream_that_unpacks_to_hundreds_of_times_its_size_is_refused(empty_server):
+    live_server = empty_server
+    live_server.create_board()
+    token = live_server.join("Alpha")[1]
     bomb = gzip.compress(b"id,prediction\n" + b"0" * 20_000_000)
     assert len(bomb) < 20_000 + 1000
-    said = hall.submit(token, bomb, Content_Encoding="gzip")
+    said = live_server.submit(token, bomb, Content_Encoding="gzip")
     assert (said.status_code, said.json()["errors"][0]["code"]) == (422, "packed")
     assert "more than 200 times as large" in said.json()["detail"]
 
 
-def test_the_same_predictions_at_once_are_scored_once(empty_hall, predict, monkeypatch):
-    hall = empty_hall
-    board = hall.board()
-    caller = hall.boards.by_token(hall.join("Alpha")[1], hall.slug)
+def test_the_same_predictions_at_once_are_scored_once(empty_server, monkeypatch):
+    live_server = empty_server
+    board = live_server.create_board()
+    caller = live_server.boards.by_token(live_server.join("Alpha")[1], live_server.slug)
     scorer, scored, answers = board.scorer(), [], []
     real = type(scorer).score
 
@@ -140,7 +148,7 @@ def test_the_same_predictions_at_once_are_scored_once(empty_hall, predict, monke
     from ladderboard.board import Sent
 
     def submit():
-        sent = Sent(scorer.read(predict(30)), hall.clock.now)
+        sent = Sent(scorer.read(make_predictions(30)), live_server.clock.now)
         answers.append(board.submit(caller, sent))
 
     threads = [threading.Thread(target=submit) for _ in range(8)]

@@ -13,6 +13,7 @@ import pytest
 import ladderboard as lb
 from ladderboard.adapters.evalai import Phase, Worker, on_ladders
 from ladderboard.server import listen_on_path, listen_on_port, serve_guard
+from support.server.live_server import make_folder
 
 LABELS = np.arange(400) % 2
 
@@ -30,15 +31,15 @@ def codabench(helper):
 
 
 @pytest.fixture
-def correct(hall, halls):
+def correct(live_server):
     """Give a function that corrects labels: those of fifteen public rows were wrong."""
 
     def change():
-        table = halls.make_folder(hall.slug).table
+        table = make_folder(live_server.slug).table
         labels = table.labels.copy()
         labels[:15] ^= 1
-        organiser = hall.boards.by_token(hall.organiser, hall.slug)
-        amending = hall.boards.open(hall.slug).amending
+        organiser = live_server.boards.by_token(live_server.organiser, live_server.slug)
+        amending = live_server.boards.open(live_server.slug).amending
         assert amending.correct(organiser, replace(table, labels=labels), again="none") == 0
 
     return change

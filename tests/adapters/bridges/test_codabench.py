@@ -15,6 +15,7 @@ import ladderboard as lb
 from ladderboard.adapters.codabench import Settings, score
 from ladderboard.client import Client
 from ladderboard.errors import InvalidSetting
+from support.server.live_server import make_predictions
 
 WORDS = {"quiet-otter-5b1e9c": "alpha", "green-piano-7d30aa": "beta"}
 ALPHA, BETA = (word.encode() for word in WORDS)
@@ -249,63 +250,69 @@ def test_a_guards_file_in_the_bundle_is_refused(codabench, tmp_path, guard, pack
     assert "would be a new copy for every submission" in ran.stderr
 
 
-def test_a_board_answers_for_its_teams(codabench, hall, halls, tmp_path, pack):
-    teams = {"quiet-otter-5b1e9c": hall.join("Ada")[0]}
-    board = f"{hall.url}/boards/{hall.slug}"
-    token = hall.trusted("evaluator")
+def test_a_board_answers_for_its_teams(codabench, live_server, tmp_path, pack):
+    teams = {"quiet-otter-5b1e9c": live_server.join("Ada")[0]}
+    board = f"{live_server.url}/boards/{live_server.slug}"
+    token = live_server.issue_token("evaluator")
     settings = {"board": board, "token": token, "teams": teams}
     worker = codabench.Worker(tmp_path / "runs", settings)
     first, again, worse = (
-        worker.score(pack(halls.predict(wrong), team=ALPHA)) for wrong in (60, 60, 90)
+        worker.score(pack(make_predictions(wrong), team=ALPHA)) for wrong in (60, 60, 90)
     )
     assert first.scores == again.scores == {"released": 0.2, "improved": 1, "remaining": 24}
     assert worse.scores == {"released": 0.2, "improved": 0, "remaining": 23}
     ran = worker.score(pack(b"id,prediction\n0,1\n", team=ALPHA))
     assert (ran.code, "399 ids" in ran.stderr, token in repr(ran)) == (1, True, False)
-    with Client(hall.url, token, receipts=None) as client:
-        assert client.board(hall.slug).used == 2
+    with Client(live_server.url, token, receipts=None) as client:
+        assert client.board(live_server.slug).used == 2
 
 
 @pytest.mark.parametrize("end", ["/", "/submissions", "#submit"])
-def test_a_boards_address_may_be_copied_from_a_browser(codabench, hall, halls, tmp_path, pack, end):
-    settings = {"board": f"{hall.url}/boards/{hall.slug}{end}", "token": hall.trusted("evaluator")}
-    settings["teams"] = {"quiet-otter-5b1e9c": hall.join("Ada")[0]}
+def test_a_boards_address_may_be_copied_from_a_browser(codabench, live_server, tmp_path, pack, end):
+    settings = {
+        "board": f"{live_server.url}/boards/{live_server.slug}{end}",
+        "token": live_server.issue_token("evaluator"),
+    }
+    settings["teams"] = {"quiet-otter-5b1e9c": live_server.join("Ada")[0]}
     worker = codabench.Worker(tmp_path / "runs", settings)
-    assert worker.score(pack(halls.predict(60), team=ALPHA)).scores["released"] == 0.2
+    assert worker.score(pack(make_predictions(60), team=ALPHA)).scores["released"] == 0.2
 
 
 def test_a_submission_is_run_again_after_a_correction(
-    codabench, hall, halls, tmp_path, pack, correct
+    codabench, live_server, tmp_path, pack, correct
 ):
-    settings = {"board": f"{hall.url}/boards/{hall.slug}", "token": hall.trusted("evaluator")}
-    settings["teams"] = {"quiet-otter-5b1e9c": hall.join("Ada")[0]}
+    settings = {
+        "board": f"{live_server.url}/boards/{live_server.slug}",
+        "token": live_server.issue_token("evaluator"),
+    }
+    settings["teams"] = {"quiet-otter-5b1e9c": live_server.join("Ada")[0]}
     worker = codabench.Worker(tmp_path / "runs", settings)
-    assert worker.score(pack(halls.predict(60), team=ALPHA)).scores["released"] == 0.2
+    assert worker.score(pack(make_predictions(60), team=ALPHA)).scores["released"] == 0.2
     correct()
-    ran = worker.score(pack(halls.predict(60), team=ALPHA))
+    ran = worker.score(pack(make_predictions(60), team=ALPHA))
     assert ran.scores == {"released": 0.15, "improved": 1, "remaining": 23}
 
 
-def test_a_hidden_board_is_refused(codabench, hall, halls, tmp_path, pack):
-    hall.board("veiled", visibility="hidden")
-    teams = {"quiet-otter-5b1e9c": hall.join("Ada", "veiled")[0]}
-    settings = {"board": f"{hall.url}/boards/veiled", "teams": teams}
-    settings["token"] = hall.trusted("evaluator", "veiled")
-    ran = codabench.Worker(tmp_path / "runs", settings).score(pack(halls.predict(9), team=ALPHA))
+def test_a_hidden_board_is_refused(codabench, live_server, tmp_path, pack):
+    live_server.create_board("veiled", visibility="hidden")
+    teams = {"quiet-otter-5b1e9c": live_server.join("Ada", "veiled")[0]}
+    settings = {"board": f"{live_server.url}/boards/veiled", "teams": teams}
+    settings["token"] = live_server.issue_token("evaluator", "veiled")
+    ran = codabench.Worker(tmp_path / "runs", settings).score(pack(make_predictions(9), team=ALPHA))
     assert (ran.status, ran.code) == ("Failed", 2)
     assert "neither hidden nor frozen" in ran.stderr
 
 
-def test_nobody_scores_itself(here, hall, serve, of_scores, scores, capsys):
-    hall.board("scores", loss="score")
-    teams = {"quiet-otter-5b1e9c": hall.join("Ada", "scores")[0]}
-    board = {"guard": None, "board": f"{hall.url}/boards/scores", "teams": teams}
-    board["token"] = hall.trusted("evaluator", "scores")
+def test_nobody_scores_itself(here, live_server, serve, of_scores, scores, capsys):
+    live_server.create_board("scores", loss="score")
+    teams = {"quiet-otter-5b1e9c": live_server.join("Ada", "scores")[0]}
+    board = {"guard": None, "board": f"{live_server.url}/boards/scores", "teams": teams}
+    board["token"] = live_server.issue_token("evaluator", "scores")
     for settings in ({"guard": serve(of_scores)}, board):
         assert here({"scores.csv": scores, "team.txt": ALPHA}, **settings) == 2
         assert "those who submit would score themselves" in capsys.readouterr().err
     assert of_scores.remaining == 20
-    assert hall.call("GET", "/boards/scores", hall.organiser).json()["used"] == 0
+    assert live_server.call("GET", "/boards/scores", live_server.organiser).json()["used"] == 0
 
 
 @pytest.mark.parametrize(

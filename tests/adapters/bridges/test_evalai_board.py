@@ -6,45 +6,48 @@ import pytest
 
 from ladderboard.adapters.evalai import on_board
 from ladderboard.client import Client
+from support.server.live_server import make_predictions
 
 
 @pytest.fixture
-def teams(hall):
+def teams(live_server):
     """The board's team for participant team 5."""
-    return {5: hall.join("Ada")[0]}
+    return {5: live_server.join("Ada")[0]}
 
 
 @pytest.fixture
-def worker(hall, teams, make_worker):
+def worker(live_server, teams, make_worker):
     """A worker that asks the board."""
-    with Client(hall.url, hall.trusted("evaluator"), receipts=None) as client:
-        yield make_worker(on_board(client, hall.slug, teams))
+    with Client(live_server.url, live_server.issue_token("evaluator"), receipts=None) as client:
+        yield make_worker(on_board(client, live_server.slug, teams))
 
 
-def test_a_board_answers_for_its_teams(hall, teams, worker, evalai, halls):
+def test_a_board_answers_for_its_teams(live_server, teams, worker, evalai):
     for wrong in (60, 30, 90):
-        evalai.submit(5, halls.predict(wrong))
+        evalai.submit(5, make_predictions(wrong))
     assert [each.status for each in worker.drain()] == ["finished"] * 3
     shown = [each["accuracies"] for each in evalai.leaderboard]
     assert [each["released"] for each in shown] == [0.2, 0.1, 0.1]
     assert [each["improved"] for each in shown] == [1, 1, 0]
     assert [each["remaining"] for each in shown] == [24, 23, 22]  # the team's own share
-    about = hall.call("GET", f"/boards/first/submissions?team={teams[5]}", hall.organiser).json()
+    about = live_server.call(
+        "GET", f"/boards/first/submissions?team={teams[5]}", live_server.organiser
+    ).json()
     assert [each["message"] for each in about["submissions"]] == [
         "EvalAI 102", "EvalAI 101", "EvalAI 100",
     ]  # fmt: skip
 
 
 def test_a_submission_is_one_to_the_board_however_often_it_comes(
-    hall, teams, worker, evalai, halls
+    live_server, teams, worker, evalai
 ):
-    evalai.submit(5, halls.predict(60))
+    evalai.submit(5, make_predictions(60))
     evalai.faults["PUT update_submission"] = "dropped"
     assert [each.status for each in worker.drain()] == ["left"]
     evalai.come_again()
     assert [each.status for each in worker.drain()] == ["finished"]
     assert evalai.leaderboard[0]["accuracies"] == {"released": 0.2, "improved": 1, "remaining": 24}
-    assert hall.call("GET", "/boards/first", hall.organiser).json()["used"] == 1
+    assert live_server.call("GET", "/boards/first", live_server.organiser).json()["used"] == 1
 
 
 class Crash(BaseException):
@@ -53,16 +56,16 @@ class Crash(BaseException):
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_crash_before_the_board_is_heard_costs_nothing(
-    hall, teams, make_worker, evalai, halls, tmp_path, monkeypatch, kept
+    live_server, teams, make_worker, evalai, tmp_path, monkeypatch, kept
 ):
     """Neither receipts nor a key are needed for it: the next worker may be on another machine."""
-    token, places = hall.trusted("evaluator"), iter([tmp_path / "one", tmp_path / "two"])
+    token, places = live_server.issue_token("evaluator"), iter([tmp_path / "one", tmp_path / "two"])
 
     def worker():
-        client = Client(hall.url, token, receipts=tmp_path / "one" if kept else next(places))
-        return client, make_worker(on_board(client, hall.slug, teams))
+        client = Client(live_server.url, token, receipts=tmp_path / "one" if kept else next(places))
+        return client, make_worker(on_board(client, live_server.slug, teams))
 
-    evalai.submit(5, halls.predict(60))
+    evalai.submit(5, make_predictions(60))
     first, at_work = worker()
     heard = first._concluded
 
@@ -74,17 +77,17 @@ def test_a_crash_before_the_board_is_heard_costs_nothing(
     monkeypatch.setattr(first, "_concluded", crash)
     with first, pytest.raises(Crash):
         at_work.drain()
-    assert hall.call("GET", "/boards/first", hall.organiser).json()["used"] == 1
+    assert live_server.call("GET", "/boards/first", live_server.organiser).json()["used"] == 1
     evalai.come_again()
     second, at_work = worker()
     with second:
         assert [each.status for each in at_work.drain()] == ["finished"]
     assert evalai.leaderboard[0]["accuracies"] == {"released": 0.2, "improved": 1, "remaining": 24}
-    assert hall.call("GET", "/boards/first", hall.organiser).json()["used"] == 1
+    assert live_server.call("GET", "/boards/first", live_server.organiser).json()["used"] == 1
 
 
-def test_a_submission_is_run_again_after_a_correction(hall, worker, evalai, halls, correct):
-    evalai.submit(5, halls.predict(60))
+def test_a_submission_is_run_again_after_a_correction(live_server, worker, evalai, correct):
+    evalai.submit(5, make_predictions(60))
     assert [each.status for each in worker.drain()] == ["finished"]
     correct()
     evalai.submissions[100]["status"] = "submitted"  # its organiser runs it again
@@ -94,8 +97,8 @@ def test_a_submission_is_run_again_after_a_correction(hall, worker, evalai, hall
     ]
 
 
-def test_a_team_that_the_board_does_not_know_is_told(hall, teams, worker, evalai, halls):
-    evalai.submit(6, halls.predict(60))
+def test_a_team_that_the_board_does_not_know_is_told(live_server, teams, worker, evalai):
+    evalai.submit(6, make_predictions(60))
     assert [each.status for each in worker.drain()] == ["failed"]
     assert evalai.submissions[100]["stderr"] == (
         "Participant team 6 is no team of the board yet. Its organiser adds it, and runs this "
@@ -109,9 +112,9 @@ def test_a_boards_refusals_are_told_item_by_item(worker, evalai):
     assert "398 ids" in evalai.submissions[100]["stderr"]
 
 
-def test_a_paused_board_is_told(hall, worker, evalai, halls):
-    hall.call("POST", "/boards/first/pause", hall.organiser)
-    evalai.submit(5, halls.predict(60))
+def test_a_paused_board_is_told(live_server, worker, evalai):
+    live_server.call("POST", "/boards/first/pause", live_server.organiser)
+    evalai.submit(5, make_predictions(60))
     assert [each.status for each in worker.drain()] == ["failed"]
     assert "paused" in evalai.submissions[100]["stderr"]
 
@@ -119,33 +122,37 @@ def test_a_paused_board_is_told(hall, worker, evalai, halls):
 @pytest.mark.parametrize(
     "rules", [{"visibility": "hidden"}, {"ladder": "board"}], ids=lambda each: next(iter(each))
 )
-def test_a_board_whose_releases_are_not_for_all_is_refused(hall, make_worker, evalai, halls, rules):
-    other = f"{hall.slug}-other"
-    hall.board(other, **rules)
-    team = hall.join("Ada", other)[0]
-    with Client(hall.url, hall.trusted("evaluator", other), receipts=None) as client:
+def test_a_board_whose_releases_are_not_for_all_is_refused(live_server, make_worker, evalai, rules):
+    other = f"{live_server.slug}-other"
+    live_server.create_board(other, **rules)
+    team = live_server.join("Ada", other)[0]
+    with Client(
+        live_server.url, live_server.issue_token("evaluator", other), receipts=None
+    ) as client:
         worker = make_worker(on_board(client, other, {5: team}))
-        evalai.submit(5, halls.predict(60))
+        evalai.submit(5, make_predictions(60))
         done = worker.drain()
     assert (done[0].status, evalai.leaderboard) == ("left", [])
     assert "neither hidden nor frozen" in done[0].said
-    assert hall.call("GET", f"/boards/{other}", hall.organiser).json()["used"] == 0
+    assert live_server.call("GET", f"/boards/{other}", live_server.organiser).json()["used"] == 0
 
 
-def test_nobody_scores_itself(hall, make_worker, evalai, scores):
-    hall.board("scores", loss="score")
-    team = hall.join("Ada", "scores")[0]
-    with Client(hall.url, hall.trusted("evaluator", "scores"), receipts=None) as client:
+def test_nobody_scores_itself(live_server, make_worker, evalai, scores):
+    live_server.create_board("scores", loss="score")
+    team = live_server.join("Ada", "scores")[0]
+    with Client(
+        live_server.url, live_server.issue_token("evaluator", "scores"), receipts=None
+    ) as client:
         evalai.submit(5, scores)
         (done,) = make_worker(on_board(client, "scores", {5: team})).drain()
     assert (done.status, evalai.leaderboard) == ("left", [])
     assert "those who submit would score themselves" in done.said
-    assert hall.call("GET", "/boards/scores", hall.organiser).json()["used"] == 0
+    assert live_server.call("GET", "/boards/scores", live_server.organiser).json()["used"] == 0
 
 
-def test_a_token_that_may_not_is_the_organisers_matter(hall, teams, make_worker, evalai, halls):
-    with Client(hall.url, "lb_no-such-token", receipts=None) as client:
-        evalai.submit(5, halls.predict(60))
-        done = make_worker(on_board(client, hall.slug, teams)).drain()
+def test_a_token_that_may_not_is_the_organisers_matter(live_server, teams, make_worker, evalai):
+    with Client(live_server.url, "lb_no-such-token", receipts=None) as client:
+        evalai.submit(5, make_predictions(60))
+        done = make_worker(on_board(client, live_server.slug, teams)).drain()
     assert (done[0].status, evalai.submissions[100]["status"]) == ("left", "running")
     assert "no-such-token" not in done[0].said

@@ -1,0 +1,8 @@
+"""Servers, clients and browsers for tests of the HTTP interfaces.
+
+The constants are scripts that tests run as processes of their own.
+"""
+
+from pathlib import Path
+
+SERVE_FIRST_BOARD = Path(__file__).with_name("serve_first_board.py")
