@@ -21,14 +21,10 @@ from ladderboard.board._backup._backup import (
 from ladderboard.ledger import make_secret_key, write_public_key
 from ladderboard.verify import check
 from support.server.live_server import make_folder
+from support.server.stress_server import StressServer, check_board, empty_database, start_clients
 
 TEAMS = 3
 ORGANISER = Caller(Role.ORGANISER)
-
-
-@pytest.fixture(scope="session")
-def siege(load):
-    return load("_siege")
 
 
 def predictions(number, at):
@@ -45,8 +41,8 @@ def work_until(enough, pause):
         for at in itertools.count():
             over = enough.is_set()
             slug = ("left", "right")[(at + number) % 2]
-            told = client.submit(slug, f"team {number % TEAMS}", predictions(number, at))
-            assert told.status == 201, told
+            reply = client.submit(slug, f"team {number % TEAMS}", predictions(number, at))
+            assert reply.status == 201, reply
             reply, _ = client.call("GET", f"/api/v1/boards/{slug}/leaderboard")
             assert reply.status == 200
             if over:
@@ -69,25 +65,27 @@ def other_database(kind, request, folder):
     ("callers", "pause", "backups"), [(3, 0.1, 1), pytest.param(8, 0, 3, marks=pytest.mark.slow)]
 )
 def test_backups_under_load_the_drill_and_the_other_database(
-    siege, database, request, tmp_path, callers, pause, backups
+    database, request, tmp_path, callers, pause, backups
 ):
     key = make_secret_key(tmp_path / "restore.key")
     shelf = tmp_path / "shelf"
     shelf.mkdir()
     workers = 2 if database == "postgres" and not pause else 1
     with (
-        siege.database_of(database, request, tmp_path) as address,
-        siege.Keep(address, tmp_path, workers=workers) as keep,
+        empty_database(database, request, tmp_path) as address,
+        StressServer(address, tmp_path, workers=workers) as server,
     ):
         names = [f"team {at}" for at in range(TEAMS)]
         for slug in ("left", "right"):
-            keep.make(make_folder(slug, questions=20_000, teams=TEAMS, ladder="board"), names)
-        keep.start()
-        keep.ready()
+            server.create_board(
+                make_folder(slug, questions=20_000, teams=TEAMS, ladder="board"), names
+            )
+        server.start()
+        server.wait_until_ready()
         words = [sys.executable, "-m", "ladderboard", "backup", "create", shelf]
         words += ["--database", address, "--to", write_public_key(key.public), "--json"]
         enough = threading.Event()
-        clients, threads, errors = siege.press(keep, callers, work_until(enough, pause))
+        clients, threads, errors = start_clients(server, callers, work_until(enough, pause))
         try:
             for _ in range(backups):
                 done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -98,13 +96,13 @@ def test_backups_under_load_the_drill_and_the_other_database(
                 each.join()
         if errors:
             raise errors[0]
-        assert not any(client.cut for client in clients)
-        assert [each for each in keep.log() if each.get("status", 0) >= 500] == []
+        assert not any(client.connections_lost for client in clients)
+        assert [each for each in server.log() if each.get("status", 0) >= 500] == []
         paths = backups_in(shelf)
         assert len(paths) == backups
 
         # Each is of a moment of its own, and can be restored.
-        boards = keep.open()
+        boards = server.open_boards()
         missing = []
         for path in paths:
             backup = find_backup(path)
@@ -116,13 +114,13 @@ def test_backups_under_load_the_drill_and_the_other_database(
         assert missing == sorted(missing, reverse=True)
         assert missing[-1] >= callers  # all were made under load
         boards.close()
-        assert keep.stop() == 0
+        assert server.stop() == 0
 
     there = open_boards(other_database(database, request, tmp_path), create=True)
     last = find_backup(shelf)
     restore_backup(there, last, secret_key=key)
     board = there.open("left")
-    siege.verify(board, [])
+    check_board(board, [])
     board.amending.resume(ORGANISER, charge=1)
     board.finishing.close(ORGANISER)
     write_board_bundle(board, tmp_path / "bundle", labels=True, submissions=True)

@@ -7,15 +7,18 @@ import numpy as np
 import pytest
 
 from support.server.live_server import make_folder
+from support.server.stress_server import (
+    StressClient,
+    StressServer,
+    check_board,
+    count_orphaned_uploads,
+    empty_database,
+    start_clients,
+)
 
 CLIENTS, TEAMS = 8, 4
 SECONDS = 1.0  # of load at most, in which some tens of submissions are answered
 STARTING = 2.5  # seconds in which a server that is just started is killed
-
-
-@pytest.fixture(scope="session")
-def siege(load):
-    return load("_siege")
 
 
 def predictions(team, at):
@@ -23,12 +26,12 @@ def predictions(team, at):
     return ("id,prediction\n" + "".join(f"{i},{v}\n" for i, v in enumerate(bits))).encode()
 
 
-class Fight:
+class KillRounds:
     """Clients that go on where they were cut, with the very same submission."""
 
-    def __init__(self, siege, keep):
-        self.siege, self.keep = siege, keep
-        self.told, self.next, self.open = [], [0] * CLIENTS, [None] * CLIENTS
+    def __init__(self, server):
+        self.server = server
+        self.replies, self.next, self.open = [], [0] * CLIENTS, [None] * CLIENTS
         self.doubtful = 0
 
     def work(self, client, number):
@@ -48,29 +51,29 @@ class Fight:
 
     def round(self, seconds):
         """Serve, press for a while, kill, and look at what is left."""
-        self.keep.start()
-        self.keep.ready()
-        clients, threads, errors = self.siege.press(self.keep, CLIENTS, self.work)
+        self.server.start()
+        self.server.wait_until_ready()
+        clients, threads, errors = start_clients(self.server, CLIENTS, self.work)
         time.sleep(seconds)
-        self.keep.kill()
-        for each in threads:
-            each.join()
+        self.server.kill()
+        for thread in threads:
+            thread.join()
         if errors:
             raise errors[0]
-        new = [each for client in clients for each in client.told]
-        assert {each.status for each in new} <= {200, 201}, new
-        self.told += new
+        new = [reply for client in clients for reply in client.replies]
+        assert {reply.status for reply in new} <= {200, 201}, new
+        self.replies += new
         return self.look()
 
     def look(self):
-        boards = self.keep.open()
+        boards = self.server.open_boards()
         board = boards.open("kill")
-        known, fresh = self.siege.verify(board, self.told)
-        assert self.siege.orphans(board) == 0
+        known, fresh = check_board(board, self.replies)
+        assert count_orphaned_uploads(board) == 0
         swept = board.store.sweep({each["place"] for each in known.values()}.__contains__, older=-1)
         boards.close()
         # What was answered and nobody heard of: at most what each client had under way at a kill.
-        heard = {each.said["id"] for each in self.told}
+        heard = {reply.content["id"] for reply in self.replies}
         assert set(fresh) <= heard
         self.doubtful = max(self.doubtful, len(set(known) - set(heard)))
         assert len(set(known) - heard) <= CLIENTS
@@ -78,61 +81,61 @@ class Fight:
 
     def again(self):
         """Send everything once more: the same is said, and nothing is counted."""
-        before = {each.said["id"]: each for each in self.told}
-        self.keep.start()
-        self.keep.ready()
-        client = self.siege.Client(self.keep)
-        for each in before.values():
-            said = client.submit("kill", each.name, each.body)
-            assert said.status == 200
+        before = {reply.content["id"]: reply for reply in self.replies}
+        self.server.start()
+        self.server.wait_until_ready()
+        client = StressClient(self.server)
+        for first in before.values():
+            again = client.submit("kill", first.team_name, first.body)
+            assert again.status == 200
             same = ("id", "released", "score", "improved", "question", "entry", "number", "time")
-            assert [said.said[name] for name in same] == [each.said[name] for name in same]
+            assert [again.content[name] for name in same] == [first.content[name] for name in same]
         client.close()
-        assert self.keep.stop() == 0
+        assert self.server.stop() == 0
         return self.look()[0]
 
 
 @pytest.fixture
-def fight(siege, database, request, tmp_path):
+def kill_repeatedly(database, request, tmp_path):
     """Return a function that kills a server so many times."""
 
     def run(kills, seed, *, in_folder=False):
         rng = random.Random(seed)  # noqa: S311 - no secret
         workers = 2 if database == "postgres" else 1
         with (
-            siege.database_of(database, request, tmp_path) as address,
-            siege.Keep(address, tmp_path, workers=workers, in_folder=in_folder) as keep,
+            empty_database(database, request, tmp_path) as address,
+            StressServer(address, tmp_path, workers=workers, in_folder=in_folder) as server,
         ):
             folder = make_folder("kill", questions=10**6, teams=TEAMS)
-            keep.make(folder, [f"team {at}" for at in range(TEAMS)])
-            fought = Fight(siege, keep)
+            server.create_board(folder, [f"team {at}" for at in range(TEAMS)])
+            rounds = KillRounds(server)
             for at in range(kills):
                 if at % 10 == 9:  # while it starts, there is nothing to lose but the start itself
-                    keep.start()
+                    server.start()
                     time.sleep(rng.uniform(0, STARTING))
-                    keep.kill()
-                asked, _ = fought.round(rng.uniform(0.02, SECONDS))
-            assert fought.again() == asked
-            return asked, fought
+                    server.kill()
+                asked, _ = rounds.round(rng.uniform(0.02, SECONDS))
+            assert rounds.again() == asked
+            return asked, rounds
 
     return run
 
 
-def test_three_kills(fight):
-    asked, _ = fight(3, 1)
+def test_three_kills(kill_repeatedly):
+    asked, _ = kill_repeatedly(3, 1)
     assert asked > 0
 
 
 @pytest.mark.slow
-def test_fifty_kills(fight):
-    asked, fought = fight(50, 2)
+def test_fifty_kills(kill_repeatedly):
+    asked, rounds = kill_repeatedly(50, 2)
     assert asked > 500
     # With eight clients under way some commit is acknowledged to nobody at one of fifty kills,
     # unless an answer is told in no time at all.
-    assert fought.doubtful
+    assert rounds.doubtful
 
 
 @pytest.mark.slow
-def test_ten_kills_with_files_in_a_folder(fight, database):
+def test_ten_kills_with_files_in_a_folder(kill_repeatedly, database):
     if database == "sqlite":  # the other keeps them with the rest
-        fight(10, 3, in_folder=True)
+        kill_repeatedly(10, 3, in_folder=True)

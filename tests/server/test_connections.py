@@ -12,7 +12,6 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 import uvicorn
@@ -21,9 +20,10 @@ from ladderboard.server._problems import Refused
 from ladderboard.server._process import _connections
 from ladderboard.server._process._shutdown import BoardProtocol, BoardServer
 from ladderboard.server._rate_limits import AddressLimit, Turns
+from support.server import HOSTILE_CLIENTS
 from support.server.live_server import make_folder
+from support.server.stress_server import StressServer
 
-DEAF = Path(__file__).with_name("_deaf.py")
 SMALL = b"GET /small HTTP/1.1\r\nHost: x\r\n\r\n"
 BIG = SMALL.replace(b"small", b"big")
 BODY = bytes(2**20)
@@ -266,33 +266,32 @@ def test_an_address_has_two_requests_worked_on_at_once():
 
 
 @pytest.fixture
-def keep(load, tmp_path):
+def stress_server(tmp_path):
     """A server in a process of its own, behind what it takes for a proxy."""
-    siege = load("_siege")
-    with siege.Keep(str(tmp_path / "boards.db"), tmp_path, proxies="127.0.0.1") as made:
-        made.make(make_folder(), [])
+    with StressServer(str(tmp_path / "boards.db"), tmp_path, proxies="127.0.0.1") as made:
+        made.create_board(make_folder(), [])
         made.start()
-        made.ready()
+        made.wait_until_ready()
         yield made
 
 
 @contextlib.contextmanager
-def hostile(keep, count, kind, path):
+def hostile(stress_server, count, kind, path):
     """Press a server with so many connections from one address."""
-    words = [sys.executable, DEAF, keep.port, count, kind, "198.51.100.7", path]
+    words = [sys.executable, HOSTILE_CLIENTS, stress_server.port, count, kind, "198.51.100.7", path]
     with subprocess.Popen(
         [*map(str, words)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
-        assert process.stdout.readline() == b"begun\n"
+        assert process.stdout.readline() == b"started\n"
         yield
         process.stdin.close()
         process.wait()
 
 
-def seconds_of(keep, path):
+def seconds_of(stress_server, path):
     """Return how long somebody else waits for an answer, on a connection of its own."""
     begun = time.perf_counter()
-    line = http.client.HTTPConnection("127.0.0.1", keep.port, timeout=60)
+    line = http.client.HTTPConnection("127.0.0.1", stress_server.port, timeout=60)
     with contextlib.closing(line):
         line.request("GET", path, headers={"X-Forwarded-For": "203.0.113.9"})
         reply = line.getresponse()
@@ -301,7 +300,7 @@ def seconds_of(keep, path):
     return time.perf_counter() - begun
 
 
-def test_a_hundred_hostile_connections_do_not_slow_others_down(keep):
+def test_a_hundred_hostile_connections_do_not_slow_others_down(stress_server):
     """The median of 50 answers is at most twice the one before; the best of eight tries counts.
 
     A busy machine makes single tries worse, and cannot make a slow server fast: without the limits
@@ -309,12 +308,12 @@ def test_a_hundred_hostile_connections_do_not_slow_others_down(keep):
     """
     path = "/api/v1/boards/first/leaderboard"
     for _ in range(20):
-        seconds_of(keep, path)
+        seconds_of(stress_server, path)
     for kind in ("deaf", "flood"):
         ratios = []
         while len(ratios) < 8 and min(ratios, default=9.0) > 2:
-            quiet = statistics.median(seconds_of(keep, path) for _ in range(50))
-            with hostile(keep, 100, kind, path):
-                pressed = statistics.median(seconds_of(keep, path) for _ in range(50))
+            quiet = statistics.median(seconds_of(stress_server, path) for _ in range(50))
+            with hostile(stress_server, 100, kind, path):
+                pressed = statistics.median(seconds_of(stress_server, path) for _ in range(50))
             ratios.append(pressed / quiet)
         assert min(ratios) <= 2, (kind, ratios)

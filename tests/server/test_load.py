@@ -3,17 +3,18 @@
 import random
 
 import numpy as np
-import pytest
 
 from support.server.live_server import make_folder
+from support.server.stress_server import (
+    StressServer,
+    check_board,
+    count_orphaned_uploads,
+    empty_database,
+    start_clients,
+)
 
 CLIENTS, TEAMS, EACH = 64, 16, 8
 QUESTIONS, WINDOW = 150, 3
-
-
-@pytest.fixture(scope="session")
-def siege(load):
-    return load("_siege")
 
 
 def predictions(team, at):
@@ -38,46 +39,53 @@ def work(client, number):
         assert reply.status == 200
 
 
-def test_sixty_four_clients_and_a_budget_that_is_too_small(siege, database, request, tmp_path):
+def test_sixty_four_clients_and_a_budget_that_is_too_small(database, request, tmp_path):
     workers = 2 if database == "postgres" else 1
     with (
-        siege.database_of(database, request, tmp_path) as address,
-        siege.Keep(address, tmp_path, workers=workers) as keep,
+        empty_database(database, request, tmp_path) as address,
+        StressServer(address, tmp_path, workers=workers) as server,
     ):
         names = [f"team {at}" for at in range(TEAMS)]
-        keep.make(make_folder("budget", questions=QUESTIONS, teams=TEAMS, per_team=40), names)
+        server.create_board(
+            make_folder("budget", questions=QUESTIONS, teams=TEAMS, per_team=40), names
+        )
         window = f"{{questions: {WINDOW}, hours: 24}}"
-        keep.make(make_folder("window", questions=2000, teams=TEAMS, window=window), names)
-        keep.start()
-        keep.ready()
-        clients, threads, errors = siege.press(keep, CLIENTS, work)
-        for each in threads:
-            each.join()
+        server.create_board(
+            make_folder("window", questions=2000, teams=TEAMS, window=window), names
+        )
+        server.start()
+        server.wait_until_ready()
+        clients, threads, errors = start_clients(server, CLIENTS, work)
+        for thread in threads:
+            thread.join()
         if errors:
             raise errors[0]
-        assert keep.stop() == 0
+        assert server.stop() == 0
 
-        told = [each for client in clients for each in client.told]
-        assert not any(client.cut for client in clients)
+        replies = [reply for client in clients for reply in client.replies]
+        assert not any(client.connections_lost for client in clients)
         # Nothing went wrong, here or in the log, and refusals say why.
-        lines = keep.log()
+        lines = server.log()
         assert {each.pop("event") for each in (lines.pop(0), lines.pop())} == {"start", "stop"}
         assert [each for each in lines if each["event"] != "request"] == []
         assert [each for each in lines if each["status"] >= 500] == []
-        refused = [each for each in told if each.status not in {200, 201}]
-        assert {(each.slug, each.status) for each in refused} == {("budget", 409), ("window", 429)}
-        assert {each.kind for each in refused} == {"application/problem+json"}
-        assert {each.said["code"] for each in refused} == {"budget_spent", "too_soon"}
-        assert all(int(each.wait) > 0 for each in refused if each.status == 429)
-        assert any(each.status == 200 for each in told)
+        refused = [reply for reply in replies if reply.status not in {200, 201}]
+        assert {(reply.slug, reply.status) for reply in refused} == {
+            ("budget", 409),
+            ("window", 429),
+        }
+        assert {reply.content_type for reply in refused} == {"application/problem+json"}
+        assert {reply.content["code"] for reply in refused} == {"budget_spent", "too_soon"}
+        assert all(int(reply.retry_after) > 0 for reply in refused if reply.status == 429)
+        assert any(reply.status == 200 for reply in replies)
 
-        boards = keep.open()
+        boards = server.open_boards()
         budget, rows = boards.open("budget"), boards.open("window")
-        asked, fresh = siege.verify(budget, told)
+        asked, new = check_board(budget, replies)
         assert len(asked) == QUESTIONS  # met exactly
-        assert fresh == set(asked)  # and all of it was told
-        asked, fresh = siege.verify(rows, told)
+        assert new == set(asked)  # and every reply arrived
+        asked, new = check_board(rows, replies)
         assert len(asked) == TEAMS * WINDOW
-        assert fresh == set(asked)
-        assert siege.orphans(rows) == 0
+        assert new == set(asked)
+        assert count_orphaned_uploads(rows) == 0
         boards.close()

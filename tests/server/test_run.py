@@ -17,6 +17,7 @@ from ladderboard.errors import InvalidSetting
 from ladderboard.server import Serving
 from support.server import SERVE_FIRST_BOARD
 from support.server.live_server import make_predictions
+from support.server.stress_server import server_process
 
 
 @pytest.fixture
@@ -224,13 +225,12 @@ def amend(url, token):
 
 
 @pytest.mark.slow
-def test_several_processes_know_of_one_game(start, database, load):
+def test_several_processes_know_of_one_game(start, database):
     if database == "sqlite":
         return
     server, url, token = start(workers=2)
     wait_for(url)
-    find = load("_siege").server_process
-    organiser = Organiser(url, token, lambda port: find(port, children_of(server.pid)))
+    organiser = Organiser(url, token, lambda port: server_process(port, children_of(server.pid)))
     amend(url, token)
     assert organiser.begin().status_code == 303
     said = set()

@@ -5,4 +5,5 @@ The constants are scripts that tests run as processes of their own.
 
 from pathlib import Path
 
+HOSTILE_CLIENTS = Path(__file__).with_name("hostile_clients.py")
 SERVE_FIRST_BOARD = Path(__file__).with_name("serve_first_board.py")
