@@ -6,7 +6,7 @@ import re
 import pytest
 
 from ladderboard.board import read_rules
-from ladderboard.server._pages._organise._amendments import GROUPS, changes_in, digest_of, filled
+from ladderboard.server._pages._organise._forms import GROUPS, changes_in, digest_of, filled
 from support.server.live_server import make_predictions
 
 RULES = """

@@ -13,15 +13,18 @@ from ladderboard.errors import LadderboardError
 from ladderboard.server._api import Slug, TeamId
 from ladderboard.server._context import PRIVATE, work_of
 from ladderboard.server._pages._charts import history_chart, own_chart, team_bars, time_bars
-from ladderboard.server._pages._organise._actions import (
+from ladderboard.server._pages._organise._dump import send_dump
+from ladderboard.server._pages._organise._forms import (
+    GROUPS,
+    UNITS,
     Done,
     Made,
+    digest_of,
     do_on_board,
     do_to_team,
+    filled,
     said_of,
 )
-from ladderboard.server._pages._organise._amendments import GROUPS, UNITS, digest_of, filled
-from ladderboard.server._pages._organise._dump import send_dump
 from ladderboard.server._pages._rendering import read_form, see, show
 from ladderboard.server._problems import Refused, problem_of
 
