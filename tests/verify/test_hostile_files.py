@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.cli._main import main
+from ladderboard.cli import main
 from ladderboard.ledger import Commitment, Entry
 
 GIBIBYTE = 2**30
 # A process of its own, which gets no more memory than its first word says.
 LIMITED = (
     "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv.pop(1)),) * 2); "
-    "from ladderboard.cli._main import main; main()"
+    "from ladderboard.cli import main; main()"
 )
 
 
