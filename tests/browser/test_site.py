@@ -7,13 +7,13 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-from _crawl import crawl
 from _looks import check_looks
 from _visitor import Visitor
 from _world import _small
 
 from ladderboard.board import Caller, Role
 from ladderboard.server import write_site
+from support.site_crawler import crawl_site
 
 ORGANISER = Caller(Role.ORGANISER)
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -54,7 +54,7 @@ def sites(live_server, tmp_path_factory):
     }
     for name, board in boards.items():
         board.finishing.close(ORGANISER)
-        crawl(write_site(board, below / name, bundle=name != "hidden").folder)
+        crawl_site(write_site(board, below / name, bundle=name != "hidden").folder)
     return top, "archive/of old boards"
 
 

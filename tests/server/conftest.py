@@ -20,6 +20,7 @@ from ladderboard.server import listen_on_port, serve_guard
 from ladderboard.server._sandbox._process import Parser
 from support.salts import SaltSource, record_salt_uses
 from support.server.live_server import InlineParsers, LiveServer, empty_storage
+from support.server.organiser_browser import OrganiserBrowser
 
 # The fast lane tries these on PostgreSQL too: they are about what a database does. Pages, roles and
 # files do not depend on it; script/test --all tries everything on both.
@@ -186,20 +187,19 @@ def play_world(load, request, tmp_path, monkeypatch, caplog):
 
 
 @pytest.fixture
-def desk_of(load, empty_server):
-    """Give a function that sets somebody before the organiser's page."""
-    made = []
+def open_organiser_page(empty_server):
+    """Give a function that opens the organiser's page as the holder of a token."""
+    with contextlib.ExitStack() as ends:
 
-    def make(token):
-        made.append(load("_desk").Desk(empty_server, token))
-        return made[-1]
+        def make(token):
+            browser = OrganiserBrowser(empty_server, token)
+            ends.callback(browser.client.close)
+            return browser
 
-    yield make
-    for each in made:
-        each.browser.close()
+        yield make
 
 
 @pytest.fixture
-def desk(live_server, desk_of):
-    """The organiser of all boards, before the page of one."""
-    return desk_of(live_server.organiser)
+def organiser_page(live_server, open_organiser_page):
+    """The organiser's page of a board, opened by the organiser of all boards."""
+    return open_organiser_page(live_server.organiser)

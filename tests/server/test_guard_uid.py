@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
+from support.server import GUARD_AGENT
 
 OWNER, AGENT, STRANGER, SHARED = 54321, 54322, 54323, 54320
 N, QUESTIONS = 200, 12
@@ -96,8 +97,7 @@ lb.Holdout.create(sys.argv[1], labels, questions={k}, mechanism=lb.Ladder(step=0
 
 def agent(shelf, url, secrets, user=AGENT, group=SHARED):
     """Run the agent, and return what it found."""
-    code = (Path(__file__).parent / "_agent.py").read_text()
-    process = shelf.start(code, user=user, group=group)
+    process = shelf.start(GUARD_AGENT.read_text(), user=user, group=group)
     out, err = process.communicate(json.dumps({"url": url, "seed": 1, "read": secrets}), timeout=60)
     assert process.returncode == 0, err
     return json.loads(out)

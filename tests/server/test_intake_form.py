@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from starlette.requests import ClientDisconnect, Request
 
 from ladderboard.errors import InvalidPredictions
-from ladderboard.server._uploads._body import BodyLimits, Refused, Spool, receive
+from ladderboard.server._uploads._body import BodyLimits, Refused, receive
 from ladderboard.server._uploads._multipart import DamagedForm
+from ladderboard.server._uploads._spool import Spool
 
 CSV = b"id,prediction\n0,1\n1,0\n"
 KIND = "multipart/form-data; boundary=edge"

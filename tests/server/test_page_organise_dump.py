@@ -40,10 +40,10 @@ def elsewhere(tmp_path):
 
 
 @pytest.mark.parametrize("way", ["passphrase", "key"])
-def test_it_can_be_restored_elsewhere(lively, desk, tmp_path, way):
+def test_it_can_be_restored_elsewhere(lively, organiser_page, tmp_path, way):
     live_server, secret = lively, SecretKey.make()
     typed = TYPED if way == "passphrase" else {"public_key": write_public_key(secret.public)}
-    said = desk.send("dump", **typed)
+    said = organiser_page.send("dump", **typed)
     assert said.status_code == 200
     assert (
         said.headers["content-disposition"]
@@ -70,12 +70,12 @@ def test_it_can_be_restored_elsewhere(lively, desk, tmp_path, way):
     boards.close()
 
 
-def test_nothing_is_told_of_its_passphrase(lively, desk):
+def test_nothing_is_told_of_its_passphrase(lively, organiser_page):
     short, other = "seven77", "another that is long"
     pages = [
-        desk.send("dump", **TYPED),
-        desk.send("dump", passphrase=WORDS, again=other),
-        desk.send("dump", passphrase=short, again=short),
+        organiser_page.send("dump", **TYPED),
+        organiser_page.send("dump", passphrase=WORDS, again=other),
+        organiser_page.send("dump", passphrase=short, again=short),
     ]
     assert [each.status_code for each in pages] == [200, 422, 422]
     for word in (WORDS, other, short):
@@ -87,25 +87,27 @@ def test_nothing_is_told_of_its_passphrase(lively, desk):
     assert f'"board": "{lively.slug}"' in lines[0]
 
 
-def test_what_it_cannot_be_encrypted_to_is_said(desk, tmp_path):
+def test_what_it_cannot_be_encrypted_to_is_said(organiser_page, tmp_path):
     secret = tmp_path / "own.key"
     public = write_public_key(SecretKey.make().public)
     secret.write_text(public)
-    desk.refused("dump", 422, "either to a passphrase or to a public key")
-    desk.refused("dump", 422, "either", **TYPED, public_key=public)
-    desk.refused("dump", 422, "differ", passphrase=WORDS, again="")
-    desk.refused("dump", 422, "at least 8 characters", **dict.fromkeys(TYPED, "short"))
-    desk.refused("dump", 422, "not a whole key", public_key=public[:-1])
+    organiser_page.send_refused("dump", 422, "either to a passphrase or to a public key")
+    organiser_page.send_refused("dump", 422, "either", **TYPED, public_key=public)
+    organiser_page.send_refused("dump", 422, "differ", passphrase=WORDS, again="")
+    organiser_page.send_refused(
+        "dump", 422, "at least 8 characters", **dict.fromkeys(TYPED, "short")
+    )
+    organiser_page.send_refused("dump", 422, "not a whole key", public_key=public[:-1])
     for path in (secret, "/etc/passwd", "no-such-file"):  # no file of the server's is looked at
-        desk.refused("dump", 422, "not a public key", public_key=str(path))
+        organiser_page.send_refused("dump", 422, "not a public key", public_key=str(path))
     told = "ladderboard-secret-" + "0" * 72
-    page = desk.refused("dump", 422, "This is a secret key", public_key=told)
+    page = organiser_page.send_refused("dump", 422, "This is a secret key", public_key=told)
     assert told not in page
     assert '<details id="copy" open>' in page
 
 
 @pytest.mark.slow
-def test_one_is_made_at_a_time(lively, desk, desk_of, monkeypatch):
+def test_one_is_made_at_a_time(lively, organiser_page, open_organiser_page, monkeypatch):
     begun, go, write = threading.Event(), threading.Event(), board_backup.dump_board
 
     def slow(*what, **how):
@@ -115,37 +117,37 @@ def test_one_is_made_at_a_time(lively, desk, desk_of, monkeypatch):
 
     monkeypatch.setattr(board_backup, "dump_board", slow)
     said = []
-    first = threading.Thread(target=lambda: said.append(desk.send("dump", **TYPED)))
+    first = threading.Thread(target=lambda: said.append(organiser_page.send("dump", **TYPED)))
     first.start()
     try:
         assert begun.wait(60)
-        other = desk_of(lively.organiser)
+        other = open_organiser_page(lively.organiser)
         page = other.send("dump", **TYPED)
         assert (page.status_code, "Another dump is under way" in page.text) == (503, True)
-        assert other.see().status_code == 200  # everything else goes on
+        assert other.get().status_code == 200  # everything else goes on
     finally:
         go.set()
         first.join()
     assert said[0].status_code == 200
-    assert desk.send("dump", **TYPED).status_code == 200
+    assert organiser_page.send("dump", **TYPED).status_code == 200
 
 
 @pytest.mark.slow
-def test_a_failure_leaves_nothing(lively, desk, monkeypatch):
+def test_a_failure_leaves_nothing(lively, organiser_page, monkeypatch):
     def fail(*_, **__):
         raise OSError("secret path")
 
     with monkeypatch.context() as patch:
         patch.setattr(board_dump, "_write", fail)
-        said = desk.send("dump", **TYPED)
+        said = organiser_page.send("dump", **TYPED)
         assert said.status_code in {500, 503}
         assert "secret path" not in said.text
     assert left_in(lively) == []
-    assert desk.send("dump", **TYPED).status_code == 200
+    assert organiser_page.send("dump", **TYPED).status_code == 200
 
 
 @pytest.mark.slow
-def test_whoever_goes_away_leaves_nothing(lively, desk, monkeypatch):
+def test_whoever_goes_away_leaves_nothing(lively, organiser_page, monkeypatch):
     """The client asks, reads nothing, and hangs up in the middle of a file that fills its line."""
     write = board_backup.dump_board
 
@@ -155,10 +157,10 @@ def test_whoever_goes_away_leaves_nothing(lively, desk, monkeypatch):
         return head
 
     monkeypatch.setattr(board_backup, "dump_board", large)
-    cookie = "; ".join(f"{name}={value}" for name, value in desk.browser.cookies.items())
-    body = f"csrf={desk.word()}&do=dump&passphrase=long+enough&again=long+enough".encode()
+    cookie = "; ".join(f"{name}={value}" for name, value in organiser_page.client.cookies.items())
+    body = f"csrf={organiser_page.csrf()}&do=dump&passphrase=long+enough&again=long+enough".encode()
     head = (
-        f"POST {desk.place} HTTP/1.1\r\nHost: localhost\r\nCookie: {cookie}\r\n"
+        f"POST {organiser_page.path} HTTP/1.1\r\nHost: localhost\r\nCookie: {cookie}\r\n"
         f"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {len(body)}\r\n\r\n"
     )
     with socket.create_connection(("127.0.0.1", lively.port)) as line:
@@ -173,7 +175,7 @@ def test_whoever_goes_away_leaves_nothing(lively, desk, monkeypatch):
     assert not _dump._ONE.locked()
 
 
-def test_what_a_crash_has_left_is_swept(lively, desk, monkeypatch):
+def test_what_a_crash_has_left_is_swept(lively, organiser_page, monkeypatch):
     place = lively.app.state.work.spool.path
     old, new = place / "dump-old", place / "dump-new"
     for each in (old, new):
@@ -183,7 +185,7 @@ def test_what_a_crash_has_left_is_swept(lively, desk, monkeypatch):
     monkeypatch.setattr(_dump, "_OLD", 1800.0)
     monkeypatch.setattr(_dump.time, "time", lambda: later)
     os.utime(new / ".ladderboard-x", (later, later))
-    assert desk.send("dump", **TYPED).status_code == 200
+    assert organiser_page.send("dump", **TYPED).status_code == 200
     assert left_in(lively) == [new]
     (new / ".ladderboard-x").unlink()
     new.rmdir()

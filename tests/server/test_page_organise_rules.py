@@ -88,25 +88,40 @@ def test_phases_change_together(rules):
     assert read_rules(RULES).amended(changes).deadline is None
 
 
-def test_amending_by_form(live_server, desk):
+def test_amending_by_form(live_server, organiser_page):
     token = live_server.join("Alpha")[1]
     live_server.submit(token, make_predictions(30))
-    page = desk.done(
-        "amend", "amended", group="limits", seen=desk.seen("limits"), questions="150", teams="4"
+    page = organiser_page.send_accepted(
+        "amend",
+        "amended",
+        group="limits",
+        seen=organiser_page.seen_version("limits"),
+        questions="150",
+        teams="4",
     )
     assert 'name="questions" value="150"' in page
     entry = json.loads(
         live_server.call("GET", "/boards/first/ledger?limit=1000").text.splitlines()[-1]
     )
     assert (entry["kind"], entry["changes"]) == ("amended", {"questions": 150})
-    desk.done("amend", "amended", group="texts", seen=desk.seen("texts"), description="*new*")
+    organiser_page.send_accepted(
+        "amend",
+        "amended",
+        group="texts",
+        seen=organiser_page.seen_version("texts"),
+        description="*new*",
+    )
     assert live_server.call("GET", "/boards/first").json()["description"] == "*new*"
     end = {"phase_0_name": "main", "phase_0_end": "2027-01-15T08:00:00Z"}
-    desk.done("amend", "amended", group="times", seen=desk.seen("times"), **end)
-    assert "outside of its phases" in desk.see().text
+    organiser_page.send_accepted(
+        "amend", "amended", group="times", seen=organiser_page.seen_version("times"), **end
+    )
+    assert "outside of its phases" in organiser_page.get().text
     assert live_server.submit(token, make_predictions(20)).status_code == 409
     entries = live_server.boards.open(live_server.slug).book.at().entries
-    desk.done("amend", "unchanged", group="texts", seen="x", description="*new*\r\n")
+    organiser_page.send_accepted(
+        "amend", "unchanged", group="texts", seen="x", description="*new*\r\n"
+    )
     assert live_server.boards.open(live_server.slug).book.at().entries == entries
 
 
@@ -124,10 +139,12 @@ def test_amending_by_form(live_server, desk):
         ("files", {"files_bytes": "<b>"}, "must be a number of bytes"),
     ],
 )
-def test_a_refusal_leaves_the_form_filled_in(live_server, desk, group, typed, sentence):
-    before = desk.state()
-    page = desk.refused("amend", 422, sentence, group=group, seen=desk.seen(group), **typed)
-    assert desk.state() == before
+def test_a_refusal_leaves_the_form_filled_in(live_server, organiser_page, group, typed, sentence):
+    before = organiser_page.snapshot()
+    page = organiser_page.send_refused(
+        "amend", 422, sentence, group=group, seen=organiser_page.seen_version(group), **typed
+    )
+    assert organiser_page.snapshot() == before
     assert f'<details id="{group}" open>' in page
     name, value = next(iter(typed.items()))
     if name != "registration":
@@ -137,35 +154,41 @@ def test_a_refusal_leaves_the_form_filled_in(live_server, desk, group, typed, se
         assert "Now: " in page
 
 
-def test_several_problems_are_listed(desk):
+def test_several_problems_are_listed(organiser_page):
     typed = {"phase_0_start": "<b>", "phase_0_end": "2027-01-31 12:00"}
-    page = desk.refused("amend", 422, "<li>", group="times", seen=desk.seen("times"), **typed)
+    page = organiser_page.send_refused(
+        "amend", 422, "<li>", group="times", seen=organiser_page.seen_version("times"), **typed
+    )
     alert = re.search(r'role="alert">(.*?)</div>', page, re.DOTALL).group(1)
     assert alert.count("<li>") == 2
     assert "&lt;b&gt;" in alert
     assert "needs an offset" in alert
 
 
-def test_nobody_undoes_what_another_has_amended_meanwhile(live_server, desk):
-    seen, texts = desk.seen("limits"), desk.seen("texts")
+def test_nobody_undoes_what_another_has_amended_meanwhile(live_server, organiser_page):
+    seen, texts = organiser_page.seen_version("limits"), organiser_page.seen_version("texts")
     live_server.amend(questions=200)
-    page = desk.refused(
+    page = organiser_page.send_refused(
         "amend", 422, "were amended since this page", group="limits", seen=seen,
         questions="100", per_team="20",
     )  # fmt: skip
     assert "Now: 200" in page
     assert live_server.call("GET", "/boards/first").json()["questions"] == 200
     # Another form has nothing to do with it.
-    desk.done("amend", "amended", group="texts", seen=texts, title="Mine")
-    again = desk.seen("limits")
-    desk.done("amend", "amended", group="limits", seen=again, questions="100", per_team="20")
+    organiser_page.send_accepted("amend", "amended", group="texts", seen=texts, title="Mine")
+    again = organiser_page.seen_version("limits")
+    organiser_page.send_accepted(
+        "amend", "amended", group="limits", seen=again, questions="100", per_team="20"
+    )
     assert live_server.call("GET", "/boards/first").json()["questions"] == 100
 
 
-def test_a_description_that_is_too_long_for_a_form_is_not_in_it(live_server, desk):
+def test_a_description_that_is_too_long_for_a_form_is_not_in_it(live_server, organiser_page):
     caller = live_server.boards.by_token(live_server.organiser, live_server.slug)
     text = "\u00e9" * 10_000  # of which each takes six bytes in a form
     live_server.boards.open(live_server.slug).amending.amend(caller, {"description": text})
-    assert "too long for a form" in desk.see().text
-    desk.done("amend", "amended", group="texts", seen=desk.seen("texts"), title="Mine")
+    assert "too long for a form" in organiser_page.get().text
+    organiser_page.send_accepted(
+        "amend", "amended", group="texts", seen=organiser_page.seen_version("texts"), title="Mine"
+    )
     assert live_server.boards.open(live_server.slug).rules.description == text

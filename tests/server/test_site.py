@@ -17,6 +17,7 @@ from ladderboard.errors import InvalidSetting, NotOpen, StorageFailed
 from ladderboard.server import write_site
 from ladderboard.server._pages import _site
 from support.server.live_server import make_folder, make_predictions
+from support.site_crawler import crawl_site
 
 ORGANISER = Caller(Role.ORGANISER)
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
@@ -69,11 +70,11 @@ def rich(shared_server, tmp_path_factory):
     return board
 
 
-def test_every_link_leads_somewhere(rich, load, tmp_path):
+def test_every_link_leads_somewhere(rich, tmp_path):
     made = write_site(rich, tmp_path / "out")
     files = {each.relative_to(made.folder).as_posix()
              for each in made.folder.rglob("*") if each.is_file()}  # fmt: skip
-    reached, outward = load("_crawl").crawl(made.folder)
+    reached, outward = crawl_site(made.folder)
     assert reached == files
     assert made.files == len(files)
     assert outward == {"https://example.org/a?b=c#d"}
@@ -194,11 +195,11 @@ def test_it_is_verified_elsewhere_with_nothing_but_the_folder(live_server, tmp_p
     assert verify(bundle, "--head", hashlib.sha256(b"another").hexdigest()).returncode == 4
 
 
-def test_a_board_that_nobody_asked(empty_server, load, tmp_path):
+def test_a_board_that_nobody_asked(empty_server, tmp_path):
     board = empty_server.create_board(title="Quiet")
     board.finishing.close(ORGANISER)
     made = write_site(board, tmp_path / "out")
-    load("_crawl").crawl(made.folder)
+    crawl_site(made.folder)
     page = (made.folder / "index.html").read_text()
     assert ", before anybody had asked." in page
     assert "lies between its two ends.</p>\n<p>Nobody is in it.</p>" in page

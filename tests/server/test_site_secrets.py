@@ -10,6 +10,7 @@ from ladderboard.board import Caller, Role
 from ladderboard.files import read_holdout
 from ladderboard.server import write_site
 from support.server.live_server import make_folder, make_predictions
+from support.site_crawler import crawl_site
 
 ORGANISER = Caller(Role.ORGANISER)
 ROWS = range(400)
@@ -97,9 +98,7 @@ def test_who_was_put_out_is_on_no_page(scene, tmp_path):
 
 
 @pytest.mark.parametrize("visibility", ["hidden", "anonymous"])
-def test_what_a_board_does_not_show_its_site_does_not(
-    scene, empty_server, load, tmp_path, visibility
-):
+def test_what_a_board_does_not_show_its_site_does_not(scene, empty_server, tmp_path, visibility):
     board, teams = scene
     board.amending.amend(ORGANISER, {"visibility": visibility})
     board.finishing.close(ORGANISER)
@@ -107,7 +106,7 @@ def test_what_a_board_does_not_show_its_site_does_not(
     text = everything(folder)
     assert b"Egrets" not in text
     assert (teams[0][0].encode() in text) == (visibility == "anonymous")
-    load("_crawl").crawl(folder)
+    crawl_site(folder)
     page = empty_server.client.get(f"/boards/{board.slug}/ledger.jsonl").content
     assert (folder / "ledger.jsonl").read_bytes() == page
     if visibility == "hidden":

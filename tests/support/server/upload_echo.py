@@ -1,0 +1,63 @@
+"""A server that receives uploads and describes what it received."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from ladderboard.errors import InvalidPredictions, StorageFailed
+from ladderboard.server._problems import problem_of
+from ladderboard.server._uploads._body import BodyLimits, Refused, receive
+from ladderboard.server._uploads._spool import Spool
+from support.server.threaded_server import ThreadedServer
+
+
+class UploadEcho(ThreadedServer):
+    """Receives uploads under limits that a test may change, and replies with a description."""
+
+    def __init__(self, folder: Path) -> None:
+        app = Starlette(routes=[Route("/", self.receive, methods=["POST"])])
+        super().__init__(app, lifespan="off")
+        self.spool = Spool(folder)
+        self.limits = BodyLimits()
+        self.disconnects = 0
+        self.file_modes: set[int] = set()
+
+    async def receive(self, request):
+        """Reply with a description of the body."""
+        try:
+            async with await receive(request, self.limits, self.spool) as upload:
+                in_file = isinstance(upload.content, Path)
+                if in_file:
+                    self.file_modes.add(upload.content.stat().st_mode & 0o777)
+                data = upload.content.read_bytes() if in_file else upload.content
+                assert len(data) == upload.size
+                described = {
+                    "size": upload.size,
+                    "hash": hashlib.sha256(data).hexdigest(),
+                    "format": upload.format,
+                    "message": upload.message,
+                    "file": in_file,
+                }
+                return JSONResponse(described, 201)
+        except Refused as refused:
+            problem = {"code": refused.code, "detail": str(refused)}
+            return JSONResponse(problem, refused.status, headers=refused.headers)
+        except InvalidPredictions as error:
+            problem = {"code": error.problems[0].code, "detail": str(error)}
+            return JSONResponse(problem, 422)
+        except StorageFailed as failed:
+            return problem_of(failed)[0]
+        except ClientDisconnect:
+            self.disconnects += 1
+            return Response(status_code=400)
+
+    @property
+    def spooled(self) -> list[str]:
+        """The names of the files in the spool."""
+        return [file.name for file in self.spool.path.iterdir()]
