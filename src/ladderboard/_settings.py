@@ -1,4 +1,4 @@
-"""Reading settings: one check and one sentence for every number a person may type."""
+"""Checks of settings: each returns the value as read or raises ``InvalidSetting``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ladderboard.errors import InvalidSetting
 
 T = TypeVar("T")
 
-_LONGEST = 80
+_MAX_SHOWN_CHARS = 80
 
 
 def number(
@@ -25,7 +25,7 @@ def number(
     below: float | None = None,
     at_most: float | None = None,
 ) -> float:
-    """Return ``value`` as a finite float within its limits, or refuse it by ``name``.
+    """Return ``value`` as a finite float within its limits; ``name`` is for the error message.
 
     >>> number("step", 0.01, above=0)
     0.01
@@ -54,17 +54,17 @@ def number(
     ):
         rule = " and ".join(limits)
         raise InvalidSetting(
-            f"{name} must be a number{' ' + rule if rule else ''}; got {shown(value)}."
+            f"{name} must be a number{' ' + rule if rule else ''}; got {safe_repr(value)}."
         )
     return read
 
 
-def whole(name: str, value: Any, *, at_least: int, at_most: int | None = None) -> int:
-    """Return ``value`` as an int within its limits, or refuse it by ``name``.
+def integer(name: str, value: Any, *, at_least: int, at_most: int | None = None) -> int:
+    """Return ``value`` as an int within its limits; ``name`` is for the error message.
 
-    A float that is a whole number is taken, because people write ``n=1e4``.
+    A float without a fractional part is accepted, because people write ``n=1e4``.
 
-    >>> whole("n", 1e4, at_least=1)
+    >>> integer("n", 1e4, at_least=1)
     10000
     """
     read: int | None = None
@@ -78,27 +78,27 @@ def whole(name: str, value: Any, *, at_least: int, at_most: int | None = None) -
     if read is None or read < at_least or (at_most is not None and read > at_most):
         limit = "" if at_most is None else f" and at most {at_most}"
         raise InvalidSetting(
-            f"{name} must be a whole number of at least {at_least}{limit}; got {shown(value)}."
+            f"{name} must be a whole number of at least {at_least}{limit}; got {safe_repr(value)}."
         )
     return read
 
 
-def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    """Return ``value`` if it is one of the choices, or refuse it by ``name``.
+def choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    """Return ``value`` if it is one of the choices; ``name`` is for the error message.
 
-    >>> one_of("law", "gauss", ("gaussian", "laplace"))
+    >>> choice("law", "gauss", ("gaussian", "laplace"))
     Traceback (most recent call last):
     ...
     ladderboard.errors.InvalidSetting: law must be 'gaussian' or 'laplace'; got 'gauss'.
     """
     if isinstance(value, str) and value in choices:
         return value
-    listed = format_list([repr(choice) for choice in choices], "or")
-    raise InvalidSetting(f"{name} must be {listed}; got {shown(value)}.")
+    listed = format_list([repr(option) for option in choices], "or")
+    raise InvalidSetting(f"{name} must be {listed}; got {safe_repr(value)}.")
 
 
 def interval(name: str, value: Any, *, within: float = math.inf) -> tuple[float, float]:
-    """Return ``value`` as an ordered pair of finite floats, or refuse it by ``name``.
+    """Return ``value`` as an ordered pair of finite floats; ``name`` is for the error message.
 
     >>> interval("range", [0, 10])
     (0.0, 10.0)
@@ -111,46 +111,51 @@ def interval(name: str, value: Any, *, within: float = math.inf) -> tuple[float,
         return low, high
     limit = "" if math.isinf(within) else f" within [{-within:g}, {within:g}]"
     raise InvalidSetting(
-        f"{name} must be a pair of numbers, low < high{limit}; got {shown(value)}."
+        f"{name} must be a pair of numbers, low < high{limit}; got {safe_repr(value)}."
     )
 
 
-def by_name(
-    word: str, kind: Any, known: Mapping[str, type[T]], given: Any, settings: dict[str, Any]
+def from_registry(
+    word: str, kind: Any, registry: Mapping[str, type[T]], value: Any, settings: dict[str, Any]
 ) -> T:
-    """Return a thing of this kind: made already, by name, or from what ``describe`` returned."""
-    if isinstance(given, kind):
+    """Return an instance of ``kind``, such as a loss or a mechanism.
+
+    ``value`` is an instance already, a name in the registry, or the output of ``describe()``.
+    ``word`` is what messages call it, and the key of the name in ``describe()``.
+    """
+    if isinstance(value, kind):
         if settings:
             raise InvalidSetting(
-                f"The {word} {type(given).__name__} is made already; it takes no further settings."
+                f"The {word} {type(value).__name__} is an instance already; "
+                f"pass settings when creating it."
             )
-        return given
-    if isinstance(given, Mapping):
-        settings = {**given, **settings}
-        given = settings.pop(word, None)
-    if not isinstance(given, str) or given not in known:
+        return value
+    if isinstance(value, Mapping):
+        settings = {**value, **settings}
+        value = settings.pop(word, None)
+    if not isinstance(value, str) or value not in registry:
         raise InvalidSetting(
-            f"There is no {word} named {shown(given)}; there is {', '.join(sorted(known))}."
+            f"There is no {word} named {safe_repr(value)}; there is {', '.join(sorted(registry))}."
         )
     try:
-        return known[given](**settings)
+        return registry[value](**settings)
     except TypeError as error:
-        raise InvalidSetting(f"{given} does not take these settings: {error}.") from None
+        raise InvalidSetting(f"{value} does not take these settings: {error}.") from None
 
 
-def settle(owner: object, **settings: Any) -> None:
-    """Write settings, as they were read, into a frozen dataclass that is being made."""
+def set_frozen(owner: object, **settings: Any) -> None:
+    """Set fields of a frozen dataclass from its ``__post_init__``."""
     for name, value in settings.items():
         object.__setattr__(owner, name, value)
 
 
-def shown(value: Any) -> str:
-    """Return a value as a message may show it: not too long, whatever it is."""
+def safe_repr(value: Any) -> str:
+    """Return ``repr(value)`` for a message: shortened, and never an exception."""
     try:
         text = repr(value)
-    except Exception:  # noqa: BLE001 - a number of thousands of digits, or a foreign object
-        return f"something of type {type(value).__name__} that cannot be printed"
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    except Exception:  # noqa: BLE001 - an int of thousands of digits, or any __repr__
+        return f"an object of type {type(value).__name__} that cannot be printed"
+    return text if len(text) <= _MAX_SHOWN_CHARS else f"{text[:_MAX_SHOWN_CHARS]}..."
 
 
 def _real(value: Any) -> float:
@@ -159,5 +164,5 @@ def _real(value: Any) -> float:
         return math.nan
     try:
         return float(value)
-    except OverflowError:  # a whole number beyond all doubles
+    except OverflowError:  # an int larger than any double
         return math.inf

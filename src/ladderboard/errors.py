@@ -1,41 +1,41 @@
-"""Every exception of the house.
+"""Every exception that Ladderboard raises.
 
 ::
 
     LadderboardError
-    ├── InvalidInput (ValueError)      what was given cannot be used
-    │   ├── InvalidSetting             a loss, a tape or a mechanism is described wrongly
-    │   │   ├── InvalidRules           a board's folder or its rules are not as they must be
-    │   │   ├── OutsideTheorem         the theorem asked for does not cover these settings
+    ├── InvalidInput (ValueError)      the input cannot be used
+    │   ├── InvalidSetting             a loss, a tape or a mechanism has invalid settings
+    │   │   ├── InvalidRules           a board's folder or its rules are invalid
+    │   │   ├── OutsideTheorem         the theorem does not cover these settings
     │   │   ├── NoPerExampleLoss       a metric that is not a mean of per-example losses
-    │   │   ├── KeyReused              a key to retry with that belongs to another submission
-    │   │   └── TooManyLadders         a guard has no ladder left for another name
+    │   │   ├── IdempotencyKeyReused   an Idempotency-Key was used for another submission
+    │   │   └── TooManyLadders         a guard has too few ladders for another name
     │   ├── InvalidLabels              the owner's labels do not fit the loss
     │   ├── InvalidPredictions         predictions cannot be scored, whatever the labels are
     │   ├── InvalidRisk                a risk, or a vector of losses, outside its range
-    │   └── InvalidState               a saved state does not belong here
-    │       └── WrongKey               a key file is needed, or not, or is another one
-    ├── BrokenLoss                     a custom loss returned something that is not a loss
-    ├── BrokenMechanism                a mechanism said something that is not a value
-    ├── BrokenLedger                   a ledger is not as it was written
-    ├── BrokenDump                     a dump is not as it was written
-    ├── StorageFailed                  a database could not do what it must
-    │   ├── DiskFull                   there is no room on the disk
-    │   └── ReadOnly                   the disk, or the database, may only be read
-    ├── OldCopy                        a ledger is behind its mark: an old copy was put back
-    ├── GuardUnreachable               a served guard that does not answer
-    ├── ServerUnreachable              a server that does not answer, or is none of ours
-    ├── BudgetSpent                    no question is left
-    ├── NotOpen                        a board takes no submissions now
-    ├── TooSoon                        a limit over time; it says how long to wait
-    ├── NotAllowed                     who asks may not do this
-    ├── NotFound                       there is no such thing, or none that may be seen
-    ├── Taken                          a name or a place that somebody else has
-    ├── NoRoom                         a board keeps as many bytes of submissions as it may
-    ├── SessionClosed                  the session was closed; it answers no more
-    ├── GameFailed                     a mechanism or an analyst broke down in a game
-    ├── WorkersLost                    processes or a cluster that cannot be reached, or died
-    └── MissingDependency (ImportError)  an optional part is not installed
+    │   └── InvalidState               a saved state is damaged or belongs elsewhere
+    │       └── WrongKey               a key file is missing, needless or the wrong one
+    ├── BrokenLoss                     a custom loss returned an invalid value
+    ├── BrokenMechanism                a custom mechanism returned an invalid value
+    ├── BrokenLedger                   a ledger was changed after it was written
+    ├── BrokenDump                     a dump was changed after it was written
+    ├── StorageFailed                  a database or a disk failed
+    │   ├── DiskFull                   the disk is full
+    │   └── ReadOnly                   the disk, or the database, is read-only
+    ├── StaleCopy                      a ledger is behind its mark: an old copy was restored
+    ├── GuardUnreachable               a served guard does not answer
+    ├── ServerUnreachable              a server does not answer, or is not Ladderboard's
+    ├── BudgetSpent                    no questions are left
+    ├── NotOpen                        a board does not accept submissions now
+    ├── RateLimited                    a limit per time is reached; says how long to wait
+    ├── NotAllowed                     the caller does not have this permission
+    ├── NotFound                       it does not exist, or the caller may not see it
+    ├── Conflict                       the name is taken, or no place is left
+    ├── QuotaExceeded                  a storage quota for submissions is used up
+    ├── SessionClosed                  the session was closed and answers no more questions
+    ├── GameFailed                     a mechanism or an analyst raised an error in a game
+    ├── WorkerError                    worker processes or a cluster died or are unreachable
+    └── MissingDependency (ImportError)  an optional dependency is not installed
 
 Every message is one or two sentences: the rule, what was received, what to type instead.
 No message ever holds a key, and none that a participant may see depends on the labels.
@@ -52,9 +52,11 @@ __all__ = [
     "BrokenLoss",
     "BrokenMechanism",
     "BudgetSpent",
+    "Conflict",
     "DiskFull",
     "GameFailed",
     "GuardUnreachable",
+    "IdempotencyKeyReused",
     "InvalidInput",
     "InvalidLabels",
     "InvalidPredictions",
@@ -62,34 +64,33 @@ __all__ = [
     "InvalidRules",
     "InvalidSetting",
     "InvalidState",
-    "KeyReused",
     "LadderboardError",
     "MissingDependency",
     "NoPerExampleLoss",
-    "NoRoom",
     "NotAllowed",
     "NotFound",
     "NotOpen",
-    "OldCopy",
     "OutsideTheorem",
+    "QuotaExceeded",
+    "RateLimited",
     "ReadOnly",
     "ServerUnreachable",
     "SessionClosed",
+    "StaleCopy",
     "StorageFailed",
-    "Taken",
     "TooManyLadders",
-    "TooSoon",
-    "WorkersLost",
+    "WorkerError",
     "WrongKey",
 ]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong with what was given, for a program to read.
+    """One item of what is wrong with an input, for programs to read.
 
-    ``code`` is one of a fixed list, ``column`` the column to blame if one is, ``count`` the number
-    of rows (or of ids, or columns), ``ids`` the first ten of them, ``message`` the same in words.
+    ``code`` is one of a fixed list, ``column`` the column at fault if any, ``count`` the number
+    of rows (or ids, or columns) concerned, ``ids`` the first ten of them, ``message`` the same in
+    words.
     """
 
     code: str
@@ -100,15 +101,14 @@ class Problem:
 
 
 class LadderboardError(Exception):
-    """Anything that Ladderboard refuses or cannot do."""
+    """Base class of everything that Ladderboard raises on purpose."""
 
 
 class InvalidInput(LadderboardError, ValueError):
-    """What was given cannot be used; nothing was changed.
+    """The input cannot be used; nothing was changed.
 
-    ``positions`` are those of the first offending rows (at most ten), where rows are to blame,
-    so that a room that knows the ids can name them. ``problems`` holds what is wrong item by item,
-    where it was itemised.
+    ``positions`` holds the positions of the first offending rows (at most ten), so that a caller
+    that knows the ids can name them. ``problems`` holds the itemised problems, if there are any.
     """
 
     def __init__(
@@ -124,21 +124,21 @@ class InvalidInput(LadderboardError, ValueError):
 
 
 class InvalidSetting(InvalidInput):
-    """A loss, a tape or a mechanism is described wrongly."""
+    """A loss, a tape or a mechanism has invalid settings."""
 
 
 class InvalidRules(InvalidSetting):
-    """A board's folder, its rules or a change to them. For the organiser: it may speak of labels.
+    """A board's folder, its rules or a change to them is invalid.
 
-    ``problems`` holds everything that is wrong: ``column`` is the key or the file to blame, ``ids``
-    the line of it.
+    For the organiser only: the message may depend on labels. ``problems`` lists everything that is
+    wrong: ``column`` is the key or the file at fault, ``ids`` its line.
     """
 
 
 class OutsideTheorem(InvalidSetting):
-    """The theorem asked for does not cover these settings.
+    """The theorem does not cover these settings.
 
-    ``least_n`` is the least number of examples that would do, or None where none does.
+    ``least_n`` is the smallest sufficient number of examples, or None if no number suffices.
     """
 
     def __init__(self, message: str, *, least_n: int | None = None) -> None:
@@ -154,16 +154,16 @@ class NoPerExampleLoss(InvalidSetting):
         self.nearest = nearest
 
 
-class KeyReused(InvalidSetting):
-    """A key under which to retry was used for another submission."""
+class IdempotencyKeyReused(InvalidSetting):
+    """The Idempotency-Key was used for another submission."""
 
 
 class TooManyLadders(InvalidSetting):
-    """A guard has fewer ladders than this needs; nothing was asked."""
+    """A guard has fewer ladders than this needs; no question was used."""
 
 
 class InvalidLabels(InvalidInput):
-    """The owner's labels do not fit the loss. For the owner's eyes: it speaks of labels."""
+    """The owner's labels do not fit the loss. For the owner only: the message depends on labels."""
 
 
 class InvalidPredictions(InvalidInput):
@@ -179,21 +179,21 @@ class InvalidState(InvalidInput):
 
 
 class WrongKey(InvalidState):
-    """The secret side needs a key file, needs none, or was closed with another one."""
+    """The secret side needs a key file, needs none, or was encrypted with another one."""
 
 
 class BrokenLoss(LadderboardError):
-    """A custom loss returned something that is not one number in [0, 1] for every example."""
+    """A custom loss did not return one number in [0, 1] for every example."""
 
 
 class BrokenMechanism(LadderboardError):
-    """A mechanism said something that is not a finite number where it should tell a value."""
+    """A custom mechanism returned a value that is not a finite number."""
 
 
 class BrokenLedger(LadderboardError):
-    """A ledger is not as it was written; the message names the first entry that differs.
+    """A ledger was changed after it was written; the message names the first differing entry.
 
-    ``entry`` is its number; None where something else than an entry differs.
+    ``entry`` is its number, or None if something other than an entry differs.
     """
 
     def __init__(self, message: str, *, entry: int | None = None) -> None:
@@ -202,13 +202,13 @@ class BrokenLedger(LadderboardError):
 
 
 class BrokenDump(LadderboardError):
-    """A dump is not as it was written: damaged, cut off, or something was added to it."""
+    """A dump was changed after it was written: damaged, truncated or extended."""
 
 
 class StorageFailed(LadderboardError):
-    """A database could not do what it must; nothing was released.
+    """A database or a disk failed; nothing was released.
 
-    ``uncertain`` says that a commit was sent and no answer came: it may stand, or not.
+    ``uncertain`` is true if a commit was sent and no answer came: it may have succeeded or not.
     """
 
     def __init__(self, message: str, *, uncertain: bool = False) -> None:
@@ -217,61 +217,61 @@ class StorageFailed(LadderboardError):
 
 
 class DiskFull(StorageFailed):
-    """There is no room on the disk: nothing was recorded, and what was there is still there."""
+    """The disk is full; nothing was recorded, and earlier records are intact."""
 
 
 class ReadOnly(StorageFailed):
-    """The disk, or the database, may only be read; what was recorded can still be looked at."""
+    """The disk, or the database, is read-only; earlier records can still be read."""
 
 
-_DISK = {errno.ENOSPC: DiskFull, errno.EDQUOT: DiskFull, errno.EROFS: ReadOnly}
+_ERRNO_CLASSES = {errno.ENOSPC: DiskFull, errno.EDQUOT: DiskFull, errno.EROFS: ReadOnly}
 
 
-def disk_failed(error: OSError, message: str) -> StorageFailed:
-    """Return what to raise where a file could not be read or written; ``message`` says which.
+def storage_error(error: OSError, message: str) -> StorageFailed:
+    """Return the exception to raise for a file that could not be used; ``message`` names the file.
 
-    >>> disk_failed(OSError(errno.ENOSPC, "No space left on device"), "guard.db cannot be made")
+    >>> storage_error(OSError(errno.ENOSPC, "No space left on device"), "guard.db cannot be made")
     DiskFull('guard.db cannot be made: No space left on device.')
     """
-    kind = _DISK.get(error.errno or 0, StorageFailed)
-    return kind(f"{message}: {error.strerror or type(error).__name__}.")
+    error_class = _ERRNO_CLASSES.get(error.errno or 0, StorageFailed)
+    return error_class(f"{message}: {error.strerror or type(error).__name__}.")
 
 
-class OldCopy(LadderboardError):
-    """A ledger is behind its mark: an old copy was put back, and questions asked since are lost.
+class StaleCopy(LadderboardError):
+    """A ledger is behind its mark: an old copy was restored, and later questions are lost.
 
-    ``least`` is how many questions are known to be missing.
+    ``missing`` is the smallest number of questions that must be missing.
     """
 
-    def __init__(self, message: str, *, least: int = 0) -> None:
+    def __init__(self, message: str, *, missing: int = 0) -> None:
         super().__init__(message)
-        self.least = least
+        self.missing = missing
 
 
 class GuardUnreachable(LadderboardError):
-    """A served guard does not answer, or what answers is none of ours; the message says which.
+    """A served guard does not answer, or the answer is not a guard's; the message says which.
 
     Asking again is safe: the same predictions never cost twice.
     """
 
 
 class ServerUnreachable(LadderboardError):
-    """A server of boards does not answer, or what answers is none of ours; the message says which.
+    """A board server does not answer, or the answer is not Ladderboard's; the message says which.
 
     Sending again is safe: the same predictions never cost twice.
     """
 
 
 class BudgetSpent(LadderboardError):
-    """No question is left."""
+    """No questions are left."""
 
 
 class NotOpen(LadderboardError):
-    """A board takes no submissions now: it has not begun, is paused, is over or has moved."""
+    """A board does not accept submissions now: not started, paused, over or moved."""
 
 
-class TooSoon(LadderboardError):
-    """A limit over time is reached; ``wait`` is for how many seconds."""
+class RateLimited(LadderboardError):
+    """A limit per time is reached; ``wait`` is the number of seconds until the next attempt."""
 
     def __init__(self, message: str, *, wait: int) -> None:
         super().__init__(message)
@@ -279,32 +279,32 @@ class TooSoon(LadderboardError):
 
 
 class NotAllowed(LadderboardError):
-    """Who asks may not do this."""
+    """The caller does not have the permission for this."""
 
 
 class NotFound(LadderboardError):
-    """There is no such thing, or none that may be seen."""
+    """It does not exist, or the caller may not see it."""
 
 
-class Taken(LadderboardError):
-    """Somebody else has this name, or there is no place left."""
+class Conflict(LadderboardError):
+    """The name is taken, or no place is left."""
 
 
-class NoRoom(LadderboardError):
-    """A board keeps as many bytes of submissions as its rules allow; nothing was asked."""
+class QuotaExceeded(LadderboardError):
+    """A storage quota for submissions is used up; no question was used."""
 
 
 class SessionClosed(LadderboardError):
-    """The session was closed; it answers no more questions."""
+    """The session was closed and answers no more questions."""
 
 
 class GameFailed(LadderboardError):
-    """A mechanism or an analyst broke down in a game; the message says which, and where."""
+    """A mechanism or an analyst raised an error in a game; the message says which, and where."""
 
 
-class WorkersLost(LadderboardError):
-    """The processes or the cluster that should do the work cannot be reached, or died."""
+class WorkerError(LadderboardError):
+    """The worker processes or the cluster died or cannot be reached."""
 
 
 class MissingDependency(LadderboardError, ImportError):
-    """An optional part is not installed; the message holds the command that installs it."""
+    """An optional dependency is not installed; the message holds the command that installs it."""

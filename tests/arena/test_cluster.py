@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 import ladderboard as lb
-from ladderboard.errors import WorkersLost
+from ladderboard.errors import WorkerError
 
 OWN = """
 import time
@@ -112,7 +112,7 @@ def test_a_scheduler_that_dies_is_one_sentence(cluster):
 
     killer = threading.Thread(target=kill_half_way)
     killer.start()
-    with pytest.raises(WorkersLost, match=f"The Dask scheduler at {address} is gone"):
+    with pytest.raises(WorkerError, match=f"The Dask scheduler at {address} is gone"):
         lb.arena.run("exact", slow, n=100, k=1, repetitions=200, cluster=address)
     killer.join()
 
@@ -133,7 +133,7 @@ def test_a_scheduler_that_is_not_there_is_one_sentence(monkeypatch):
     monkeypatch.setattr("ladderboard.arena._runner._executors._CONNECT", 2)
     begun = time.monotonic()
     address = f"tcp://127.0.0.1:{free_port()}"
-    with pytest.raises(WorkersLost, match=f"No Dask scheduler answers at {address}"):
+    with pytest.raises(WorkerError, match=f"No Dask scheduler answers at {address}"):
         lb.arena.run("exact", "majority", n=100, k=10, cluster=address)
     assert time.monotonic() - begun < 20
 

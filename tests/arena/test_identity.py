@@ -13,7 +13,7 @@ from ladderboard.arena._experiments._paper import cell_seed
 from ladderboard.arena._runner import _task
 from ladderboard.arena._runner._executors import open_and_run, pack
 from ladderboard.arena._runner._task import Match, build, key_of, row_seed
-from ladderboard.errors import WorkersLost
+from ladderboard.errors import WorkerError
 
 HOUSE = Path(lb.__file__).parent
 MATCH = Match(
@@ -67,9 +67,9 @@ def test_a_worker_with_another_build_runs_nothing():
     (parcel,) = pack([MATCH], with_code=False)
     row, expected = open_and_run(parcel, build()), MATCH.run(threads=1)
     assert {**row, "seconds": 0} == {**expected, "seconds": 0}
-    with pytest.raises(WorkersLost, match="restart workers after a change"):
+    with pytest.raises(WorkerError, match="restart workers after a change"):
         open_and_run(parcel, "another build")
-    with pytest.raises(WorkersLost):  # the parcel is not even opened
+    with pytest.raises(WorkerError):  # the parcel is not even opened
         open_and_run(b"no parcel", "another build")
 
 

@@ -213,7 +213,7 @@ def _end_the_process(game):
 
 
 def test_a_worker_that_dies_is_one_sentence():
-    with pytest.raises(lb.errors.WorkersLost, match="A worker process died"):
+    with pytest.raises(lb.errors.WorkerError, match="A worker process died"):
         run("exact", {"fatal": _end_the_process}, **SIZE, workers=2)
 
 

@@ -10,13 +10,13 @@ import pytest
 from ladderboard.board import PUBLIC, Boards, MixedStore
 from ladderboard.errors import (
     BudgetSpent,
+    Conflict,
+    IdempotencyKeyReused,
     InvalidSetting,
-    KeyReused,
     NotAllowed,
     NotOpen,
-    OldCopy,
-    Taken,
-    TooSoon,
+    RateLimited,
+    StaleCopy,
 )
 from ladderboard.ledger import SqliteStorage
 
@@ -78,7 +78,7 @@ def test_the_same_again_costs_nothing_and_belongs_to_its_team(boards, board, joi
     assert again.again
     assert (again.id, again.release) == (first.id, first.release)
     assert not submit(board, bob, predict(30), retry="a").again
-    with pytest.raises(KeyReused):
+    with pytest.raises(IdempotencyKeyReused):
         submit(board, ada, predict(31), retry="a")
     assert board.book.at().asked == 2
 
@@ -91,7 +91,7 @@ def test_limits_are_named_and_said_when_they_end(
         last = submit(board, ada, predict(wrong))
         clock.now += 60
     assert last.describe()["next_submission_at"] is not None
-    with pytest.raises(TooSoon) as soon:
+    with pytest.raises(RateLimited) as soon:
         submit(board, ada, predict(5))
     assert soon.value.wait == 3600 - 180
     clock.now += 3600 - 180
@@ -150,7 +150,7 @@ def test_budgets_hold_for_many_threads(boards, make_folder, join, submit, predic
 def test_seats_are_counted_and_names_are_unique(boards, board, organiser):
     board.seats.add(organiser, "Ada")
     for name in ("ada", " A d a ", "ＡＤＡ"):
-        with pytest.raises(Taken, match="name"):
+        with pytest.raises(Conflict, match="name"):
             board.seats.add(organiser, name)
     with pytest.raises(NotAllowed, match="invitation"):
         board.seats.register("Eve")
@@ -161,7 +161,7 @@ def test_seats_are_counted_and_names_are_unique(boards, board, organiser):
         board.seats.register("Mallory", invitation)
     board.seats.add(organiser, "Third")
     board.seats.add(organiser, "Fourth")
-    with pytest.raises(Taken, match="All 4 places"):
+    with pytest.raises(Conflict, match="All 4 places"):
         board.seats.add(organiser, "Fifth")
 
 
@@ -253,7 +253,7 @@ def test_an_old_copy_of_the_file_is_noticed_and_charged(
     shutil.copy(tmp_path / "copy.db", tmp_path / "boards.db")
     storage = SqliteStorage(tmp_path / "boards.db")
     boards = Boards(storage, MixedStore(storage, tmp_path / "files"))
-    with pytest.raises(OldCopy):
+    with pytest.raises(StaleCopy):
         boards.open("first")
     with pytest.raises(InvalidSetting, match="at least 2"):
         boards.adopt("first", 1)

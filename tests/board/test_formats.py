@@ -19,7 +19,7 @@ from ladderboard.board import (
     restore_board,
     write_board_bundle,
 )
-from ladderboard.errors import InvalidState, OldCopy
+from ladderboard.errors import InvalidState, StaleCopy
 from ladderboard.ledger import SecretKey, read_secret_key
 from ladderboard.server import sandbox
 from ladderboard.verify import check
@@ -161,7 +161,7 @@ def test_a_newer_database_is_refused_and_the_way_back_works(address, tmp_path, m
         open_boards(address)
     put_back(address, copy, tmp_path)
     opened = open_boards(address)
-    with pytest.raises(OldCopy):
+    with pytest.raises(StaleCopy):
         opened.open("open")
     for slug in opened.list():
         opened.adopt(slug, 1 if slug == "open" else 0)

@@ -7,7 +7,7 @@ import pytest
 
 import ladderboard.files._predictions as reader
 import ladderboard.holdout._scorer as scoring
-from ladderboard.errors import BrokenLedger, InvalidState, NoRoom
+from ladderboard.errors import BrokenLedger, InvalidState, QuotaExceeded
 from ladderboard.holdout import Submission
 from ladderboard.server import sandbox
 
@@ -121,7 +121,7 @@ def test_a_team_keeps_at_most_its_quota(boards, make_folder, join, submit, predi
     for wrong in range(2):
         submit(board, ada, predict(wrong))
     said = r"kB of its 2 kB; these would need \d+ bytes more. No question was used"
-    with pytest.raises(NoRoom, match=said):
+    with pytest.raises(QuotaExceeded, match=said):
         submit(board, ada, predict(30))
     assert board.book.at().asked == 3
     stored = sum(size for _, _, size in rows(board))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ladderboard.board import PUBLIC
-from ladderboard.errors import BudgetSpent, KeyReused, NotAllowed
+from ladderboard.errors import BudgetSpent, IdempotencyKeyReused, NotAllowed
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_a_key_belongs_to_what_it_was_first_sent_with(pair, submit, predict):
     board, ada, _ = pair
     first = submit(board, ada, predict(9))
     assert submit(board, ada, predict(9), retry="k").id == first.id
-    with pytest.raises(KeyReused):
+    with pytest.raises(IdempotencyKeyReused):
         submit(board, ada, predict(10), retry="k")
     assert submit(board, ada, predict(9), retry="k").again
 

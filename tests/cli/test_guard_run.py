@@ -92,7 +92,7 @@ def test_a_question_does_not_wait_for_what_it_does_not_need(made):
         (errors.SessionClosed("x"), 3),
         (errors.BrokenLedger("x"), 4),
         (errors.StorageFailed("x", uncertain=True), 4),
-        (errors.OldCopy("x"), 4),
+        (errors.StaleCopy("x"), 4),
         (errors.GuardUnreachable("x"), 4),
         (errors.NotAllowed("x"), 2),
         (typer.Exit(1), 1),

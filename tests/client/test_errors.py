@@ -63,7 +63,7 @@ def test_a_limit_over_time_says_how_long(empty_server, call):
     reply = call(live_server.url, token, "submit", live_server.slug, make_predictions(10))
     assert reply.remaining == 0
     assert reply.next_submission_at.timestamp() == live_server.clock.now + 3600
-    with pytest.raises(errors.TooSoon) as refused:
+    with pytest.raises(errors.RateLimited) as refused:
         call(live_server.url, token, "submit", live_server.slug, make_predictions(20))
     assert refused.value.wait == 3600
 
@@ -75,10 +75,10 @@ def test_what_else_is_refused(live_server, token, call):
         call(live_server.url, None, "submit", live_server.slug, make_predictions(1))
     with pytest.raises(errors.NotAllowed, match="not good on this board"):
         call(live_server.url, "lb_team_wrong", "team", live_server.slug)
-    with pytest.raises(errors.Taken):
+    with pytest.raises(errors.Conflict):
         call(live_server.url, None, "register", live_server.slug, "Ada")
     call(live_server.url, token, "submit", live_server.slug, make_predictions(1), key="mine")
-    with pytest.raises(errors.KeyReused):
+    with pytest.raises(errors.IdempotencyKeyReused):
         call(live_server.url, token, "submit", live_server.slug, make_predictions(2), key="mine")
     with pytest.raises(errors.InvalidSetting):
         call(

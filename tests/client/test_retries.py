@@ -12,11 +12,11 @@ from ladderboard.client._transport import Patience, wait_of
 from ladderboard.errors import (
     BudgetSpent,
     InvalidPredictions,
-    NoRoom,
     NotAllowed,
+    QuotaExceeded,
+    RateLimited,
     ServerUnreachable,
     StorageFailed,
-    TooSoon,
 )
 from support.server.live_server import make_predictions
 
@@ -94,11 +94,11 @@ def test_a_whole_walk_over_pages_gets_through(
         (said(409, "budget_spent"), BudgetSpent),
         (said(422, "invalid_predictions"), InvalidPredictions),
         (said(403, "not_allowed"), NotAllowed),
-        (said(429, "too_soon", Retry_After=1), TooSoon),
-        (said(429, "rate", Retry_After=3600), TooSoon),
+        (said(429, "too_soon", Retry_After=1), RateLimited),
+        (said(429, "rate", Retry_After=3600), RateLimited),
         (said(503, "busy", Retry_After=3600), ServerUnreachable),
         (said(500, "broken"), ServerUnreachable),
-        (said(507, "no_room"), NoRoom),
+        (said(507, "no_room"), QuotaExceeded),
         (said(302, None, Location="https://elsewhere.example.org/"), ServerUnreachable),
     ],
 )
@@ -107,7 +107,7 @@ def test_a_refusal_is_not_sent_again(live_server, token, proxies, call, quick, a
         with pytest.raises(kind) as refused:
             call(proxy.url, token, "submit", live_server.slug, make_predictions(30))
         assert len(proxy.heard) == 1
-    if kind is TooSoon:
+    if kind is RateLimited:
         assert refused.value.wait in {1, 3600}
 
 

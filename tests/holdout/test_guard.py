@@ -13,8 +13,8 @@ import ladderboard as lb
 from ladderboard.errors import (
     BrokenLedger,
     InvalidSetting,
-    OldCopy,
     SessionClosed,
+    StaleCopy,
 )
 
 N = 200
@@ -177,7 +177,7 @@ def test_a_copy_needs_to_be_restored(path, tmp_path):
     guard.ask(wrong(50))
     guard.backup(tmp_path / "copy.db")
     guard.ask(wrong(30))
-    with pytest.raises(OldCopy, match=r"move .*copy.db.mark along.*guard restore .* --charge N"):
+    with pytest.raises(StaleCopy, match=r"move .*copy.db.mark along.*guard restore .* --charge N"):
         lb.Holdout.open(tmp_path / "copy.db")
     copy = lb.Holdout.restore(tmp_path / "copy.db", charge=4)
     assert copy.remaining == 15

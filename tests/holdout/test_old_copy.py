@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.errors import BudgetSpent, InvalidSetting, OldCopy, StorageFailed
+from ladderboard.errors import BudgetSpent, InvalidSetting, StaleCopy, StorageFailed
 
 N = 50
 RELEASE = ("value", "score", "improved", "question")
@@ -76,15 +76,15 @@ def rolled_back(guarded, tmp_path):
 @pytest.mark.parametrize("sealed", [False, True])
 def test_an_old_copy_is_refused_until_its_questions_are_charged(rolled_back, chain, sealed):
     made = rolled_back(questions=10, sealed=sealed)
-    with pytest.raises(OldCopy, match="missing from it: at least 3") as old:
+    with pytest.raises(StaleCopy, match="missing from it: at least 3") as old:
         made.open()
-    assert old.value.least == 3
+    assert old.value.missing == 3
     for charge in (0, 1, 2):
         with pytest.raises(InvalidSetting, match="at least 3"):
             lb.Holdout.restore(made.path, charge, key_file=made.key_file)
     with pytest.raises(InvalidSetting, match="No more than 8"):
         lb.Holdout.restore(made.path, 9, key_file=made.key_file)
-    with pytest.raises(OldCopy):
+    with pytest.raises(StaleCopy):
         made.open()
     guard = lb.Holdout.restore(made.path, 4, key_file=made.key_file)
     assert guard.remaining == 10 - 2 - 4
@@ -140,9 +140,9 @@ def test_the_mark_is_missing(guarded):
     whole = mark.read_bytes()
     mark.unlink()
     for refused in (made.open, lambda: ask(guard, 1)):
-        with pytest.raises(OldCopy, match="There is no"):
+        with pytest.raises(StaleCopy, match="There is no"):
             refused()
-    with pytest.raises(OldCopy):
+    with pytest.raises(StaleCopy):
         guard.close_for_good()
     assert not mark.exists()
     mark.write_bytes(whole)
@@ -168,7 +168,7 @@ def test_the_mark_is_damaged(guarded, damage):
     mark = made.path.with_name(made.path.name + ".mark")
     mark.write_bytes(damage(mark.read_bytes()))
     for refused in (made.open, lambda: ask(guard, 1)):
-        with pytest.raises(OldCopy, match="damaged"):
+        with pytest.raises(StaleCopy, match="damaged"):
             refused()
     assert lb.Holdout.restore(made.path, 0).ask(model(1)).question == 2
 
@@ -180,7 +180,7 @@ def test_the_mark_of_another_file(guarded):
     mark, another = (each.path.with_name(each.path.name + ".mark") for each in (one, other))
     shutil.copy(another, mark)
     for refused in (one.open, lambda: ask(guard, 1)):
-        with pytest.raises(OldCopy, match="another file"):
+        with pytest.raises(StaleCopy, match="another file"):
             refused()
 
 
@@ -222,11 +222,11 @@ def test_a_file_swapped_between_two_looks_at_it(guarded, tmp_path, monkeypatch):
     copy(made.path, tmp_path / "kept.db")
     put_back(tmp_path / "kept.db", made.path)
     assert ask(guard, 1)[0].question == 2
-    with pytest.raises(OldCopy) as old:
+    with pytest.raises(StaleCopy) as old:
         made.open()
-    assert old.value.least == 1
+    assert old.value.missing == 1
     restored = lb.Holdout.restore(made.path, 1)
-    with pytest.raises(OldCopy):
+    with pytest.raises(StaleCopy):
         ask(guard, 2)  # the one without a name tells another story now
     assert ask(restored, 3)[0].question == 2
 
@@ -248,7 +248,7 @@ def test_a_file_written_over_in_its_place(guarded, tmp_path, settle):
         log.write_bytes(whole)
     made.path.write_bytes((tmp_path / "kept.db").read_bytes())
     if settle:
-        with pytest.raises(OldCopy):
+        with pytest.raises(StaleCopy):
             made.open()
     else:
         assert made.open().check() == 3  # nothing is missing
@@ -271,11 +271,11 @@ def test_a_copy_that_was_used_elsewhere(guarded, tmp_path, elsewhere):
     del other
     settled(away / "guard.db")
     put_back(away / "guard.db", made.path)
-    with pytest.raises(OldCopy) as old:
+    with pytest.raises(StaleCopy) as old:
         made.open()
-    assert old.value.least >= 1  # three were answered here, of which it knows nothing
+    assert old.value.missing >= 1  # three were answered here, of which it knows nothing
     with pytest.raises(InvalidSetting):
-        lb.Holdout.restore(made.path, old.value.least - 1)
+        lb.Holdout.restore(made.path, old.value.missing - 1)
     guard = lb.Holdout.restore(made.path, 3)
     assert guard.remaining == 400 - 1 - elsewhere - 3
     assert guard.check() == 1 + elsewhere
@@ -287,7 +287,7 @@ def test_a_backup_must_be_restored(guarded, tmp_path):
     ask(guard, 0, 1)
     guard.backup(tmp_path / "backup.db")
     ask(guard, 2)
-    with pytest.raises(OldCopy):
+    with pytest.raises(StaleCopy):
         lb.Holdout.open(tmp_path / "backup.db")
     there = lb.Holdout.restore(tmp_path / "backup.db", 5)
     assert there.remaining == 400 - 2 - 5

@@ -191,7 +191,7 @@ def test_nothing_tells_two_worlds_apart(worlds, name):
     assert said["ask 0"][0] == said["parquet"][0] == said["study 2"][0] == "Reply"
     assert "again=True" in said["ask 0 again"][1]
     assert said["unknown ids"][0][0] == said["half of parquet"][0][0] == "InvalidPredictions"
-    assert said["open the old copy"][0][0] == "OldCopy"
+    assert said["open the old copy"][0][0] == "StaleCopy"
     assert said["other labels"][0][1].endswith("its labels differ from the guard's.")
     assert said["to the end 39"][0][0] == "BudgetSpent"
     assert "again=True" in said["again past the end"][1]

@@ -12,7 +12,7 @@ from ladderboard.errors import (
     BrokenLedger,
     BudgetSpent,
     InvalidSetting,
-    OldCopy,
+    StaleCopy,
 )
 from ladderboard.ledger import (
     Asked,
@@ -134,9 +134,9 @@ def test_a_file_behind_its_mark_is_refused_until_somebody_says_what_to_charge(bo
     book.storage.close()
     put_back(path, copy)
     water = HighWater(path)
-    with pytest.raises(OldCopy, match="missing from it: at least 3") as told:
+    with pytest.raises(StaleCopy, match="missing from it: at least 3") as told:
         Book(SqliteStorage(path), "b", water=water)
-    assert told.value.least == 3
+    assert told.value.missing == 3
     with pytest.raises(InvalidSetting, match="at least 3"):
         restore(SqliteStorage(path), "b", 2, water=water)
     with pytest.raises(InvalidSetting, match="No more than 19"):

@@ -6,7 +6,13 @@ import secrets
 import numpy as np
 import pytest
 
-from ladderboard.errors import BrokenDump, BrokenLedger, KeyReused, LadderboardError, WrongKey
+from ladderboard.errors import (
+    BrokenDump,
+    BrokenLedger,
+    IdempotencyKeyReused,
+    LadderboardError,
+    WrongKey,
+)
 from ladderboard.ledger import (
     Asked,
     Book,
@@ -140,7 +146,7 @@ def test_what_was_asked_before_is_known_and_keys_stay_used(places):
     losses = np.zeros(N)
     again = target.ask(question(7, losses))
     assert again.again
-    with pytest.raises(KeyReused):
+    with pytest.raises(IdempotencyKeyReused):
         target.ask(question(37, losses, retry="key 7"))
 
 

@@ -6,7 +6,7 @@ from multiprocessing import get_context
 
 import pytest
 
-from ladderboard.errors import OldCopy, StorageFailed
+from ladderboard.errors import StaleCopy, StorageFailed
 from ladderboard.ledger import HighWater, Level
 
 
@@ -61,7 +61,7 @@ def test_another_book_takes_its_place(water):
 @pytest.mark.parametrize("content", [b"", b"x", b"ladderboard mark 1 b 3 1 00", b"\xff" * 256])
 def test_what_is_damaged_is_refused(water, content):
     water.path.write_bytes(content)
-    with pytest.raises(OldCopy, match="damaged"):
+    with pytest.raises(StaleCopy, match="damaged"):
         water.read()
     assert water.read_if_whole() is None
 

@@ -262,7 +262,7 @@ def test_a_killed_parser_costs_the_team_nothing(make_server, kill_parsers):
     assert said.headers["retry-after"] == "5"
     lines = map(json.loads, live_server.log.getvalue().splitlines())
     (line,) = (each for each in lines if each["event"] == "error")
-    assert line["error"] == "WorkersLost"
+    assert line["error"] == "WorkerError"
     assert "2 parsers were killed from outside (SIGKILL)" in line["said"]
     kill_parsers(1)
     assert (

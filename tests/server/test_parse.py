@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 import ladderboard as lb
-from ladderboard.errors import InvalidPredictions, InvalidSetting, WorkersLost
+from ladderboard.errors import InvalidPredictions, InvalidSetting, WorkerError
 from ladderboard.files import Limits, Roster, read_predictions
 from ladderboard.holdout import Submission
 from ladderboard.server._sandbox._pool import Busy, Parsers, Spec
@@ -275,13 +275,13 @@ def test_what_cannot_be_sent_or_started_is_told(monkeypatch):
     monkeypatch.setattr("sys.executable", "/nowhere/python")
 
     async def none(parsers, _):
-        with pytest.raises(WorkersLost, match="No parser could be started"):
+        with pytest.raises(WorkerError, match="No parser could be started"):
             await parsers.read("a", what, Body(body))
         monkeypatch.setattr("sys.executable", "/bin/true")
-        with pytest.raises(WorkersLost, match="did not get ready"):
+        with pytest.raises(WorkerError, match="did not get ready"):
             await parsers.read("a", what, Body(body))
         await parsers.close()
-        with pytest.raises(WorkersLost, match="closed"):
+        with pytest.raises(WorkerError, match="closed"):
             await parsers.read("a", what, Body(body))
 
     run(none)

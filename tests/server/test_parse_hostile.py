@@ -20,7 +20,7 @@ import psutil
 import pytest
 
 import ladderboard as lb
-from ladderboard.errors import InvalidPredictions, WorkersLost
+from ladderboard.errors import InvalidPredictions, WorkerError
 from ladderboard.files import Limits, Roster
 from ladderboard.server._sandbox._pool import Parsers, Spec
 
@@ -169,7 +169,7 @@ def test_a_parser_that_is_taken_over_can_open_nothing_of_the_servers(hostile, tm
 
     async def work(parsers):
         for path in (secret, "/etc/passwd", f"/proc/{os.getpid()}/environ"):
-            with pytest.raises(WorkersLost):
+            with pytest.raises(WorkerError):
                 await parsers.read(object(), hostile(f"open {path}"), BODY)
         assert (await parsers.read(object(), hostile(f"open {os.__file__}"), BODY)).aligned.size
 
@@ -208,7 +208,7 @@ def test_a_parser_that_is_killed_from_outside_is_not_the_files_fault(kill_parser
         read = await parsers.read("plain", PLAIN, BODY)
         assert read.aligned.tolist() == [1] * N
         kill_parsers(2, number)
-        with pytest.raises(WorkersLost, match=f"2 parsers were killed .*{number.name}"):
+        with pytest.raises(WorkerError, match=f"2 parsers were killed .*{number.name}"):
             await parsers.read("plain", PLAIN, BODY)
         await parsers.read("plain", PLAIN, BODY)
 
@@ -234,7 +234,7 @@ def test_a_body_whose_parser_ends_with_the_server_is_not_blamed(hostile):
         task = asyncio.create_task(parsers.read("a", hostile("sleep"), BODY))
         await until(lambda: any(each.used for each in parsers._parsers))
         await parsers.close()
-        with pytest.raises(WorkersLost, match="closed"):
+        with pytest.raises(WorkerError, match="closed"):
             await task
 
     run(work)
@@ -243,7 +243,7 @@ def test_a_body_whose_parser_ends_with_the_server_is_not_blamed(hostile):
 def test_a_broken_parser_is_told_and_its_words_are_not_repeated(hostile, caplog, tmp_path):
     async def work(parsers):
         for deed in ("raise", "write", "open"):  # no file can be written, and few be open
-            with pytest.raises(WorkersLost, match="broke down"):
+            with pytest.raises(WorkerError, match="broke down"):
                 await parsers.read(deed, hostile(deed), BODY)
 
     run(work, count=2)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ladderboard.board import Target, play_target
-from ladderboard.errors import WorkersLost
+from ladderboard.errors import WorkerError
 from ladderboard.mechanisms import MECHANISMS
 from ladderboard.server import _attack_jobs
 from ladderboard.server._attack_jobs import Busy, Trials
@@ -302,7 +302,7 @@ def test_where_no_process_can_be_started_nothing_is_left(short, monkeypatch):
 def test_a_system_without_locks_plays_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(_attack_jobs, "fcntl", None)
     trials = Trials(tmp_path, seconds=60)
-    with pytest.raises(WorkersLost, match="lock files"):
+    with pytest.raises(WorkerError, match="lock files"):
         trials.start("b", {}, "now")
     assert trials.look("b").state == "none"
     trials.close()

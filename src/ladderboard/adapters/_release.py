@@ -10,10 +10,10 @@ from ladderboard.errors import (
     InvalidPredictions,
     InvalidSetting,
     LadderboardError,
-    NoRoom,
     NotOpen,
+    QuotaExceeded,
+    RateLimited,
     SessionClosed,
-    TooSoon,
 )
 from ladderboard.holdout import left
 
@@ -25,7 +25,7 @@ FIELDS = ("released", "improved", "remaining")
 """The numbers that are told, by name."""
 # What participants can do something about, or must know; its words are made for them. All else is
 # the organiser's matter.
-_THEIRS = (InvalidPredictions, BudgetSpent, SessionClosed, NotOpen, TooSoon, NoRoom)
+_THEIRS = (InvalidPredictions, BudgetSpent, SessionClosed, NotOpen, RateLimited, QuotaExceeded)
 
 
 @dataclass(frozen=True)

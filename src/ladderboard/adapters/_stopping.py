@@ -49,12 +49,12 @@ class Stopping:
         if not callable(predict):
             raise InvalidSetting(
                 "predict must be a function from the model to its predictions; "
-                f"got {_settings.shown(predict)}."
+                f"got {_settings.safe_repr(predict)}."
             )
         self.judge = Judge(_on_ladder(guard, run), mode=mode, min_delta=min_delta)
         self.predict = predict
         self.monitor = monitor
-        self.patience = _settings.whole("patience", patience, at_least=1)
+        self.patience = _settings.integer("patience", patience, at_least=1)
         self.winner: Verdict | None = None
         self.reason: str | None = None
 
@@ -80,7 +80,7 @@ class Stopping:
             return there[self.monitor]
         names = ", ".join(sorted(there)) or "none at all"
         raise InvalidSetting(
-            f"monitor must name a score of this training; got {_settings.shown(self.monitor)}, "
+            f"monitor must name a score of this training; got {_settings.safe_repr(self.monitor)}, "
             f"and there is: {names}."
         )
 
@@ -91,6 +91,6 @@ def _on_ladder(guard: Any, run: str | None) -> Guard:
     if not hasattr(guard, "ladder"):
         raise InvalidSetting(
             f"run must be None where there is one ladder only, as on a board; "
-            f"got {_settings.shown(run)}."
+            f"got {_settings.safe_repr(run)}."
         )
     return guard.ladder(run)

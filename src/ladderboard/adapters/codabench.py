@@ -217,7 +217,7 @@ def _predictions(settings: Settings, folder: Path) -> Path:
     )
     if settings.file is not None:
         found = [each for each in plain if each.name == settings.file]
-        wanted = _settings.shown(settings.file)
+        wanted = _settings.safe_repr(settings.file)
     else:
         found = [each for each in plain if each.name != TEAM]
         wanted = "one file with predictions"

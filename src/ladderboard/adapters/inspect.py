@@ -110,7 +110,7 @@ def _check_status(path: Path, header: Any) -> None:
     if header.status != "success":
         raise InvalidPredictions(
             f"Only a run that succeeded is asked about; the status of {path} is "
-            f"{_settings.shown(str(header.status))}. Go on with it: inspect eval-retry {path}"
+            f"{_settings.safe_repr(str(header.status))}. Go on with it: inspect eval-retry {path}"
         )
     if getattr(header, "invalidated", False):
         raise InvalidPredictions(

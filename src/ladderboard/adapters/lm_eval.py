@@ -125,7 +125,7 @@ class _Run:
             if isinstance(each, dict) and each.get("metric") == metric:
                 taken = each.get("aggregation", "mean")
                 if isinstance(taken, str) and taken not in _MEANS:
-                    raise _no_mean(metric, f": the task takes their {_settings.shown(taken)}")
+                    raise _no_mean(metric, f": the task takes their {_settings.safe_repr(taken)}")
 
     def size(self, which: str) -> int | None:
         """Return how many documents the task has, or how many of them were to be looked at."""

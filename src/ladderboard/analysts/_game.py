@@ -57,7 +57,7 @@ class Game:
     ) -> None:
         self.n = world.n
         self.mechanism = mechanism  # settings are public: an attack that needs them secret is none
-        self._questions = _settings.whole("questions", questions, at_least=1)
+        self._questions = _settings.integer("questions", questions, at_least=1)
         self._over = False
         self.known = world.known
         self.rng = rng
@@ -201,10 +201,11 @@ class Analyst(ABC):
 
     def meet(self, mechanism: Mechanism, *, n: int, questions: int, seed: int = 0) -> Score:
         """Play one game against a mechanism and return the score."""
-        seed = _settings.whole("seed", seed, at_least=0)
+        seed = _settings.integer("seed", seed, at_least=0)
         if not isinstance(mechanism, Mechanism):
             raise InvalidSetting(
-                f"An analyst meets a Mechanism, as in lb.Exact(); got {_settings.shown(mechanism)}."
+                f"An analyst needs a Mechanism, such as lb.Exact(); "
+                f"got {_settings.safe_repr(mechanism)}."
             )
         hidden, own = np.random.SeedSequence(seed).spawn(2)
         game = Game(

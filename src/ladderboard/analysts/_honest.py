@@ -38,7 +38,7 @@ class SteadyImprovement(Analyst):
     last: float = 0.25
 
     def __post_init__(self) -> None:
-        _settings.settle(
+        _settings.set_frozen(
             self,
             first=_settings.number("first", self.first, at_least=0, at_most=1),
             last=_settings.number("last", self.last, at_least=0, at_most=1),
@@ -83,7 +83,7 @@ class Plateau(Analyst):
     risk: float = 0.25
 
     def __post_init__(self) -> None:
-        _settings.settle(self, risk=_settings.number("risk", self.risk, at_least=0, at_most=1))
+        _settings.set_frozen(self, risk=_settings.number("risk", self.risk, at_least=0, at_most=1))
 
     def world(self, n: int, rng: np.random.Generator) -> Draws:
         """Return a world where a model is its true risk."""
@@ -123,7 +123,7 @@ class RandomSearch(Analyst):
     best: float = 0.25
 
     def __post_init__(self) -> None:
-        _settings.settle(
+        _settings.set_frozen(
             self,
             worst=_settings.number("worst", self.worst, at_least=0, at_most=1),
             best=_settings.number("best", self.best, at_least=0, at_most=1),

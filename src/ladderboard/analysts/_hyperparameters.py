@@ -68,7 +68,7 @@ class Digits(World):
     """
 
     def __init__(self, n: int, rng: np.random.Generator, *, noise: float = 2.0) -> None:
-        self.n = _settings.whole("n", n, at_least=1)
+        self.n = _settings.integer("n", n, at_least=1)
         self.noise = _settings.number("noise", noise, at_least=0)
         self._holdout = _draw(_halves()[1], self.n, rng, self.noise)
 
@@ -193,7 +193,7 @@ class HyperparameterSearch(Analyst):
     noise: float = 2.0
 
     def __post_init__(self) -> None:
-        _settings.settle(
+        _settings.set_frozen(
             self,
             restart=_settings.number("restart", self.restart, at_least=0, at_most=1),
             noise=_settings.number("noise", self.noise, at_least=0),

@@ -66,11 +66,11 @@ class LogLossDecoder(Analyst):
 
     def __post_init__(self) -> None:
         each, design = self.per_question, self.designed_for
-        _settings.settle(
+        _settings.set_frozen(
             self,
             per_question=each
             if each is None
-            else _settings.whole("per_question", each, at_least=1, at_most=_MOST),
+            else _settings.integer("per_question", each, at_least=1, at_most=_MOST),
             clip=_settings.number("clip", self.clip, above=0, below=1),
             designed_for=design
             if design is None

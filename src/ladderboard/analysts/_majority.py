@@ -56,8 +56,8 @@ class MajorityAttack(Analyst):
     easy: float = 0.0
 
     def __post_init__(self) -> None:
-        _settings.one_of("keep", self.keep, ("signed", "better"))
-        _settings.settle(self, easy=_settings.number("easy", self.easy, at_least=0, at_most=1))
+        _settings.choice("keep", self.keep, ("signed", "better"))
+        _settings.set_frozen(self, easy=_settings.number("easy", self.easy, at_least=0, at_most=1))
 
     def world(self, n: int, rng: np.random.Generator) -> Coins:
         """Return coin flips, some of them known."""
@@ -138,10 +138,10 @@ class MulticlassAttack(Analyst):
     easy: float = 0.0
 
     def __post_init__(self) -> None:
-        _settings.one_of("vote", self.vote, ("odds", "plurality"))
-        _settings.settle(
+        _settings.choice("vote", self.vote, ("odds", "plurality"))
+        _settings.set_frozen(
             self,
-            classes=_settings.whole("classes", self.classes, at_least=2, at_most=_MOST_CLASSES),
+            classes=_settings.integer("classes", self.classes, at_least=2, at_most=_MOST_CLASSES),
             easy=_settings.number("easy", self.easy, at_least=0, at_most=1),
         )
 

@@ -80,7 +80,7 @@ class OneBitAttack(Analyst):
     easy: float = 0.5
 
     def __post_init__(self) -> None:
-        _settings.settle(self, easy=_settings.number("easy", self.easy, at_least=0, at_most=1))
+        _settings.set_frozen(self, easy=_settings.number("easy", self.easy, at_least=0, at_most=1))
 
     def world(self, n: int, rng: np.random.Generator) -> Coins:
         """Return coin flips, some of them known."""

@@ -42,4 +42,4 @@ def analyst(name: str | Analyst | Mapping[str, Any], /, **settings: Any) -> Anal
     >>> analyst(analyst("plateau", risk=0.3).describe())
     Plateau(risk=0.3)
     """
-    return _settings.by_name("analyst", Analyst, ANALYSTS, name, settings)
+    return _settings.from_registry("analyst", Analyst, ANALYSTS, name, settings)

@@ -134,7 +134,7 @@ class Coins(World):
     """
 
     def __init__(self, n: int, rng: np.random.Generator, *, easy: float = 0.0) -> None:
-        self.n = _settings.whole("n", n, at_least=1)
+        self.n = _settings.integer("n", n, at_least=1)
         self.easy = part_of(easy, self.n)
         flips = rng.integers(0, 2**64, words_for(self.n), dtype=np.uint64)
         self._labels = flips & ones_until(self.n, self.n)
@@ -199,7 +199,7 @@ class RareClass(World):
     """
 
     def __init__(self, n: int, rng: np.random.Generator, *, rare: float = 0.0) -> None:
-        self.n = _settings.whole("n", n, at_least=1)
+        self.n = _settings.integer("n", n, at_least=1)
         self.rare = _settings.number("rare", rare, at_least=0, at_most=1)
         self._ones = pack(rng.integers(0, 2, self.n))
         self._twos = pack(rng.random(self.n) < self.rare)
@@ -291,8 +291,8 @@ class Labels(World):
         loss: Loss | None = None,
         easy: float = 0.0,
     ) -> None:
-        self.n = _settings.whole("n", n, at_least=1)
-        self.classes = _settings.whole("classes", classes, at_least=2)
+        self.n = _settings.integer("n", n, at_least=1)
+        self.classes = _settings.integer("classes", classes, at_least=2)
         self.loss = ZeroOne() if loss is None else loss
         self.easy = part_of(easy, self.n)
         self._labels = rng.integers(0, self.classes, self.n)
@@ -352,7 +352,7 @@ class Draws(World):
     """
 
     def __init__(self, n: int, rng: np.random.Generator) -> None:
-        self.n = _settings.whole("n", n, at_least=1)
+        self.n = _settings.integer("n", n, at_least=1)
         self._rng = rng
 
     def true_risk(self, model: Any) -> float:

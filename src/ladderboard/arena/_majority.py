@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ladderboard._settings import number, whole
+from ladderboard._settings import integer, number
 from ladderboard.arena._runner import cores
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ def majority_attack_moments(n: int, k: int, sigma: float = 0.0) -> Moments:
     Exact up to the rounding of floats: there is no normal approximation, and the time does not
     grow faster than the roots of n and k.
     """
-    n = whole("n", n, at_least=1, at_most=LARGEST)
-    k = whole("k", k, at_least=1, at_most=LARGEST)
+    n = integer("n", n, at_least=1, at_most=LARGEST)
+    k = integer("k", k, at_least=1, at_most=LARGEST)
     sigma = number("sigma", sigma, at_least=0)
     delta = _advantage(n, sigma)
     if n == 1:  # 1 - p by itself: 1/2 - delta would lose its digits
@@ -199,13 +199,13 @@ def majority_attack(
     Hardt, "Climbing a shaky ladder: Better adaptive risk estimation" (2017), the experiments and
     the reference implementation in its appendix.
     """
-    n = whole("n", n, at_least=1, at_most=LARGEST)
-    k = whole("k", k, at_least=1, at_most=LARGEST)
+    n = integer("n", n, at_least=1, at_most=LARGEST)
+    k = integer("k", k, at_least=1, at_most=LARGEST)
     sigma = number("sigma", sigma, at_least=0)
-    repetitions = whole("repetitions", repetitions, at_least=1, at_most=LARGEST)
-    seed = whole("seed", seed, at_least=0, at_most=2**64 - 1)
-    first = whole("first", first, at_least=0, at_most=2**62)
-    workers = cores() if threads is None else whole("threads", threads, at_least=1)
+    repetitions = integer("repetitions", repetitions, at_least=1, at_most=LARGEST)
+    seed = integer("seed", seed, at_least=0, at_most=2**64 - 1)
+    first = integer("first", first, at_least=0, at_most=2**62)
+    workers = cores() if threads is None else integer("threads", threads, at_least=1)
     # numba is loaded when an attack is run, not when its name is.
     from ladderboard.arena._kernels import Run  # noqa: PLC0415
 

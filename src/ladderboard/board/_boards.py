@@ -17,13 +17,13 @@ from ladderboard.board._submissions import Sent
 from ladderboard.board._tables import PART, SERVER, is_plain, kept_sample, read_board, written
 from ladderboard.board._teams import add_credential
 from ladderboard.errors import (
+    Conflict,
     InvalidInput,
     InvalidRules,
     InvalidSetting,
     InvalidState,
     NotAllowed,
     NotFound,
-    Taken,
 )
 from ladderboard.holdout import (
     Scorer,
@@ -237,7 +237,7 @@ class Boards:
         if mechanism.needs == "losses" and scorer.grouping.weight is not None:
             raise InvalidSetting(f"{mechanism.name} compares losses; it takes no weights.")
         if rules.slug in self.list():
-            raise Taken(f"There is a board {rules.slug!r} already.")
+            raise Conflict(f"There is a board {rules.slug!r} already.")
         check_baselines(scorer, folder)
         described = rules.describe()
         opening = Opening(

@@ -496,8 +496,8 @@ def _solution(path: Path, columns: list[str]) -> list[list[str]]:
             missing = [each for each in columns if each not in (table.fieldnames or ())]
             if missing:
                 raise InvalidInput(
-                    f"{path} has no column {_settings.shown(missing[0])}; it must have "
-                    f"{', '.join(map(_settings.shown, columns))}."
+                    f"{path} has no column {_settings.safe_repr(missing[0])}; it must have "
+                    f"{', '.join(map(_settings.safe_repr, columns))}."
                 )
             return [[row[each] or "" for each in columns] for row in table]
     except OSError as error:
@@ -510,7 +510,7 @@ def _huggingface_rules(said: dict[str, Any], source: Path) -> str:
     metric = said.get("EVAL_METRIC", "")
     if not isinstance(metric, str) or ":" in metric:  # which would be imported, and run
         raise InvalidInput(
-            f"EVAL_METRIC must be the name of a metric; got {_settings.shown(metric)}."
+            f"EVAL_METRIC must be the name of a metric; got {_settings.safe_repr(metric)}."
         )
     text = source / _TEXT
     told = text.read_text(encoding="utf-8-sig", errors="replace") if text.is_file() else ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard._formatting import format_size, format_time
 from ladderboard.board._tables import read_board
-from ladderboard.errors import BudgetSpent, NoRoom, NotOpen, TooSoon
+from ladderboard.errors import BudgetSpent, NotOpen, QuotaExceeded, RateLimited
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -152,7 +152,7 @@ def refuse_spent(found: Left, clock: Callable[[], int]) -> None:
             continue
         if each.next is not None:
             wait = max(each.next - clock(), 1)
-            raise TooSoon(
+            raise RateLimited(
                 f"This team has asked its {each.allowed} questions for now; the next is at "
                 f"{format_time(each.next)}.",
                 wait=wait,
@@ -189,13 +189,13 @@ def refuse_full(rules: Rules, row: BoardRow, team: TeamRow, stored: int, more: i
     """
     quota = rules.team_quota
     if team.kind == "team" and stored + more > quota:
-        raise NoRoom(
+        raise QuotaExceeded(
             f"The predictions kept for this team take up {format_size(stored)} of its "
             f"{format_size(quota)}; these would need {format_size(more)} more. No question was "
             "used. Ask the organiser to raise files: {team_quota: ...}."
         )
     if row.stored + more > rules.files.quota:
-        raise NoRoom(
+        raise QuotaExceeded(
             "The board has no room left for submissions. No question was used. Ask the organiser "
             "to raise files: {quota: ...}."
         )

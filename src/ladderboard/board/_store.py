@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
-from ladderboard.errors import InvalidSetting, InvalidState, StorageFailed, disk_failed
+from ladderboard.errors import InvalidSetting, InvalidState, StorageFailed, storage_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -305,7 +305,7 @@ def _told() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise disk_failed(error, f"{error.filename or 'The store'} cannot be used") from None
+        raise storage_error(error, f"{error.filename or 'The store'} cannot be used") from None
 
 
 class MixedStore(Store):

@@ -75,7 +75,7 @@ class Sent:
     body: bytes = field(init=False)
 
     def __post_init__(self) -> None:
-        _settings.settle(self, body=self.submission.pack())
+        _settings.set_frozen(self, body=self.submission.pack())
 
     @property
     def size(self) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from ladderboard._formatting import format_time
 from ladderboard.board._access import Caller, Role, allow, check_name, fold, new_token, token_hash
 from ladderboard.board._tables import ENDED, find_team, read_board, read_team, time_of
-from ladderboard.errors import InvalidSetting, NotAllowed, NotFound, NotOpen, Taken
+from ladderboard.errors import Conflict, InvalidSetting, NotAllowed, NotFound, NotOpen
 
 if TYPE_CHECKING:
     from ladderboard.board._board import Board
@@ -98,7 +98,7 @@ class Seats:
                 if not rows or rows[0][1] is not None or (rows[0][0] or now + 1) <= now:
                     raise NotAllowed(_STALE)
             if row.teams >= self._board.rules_of(row).teams:
-                raise Taken(f"All {row.teams} places on this board are taken.")
+                raise Conflict(f"All {row.teams} places on this board are taken.")
             secret = stranger and row.visibility in UNNAMED
             number = _insert(view, team, name, "team", now, secret=secret)
             view.change(_COUNT, (view.number,))
@@ -250,7 +250,7 @@ def _insert(
     if same and secret and same[0][0] != "baseline":  # baselines are shown to everybody
         folded = f"{folded} {team}"
     elif same:
-        raise Taken("Another team has this name, or one that looks like it; choose another.")
+        raise Conflict("Another team has this name, or one that looks like it; choose another.")
     number = int(view.run(_NEXT, (view.number,))[0][0])
     view.change(_ADD, (view.number, number, team, name, folded, kind, now))
     return number

@@ -114,7 +114,7 @@ def certificate(  # noqa: PLR0917 - the public contract
     if not isinstance(mechanism, Mechanism):
         raise InvalidSetting(
             "mechanism must be a Mechanism, as in lb.Ladder(step=0.01); "
-            f"got {_settings.shown(mechanism)}."
+            f"got {_settings.safe_repr(mechanism)}."
         )
     mechanism.check(setup)
     history = History.read(changes, asked)
@@ -183,7 +183,7 @@ def certificate(  # noqa: PLR0917 - the public contract
 
 def read_count(name: str, given: Any) -> int:
     """Return a number of examples, questions or ladders."""
-    return _settings.whole(name, given, at_least=1, at_most=_LARGEST)
+    return _settings.integer(name, given, at_least=1, at_most=_LARGEST)
 
 
 def read_beta(given: Any) -> float:
@@ -193,7 +193,7 @@ def read_beta(given: Any) -> float:
 
 def _read_truth(name: str, given: Any) -> bool:
     if not isinstance(given, bool | np.bool_):
-        raise InvalidSetting(f"{name} must be True or False; got {_settings.shown(given)}.")
+        raise InvalidSetting(f"{name} must be True or False; got {_settings.safe_repr(given)}.")
     return bool(given)
 
 
@@ -211,7 +211,7 @@ def _read_asked(questions: Any, asked: Any, *, amendable: bool) -> tuple[int | N
         return questions, questions
     if amendable:
         return questions, read_count("asked", asked)
-    return questions, _settings.whole("asked", asked, at_least=1, at_most=questions)
+    return questions, _settings.integer("asked", asked, at_least=1, at_most=questions)
 
 
 def _read_ladders(ladders: Any, opened: Any, *, private: bool) -> tuple[int, float]:
@@ -263,7 +263,7 @@ def _check_close(
     if not least - spare <= released - risk <= most + spare:
         raise InvalidSetting(
             f"released - risk must lie in [{least:.4g}, {most:.4g}] for this mechanism; got "
-            f"released={_settings.shown(released)} and a risk that does not fit it."
+            f"released={_settings.safe_repr(released)} and a risk that does not fit it."
         )
 
 
@@ -293,7 +293,7 @@ def _check(
             "released must be a value this mechanism can have said after so many changes: "
             f"a multiple of {transcript.cell:g}"
             + ("" if transcript.every_question else f", or {setup.high:g} before the first change")
-            + f"; got {_settings.shown(released)}."
+            + f"; got {_settings.safe_repr(released)}."
         )
 
 

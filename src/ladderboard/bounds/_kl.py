@@ -132,8 +132,8 @@ def untouched(
     >>> print(f"[{low:.3f}, {high:.3f}]")
     [0.089, 0.112]
     """
-    n = _settings.whole("n", n, at_least=1)
-    among = _settings.whole("among", among, at_least=1)
+    n = _settings.integer("n", n, at_least=1)
+    among = _settings.integer("among", among, at_least=1)
     risk = _settings.number("risk", risk, at_least=0, at_most=1)
     beta = _settings.number("beta", beta, above=0, below=1)
     nats = math.log(2 * among / beta) * (1 + 1e-12)

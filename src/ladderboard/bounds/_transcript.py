@@ -76,7 +76,7 @@ class History:
 
     @classmethod
     def _read_ladders(cls, changes: Mapping[Any, Any], asked: int) -> History:
-        names = {owner: f"changes[{_settings.shown(owner)}]" for owner in changes}
+        names = {owner: f"changes[{_settings.safe_repr(owner)}]" for owner in changes}
         if all(_is_list(each) for each in changes.values()):
             # Each is read once: it may be an iterator.
             read = {owner: _rounds(names[owner], each, asked) for owner, each in changes.items()}
@@ -103,17 +103,17 @@ def _is_list(given: Any) -> bool:
 
 
 def _count(name: str, given: Any, asked: int) -> int:
-    return _settings.whole(name, given, at_least=0, at_most=asked)
+    return _settings.integer(name, given, at_least=0, at_most=asked)
 
 
 def _rounds(name: str, given: Iterable[Any], asked: int) -> tuple[int, ...]:
     rounds = tuple(
-        _settings.whole(f"a round in {name}", each, at_least=1, at_most=asked) for each in given
+        _settings.integer(f"a round in {name}", each, at_least=1, at_most=asked) for each in given
     )
     if any(after <= before for before, after in pairwise(rounds)):
         raise InvalidSetting(
             f"{name} must be the questions at which the board changed, in rising order; "
-            f"got {_settings.shown(list(rounds))}."
+            f"got {_settings.safe_repr(list(rounds))}."
         )
     return rounds
 

@@ -29,13 +29,13 @@ from ladderboard.errors import (
     InvalidState,
     LadderboardError,
     NotOpen,
-    OldCopy,
+    RateLimited,
     ServerUnreachable,
     SessionClosed,
+    StaleCopy,
     StorageFailed,
-    TooSoon,
     WrongKey,
-    disk_failed,
+    storage_error,
 )
 
 _REFUSED, _STORAGE, _FAULT, _STOPPED = 2, 4, 70, 130  # 70: as sysexits.h has it
@@ -43,13 +43,13 @@ _REFUSED, _STORAGE, _FAULT, _STOPPED = 2, 4, 70, 130  # 70: as sysexits.h has it
 # file that is there is the file's.
 _EXITS: tuple[tuple[tuple[type[LadderboardError], ...], int], ...] = (
     ((WrongKey,), 2),
-    ((BudgetSpent, NotOpen, SessionClosed, TooSoon), 3),
+    ((BudgetSpent, NotOpen, SessionClosed, RateLimited), 3),
     (
         (
             BrokenDump,
             BrokenLedger,
             InvalidState,
-            OldCopy,
+            StaleCopy,
             StorageFailed,
             GuardUnreachable,
             ServerUnreachable,
@@ -122,7 +122,7 @@ def _full(error: OSError) -> LadderboardError | None:
 
     It may be that of standard output, which has no name, and where nothing more can be said.
     """
-    failed = disk_failed(error, f"{error.filename or 'Standard output'} cannot be written")
+    failed = storage_error(error, f"{error.filename or 'Standard output'} cannot be written")
     if type(failed) is StorageFailed:
         return None
     if error.filename is not None:

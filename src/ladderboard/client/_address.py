@@ -79,7 +79,7 @@ def read_address(url: Any) -> Address:
         why = f" Its path cannot have {own[0]}, a place of the server's own." if own else ""
         raise InvalidSetting(
             "A server's address is like https://boards.example.org or https://example.org/ladder; "
-            f"got {_settings.shown(url)}.{why}"
+            f"got {_settings.safe_repr(url)}.{why}"
         )
     return below
 
@@ -115,7 +115,7 @@ def check_board(board: Any) -> str:
     if not isinstance(board, str) or not _SLUG.fullmatch(board):
         raise InvalidSetting(
             "A board goes by its short name, like digits, or by its page's address, like "
-            f"https://boards.example.org/boards/digits; got {_settings.shown(board)}."
+            f"https://boards.example.org/boards/digits; got {_settings.safe_repr(board)}."
         )
     return board
 

@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Any
 from ladderboard._formatting import printable
 from ladderboard.errors import (
     BudgetSpent,
+    Conflict,
     DiskFull,
+    IdempotencyKeyReused,
     InvalidInput,
     InvalidPredictions,
     InvalidRules,
     InvalidSetting,
-    KeyReused,
     LadderboardError,
-    NoRoom,
     NotAllowed,
     NotFound,
     NotOpen,
     Problem,
+    QuotaExceeded,
+    RateLimited,
     ReadOnly,
     ServerUnreachable,
     StorageFailed,
-    Taken,
-    TooSoon,
 )
 
 if TYPE_CHECKING:
@@ -42,22 +42,22 @@ CODES: dict[str, type[LadderboardError]] = {
     "too_slow": ServerUnreachable,
     "not_open": NotOpen,
     "budget_spent": BudgetSpent,
-    "taken": Taken,
+    "taken": Conflict,
     "too_large": InvalidPredictions,
     "content_type": InvalidSetting,
     "invalid": InvalidSetting,
     "invalid_predictions": InvalidPredictions,
     "invalid_rules": InvalidRules,
     "invalid_setting": InvalidSetting,
-    "key_reused": KeyReused,
-    "too_soon": TooSoon,
-    "rate": TooSoon,
+    "key_reused": IdempotencyKeyReused,
+    "too_soon": RateLimited,
+    "rate": RateLimited,
     "broken": ServerUnreachable,
     "storage": StorageFailed,
     "read_only": ReadOnly,
     "busy": ServerUnreachable,
     "unavailable": ServerUnreachable,
-    "no_room": NoRoom,
+    "no_room": QuotaExceeded,
     "disk_full": DiskFull,
 }
 """What is raised for every code of a server's problems."""
@@ -77,8 +77,8 @@ def error_of(status: int, said: Any, wait: float | None) -> LadderboardError | N
     kind = CODES.get(code)
     if kind is None:
         kind = _STATUSES.get(status, ServerUnreachable if status >= 500 else InvalidSetting)
-    if kind is TooSoon:
-        return TooSoon(detail, wait=0 if wait is None else int(wait))
+    if kind is RateLimited:
+        return RateLimited(detail, wait=0 if wait is None else int(wait))
     if kind is StorageFailed:
         # Whether anything was kept it does not say in a word for programs.
         return StorageFailed(detail, uncertain=True)

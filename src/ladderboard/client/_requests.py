@@ -203,7 +203,7 @@ def select(slug: str, submissions: Sequence[str]) -> Request[tuple[str, ...]]:
     if strange or isinstance(submissions, str):
         raise InvalidSetting(
             "Submissions are selected by a list of their ids, as submissions(board) has them; "
-            f"got {_settings.shown(strange[0] if strange else submissions)}."
+            f"got {_settings.safe_repr(strange[0] if strange else submissions)}."
         )
     wanted = {"submissions": chosen}
     return _send("PUT", slug, "/selections", wanted, _ids)

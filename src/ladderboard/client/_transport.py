@@ -156,7 +156,7 @@ class Base:
     ) -> None:
         self._access = find_access(url, token, insecure=insecure)
         self.timeout = _settings.number("timeout", timeout, above=0)
-        self.retries = _settings.whole("retries", retries, at_least=0)
+        self.retries = _settings.integer("retries", retries, at_least=0)
         if isinstance(receipts, type(...)):
             receipts = receipts_folder()
         self._folder = None if receipts is None else Path(receipts)

@@ -105,7 +105,7 @@ def read_holdout(
     (HoldoutTable(3 rows, kind='number'), [1, 0, 1], ['x', 'x', 'y'])
     """
     if kind is not None:
-        _settings.one_of("kind", kind, KINDS)
+        _settings.choice("kind", kind, KINDS)
     sheet = open_sheet(
         source,
         format=format,

@@ -72,7 +72,7 @@ class Problems:
             return
         count = count or len(places)
         ids = rows.name(places[:SHOWN])
-        which = ", ".join(each if rows.noun == "row" else _settings.shown(each) for each in ids)
+        which = ", ".join(each if rows.noun == "row" else _settings.safe_repr(each) for each in ids)
         more = ", ..." if count > SHOWN else ""
         message = f"{rule}: {format_count(count, rows.noun)} ({which}{more})."
         self.add(code, message, column=column, count=count, ids=[str(each) for each in ids])
@@ -107,7 +107,7 @@ def listed(names: Iterable[Any]) -> str:
     """
     every = list(names)
     more = ", ..." if len(every) > SHOWN else ""
-    return ", ".join(map(_settings.shown, every[:SHOWN])) + more
+    return ", ".join(map(_settings.safe_repr, every[:SHOWN])) + more
 
 
 def _cut(text: str) -> str:

@@ -125,18 +125,18 @@ class Roster:
         ``kind`` is needed for losses that compare labels and declare no classes; a table knows it.
         """
         if kind is not None:
-            _settings.one_of("kind", kind, KINDS)
+            _settings.choice("kind", kind, KINDS)
         if hasattr(source, "labels") and hasattr(source, "ids"):
             labels = source.labels
             width = labels.shape[1] if labels.ndim == 2 else None
             return cls(len(labels), source.ids, kind or source.kind, width)
         if isinstance(source, int | np.integer | float):
-            return cls(_settings.whole("n", source, at_least=1), None, kind)
+            return cls(_settings.integer("n", source, at_least=1), None, kind)
         column = as_column(source)
         if column is None:
             raise InvalidSetting(
                 f"A roster is made of a table, of ids or of a number of rows; "
-                f"got {_settings.shown(source)}."
+                f"got {_settings.safe_repr(source)}."
             )
         return cls(len(column), read_ids(column), kind)
 

@@ -45,11 +45,11 @@ class Limits:
     columns: int = 10_000
 
     def __post_init__(self) -> None:
-        _settings.settle(
+        _settings.set_frozen(
             self,
-            bytes=_settings.whole("bytes", self.bytes, at_least=1),
-            rows=_settings.whole("rows", self.rows, at_least=1),
-            columns=_settings.whole("columns", self.columns, at_least=1),
+            bytes=_settings.integer("bytes", self.bytes, at_least=1),
+            rows=_settings.integer("rows", self.rows, at_least=1),
+            columns=_settings.integer("columns", self.columns, at_least=1),
         )
 
 
@@ -61,7 +61,7 @@ def format_of(data: bytes, name: str, told: str | None) -> str:
     """
     if told is not None:
         plain = told.strip().lower().lstrip(".") if isinstance(told, str) else told
-        return _settings.one_of("format", _NAMES.get(plain, plain), FORMATS)
+        return _settings.choice("format", _NAMES.get(plain, plain), FORMATS)
     for magic, found in _MAGIC.items():
         if data.startswith(magic):
             return found

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from ladderboard.errors import InvalidSetting, InvalidState, OldCopy, disk_failed
+from ladderboard.errors import InvalidSetting, InvalidState, StaleCopy, storage_error
 from ladderboard.holdout._sample import (
     check_same,
     keep_sample,
@@ -61,7 +61,7 @@ def make_key_file(path: Path | str) -> bytes:
     except FileExistsError:
         return read_key_file(path)
     except OSError as error:
-        raise disk_failed(error, f"The key file {path} cannot be made") from None
+        raise storage_error(error, f"The key file {path} cannot be made") from None
     try:
         with os.fdopen(file, "w", encoding="ascii") as opened:
             opened.write(key.hex() + "\n")
@@ -70,7 +70,7 @@ def make_key_file(path: Path | str) -> bytes:
     except OSError as error:
         with suppress(OSError):
             path.unlink()  # half a key opens nothing, and would be refused next time
-        raise disk_failed(error, f"The key file {path} cannot be made") from None
+        raise storage_error(error, f"The key file {path} cannot be made") from None
     return key
 
 
@@ -236,8 +236,8 @@ class GuardFile:
         """Open the file; a holdout that is given must be the one in it."""
         try:
             return self._open(given)
-        except OldCopy as old:
-            raise OldCopy(f"{old} {_HINT.format(self.path)}", least=old.least) from None
+        except StaleCopy as old:
+            raise StaleCopy(f"{old} {_HINT.format(self.path)}", missing=old.missing) from None
 
     def _open(
         self, given: Callable[..., HoldoutTable] | None = None, *, stale: bool = False

@@ -130,7 +130,7 @@ class Holdout:
         from ladderboard.bounds import read_beta, read_count  # noqa: PLC0415 - asking needs none
 
         questions, beta = read_count("questions", questions), read_beta(beta)
-        ladders = _settings.whole("ladders", ladders, at_least=1, at_most=questions)
+        ladders = _settings.integer("ladders", ladders, at_least=1, at_most=questions)
         found = loss_of(loss, **({} if classes is None else {"classes": classes}))
         parts = {"ids": ids, "group": group, "weight": weight, "kind": kind}
         table = take_sample(labels, **parts, labelled=found.labelled)

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ladderboard import _settings
-from ladderboard.errors import BudgetSpent, InvalidSetting, TooSoon
+from ladderboard.errors import BudgetSpent, InvalidSetting, RateLimited
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -125,7 +125,7 @@ class Judge:
         self, guard: Guard, *, mode: Literal["min", "max"] = "min", min_delta: float = 0.0
     ) -> None:
         if mode not in _MODES:
-            raise InvalidSetting(f'mode must be "min" or "max"; got {_settings.shown(mode)}.')
+            raise InvalidSetting(f'mode must be "min" or "max"; got {_settings.safe_repr(mode)}.')
         if hasattr(guard, "check_ladder"):  # refused now, and not when a model was trained
             guard.check_ladder()
         self.guard = guard
@@ -159,12 +159,12 @@ class Judge:
             with self._lock:
                 if self._best == score:
                     self._best = held
-            if isinstance(error, BudgetSpent | TooSoon):
+            if isinstance(error, BudgetSpent | RateLimited):
                 return None
             raise
 
     def ask(self, predictions: Any, *, name: Any = None, score: float | None = None) -> Verdict:
-        """Ask about a model whatever its score is; raises ``BudgetSpent`` and ``TooSoon``."""
+        """Ask about a model whatever its score is; raises ``BudgetSpent`` and ``RateLimited``."""
         return self._ask(predictions, name, score)
 
     @property

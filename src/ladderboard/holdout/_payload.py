@@ -53,7 +53,7 @@ def pack(predictions: Any, format: str | None = None) -> Parcel:  # noqa: A002 -
     if format is not None:
         plain = format.strip().lower().lstrip(".") if isinstance(format, str) else format
         if not isinstance(plain, str) or plain not in _FORMATS:
-            plain = _settings.one_of("format", plain, _NAMED)
+            plain = _settings.choice("format", plain, _NAMED)
         told = _FORMATS[plain]
     if isinstance(predictions, bytes | bytearray | memoryview):
         return Parcel(bytes(predictions), told or _FOUND_OUT)
@@ -84,7 +84,7 @@ def _by_name(name: Any, data: bytes) -> str:
 
 
 def _read_path(path: Any) -> bytes:
-    shown, file = _settings.shown(os.fsdecode(path)), Path(os.fsdecode(path))
+    shown, file = _settings.safe_repr(os.fsdecode(path)), Path(os.fsdecode(path))
     try:
         if file.is_dir():
             raise _refusal("not_a_file", f"{shown} is a folder, not a file.")

@@ -229,5 +229,5 @@ def check_name(name: Any) -> None:
     ):
         raise InvalidSetting(
             f"A ladder's name is a printable text of 1 to {_MAX_NAME_LENGTH} characters; "
-            f"got {_settings.shown(name)}."
+            f"got {_settings.safe_repr(name)}."
         )

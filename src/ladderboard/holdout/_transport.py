@@ -220,7 +220,7 @@ def _address(url: str) -> _Address:
         pass
     raise InvalidSetting(
         f"A guard's address is like http://127.0.0.1:8765 or unix:/run/guard.sock; "
-        f"got {_settings.shown(url)}."
+        f"got {_settings.safe_repr(url)}."
     )
 
 

@@ -7,7 +7,7 @@ import secrets
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from ladderboard.errors import InvalidState, disk_failed
+from ladderboard.errors import InvalidState, storage_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ def fresh_file(path: Path) -> Iterator[Path]:
         except FileExistsError:
             raise InvalidState(f"{path} is there already; choose another name.") from None
         except OSError as error:
-            raise disk_failed(error, f"{path} cannot be made") from None
+            raise storage_error(error, f"{path} cannot be made") from None
     finally:
         for end in ("", *BESIDE):
             with suppress(OSError):

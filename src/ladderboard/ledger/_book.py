@@ -13,8 +13,8 @@ from ladderboard.errors import (
     DiskFull,
     InvalidSetting,
     InvalidState,
-    OldCopy,
     ReadOnly,
+    StaleCopy,
     StorageFailed,
     TooManyLadders,
 )
@@ -99,7 +99,7 @@ class Book:
         level = None if water is None or stale else water.read()
         with storage.reading(name) as book:
             if book.kept(COPY) and not stale:
-                raise OldCopy(
+                raise StaleCopy(
                     "This is a copy made by a backup, and cannot know what was asked since."
                 )
             if water is not None and not stale:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ladderboard.errors import BudgetSpent, KeyReused, SessionClosed
+from ladderboard.errors import BudgetSpent, IdempotencyKeyReused, SessionClosed
 from ladderboard.ledger._chain import Entry, append, release_of
 from ladderboard.ledger._commitments import Secret
 from ladderboard.ledger._ladders import state_digest, write_state
@@ -178,7 +178,7 @@ def found_by(view: Reading, mark: bytes, retry: bytes | None) -> Outcome | None:
     if retry is not None:
         by_retry = view.find(retry)
         if by_retry is not None and by_retry != by_mark:
-            raise KeyReused("This key was used for another submission; take a new one.")
+            raise IdempotencyKeyReused("This key was used for another submission; take a new one.")
     if by_mark is None:
         return None
     form = next(iter(view.entries(by_mark, by_mark + 1)))

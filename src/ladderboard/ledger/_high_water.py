@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ladderboard.errors import OldCopy, Taken, disk_failed
+from ladderboard.errors import Conflict, StaleCopy, storage_error
 from ladderboard.ledger._chain import Entry
 
 if TYPE_CHECKING:
@@ -75,13 +75,13 @@ class HighWater:
                 return None
             except OSError as error:
                 what = "written" if write else "read"
-                raise disk_failed(error, f"{self.path} cannot be {what}") from None
+                raise storage_error(error, f"{self.path} cannot be {what}") from None
             try:
                 if fcntl is not None:  # or half of a level may be read while another is written
                     fcntl.flock(file, fcntl.LOCK_SH)
                 written = os.pread(file, _SIZE + 1, 0)
             except OSError as error:
-                raise disk_failed(error, f"{self.path} cannot be read") from None
+                raise storage_error(error, f"{self.path} cannot be read") from None
             finally:
                 os.close(file)
         return self._level(written)
@@ -96,7 +96,7 @@ class HighWater:
                 raise ValueError
             level = Level(book, int(entries), int(questions), head)
         except ValueError:
-            raise OldCopy(
+            raise StaleCopy(
                 f"{self.path.name} is damaged, so nobody can tell whether the file beside it is "
                 "the newest copy."
             ) from None
@@ -107,7 +107,7 @@ class HighWater:
         """Return the level, or None where the mark is missing or damaged."""
         try:
             return self.read()
-        except OldCopy:
+        except StaleCopy:
             return None
 
     def take_over(self, other: HighWater, book: str) -> None:
@@ -122,7 +122,7 @@ class HighWater:
         except FileNotFoundError:  # another process was faster
             pass
         except OSError as error:
-            raise disk_failed(error, f"{self.path} cannot be written") from None
+            raise storage_error(error, f"{self.path} cannot be written") from None
 
     def create(self, level: Level) -> Level | None:
         """Write the mark of a book that is restored here, and return the one it replaces.
@@ -131,7 +131,7 @@ class HighWater:
         """
         held = self.read() if self.path.exists() else None
         if held is not None and held.book != level.book:
-            raise Taken(f"{self.path.name} is the mark of another board; it was left as it is.")
+            raise Conflict(f"{self.path.name} is the mark of another board; it was left as it is.")
         self.replace(level)
         return held
 
@@ -140,7 +140,7 @@ class HighWater:
         with self._alone() as file:
             try:
                 held = self._level(os.pread(file, _SIZE + 1, 0))
-            except OldCopy:  # what is not there yet, or damaged, is replaced
+            except StaleCopy:  # what is not there yet, or damaged, is replaced
                 held = None
             if held is None or held.book != level.book or held.entries < level.entries:
                 self._put(file, level)
@@ -176,7 +176,7 @@ class HighWater:
                 finally:
                     os.close(file)  # and with it the lock
             except OSError as error:
-                raise disk_failed(error, f"{self.path} cannot be written") from None
+                raise storage_error(error, f"{self.path} cannot be written") from None
 
     def check(self, level: Level | None, book: str, at: At, entries: Reading) -> None:
         """Refuse a book that is behind its mark.
@@ -184,24 +184,24 @@ class HighWater:
         The level must have been read before the book was: others may have gone on since.
         """
         if level is None:
-            raise OldCopy(
+            raise StaleCopy(
                 f"There is no {self.path.name} beside the file, so nobody can tell whether it is "
                 "the newest copy."
             )
         if level.book != book:
-            raise OldCopy(f"{self.path.name} belongs to another file than the one beside it.")
+            raise StaleCopy(f"{self.path.name} belongs to another file than the one beside it.")
         missing = lacking(level, at, entries)
         if missing is None:
             return
         if at.entries < level.entries:
-            raise OldCopy(
+            raise StaleCopy(
                 "This file is behind its mark: an old copy was put back. Questions used since and "
                 f"missing from it: at least {missing}.",
-                least=missing,
+                missing=missing,
             )
-        raise OldCopy(
+        raise StaleCopy(
             "This file and its mark tell different stories: a copy of it was used elsewhere.",
-            least=missing,
+            missing=missing,
         )
 
 

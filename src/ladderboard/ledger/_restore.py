@@ -47,7 +47,7 @@ def restore(
     lost as answers of a ladder of its own, about which nothing is known. ``budget`` is that of
     now, where it was amended.
     """
-    charge = _settings.whole("charge", charge, at_least=0)
+    charge = _settings.integer("charge", charge, at_least=0)
     world = World() if world is None else world
     level = None if water is None else water.read_if_whole()
     with storage.writing(name) as book:

@@ -48,14 +48,14 @@ def read_classes(classes: Any, *, optional: bool = False) -> Classes | None:
         return None
     rule = "classes must be a list of at least two different labels"
     if classes is None or isinstance(classes, str | bytes):
-        raise InvalidSetting(f"{rule}; got {_settings.shown(classes)}.")
+        raise InvalidSetting(f"{rule}; got {_settings.safe_repr(classes)}.")
     try:
         read = read_values(classes, "classes", InvalidInput)
     except InvalidInput as error:
         raise InvalidSetting(f"{rule}: {error}") from None
     plain: Classes = tuple(read.tolist())
     if read.ndim != 1 or len(plain) < 2 or len(set(plain)) != len(plain):
-        raise InvalidSetting(f"{rule}; got {_settings.shown(classes)}.")
+        raise InvalidSetting(f"{rule}; got {_settings.safe_repr(classes)}.")
     return plain
 
 
@@ -117,8 +117,8 @@ def spelled(unknown: NDArray[Any], classes: Classes) -> str:
     told = []
     for each in some[:_SPELLED]:
         near = _nearest(each, classes)
-        hint = "" if near is None else f" (did you mean {_settings.shown(near)}?)"
-        told.append(f"{_settings.shown(each)}{hint}")
+        hint = "" if near is None else f" (did you mean {_settings.safe_repr(near)}?)"
+        told.append(f"{_settings.safe_repr(each)}{hint}")
     return ", ".join(told) + (", ..." if len(some) > _SPELLED else "")
 
 
@@ -193,7 +193,7 @@ class ZeroOne(Loss):
 
     def __post_init__(self) -> None:
         if not (isinstance(self.classes, str) and self.classes == ANY):
-            _settings.settle(self, classes=read_classes(self.classes, optional=True))
+            _settings.set_frozen(self, classes=read_classes(self.classes, optional=True))
 
     @property
     def allowed(self) -> Classes | None:
@@ -252,7 +252,7 @@ class ZeroOne(Loss):
             return
         unknown = ~known(predictions, self.allowed)
         if unknown.any():
-            among = ", ".join(map(_settings.shown, self.allowed[:_NAMED]))
+            among = ", ".join(map(_settings.safe_repr, self.allowed[:_NAMED]))
             more = ", ..." if len(self.allowed) > _NAMED else ""
             there = spelled(predictions[unknown], self.allowed)
             rule = f"predictions must be among the classes ({among}{more}); there is {there}"
@@ -281,9 +281,9 @@ class TopK(Loss):
     classes: Classes | None = None
 
     def __post_init__(self) -> None:
-        _settings.settle(
+        _settings.set_frozen(
             self,
-            k=_settings.whole("k", self.k, at_least=1),
+            k=_settings.integer("k", self.k, at_least=1),
             classes=read_classes(self.classes, optional=True),
         )
         if self.classes is not None and self.k >= len(self.classes):
@@ -396,7 +396,7 @@ class Brier(Loss):
     classes: Classes = (0, 1)
 
     def __post_init__(self) -> None:
-        _settings.settle(self, classes=read_classes(self.classes))
+        _settings.set_frozen(self, classes=read_classes(self.classes))
 
     def read_labels(self, labels: Any) -> NDArray[Any]:
         """Labels as places among the classes."""
@@ -440,7 +440,7 @@ class Log(Loss):
     clip: float = 0.01
 
     def __post_init__(self) -> None:
-        _settings.settle(
+        _settings.set_frozen(
             self,
             classes=read_classes(self.classes),
             clip=_settings.number("clip", self.clip, above=0, below=1),

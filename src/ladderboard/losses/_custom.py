@@ -41,20 +41,20 @@ class Custom(Loss):
 
     def __post_init__(self) -> None:
         if isinstance(self.function, str):
-            _settings.settle(self, function=load_function(self.function), path=self.function)
+            _settings.set_frozen(self, function=load_function(self.function), path=self.function)
         if not callable(self.function):
             raise InvalidSetting(
-                f"A custom loss needs a function; got {_settings.shown(self.function)}."
+                f"A custom loss needs a function; got {_settings.safe_repr(self.function)}."
             )
         if self.path is None:
-            _settings.settle(self, path=_path_of(self.function))
+            _settings.set_frozen(self, path=_path_of(self.function))
 
     @property
     def params(self) -> dict[str, Any]:
         """The function by its name, ``module:function``."""
         if self.path is None:
             raise InvalidSetting(
-                f"The loss {_settings.shown(self.function)} has no name it can be imported by; "
+                f"The loss {_settings.safe_repr(self.function)} has no name it can be imported by; "
                 "put it at the top of a module, or name it as module:function."
             )
         return {"function": self.path}

@@ -204,7 +204,7 @@ def metric(name: str | Loss | Mapping[str, Any] | Callable[..., Any], /, **param
     known = sorted({*LOSSES, *METRICS})
     close = difflib.get_close_matches(plain, known, n=1, cutoff=0.75)
     hint = f"did you mean {close[0]!r}?" if close else f"there is {', '.join(known)}."
-    raise InvalidSetting(f"There is no loss named {_settings.shown(name)}; {hint}")
+    raise InvalidSetting(f"There is no loss named {_settings.safe_repr(name)}; {hint}")
 
 
 def loss(name: str | Loss | Mapping[str, Any] | Callable[..., Any], /, **params: Any) -> Loss:
@@ -241,7 +241,7 @@ def loss(name: str | Loss | Mapping[str, Any] | Callable[..., Any], /, **params:
         settings = {**name, **params}
     except TypeError:
         raise InvalidSetting(
-            f"A loss is a name, a function or a description; got {_settings.shown(name)}."
+            f"A loss is a name, a function or a description; got {_settings.safe_repr(name)}."
         ) from None
     key = settings.pop("loss", None)
     if key == "custom":

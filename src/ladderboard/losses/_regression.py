@@ -35,7 +35,7 @@ class RangedLoss(Loss):
                 f"{self.name} needs a range, the declared interval of the labels; "
                 f'try loss("{self.name}", range=(0, 100)).'
             )
-        _settings.settle(self, range=_settings.interval("range", self.range))
+        _settings.set_frozen(self, range=_settings.interval("range", self.range))
         if not _NARROWEST <= self.width <= _WIDEST:
             raise InvalidSetting(
                 f"range must be between {_NARROWEST:g} and {_WIDEST:g} wide; got {self.range!r}."
@@ -124,7 +124,7 @@ class Pinball(RangedLoss):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _settings.settle(
+        _settings.set_frozen(
             self, quantile=_settings.number("quantile", self.quantile, above=0, below=1)
         )
 

@@ -158,15 +158,15 @@ class BootstrapLadder(ByExample):
     replicates: int = 1000
 
     def __post_init__(self) -> None:
-        _settings.one_of("test", self.test, ("paired", "bayes"))
+        _settings.choice("test", self.test, ("paired", "bayes"))
         if not isinstance(self.resample, bool):
             raise InvalidSetting(
-                f"resample must be True or False; got {_settings.shown(self.resample)}."
+                f"resample must be True or False; got {_settings.safe_repr(self.resample)}."
             )
-        _settings.settle(
+        _settings.set_frozen(
             self,
             alpha=_settings.number("alpha", self.alpha, above=0, below=1),
-            replicates=_settings.whole("replicates", self.replicates, at_least=1, at_most=10**6),
+            replicates=_settings.integer("replicates", self.replicates, at_least=1, at_most=10**6),
         )
 
     @property

@@ -63,9 +63,9 @@ def calibrated_settings(n: int, questions: int, teams: int = 1) -> Calibrated:
     outside the table: taken at n=100, questions=900, and scaled by 1/sqrt(n); interpolated
     between questions=100..1000
     """
-    n = _settings.whole("n", n, at_least=1, at_most=_LARGEST)
-    questions = _settings.whole("questions", questions, at_least=1, at_most=_LARGEST)
-    teams = _settings.whole("teams", teams, at_least=1, at_most=_LARGEST)
+    n = _settings.integer("n", n, at_least=1, at_most=_LARGEST)
+    questions = _settings.integer("questions", questions, at_least=1, at_most=_LARGEST)
+    teams = _settings.integer("teams", teams, at_least=1, at_most=_LARGEST)
     wanted = {"n": n, "questions": questions, "teams": min(teams, questions)}
     found, taken, note = _look_up(wanted)
     unit = 1 / math.sqrt(n)

@@ -148,7 +148,7 @@ class Ladder(Mechanism):
     grid: float | None = None
 
     def __post_init__(self) -> None:
-        _settings.settle(
+        _settings.set_frozen(
             self,
             step=_fixed_point.read_size("step", self.step, above_zero=self.grid is None),
             grid=None

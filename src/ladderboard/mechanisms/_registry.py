@@ -39,4 +39,4 @@ def mechanism(name: str | Mechanism | Mapping[str, Any], /, **settings: Any) -> 
     >>> mechanism(mechanism("ladder", step=0.01).describe())
     Ladder(step=0.01, grid=None)
     """
-    return _settings.by_name("mechanism", Mechanism, MECHANISMS, name, settings)
+    return _settings.from_registry("mechanism", Mechanism, MECHANISMS, name, settings)

@@ -112,8 +112,8 @@ class Rounded(Teller):
     digits: int
 
     def __post_init__(self) -> None:
-        digits = _settings.whole("digits", self.digits, at_least=0, at_most=_MOST_DIGITS)
-        _settings.settle(self, digits=digits)
+        digits = _settings.integer("digits", self.digits, at_least=0, at_most=_MOST_DIGITS)
+        _settings.set_frozen(self, digits=digits)
 
     @property
     def grid(self) -> float:
@@ -155,7 +155,7 @@ class Noisy(Teller):
     sd: float
 
     def __post_init__(self) -> None:
-        _settings.settle(self, sd=_fixed_point.read_size("sd", self.sd))
+        _settings.set_frozen(self, sd=_fixed_point.read_size("sd", self.sd))
 
     @cached_property
     def laws(self) -> tuple[Law, ...]:

@@ -99,10 +99,10 @@ class Session:
     ) -> Session:
         """See ``Mechanism.start``."""
         setup = Setup(
-            _settings.whole("n", n, at_least=1),
+            _settings.integer("n", n, at_least=1),
             *_settings.interval("risk_range", risk_range, within=_fixed_point.WIDEST),
         )
-        ladder = _settings.whole("ladder", ladder, at_least=0, at_most=_LADDERS)
+        ladder = _settings.integer("ladder", ladder, at_least=0, at_most=_LADDERS)
         mechanism.check(setup)
         tape = _tape(tape)
         draws = tape.draw(mechanism.laws, ladder=ladder, question=0)
@@ -117,7 +117,7 @@ class Session:
         try:
             if written["format"] != _FORMAT:
                 raise InvalidState(
-                    f"The saved state has format {_settings.shown(written['format'])}; "
+                    f"The saved state has format {_settings.safe_repr(written['format'])}; "
                     f"this version reads format {_FORMAT}."
                 )
             if written["mechanism"] != mechanism.describe():
@@ -131,12 +131,12 @@ class Session:
                     "was started with."
                 )
             setup = Setup(
-                _settings.whole("n", written["n"], at_least=1),
+                _settings.integer("n", written["n"], at_least=1),
                 *_settings.interval(
                     "risk_range", written["risk_range"], within=_fixed_point.WIDEST
                 ),
             )
-            ladder = _settings.whole("ladder", written["ladder"], at_least=0, at_most=_LADDERS)
+            ladder = _settings.integer("ladder", written["ladder"], at_least=0, at_most=_LADDERS)
             if not isinstance(written["closed"], bool):
                 raise InvalidState(DAMAGED)
             fresh = mechanism.begin(setup, tape.draw(mechanism.laws, ladder=ladder, question=0))
@@ -146,7 +146,7 @@ class Session:
                 tape,
                 ladder,
                 state=mechanism.thaw(written["state"], setup, fresh),
-                question=_settings.whole(
+                question=_settings.integer(
                     "question", written["question"], at_least=0, at_most=_LADDERS
                 ),
                 closed=written["closed"],
@@ -323,7 +323,7 @@ class Session:
         ):
             raise InvalidRisk(
                 f"{self._mechanism.name} needs training=, the mean loss on the training data, "
-                f"in [{low:g}, {high:g}]; got {_settings.shown(training)}."
+                f"in [{low:g}, {high:g}]; got {_settings.safe_repr(training)}."
             )
         return float(training)
 

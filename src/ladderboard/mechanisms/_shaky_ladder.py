@@ -87,8 +87,8 @@ def paper_settings(n: int, questions: int, beta: float) -> PaperSettings:
     >>> f"{found.transfer_epsilon:.4g}"
     '0.1062'
     """
-    n = _settings.whole("n", n, at_least=1, at_most=2 * _LARGEST_N)
-    k = _settings.whole("questions", questions, at_least=1, at_most=_LARGEST_K)
+    n = _settings.integer("n", n, at_least=1, at_most=2 * _LARGEST_N)
+    k = _settings.integer("questions", questions, at_least=1, at_most=_LARGEST_K)
     beta = _settings.number("beta", beta, at_least=_LEAST_BETA, below=1)
     delta = beta / (k * n)  # Eq. (2)
     root = math.sqrt(math.log(1 / delta))
@@ -182,10 +182,10 @@ class ShakyLadder(Mechanism):
     origin: PaperSettings | Calibrated | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        _settings.one_of("law", self.law, ("gaussian", "laplace"))
+        _settings.choice("law", self.law, ("gaussian", "laplace"))
         read = partial(_settings.number, at_least=0) if self.continuous else _fixed_point.read_size
         grid, standing = self.grid, self.standing_noise
-        _settings.settle(
+        _settings.set_frozen(
             self,
             step=read("step", self.step),
             compare_noise=read("compare_noise", self.compare_noise),

@@ -62,11 +62,11 @@ class Thresholdout(Mechanism):
 
     def __post_init__(self) -> None:
         budget = self.budget
-        _settings.settle(
+        _settings.set_frozen(
             self,
             threshold=_settings.number("threshold", self.threshold, at_least=0),
             noise=_settings.number("noise", self.noise, at_least=0, at_most=_fixed_point.WIDEST),
-            budget=None if budget is None else _settings.whole("budget", budget, at_least=1),
+            budget=None if budget is None else _settings.integer("budget", budget, at_least=1),
         )
 
     @cached_property

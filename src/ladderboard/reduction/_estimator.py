@@ -97,7 +97,7 @@ class Accuracy:
         if read is None or not 0 < read <= COARSEST:
             raise InvalidSetting(
                 "alpha must be a number above 0 and at most 1/3, where one query fits; "
-                f"got {_settings.shown(alpha)}."
+                f"got {_settings.safe_repr(alpha)}."
             )
         return cls(read)
 
@@ -196,7 +196,7 @@ class GeneralEstimator:
         ladder: int = 0,
     ) -> None:
         self._accuracy = Accuracy.read(alpha)
-        self._n = _settings.whole("n", n, at_least=1)
+        self._n = _settings.integer("n", n, at_least=1)
         check_tells(mechanism)
         self._mechanism = mechanism
         self._session: Session = mechanism.start(
@@ -215,14 +215,14 @@ class GeneralEstimator:
         try:
             if state["format"] != _FORMAT:
                 raise InvalidState(
-                    f"The saved state has format {_settings.shown(state['format'])}; "
+                    f"The saved state has format {_settings.safe_repr(state['format'])}; "
                     f"this version reads format {_FORMAT}."
                 )
             inner, consistent = state["session"], state["consistent"]
             alpha = Accuracy.read(Fraction(state["alpha"])).alpha
-            asked = _settings.whole("asked", state["asked"], at_least=0)
+            asked = _settings.integer("asked", state["asked"], at_least=0)
             last = None if state["last"] is None else Fraction(state["last"])
-            n = _settings.whole("n", inner["n"], at_least=1)
+            n = _settings.integer("n", inner["n"], at_least=1)
             if type(consistent) is not bool or tuple(inner["risk_range"]) != RISK_RANGE:
                 raise InvalidState(_DAMAGED)
         except InvalidState:
@@ -420,7 +420,7 @@ def check_tells(mechanism: Any) -> None:
     if isinstance(mechanism, type) or not all(hasattr(mechanism, part) for part in parts):
         raise InvalidSetting(
             "mechanism must be a mechanism, such as Ladder(step=0.01); "
-            f"got {_settings.shown(mechanism)}."
+            f"got {_settings.safe_repr(mechanism)}."
         )
     if isinstance(mechanism, OneBit):
         raise InvalidSetting(

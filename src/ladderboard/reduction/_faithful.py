@@ -216,10 +216,10 @@ def is_faithful(
     Hardt, "Climbing a shaky ladder", 2017, the definition of faithful algorithms.
     """
     check_tells(mechanism)
-    n = _settings.whole("n", n, at_least=1, at_most=_MOST)
-    questions = _settings.whole("questions", questions, at_least=2)
-    games = _settings.whole("games", games, at_least=1)
-    seed = _settings.whole("seed", seed, at_least=0)
+    n = _settings.integer("n", n, at_least=1, at_most=_MOST)
+    questions = _settings.integer("questions", questions, at_least=2)
+    games = _settings.integer("games", games, at_least=1)
+    seed = _settings.integer("seed", seed, at_least=0)
     confidence = _settings.number("confidence", confidence, above=0, below=1)
     # Chernoff's bound on each side, for each probe: all limits hold at once.
     nats = math.log(2 * len(PROBES) / (1 - confidence)) / games

@@ -65,7 +65,7 @@ def promise(n: int, beta: float = 0.05) -> Promise:
     (0.0371, 8)
     >>> estimator = lb.GeneralEstimator(found.mechanism, n=found.n, alpha=found.alpha)
     """
-    n = _settings.whole("n", n, at_least=1, at_most=_MOST)
+    n = _settings.integer("n", n, at_least=1, at_most=_MOST)
     beta = _settings.number("beta", beta, above=0, below=1)
     found = _least(n, beta)
     if found is not None:

@@ -16,7 +16,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ladderboard.errors import StorageFailed, WorkersLost, disk_failed
+from ladderboard.errors import StorageFailed, WorkerError, storage_error
 from ladderboard.server import _attack_worker as worker
 from ladderboard.server._process import environment, program
 
@@ -112,9 +112,9 @@ class Trials:
         except OSError as error:
             with suppress(OSError):
                 self._remove(_NOW)
-            failed = disk_failed(error, "No trial could be started")
+            failed = storage_error(error, "No trial could be started")
             if type(failed) is StorageFailed:  # no disk is to blame
-                raise WorkersLost(str(failed)) from None
+                raise WorkerError(str(failed)) from None
             raise failed from None
         finally:
             os.close(lock)  # which the process holds now
@@ -191,7 +191,7 @@ class Trials:
     def _take(self) -> int:
         """Return the lock, which is ours now."""
         if fcntl is None:
-            raise WorkersLost("Trials need a system that can lock files.")
+            raise WorkerError("Trials need a system that can lock files.")
         lock, until = self._open(), time.monotonic() + _WAIT
         while True:
             with suppress(BlockingIOError):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from starlette.responses import Response
 
-from ladderboard.errors import NotAllowed, disk_failed
+from ladderboard.errors import NotAllowed, storage_error
 from ladderboard.server._auth import SESSION, Sessions, Unknown, Who, unauthorised
 from ladderboard.server._rate_limits import Bucket, Uploads
 
@@ -117,7 +117,7 @@ class Work:
             return await asyncio.get_running_loop().run_in_executor(threads, work)
         except OSError as error:
             what = error.filename or "The disk"
-            raise disk_failed(error, f"{what} cannot be used") from error
+            raise storage_error(error, f"{what} cannot be used") from error
 
     async def on_board(
         self,

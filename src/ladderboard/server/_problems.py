@@ -15,24 +15,24 @@ from starlette.responses import Response
 
 from ladderboard.errors import (
     BudgetSpent,
+    Conflict,
     DiskFull,
+    IdempotencyKeyReused,
     InvalidInput,
     InvalidPredictions,
     InvalidRules,
     InvalidSetting,
-    KeyReused,
     LadderboardError,
     MissingDependency,
-    NoRoom,
     NotAllowed,
     NotFound,
     NotOpen,
+    QuotaExceeded,
+    RateLimited,
     ReadOnly,
     SessionClosed,
     StorageFailed,
-    Taken,
-    TooSoon,
-    WorkersLost,
+    WorkerError,
 )
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ _CLOSE = {"Connection": "close"}  # or what is still being sent would be read to
 # The first that fits counts.
 _KINDS: tuple[tuple[type[Exception], Kind], ...] = (
     (InvalidPredictions, Kind(422, "invalid_predictions")),
-    (KeyReused, Kind(422, "key_reused")),
+    (IdempotencyKeyReused, Kind(422, "key_reused")),
     (InvalidRules, Kind(422, "invalid_rules")),
     (InvalidSetting, Kind(422, "invalid_setting")),
     (NotAllowed, Kind(403, "not_allowed")),
@@ -88,10 +88,10 @@ _KINDS: tuple[tuple[type[Exception], Kind], ...] = (
     (NotOpen, Kind(409, "not_open")),
     (SessionClosed, Kind(409, "not_open", "The board is closed.")),
     (BudgetSpent, Kind(409, "budget_spent")),
-    (Taken, Kind(409, "taken")),
-    (TooSoon, Kind(429, "too_soon")),
-    (NoRoom, Kind(507, "no_room")),
-    (WorkersLost, Kind(503, "unavailable", _LOST, _SOON)),
+    (Conflict, Kind(409, "taken")),
+    (RateLimited, Kind(429, "too_soon")),
+    (QuotaExceeded, Kind(507, "no_room")),
+    (WorkerError, Kind(503, "unavailable", _LOST, _SOON)),
     (MissingDependency, Kind(503, "unavailable", _LACKS, _SOON)),
     (DiskFull, Kind(507, "disk_full", _FULL, {**_LATER, **_CLOSE})),
     (ReadOnly, Kind(503, "read_only", _READABLE, {**_SOON, **_CLOSE})),
@@ -178,7 +178,7 @@ def problem_of(error: Exception) -> tuple[Response, bool]:
         return problem(error.status, error.code, str(error), headers=error.headers), False
     kind = find_kind(_KINDS, error)
     detail, headers = kind.detail, dict(kind.headers or {})
-    if isinstance(error, TooSoon):
+    if isinstance(error, RateLimited):
         headers["Retry-After"] = str(error.wait)
     if isinstance(error, StorageFailed) and error.uncertain:
         detail = _UNCERTAIN

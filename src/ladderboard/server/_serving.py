@@ -95,18 +95,18 @@ class Settings:
 
     def __post_init__(self) -> None:
         public = None if self.url is None else read_address(self.url)
-        _settings.settle(
+        _settings.set_frozen(
             self,
             url=None if public is None else public.url,
             prefix="" if public is None else public.prefix,
             hosts=frozenset(each.lower() for each in self.hosts),
-            threads=_settings.whole("threads", self.threads, at_least=1, at_most=1000),
+            threads=_settings.integer("threads", self.threads, at_least=1, at_most=1000),
             trial_seconds=_settings.number("trial_seconds", self.trial_seconds, above=0),
             body_seconds=_settings.number("body_seconds", self.body_seconds, above=0),
-            address_connections=_settings.whole(
+            address_connections=_settings.integer(
                 "address_connections", self.address_connections, at_least=1
             ),
-            session_seconds=_settings.whole("session_seconds", self.session_seconds, at_least=1),
+            session_seconds=_settings.integer("session_seconds", self.session_seconds, at_least=1),
         )
 
 
@@ -143,7 +143,7 @@ class Serving:
     settings: Settings = field(default_factory=Settings)
 
     def __post_init__(self) -> None:
-        workers = _settings.whole("workers", self.workers, at_least=1, at_most=256)
+        workers = _settings.integer("workers", self.workers, at_least=1, at_most=256)
         if workers > 1 and not is_shared(self.database):
             raise InvalidSetting(
                 "workers must be 1 on SQLite, which one process writes; for more, serve from "
@@ -153,10 +153,10 @@ class Serving:
             _check_proxies(self.proxies)
         if workers > 1 and os.name != "posix":
             raise InvalidSetting("workers must be 1 here: only on Unix can processes share a port.")
-        _settings.settle(
+        _settings.set_frozen(
             self,
             workers=workers,
-            parsers=_settings.whole("parsers", self.parsers, at_least=1, at_most=256),
+            parsers=_settings.integer("parsers", self.parsers, at_least=1, at_most=256),
         )
 
 
@@ -175,7 +175,7 @@ def _check_proxies(listed: str) -> None:
         if not right:
             raise InvalidSetting(
                 "proxy must be addresses like 127.0.0.1 or networks like 10.0.0.0/24, with commas "
-                f"between; got {_settings.shown(each.strip())}."
+                f"between; got {_settings.safe_repr(each.strip())}."
             )
 
 

@@ -43,7 +43,7 @@ def _rational(name: str, value: int | Fraction) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, int | Fraction) or value < 0:
         raise InvalidSetting(
             f"{name} must be a whole number or a Fraction, at least 0; "
-            f"got {_settings.shown(value)}."
+            f"got {_settings.safe_repr(value)}."
         )
     return Fraction(value)
 

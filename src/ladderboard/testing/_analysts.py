@@ -63,10 +63,10 @@ def check_analyst(
     >>> import ladderboard as lb
     >>> check_analyst(lb.analysts.MajorityAttack())
     """
-    n = _settings.whole("n", n, at_least=1)
-    questions = _settings.whole("questions", questions, at_least=1)
-    games = _settings.whole("games", games, at_least=2)
-    seed = _settings.whole("seed", seed, at_least=0)
+    n = _settings.integer("n", n, at_least=1)
+    questions = _settings.integer("questions", questions, at_least=1)
+    games = _settings.integer("games", games, at_least=2)
+    seed = _settings.integer("seed", seed, at_least=0)
     if _luck(n, games) > _BLIND:
         raise InvalidSetting(
             f"n={n} and games={games} are too few to tell a peeking analyst from a lucky one; "

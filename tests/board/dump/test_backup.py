@@ -16,7 +16,7 @@ from ladderboard.board._backup._backup import (
     forget_old,
     restore_backup,
 )
-from ladderboard.errors import InvalidSetting, NotOpen, StorageFailed, Taken
+from ladderboard.errors import Conflict, InvalidSetting, NotOpen, StorageFailed
 from ladderboard.ledger import SecretKey, World
 
 KEY = SecretKey.make()
@@ -100,7 +100,7 @@ def test_a_database_with_other_boards_is_refused(two, shelf, place, make_board, 
     made = save(two, shelf)
     other = place()
     make_board(other, "fish")
-    with pytest.raises(Taken, match=r"other boards than the backup \(fish\)"):
+    with pytest.raises(Conflict, match=r"other boards than the backup \(fish\)"):
         restore_backup(other, made, secret_key=KEY)
     assert other.list() == ["fish"]
 

@@ -10,7 +10,7 @@ import pytest
 from ladderboard.board import PART, dump_board, restore_board
 from ladderboard.board._backup._dump import BOARD, TABLES
 from ladderboard.board._backup._restore import read_header
-from ladderboard.errors import LadderboardError, Taken
+from ladderboard.errors import Conflict, LadderboardError
 from ladderboard.ledger import (
     Level,
     RecordReader,
@@ -204,7 +204,7 @@ def test_a_mark_that_is_in_the_way_is_left_and_nothing_is_restored(dumped, a_dum
     book = read_header(a_dump[0], secret_key=a_dump[1]).book
     mark = dumped.target.water(book)
     mark.replace(Level("f" * 32, 9, 7, "0" * 64))  # as of a file that somebody renamed
-    with pytest.raises(Taken, match="is the mark of another board"):
+    with pytest.raises(Conflict, match="is the mark of another board"):
         dumped()
     assert mark.read().book == "f" * 32
     assert dumped.target.list() == []

@@ -8,14 +8,14 @@ from ladderboard.board import Caller, Role, Sent, dump_board, restore_board
 from ladderboard.board._backup._dump import BOARD, TABLES
 from ladderboard.errors import (
     BrokenDump,
+    Conflict,
+    IdempotencyKeyReused,
     InvalidSetting,
     InvalidState,
-    KeyReused,
     NotAllowed,
     NotFound,
     NotOpen,
     StorageFailed,
-    Taken,
     WrongKey,
 )
 from ladderboard.ledger import Head, SecretKey, make_secret_key, write_public_key
@@ -94,7 +94,7 @@ def test_what_was_sent_before_is_known(moved):
     here, there, _ = moved
     asked = there.book.at().asked
     assert there.submit(8).again
-    with pytest.raises(KeyReused):
+    with pytest.raises(IdempotencyKeyReused):
         there.board.submit(Caller(Role.TEAM, 3), _sent(there, at=30, retry="key 8"))
     assert there.book.at().asked == asked
     assert here.book.at().asked == asked
@@ -118,7 +118,7 @@ def test_tokens_of_the_board_go_along_and_those_of_the_server_stay(moved, places
 
 def test_an_invitation_is_good_on_the_other_side(moved):
     here, there, _ = moved
-    with pytest.raises(Taken, match="All 3 places"):  # it was found, but there is no place
+    with pytest.raises(Conflict, match="All 3 places"):  # it was found, but there is no place
         there.board.seats.register("Late", here.tokens["invitation"])
     with pytest.raises(NotAllowed, match="This invitation is unknown"):
         there.board.seats.register("Late", "lb_invitation_made-up")
@@ -293,7 +293,7 @@ def test_a_board_that_is_there_is_not_restored(places, make_board, open_board, t
     restore(target, tmp_path / "dump")
     before = rows(open_board(target))
     for each in (source, target):
-        with pytest.raises(Taken, match="This very board is here already"):
+        with pytest.raises(Conflict, match="This very board is here already"):
             restore(each, tmp_path / "dump")
     assert rows(open_board(target)) == before
 
@@ -303,7 +303,7 @@ def test_a_slug_that_is_taken_is_refused(places, make_board, tmp_path):
     make_board(source)
     there = make_board(target)
     dump(source, tmp_path / "dump", move=True)
-    with pytest.raises(Taken, match="There is a board 'digits' here already"):
+    with pytest.raises(Conflict, match="There is a board 'digits' here already"):
         restore(target, tmp_path / "dump")
     assert target.storage.books() == ["server", there.book.name]
 

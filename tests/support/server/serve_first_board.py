@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from ladderboard.board import open_boards
-from ladderboard.errors import Taken
+from ladderboard.errors import Conflict
 from ladderboard.server import Serving, serve
 
 
@@ -26,7 +26,7 @@ if __name__ == "__main__":  # worker processes import this file, too
     boards = open_boards(database, create=True)
     try:
         boards.create(make_folder())
-    except Taken:
+    except Conflict:
         write_line("exists")
 
     def on_start(url, token):

@@ -54,14 +54,14 @@ class Line:
         if not _is_private(server) or urlsplit(server).path not in {"", "/"}:
             raise InvalidSetting(
                 "EvalAI's address is like https://eval.ai, and a token is not sent in the clear "
-                f"to another machine; got {_settings.shown(server)}."
+                f"to another machine; got {_settings.safe_repr(server)}."
             )
         if not isinstance(token, str) or not re.fullmatch("[!-~]+", token):
             raise InvalidSetting("The token must be one word of plain characters.")
         if not isinstance(queue, str) or not _QUEUE.fullmatch(queue):
             raise InvalidSetting(
                 "A queue's name has letters, digits, - and _; EvalAI shows it to the challenge's "
-                f"hosts. Got {_settings.shown(queue)}."
+                f"hosts. Got {_settings.safe_repr(queue)}."
             )
         self.server = server.rstrip("/")
         self._token, self._queue = token, queue
@@ -164,7 +164,7 @@ def _refused(server: str, error: HTTPError) -> str:
         why = str(read.get("error") or read.get("detail") or read)
     except (ValueError, RecursionError, AttributeError, OSError, http.client.HTTPException):
         why = "no reason"
-    return f"EvalAI at {server} refused: {error.code}, {_settings.shown(why)}."
+    return f"EvalAI at {server} refused: {error.code}, {_settings.safe_repr(why)}."
 
 
 def _is_private(url: Any) -> bool:

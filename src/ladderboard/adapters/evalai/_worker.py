@@ -70,7 +70,7 @@ def on_ladders(guard: _Guard, teams: int = 2) -> Ask:
     all teams. ``teams`` is how many there may be: a guard with fewer ladders is refused at once. A
     guard of scores is refused too: teams would score themselves.
     """
-    check_ladders(guard.ladders, _settings.whole("teams", teams, at_least=1))
+    check_ladders(guard.ladders, _settings.integer("teams", teams, at_least=1))
 
     def ask(handed: Handed, file: Path) -> Reply:
         check_takes(guard.takes)
@@ -170,19 +170,19 @@ class Worker:
         labels: Mapping[str, str] | None = None,
         most_bytes: int = _MOST_BYTES,
     ) -> None:
-        self.challenge = _settings.whole("challenge", challenge, at_least=1)
+        self.challenge = _settings.integer("challenge", challenge, at_least=1)
         self.phases = dict(phases)
         if not self.phases:
             raise InvalidSetting("A worker needs a phase: phases={7: Phase(split, ask)}.")
         self.labels = {each: each for each in FIELDS} if labels is None else dict(labels)
         for each in self.labels:
-            _settings.one_of("labels", each, FIELDS)
+            _settings.choice("labels", each, FIELDS)
         if not isinstance(name, str) or not name or name != name.lower():
             raise InvalidSetting(
-                f"A worker's name is a word in small letters; got {_settings.shown(name)}."
+                f"A worker's name is a word in small letters; got {_settings.safe_repr(name)}."
             )
         self.name = name
-        self.most_bytes = _settings.whole("most_bytes", most_bytes, at_least=1)
+        self.most_bytes = _settings.integer("most_bytes", most_bytes, at_least=1)
         self._line = Line(server, token, self.challenge, queue)
 
     def __repr__(self) -> str:

@@ -59,7 +59,7 @@ class Folder:
         self._given = Path(root).absolute()
         self.root = self._given.resolve()
         if not self.root.is_dir():
-            raise InvalidSetting(f"There is no folder {_settings.shown(str(root))}.")
+            raise InvalidSetting(f"There is no folder {_settings.safe_repr(str(root))}.")
         self._most = most_bytes
 
     def read(self, path: str) -> Read:
@@ -72,13 +72,13 @@ class Folder:
                 InvalidPredictions,
                 "not_a_file",
                 f"A path must lead to a regular file in {self.root}, over no link and no ..; "
-                f"{_settings.shown(path)} does not.",
+                f"{_settings.safe_repr(path)} does not.",
             )
         with file:
             size = os.fstat(file.fileno()).st_size
             data = b"" if size > self._most else file.read(self._most + 1)
         if max(size, len(data)) > self._most:  # it may have grown meanwhile
-            shown = _settings.shown(path)
+            shown = _settings.safe_repr(path)
             said = f"A file may have at most {self._most:,} bytes; {shown} has more."
             refuse(InvalidPredictions, "too_many_bytes", said)
         return Read(parts[-1], data)
@@ -118,7 +118,7 @@ def text_of(arguments: dict[str, Any], name: str) -> str:
     if not isinstance(text, str) or len(text) > _LONGEST_NAME:
         raise InvalidSetting(
             f"{name} must be a text of at most {_LONGEST_NAME} characters; "
-            f"got {_settings.shown(text)}."
+            f"got {_settings.safe_repr(text)}."
         )
     return "".join(each if each.isprintable() else " " for each in text).strip()
 
@@ -136,7 +136,7 @@ def predictions_of(arguments: dict[str, Any], folder: Folder | None) -> Any:
         raise InvalidSetting(f"Give {either}.")
     if path is not None:
         if not isinstance(path, str):
-            raise InvalidSetting(f"path must be a text; got {_settings.shown(path)}.")
+            raise InvalidSetting(f"path must be a text; got {_settings.safe_repr(path)}.")
         assert folder is not None  # noqa: S101 - it was looked at above
         return folder.read(path)
     values = _unwrapped(values)
@@ -162,7 +162,7 @@ def _check_values(values: Any) -> None:
             InvalidPredictions,
             "format",
             "predictions must be a list with a value for each example, or an object of such lists "
-            f"by column, such as id and prediction; got {_settings.shown(values)}.",
+            f"by column, such as id and prediction; got {_settings.safe_repr(values)}.",
         )
     count = sum(len(row) if isinstance(row, list) else 1 for each in columns for row in each)
     if count > MOST_VALUES:

@@ -167,7 +167,7 @@ class Desk(Protocol):
             # Agents try a path whether there is a folder or not; what to do is said further on.
             if name not in known and not (name == "path" and "predictions" in known):
                 raise InvalidSetting(
-                    f"{tool} has no argument {_settings.shown(name)}; "
+                    f"{tool} has no argument {_settings.safe_repr(name)}; "
                     f"there is {', '.join(known) or 'none'}."
                 )
         found: Said = getattr(self, tool)(arguments)
@@ -202,7 +202,7 @@ def open_desk(
     if not isinstance(target, str) or not target.startswith(_SCHEMES):
         raise InvalidSetting(
             "An agent gets an address and never a guard's file, for whoever runs this could read "
-            f"the labels in it; got {_settings.shown(target)}. Let another user serve it, with "
+            f"the labels in it; got {_settings.safe_repr(target)}. Let another user serve it, with "
             "ladderboard guard serve FILE, and give the address that this prints."
         )
     place = None if folder is None else Folder(folder)

@@ -189,7 +189,7 @@ def response_of(response: Any) -> Callable[[Any, Any], Any]:
     if response not in _RESPONSES:
         raise InvalidSetting(
             'response must be "predict", "predict_proba" or a function of the model and the '
-            f"holdout's inputs; got {_settings.shown(response)}."
+            f"holdout's inputs; got {_settings.safe_repr(response)}."
         )
     return lambda model, inputs: getattr(model, response)(inputs)
 

@@ -292,7 +292,7 @@ class AbstainingAttack(Analyst):
     def __post_init__(self) -> None:
         if self.rare is not None:
             rare = _settings.number("rare", self.rare, at_least=0, at_most=_MOST_RARE)
-            _settings.settle(self, rare=rare)
+            _settings.set_frozen(self, rare=rare)
 
     def world(self, n: int, rng: np.random.Generator) -> World:
         """Return coin flips and a rare class; without one, coin flips."""

@@ -58,7 +58,7 @@ class ShiftedMajority(Analyst):
     easy: float = 0.5
 
     def __post_init__(self) -> None:
-        _settings.settle(self, easy=_settings.number("easy", self.easy, at_least=0, below=1))
+        _settings.set_frozen(self, easy=_settings.number("easy", self.easy, at_least=0, below=1))
 
     def world(self, n: int, rng: np.random.Generator) -> Coins:
         """Return coin flips, some of them known."""
@@ -141,9 +141,9 @@ class SybilAttack(Analyst):
     easy: float = 0.5
 
     def __post_init__(self) -> None:
-        _settings.settle(
+        _settings.set_frozen(
             self,
-            accounts=_settings.whole("accounts", self.accounts, at_least=1, at_most=2**62),
+            accounts=_settings.integer("accounts", self.accounts, at_least=1, at_most=2**62),
             easy=_settings.number("easy", self.easy, at_least=0, below=1),
         )
 

@@ -166,14 +166,14 @@ def calibrate(
     True
     """
     size = Size(
-        _settings.whole("n", n, at_least=10, at_most=_LARGEST_N),
-        _settings.whole("questions", questions, at_least=1, at_most=_LARGEST_K),
-        _settings.whole("teams", teams, at_least=1, at_most=_LARGEST_K),
+        _settings.integer("n", n, at_least=10, at_most=_LARGEST_N),
+        _settings.integer("questions", questions, at_least=1, at_most=_LARGEST_K),
+        _settings.integer("teams", teams, at_least=1, at_most=_LARGEST_K),
     )
-    seed = _settings.whole("seed", seed, at_least=0)
+    seed = _settings.integer("seed", seed, at_least=0)
     if most is not None:
         most = _settings.number("most", most, above=0)
-    threads = _settings.whole("threads", cores() if threads is None else threads, at_least=1)
+    threads = _settings.integer("threads", cores() if threads is None else threads, at_least=1)
     with progress_bar("calibration", 1.0, wanted=progress) as advance:
         return _calibrate(size, most, seed, quick=quick, threads=threads, advance=advance)
 

@@ -78,7 +78,7 @@ def find(text: str, fits: Callable[[Any], bool]) -> Any:
     if not name or not all(part.isidentifier() for part in module_name.split(".")):
         raise InvalidSetting(
             "Code of your own is named module:name, as in 'my_module:MyMechanism'; "
-            f"got {_settings.shown(text)}."
+            f"got {_settings.safe_repr(text)}."
         )
     found: Any = _module(module_name)
     for part in name.split("."):
@@ -195,7 +195,7 @@ def _maker(given: Any) -> tuple[str, Maker]:
         if text in MECHANISMS:
             return label or text, _maker(MECHANISMS[text])[1]
         raise InvalidSetting(
-            f"There is no mechanism named {_settings.shown(text)}; "
+            f"There is no mechanism named {_settings.safe_repr(text)}; "
             f"there is {', '.join(sorted({*LINEUP, *MECHANISMS}))}, and module:name for your own."
         )
     if isinstance(given, type) and issubclass(given, Mechanism):
@@ -205,7 +205,7 @@ def _maker(given: Any) -> tuple[str, Maker]:
         return _name(made), lambda *_: made
     if callable(given) and not isinstance(given, type):
         return getattr(given, "__name__", type(given).__name__), _checked(given)
-    raise InvalidSetting(f"{_MECHANISM}; got {_settings.shown(given)}.")
+    raise InvalidSetting(f"{_MECHANISM}; got {_settings.safe_repr(given)}.")
 
 
 def _checked(function: Callable[[int, int], Any]) -> Maker:
@@ -225,7 +225,7 @@ def _checked(function: Callable[[int, int], Any]) -> Maker:
         if not isinstance(made, Mechanism):
             raise InvalidSetting(
                 f"{name} must return a Mechanism for (n, k) = ({n}, {k}); "
-                f"got {_settings.shown(made)}."
+                f"got {_settings.safe_repr(made)}."
             )
         return made
 
@@ -241,7 +241,7 @@ def _analyst(given: Any) -> tuple[str, Analyst]:
             return label or _found_name(thing, own, text), found
         if text not in ANALYSTS:
             raise InvalidSetting(
-                f"There is no analyst named {_settings.shown(text)}; "
+                f"There is no analyst named {_settings.safe_repr(text)}; "
                 f"there is {', '.join(sorted(ANALYSTS))}, and module:name for your own."
             )
         return label or text, _made(ANALYSTS[text])
@@ -251,7 +251,7 @@ def _analyst(given: Any) -> tuple[str, Analyst]:
         return _name(given), given
     if callable(given) and not isinstance(given, (type, Mechanism)):
         return getattr(given, "__name__", type(given).__name__), Played(given)
-    raise InvalidSetting(f"{_ANALYST}; got {_settings.shown(given)}.")
+    raise InvalidSetting(f"{_ANALYST}; got {_settings.safe_repr(given)}.")
 
 
 def _made(kind: type[T]) -> T:

@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ladderboard.arena._runner._task import build, foreign_module
-from ladderboard.errors import InvalidSetting, LadderboardError, MissingDependency, WorkersLost
+from ladderboard.errors import InvalidSetting, LadderboardError, MissingDependency, WorkerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
@@ -65,7 +65,7 @@ def pack(tasks: Iterable[Task], *, with_code: bool) -> list[bytes]:
 def open_and_run(parcel: bytes, wanted: str) -> dict[str, Any]:
     """Run a task in a worker, on one thread."""
     if wanted != build():
-        raise WorkersLost(
+        raise WorkerError(
             f"A worker has Ladderboard {build()}, and this is {wanted}; "
             "install the same everywhere, and restart workers after a change."
         )
@@ -97,7 +97,7 @@ def processes(tasks: Sequence[Task], workers: int) -> Iterator[tuple[int, dict[s
         for done in as_completed(places):
             yield places[done], done.result()
     except BrokenProcessPool:
-        raise WorkersLost(
+        raise WorkerError(
             "A worker process died: for lack of memory, or ended by code in a game. Run again with "
             "fewer workers; what is finished is not done again."
         ) from None
@@ -205,7 +205,7 @@ def _connect(distributed: Any, address: str) -> Any:
             address, timeout=_CONNECT, set_as_default=False, direct_to_workers=False
         )
     except (OSError, ValueError) as error:
-        raise WorkersLost(
+        raise WorkerError(
             f"No Dask scheduler answers at {address}; start one with `dask scheduler`, "
             "or leave the cluster out to run on this machine."
         ) from error
@@ -213,7 +213,7 @@ def _connect(distributed: Any, address: str) -> Any:
         client.wait_for_workers(1, timeout=_CONNECT)
     except (OSError, TimeoutError) as error:
         client.close(timeout=2)
-        raise WorkersLost(
+        raise WorkerError(
             f"The Dask scheduler at {address} has no workers; start one with "
             f"`dask worker {address}`."
         ) from error
@@ -231,7 +231,7 @@ def _still_there(client: Any, address: str, seen: float) -> float:
     if alive:
         return time.monotonic()
     if time.monotonic() - seen > _ALONE:
-        raise WorkersLost(
+        raise WorkerError(
             f"All Dask workers of {address} are gone; start some and run again to go on."
         )
     return seen
@@ -245,13 +245,13 @@ def _results(client: Any, finished: set[Any], address: str) -> list[dict[str, An
     except (*_CANCELLED, OSError) as error:
         raise _gone(address) from error
     except ModuleNotFoundError as error:
-        raise WorkersLost(f"A Dask worker lacks a module: {error}; install it there.") from error
+        raise WorkerError(f"A Dask worker lacks a module: {error}; install it there.") from error
     except Exception as error:
         if type(error).__name__ == "KilledWorker":
-            raise WorkersLost(f"A task killed several workers in a row: {error}") from error
+            raise WorkerError(f"A task killed several workers in a row: {error}") from error
         raise
     return results
 
 
-def _gone(address: str) -> WorkersLost:
-    return WorkersLost(f"The Dask scheduler at {address} is gone; start it and run again to go on.")
+def _gone(address: str) -> WorkerError:
+    return WorkerError(f"The Dask scheduler at {address} is gone; start it and run again to go on.")

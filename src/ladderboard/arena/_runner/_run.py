@@ -69,13 +69,13 @@ def run(
      ('shaky_ladder', -0.0), ('shaky_ladder', 0.03), ('shaky_ladder', 0.02)]
     """
     sizes = list(product(read_sizes("n", n), read_sizes("k", k)))
-    count = _settings.whole("repetitions", repetitions, at_least=1)
+    count = _settings.integer("repetitions", repetitions, at_least=1)
     tasks = matches(
         read_mechanisms(mechanisms),
         read_analysts(analysts),
         sizes,
         lambda *_: count,
-        _settings.whole("seed", seed, at_least=0),
+        _settings.integer("seed", seed, at_least=0),
     )
     found = sweep(tasks, crew_of(workers, cluster), label="arena", progress=progress)
     return [Row.read(each) for each in found]
@@ -84,7 +84,7 @@ def run(
 def read_sizes(name: str, given: Any) -> list[int]:
     """Return one size or several as a list without repeats."""
     several = isinstance(given, Iterable) and not isinstance(given, (str, bytes, Mapping))
-    sizes = [_settings.whole(name, each, at_least=1) for each in (given if several else [given])]
+    sizes = [_settings.integer(name, each, at_least=1) for each in (given if several else [given])]
     if not sizes:
         raise InvalidSetting(f"{name} must be a whole number or several; got none.")
     return list(dict.fromkeys(sizes))

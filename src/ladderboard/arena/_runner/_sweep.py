@@ -60,13 +60,13 @@ def cores() -> int:
 
 def crew_of(workers: int, cluster: str | None) -> Crew:
     """Return who will do the work: this process, several, or a cluster."""
-    workers = _settings.whole("workers", workers, at_least=1)
+    workers = _settings.integer("workers", workers, at_least=1)
     if cluster is None:
         return here if workers == 1 else lambda tasks: _processes(tasks, workers)
     if not isinstance(cluster, str) or "://" not in cluster:
         raise InvalidSetting(
             "cluster must be the address of a Dask scheduler, as in 'tcp://127.0.0.1:8786'; "
-            f"got {_settings.shown(cluster)}."
+            f"got {_settings.safe_repr(cluster)}."
         )
     from ladderboard.arena._runner._executors import dask  # noqa: PLC0415 - most runs need no cluster
 
@@ -224,9 +224,9 @@ class Study:
         self.out = Path(self.out)
         if self.out.exists() and not self.out.is_dir():
             raise InvalidSetting(f"out must be a directory; {self.out} is a file.")
-        self.seed = _settings.whole("seed", self.seed, at_least=0)
+        self.seed = _settings.integer("seed", self.seed, at_least=0)
         if self.repetitions is not None:
-            self.repetitions = _settings.whole("repetitions", self.repetitions, at_least=1)
+            self.repetitions = _settings.integer("repetitions", self.repetitions, at_least=1)
 
     def do(self, tasks: Sequence[Task], label: str) -> list[dict[str, Any]]:
         """Do the tasks that are not done yet."""

@@ -23,11 +23,11 @@ from ladderboard.board._store import DatabaseStore, MixedStore
 from ladderboard.board._tables import SERVER
 from ladderboard.errors import (
     BrokenDump,
+    Conflict,
     InvalidSetting,
     InvalidState,
     LadderboardError,
     StorageFailed,
-    Taken,
     WrongKey,
 )
 from ladderboard.ledger import Entry, SqliteStorage
@@ -398,7 +398,7 @@ def restore_backup(
         slug for slug, book in there.items() if book not in {kept.book for kept in backup.boards}
     ]
     if others:
-        raise Taken(
+        raise Conflict(
             f"The database holds other boards than the backup ({', '.join(others)}); restore into "
             "a new one, or one board at a time with ladderboard board restore."
         )

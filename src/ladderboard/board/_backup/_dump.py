@@ -14,10 +14,10 @@ from ladderboard.board._tables import PART, read_board
 from ladderboard.errors import (
     BrokenDump,
     BrokenLedger,
+    Conflict,
     InvalidSetting,
     LadderboardError,
     StorageFailed,
-    Taken,
 )
 from ladderboard.ledger import (
     Entry,
@@ -263,7 +263,9 @@ def put_row(
         "ON CONFLICT DO NOTHING"
     )
     if not view.change(statement, (view.number, *row.values())):
-        raise Taken(f"A {table.name} of this board is here already; the board cannot be restored.")
+        raise Conflict(
+            f"A {table.name} of this board is here already; the board cannot be restored."
+        )
 
 
 def _check(table: str, column: str, kind: str, value: Any) -> None:

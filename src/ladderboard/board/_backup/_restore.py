@@ -24,11 +24,11 @@ from ladderboard.board._tables import PART, read_board
 from ladderboard.errors import (
     BrokenDump,
     BrokenLedger,
+    Conflict,
     InvalidSetting,
     InvalidState,
     LadderboardError,
     StorageFailed,
-    Taken,
 )
 from ladderboard.holdout import read_sample, sample_digest, write_sample
 from ladderboard.ledger import (
@@ -181,9 +181,9 @@ def _read_header(written: dict[str, Any]) -> Header:
 
 def _refuse_taken(boards: Boards, header: Header) -> None:
     if header.book in boards.storage.books():
-        raise Taken(f"This very board is here already, or was: {header.slug!r:.80}.")
+        raise Conflict(f"This very board is here already, or was: {header.slug!r:.80}.")
     if header.slug in boards.list():
-        raise Taken(
+        raise Conflict(
             f"There is a board {header.slug!r:.80} here already; restore it into another database."
         )
 
@@ -207,7 +207,7 @@ def _put(
     if {board["slug"], rules.slug} != {header.slug}:
         raise BrokenDump("The dump holds another board than it says.")
     if view.run(_SLUG, (header.slug,)):
-        raise Taken(f"There is a board {header.slug!r:.80} here already.")
+        raise Conflict(f"There is a board {header.slug!r:.80} here already.")
     put_row(view, BOARD, board, lambda row: row.update(status=status))
     without = 0
 

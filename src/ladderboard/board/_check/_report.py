@@ -259,7 +259,7 @@ def _classes(folder: BoardFolder) -> list[str]:
     allowed = folder.rules.loss.allowed
     if allowed is None:
         return []
-    named = ", ".join(map(_settings.shown, allowed[:_NAMED]))
+    named = ", ".join(map(_settings.safe_repr, allowed[:_NAMED]))
     named += f" and {len(allowed) - _NAMED:,} more" * (len(allowed) > _NAMED)
     how = ", taken from the labels or the sample submission" if folder.derived else ""
     return [f"Classes{how}: {named}. They are public; any other prediction is refused."]

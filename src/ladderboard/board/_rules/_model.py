@@ -282,7 +282,7 @@ def check_amendment(before: Rules, after: Rules, used: int | None, noted: Noted)
 def _made(given: Any, noted: Noted, slug: str | None) -> Rules:
     if not isinstance(given, dict):
         said = "it must hold keys with values, as in title: My board"
-        noted.add("yaml", f"{said}; got {_settings.shown(given)}.", line=1)
+        noted.add("yaml", f"{said}; got {_settings.safe_repr(given)}.", line=1)
         noted.refuse_if_any()
     if not all(isinstance(each, str) for each in given):
         noted.add("yaml", "the keys of rules must be text.")

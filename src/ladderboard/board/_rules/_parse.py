@@ -125,7 +125,7 @@ class Keys:
             close = difflib.get_close_matches(str(key).lower(), known, n=1, cutoff=0.6)
             hint = f"did you mean {close[0]}?" if close else f"there is {', '.join(known)}."
             owner = f"{self.name()} has no" if self.path else "there is no"
-            self.bad(key, f"{owner} key {_settings.shown(key)}; {hint}", "unknown_key")
+            self.bad(key, f"{owner} key {_settings.safe_repr(key)}; {hint}", "unknown_key")
 
     def has(self, key: str) -> bool:
         """Return whether a key has a value."""
@@ -161,7 +161,7 @@ class Keys:
             return []
         given = self.given[key]
         if not isinstance(given, list):
-            self.bad(key, f"{self.name(key)} must be a list; got {_settings.shown(given)}.")
+            self.bad(key, f"{self.name(key)} must be a list; got {_settings.safe_repr(given)}.")
             return []
         found = [self._mapping(each, (*self.path, key, at), known) for at, each in enumerate(given)]
         if None in found:
@@ -174,7 +174,8 @@ class Keys:
         under = Keys(given, self.noted, path)
         if not isinstance(given, dict) or not all(isinstance(each, str) for each in given):
             under.bad(
-                None, f"{under.name()} must hold {', '.join(known)}; got {_settings.shown(given)}."
+                None,
+                f"{under.name()} must hold {', '.join(known)}; got {_settings.safe_repr(given)}.",
             )
             self.wrong.add(str(path[len(self.path)]))
             return None
@@ -188,7 +189,7 @@ def read_slug(name: str, value: Any) -> str:
         return value
     raise InvalidSetting(
         f"{name} must be 1 to 63 letters a to z, digits and hyphens, and not begin with a hyphen; "
-        f"got {_settings.shown(value)}."
+        f"got {_settings.safe_repr(value)}."
     )
 
 
@@ -196,7 +197,7 @@ def read_flag(name: str, value: Any) -> bool:
     """Return true or false; other words for them mean something else to somebody."""
     if isinstance(value, bool):
         return value
-    raise InvalidSetting(f"{name} must be true or false; got {_settings.shown(value)}.")
+    raise InvalidSetting(f"{name} must be true or false; got {_settings.safe_repr(value)}.")
 
 
 def read_size(name: str, value: Any) -> int:
@@ -212,9 +213,9 @@ def read_size(name: str, value: Any) -> int:
     elif isinstance(value, str):
         raise InvalidSetting(
             f"{name} must be a number of bytes, such as 20000000 or 20 MB; "
-            f"got {_settings.shown(value)}."
+            f"got {_settings.safe_repr(value)}."
         )
-    return _settings.whole(name, value, at_least=1, at_most=_LARGEST)
+    return _settings.integer(name, value, at_least=1, at_most=_LARGEST)
 
 
 def inside(name: str, value: Any) -> str:
@@ -224,7 +225,7 @@ def inside(name: str, value: Any) -> str:
     if path.startswith("/") or "\\" in path or ":" in path or ".." in parts or not parts:
         raise InvalidSetting(
             f"{name} must be a file in the board's folder, such as baselines/mean.csv; "
-            f"got {_settings.shown(value)}."
+            f"got {_settings.safe_repr(value)}."
         )
     return str(PurePosixPath(path))
 
@@ -240,7 +241,7 @@ def read_loss(name: str, value: Any) -> Metric:
         raise InvalidSetting(f"{name}: {_in_yaml(str(error))}") from None
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a module of somebody's, or its import
         raise InvalidSetting(
-            f"{name}: {_settings.shown(word)} failed with {type(error).__name__}."
+            f"{name}: {_settings.safe_repr(word)} failed with {type(error).__name__}."
         ) from None
 
 
@@ -268,7 +269,8 @@ def read_mechanism(name: str, value: Any) -> Mechanism | None:
     kind = MECHANISMS.get(word)
     if kind is None:
         raise InvalidSetting(
-            f"{name} must be {CALIBRATED}, {', '.join(MECHANISMS)}; got {_settings.shown(word)}."
+            f"{name} must be {CALIBRATED}, {', '.join(MECHANISMS)}; "
+            f"got {_settings.safe_repr(word)}."
         )
     if kind.needs_training:
         raise InvalidSetting(
@@ -279,7 +281,11 @@ def read_mechanism(name: str, value: Any) -> Mechanism | None:
     unknown = [each for each in params if each not in known]
     if lacking or unknown:
         there_is = f"it takes {', '.join(known)}" if known else "it takes no settings"
-        said = f"needs {', '.join(lacking)}" if lacking else f"has no {_settings.shown(unknown[0])}"
+        said = (
+            f"needs {', '.join(lacking)}"
+            if lacking
+            else f"has no {_settings.safe_repr(unknown[0])}"
+        )
         raise InvalidSetting(f"{name}: {word} {said}; {there_is}.")
     try:
         return mechanism_of({"mechanism": word, **params})
@@ -294,7 +300,7 @@ def _named(name: str, value: Any, example: str) -> tuple[str, dict[str, Any]]:
     if not isinstance(word, str) or not all(isinstance(each, str) for each in params):
         raise InvalidSetting(
             f"{name} must be a name, such as {example}, or a mapping with name and settings; "
-            f"got {_settings.shown(value)}."
+            f"got {_settings.safe_repr(value)}."
         )
     return word, params
 
@@ -332,11 +338,11 @@ def read_fields(keys: Keys, slug: str | None) -> dict[str, Any]:
 
 
 def _choice(*choices: str) -> Any:
-    return partial(_settings.one_of, choices=choices)
+    return partial(_settings.choice, choices=choices)
 
 
 def _count(at_least: int = 1, at_most: int = _MOST) -> Any:
-    return partial(_settings.whole, at_least=at_least, at_most=at_most)
+    return partial(_settings.integer, at_least=at_least, at_most=at_most)
 
 
 def _slug(keys: Keys, slug: str | None) -> str:
@@ -347,7 +353,7 @@ def _slug(keys: Keys, slug: str | None) -> str:
     except ValueError:
         keys.bad(
             "slug",
-            f"slug is missing, and the folder's name {_settings.shown(slug)} cannot stand for it; "
+            f"slug is missing, and the folder's name {_settings.safe_repr(slug)} cannot be one; "
             "write one, such as slug: my-board.",
             "missing_key",
         )

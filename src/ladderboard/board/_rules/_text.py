@@ -69,7 +69,7 @@ def _text(name: str, value: Any) -> str:
     if isinstance(value, str):
         return value
     hint = "; put it in quotes" if isinstance(value, int | float) else ""
-    raise InvalidSetting(f"{name} must be text; got {_settings.shown(value)}{hint}.")
+    raise InvalidSetting(f"{name} must be text; got {_settings.safe_repr(value)}{hint}.")
 
 
 def _check(name: str, value: str, text: str, rule: Any) -> None:
@@ -77,7 +77,7 @@ def _check(name: str, value: str, text: str, rule: Any) -> None:
         if rule(each):
             raise InvalidSetting(
                 f"{name} must not hold the character U+{ord(each):04X}; "
-                f"got {_settings.shown(value)}."
+                f"got {_settings.safe_repr(value)}."
             )
 
 
@@ -108,7 +108,7 @@ def read_time(name: str, value: Any, *, end: bool = False) -> int:
     if found is None:
         raise InvalidSetting(
             f"{name} must be a time such as 2027-01-31T23:59:00+01:00, 2027-01-31T23:59:00Z or "
-            f"2027-01-31 AoE; got {_settings.shown(value)}."
+            f"2027-01-31 AoE; got {_settings.safe_repr(value)}."
         )
     day, offset = _day(name, found["day"]), found["offset"]
     timed = found["hour"] is not None
@@ -123,7 +123,7 @@ def read_time(name: str, value: Any, *, end: bool = False) -> int:
         )
     if not timed and offset.lower() != "aoe":
         raise InvalidSetting(
-            f"{name} needs a time of day, or AoE for a whole day; got {_settings.shown(value)}."
+            f"{name} needs a time of day, or AoE for a whole day; got {_settings.safe_repr(value)}."
         )
     return day * _DAY + within - _offset(name, value, offset)
 
@@ -146,7 +146,7 @@ def _clock(name: str, value: str, found: re.Match[str]) -> int:
     if minute > 59 or second > 59 or seconds > _DAY:
         raise InvalidSetting(
             f"{name} must have a time of day from 00:00:00 to 24:00:00; "
-            f"got {_settings.shown(value)}."
+            f"got {_settings.safe_repr(value)}."
         )
     return seconds
 
@@ -161,7 +161,7 @@ def _offset(name: str, value: str, text: str) -> int:
     ahead = int(digits[:2]) * 3600 + int(digits[2:]) * 60
     if ahead > _FARTHEST or int(digits[2:]) > 59:
         raise InvalidSetting(
-            f"{name} must have an offset from -14:00 to +14:00; got {_settings.shown(value)}."
+            f"{name} must have an offset from -14:00 to +14:00; got {_settings.safe_repr(value)}."
         )
     return -ahead if text[0] == "-" else ahead
 

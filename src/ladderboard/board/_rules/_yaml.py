@@ -138,7 +138,9 @@ class _Tree:
         top.key, top.dropped = key, key in top.content
         if top.dropped:
             first = self.lines[*top.path, key]
-            said = f"has {_settings.shown(key)} twice: here and on line {first}; keep one of them."
+            said = (
+                f"has {_settings.safe_repr(key)} twice: here and on line {first}; keep one of them."
+            )
             self.note("duplicate_key", said, line)
         else:
             self.lines[*top.path, key] = line

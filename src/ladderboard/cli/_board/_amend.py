@@ -16,7 +16,7 @@ from ladderboard.cli._database import (
 )
 from ladderboard.cli._options import AsJson, whole
 from ladderboard.cli._output import say, say_json
-from ladderboard.errors import InvalidSetting, OldCopy
+from ladderboard.errors import InvalidSetting, StaleCopy
 
 if TYPE_CHECKING:
     from ladderboard.board import Board, Boards
@@ -248,10 +248,10 @@ def _go_on(boards: "Boards", slug: str, charge: int | None) -> "Board":
         if charge is not None or board.row().status != "restored":
             board.amending.resume(organiser(), charge)
             return board
-    except OldCopy as error:
+    except StaleCopy as error:
         if charge is not None:
             return boards.adopt(slug, charge)
-        least = f", at least {error.least:,}"
+        least = f", at least {error.missing:,}"
     else:
         least = ""
     raise InvalidSetting(

@@ -17,7 +17,7 @@ from ladderboard.cli._database import (
 )
 from ladderboard.cli._options import AsJson
 from ladderboard.cli._output import program, say, say_json
-from ladderboard.errors import InvalidInput, InvalidSetting, Taken
+from ladderboard.errors import Conflict, InvalidInput, InvalidSetting
 
 _TEMPLATE = """\
 # The rules of a board. What stands after # is a suggestion. The documentation has every key, in
@@ -181,7 +181,7 @@ def create(
     slug = content.rules.slug
     with open_database(database, key_file, create=True) as boards:
         if slug in boards.list():
-            raise Taken(
+            raise Conflict(
                 f"There is a board {slug!r} in this database already; nothing was changed. "
                 f"ladderboard board amend {slug} changes what may change."
             )

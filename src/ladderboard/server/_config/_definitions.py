@@ -99,7 +99,7 @@ class Kind(NamedTuple):
 
 
 def _refused(name: str, rule: str, given: Any) -> InvalidSetting:
-    return InvalidSetting(f"{name} must be {rule}; got {_settings.shown(given)}.")
+    return InvalidSetting(f"{name} must be {rule}; got {_settings.safe_repr(given)}.")
 
 
 def _text(name: str, given: Any) -> str:
@@ -157,7 +157,7 @@ def _rate(name: str, given: Any) -> tuple[int, float]:
             name, "two numbers, how many at once and the seconds until one more, [30, 10]", given
         )
     return (
-        _settings.whole(f"The first of {name}", given[0], at_least=1),
+        _settings.integer(f"The first of {name}", given[0], at_least=1),
         _settings.number(f"The second of {name}", given[1], above=0),
     )
 
@@ -175,7 +175,7 @@ def whole(at_least: int, at_most: int | None = None) -> Kind:
     """Return the kind of whole numbers within limits."""
 
     def read(name: str, given: Any) -> int:
-        return _settings.whole(name, given, at_least=at_least, at_most=at_most)
+        return _settings.integer(name, given, at_least=at_least, at_most=at_most)
 
     return Kind("whole number", read, _typed_number)
 

@@ -34,9 +34,9 @@ from ladderboard.errors import (
     InvalidState,
     LadderboardError,
     MissingDependency,
-    OldCopy,
     ReadOnly,
     SessionClosed,
+    StaleCopy,
     StorageFailed,
     TooManyLadders,
 )
@@ -79,7 +79,7 @@ _KINDS: tuple[tuple[type[Exception], Kind], ...] = (
     (DiskFull, Kind(507, "disk_full", _FULL)),
     (ReadOnly, Kind(503, "read_only", _READABLE)),
     (StorageFailed, Kind(503, "storage", _STORAGE)),
-    (OldCopy, Kind(503, "storage", _STORAGE)),
+    (StaleCopy, Kind(503, "storage", _STORAGE)),
     (BrokenLedger, Kind(503, "storage", _STORAGE)),
     (InvalidState, Kind(503, "storage", _STORAGE)),
     (MissingDependency, Kind(503, "unavailable", _LACKS)),
@@ -193,7 +193,7 @@ class GuardApp:
         ladder: str = "",
     ) -> None:
         self._only = ladder
-        most_bytes = _settings.whole("most_bytes", most_bytes, at_least=1)
+        most_bytes = _settings.integer("most_bytes", most_bytes, at_least=1)
         self._holdout = holdout.within(Limits(bytes=most_bytes))
         self._door = Door(hosts, token)
         self._room = Room(most_bytes)
@@ -239,7 +239,7 @@ class GuardApp:
                     _LOG.error("%s", _for_owner(error))
             if request.method == "POST":
                 name = request.query_params.get("ladder", self._only)
-                _LOG.info("question on ladder %s: %s", _settings.shown(name), said)
+                _LOG.info("question on ladder %s: %s", _settings.safe_repr(name), said)
             response.headers.update(_HEADERS)
             return response
 

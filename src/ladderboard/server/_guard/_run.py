@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from ladderboard.errors import InvalidSetting, StorageFailed, disk_failed
+from ladderboard.errors import InvalidSetting, StorageFailed, storage_error
 from ladderboard.server._guard._app import GuardApp
 from ladderboard.server._guard._body import MOST_BYTES
 from ladderboard.server._process import GuardProtocol, stopped_by_signals
@@ -104,14 +104,14 @@ def take_token(path: Path | str) -> str:
     except FileExistsError:
         return _read(path)
     except OSError as error:
-        raise disk_failed(error, f"The token file {path} cannot be made") from None
+        raise storage_error(error, f"The token file {path} cannot be made") from None
     try:
         with os.fdopen(file, "w", encoding="ascii") as opened:
             opened.write(token + "\n")
     except OSError as error:
         with suppress(OSError):
             path.unlink()  # half a token is nobody's
-        raise disk_failed(error, f"The token file {path} cannot be made") from None
+        raise storage_error(error, f"The token file {path} cannot be made") from None
     return token
 
 

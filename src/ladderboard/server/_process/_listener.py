@@ -57,7 +57,7 @@ def listen_on_port(host: str = "127.0.0.1", port: int = 8765) -> Listener:
     ladderboard.errors.InvalidSetting: host must be a loopback address, such as 127.0.0.1 or ::1;
     got '0.0.0.0'. For other machines put a real server, with TLS and users, in front.
     """
-    port = _settings.whole("port", port, at_least=0, at_most=65535)
+    port = _settings.integer("port", port, at_least=0, at_most=65535)
     try:
         address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
     except ValueError:
@@ -65,8 +65,8 @@ def listen_on_port(host: str = "127.0.0.1", port: int = 8765) -> Listener:
     if address is None or not address.is_loopback:
         raise InvalidSetting(
             f"host must be a loopback address, such as 127.0.0.1 or ::1; got "
-            f"{_settings.shown(host)}. For other machines put a real server, with TLS and users, "
-            "in front."
+            f"{_settings.safe_repr(host)}. For other machines put a real server, with TLS and "
+            "users, in front."
         )
     bound, port = _bind(address, port)
     name = f"[{address}]" if address.version == 6 else str(address)
@@ -101,13 +101,13 @@ def try_port(host: str, port: int) -> None:
 
 
 def _anywhere(host: str, port: int) -> tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, int]:
-    port = _settings.whole("port", port, at_least=0, at_most=65535)
+    port = _settings.integer("port", port, at_least=0, at_most=65535)
     try:
         return ipaddress.ip_address("127.0.0.1" if host == "localhost" else host), port
     except ValueError:
         raise InvalidSetting(
             "host must be an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all of "
-            f"them; got {_settings.shown(host)}."
+            f"them; got {_settings.safe_repr(host)}."
         ) from None
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 from ladderboard import _settings
-from ladderboard.errors import InvalidPredictions, Problem, WorkersLost
+from ladderboard.errors import InvalidPredictions, Problem, WorkerError
 from ladderboard.server._problems import Refused
 from ladderboard.server._sandbox import _worker as wire
 from ladderboard.server._sandbox._process import NOTHING, Parser, Patience
@@ -82,7 +82,7 @@ class _Job:
             self._end(self._read(kind, said))
         except NotBelieved:
             self._fail(self._parsers.too_much(self._spec.seconds))
-        except WorkersLost as error:
+        except WorkerError as error:
             self._fail(error)
 
     def _read(self, kind: bytes, said: bytes) -> Submission | InvalidPredictions:
@@ -91,8 +91,10 @@ class _Job:
         if kind == wire.REFUSED:
             return read_refusal(said)
         if kind == wire.BROKEN:
-            _LOG.error("a parser broke down: %s", _settings.shown(said.decode("ascii", "replace")))
-            raise WorkersLost("A parser broke down; the log says where.")
+            _LOG.error(
+                "a parser broke down: %s", _settings.safe_repr(said.decode("ascii", "replace"))
+            )
+            raise WorkerError("A parser broke down; the log says where.")
         raise NotBelieved
 
     async def _read_many(self, said: bytes) -> None:
@@ -105,7 +107,7 @@ class _Job:
         """Blame the body for a parser that did not answer, unless something else ended it."""
         killed = await self._parser.killed_by()
         if self._parsers.closed:
-            self._fail(WorkersLost(_CLOSED))
+            self._fail(WorkerError(_CLOSED))
         elif killed is not None:
             self._fail(_Killed(killed))
         else:
@@ -155,12 +157,12 @@ class Parsers:
         uses: int = 5000,
         waiting: int = 64,
     ) -> None:
-        self._count = _settings.whole("count", count, at_least=1)
-        self._uses = _settings.whole("uses", uses, at_least=1)
-        self._most = _settings.whole("waiting", waiting, at_least=0)
+        self._count = _settings.integer("count", count, at_least=1)
+        self._uses = _settings.integer("uses", uses, at_least=1)
+        self._most = _settings.integer("waiting", waiting, at_least=0)
         self._patience = Patience(
             _settings.number("seconds", seconds, above=0),
-            _settings.whole("memory", memory, at_least=1),
+            _settings.integer("memory", memory, at_least=1),
         )
         self._parsers: set[Parser] = set()
         self._young: set[Parser] = set()
@@ -213,7 +215,7 @@ class Parsers:
             As the same body would be refused in this process, or because it takes too much.
         Busy
             Too many wait already.
-        WorkersLost
+        WorkerError
             Parsers cannot be started, or break down where no body can be to blame, or are killed
             from outside, as the kernel does when memory is short: a second one tries first.
         """
@@ -224,7 +226,7 @@ class Parsers:
             except _Killed as killed:
                 name = str(killed)
                 _LOG.warning("a parser was killed from outside: %s", name)
-        raise WorkersLost(
+        raise WorkerError(
             f"{_TRIES} parsers were killed from outside ({name}) while they read one file. "
             "The kernel does this when memory is short."
         )
@@ -255,7 +257,7 @@ class Parsers:
         self.closed = True
         for each in self._waiting:
             if not each.done():
-                each.set_exception(WorkersLost(_CLOSED))
+                each.set_exception(WorkerError(_CLOSED))
         self._waiting.clear()
         for parser in tuple(self._parsers):
             self.lose(parser)
@@ -312,7 +314,7 @@ class Parsers:
     async def _take(self) -> Parser:
         """Return a parser that has nothing to do, when there is one."""
         if self.closed:
-            raise WorkersLost(_CLOSED)
+            raise WorkerError(_CLOSED)
         if self._idle:
             return self._idle.pop()
         self._fill()
@@ -341,7 +343,7 @@ class Parsers:
         """Start a parser; the one whose place it takes works until it is ready."""
         try:
             parser = await self._started()
-        except WorkersLost as error:
+        except WorkerError as error:
             self._starting -= 1
             if instead is not None:
                 instead.leaving = False  # it is tried again after its next body
@@ -368,10 +370,10 @@ class Parsers:
             if said != wire.READY:
                 await parser.end()
         if said != wire.READY:
-            raise WorkersLost("A parser was started and did not get ready.")
+            raise WorkerError("A parser was started and did not get ready.")
         return parser
 
-    def _failed(self, error: WorkersLost) -> None:
+    def _failed(self, error: WorkerError) -> None:
         """Tell those who wait, if nobody is left to serve them."""
         if not self.closed:
             _LOG.error("%s", error)

@@ -16,7 +16,7 @@ from collections import OrderedDict
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from ladderboard.errors import WorkersLost
+from ladderboard.errors import WorkerError
 from ladderboard.server._process import environment, program
 from ladderboard.server._sandbox import _worker as wire
 from ladderboard.server._sandbox._reply import MOST_WORDS
@@ -85,7 +85,7 @@ class Parser:
                 )
             except OSError as error:
                 ours.close()
-                raise WorkersLost(f"No parser could be started: {error.strerror}.") from None
+                raise WorkerError(f"No parser could be started: {error.strerror}.") from None
         ours.setblocking(False)
         self._line = ours
         self._loop.add_reader(ours, self._readable)

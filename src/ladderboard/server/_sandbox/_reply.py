@@ -53,7 +53,7 @@ class Spec:
     want: Want = field(init=False)
 
     def __post_init__(self) -> None:
-        _settings.settle(self, want=wanted(self.loss, self.roster))
+        _settings.set_frozen(self, want=wanted(self.loss, self.roster))
 
     @property
     def most(self) -> int:

@@ -35,9 +35,9 @@ class BodyLimits:
     seconds: float = 300.0
 
     def __post_init__(self) -> None:
-        _settings.settle(
+        _settings.set_frozen(
             self,
-            bytes=_settings.whole("bytes", self.bytes, at_least=1),
+            bytes=_settings.integer("bytes", self.bytes, at_least=1),
             seconds=_settings.number("seconds", self.seconds, above=0),
         )
 

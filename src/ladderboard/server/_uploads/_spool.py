@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ladderboard import _settings
-from ladderboard.errors import DiskFull, disk_failed
+from ladderboard.errors import DiskFull, storage_error
 from ladderboard.server._problems import Refused
 
 _SMALL = 2**20  # bytes that stay in memory
@@ -37,13 +37,13 @@ class Spool:
 
     def __init__(self, path: Path | str, *, most: int = 2**33, free: int = 2**29) -> None:
         self.path = Path(path)
-        self._left = _settings.whole("most", most, at_least=0)
-        self._free = _settings.whole("free", free, at_least=0)
+        self._left = _settings.integer("most", most, at_least=0)
+        self._free = _settings.integer("free", free, at_least=0)
         self.threads = ThreadPoolExecutor(2, "spool")
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise disk_failed(error, f"The folder {path} cannot be made") from None
+            raise storage_error(error, f"The folder {path} cannot be made") from None
 
     def sweep(self, *, older: float = _HOUR) -> int:
         """Remove what a crash has left, if it is that many seconds old; return how much."""
@@ -83,7 +83,7 @@ class Spool:
         try:
             left = shutil.disk_usage(self.path).free
         except OSError as error:
-            raise disk_failed(error, f"The folder {self.path} cannot be used") from None
+            raise storage_error(error, f"The folder {self.path} cannot be used") from None
         if left < self._free + count:
             raise DiskFull(
                 f"The disk of {self.path} has {left} bytes left, which is too few: "
@@ -151,14 +151,14 @@ class Draft:
         try:
             await asyncio.wrap_future(self._writing)
         except OSError as error:
-            raise disk_failed(error, f"{self._path} cannot be written") from None
+            raise storage_error(error, f"{self._path} cannot be written") from None
 
     def _open(self) -> None:
         path = self._spool.path / f"{_PREFIX}{secrets.token_hex(16)}"
         try:
             self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         except OSError as error:
-            raise disk_failed(error, f"{path} cannot be made") from None
+            raise storage_error(error, f"{path} cannot be made") from None
         self._path = path
 
 

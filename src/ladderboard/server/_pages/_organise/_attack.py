@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from ladderboard._formatting import format_count, format_time
 from ladderboard.board import Board, Caller, Display, Role, Target, allow
-from ladderboard.errors import InvalidSetting, WorkersLost
+from ladderboard.errors import InvalidSetting, WorkerError
 from ladderboard.server._api import Slug
 from ladderboard.server._attack_jobs import Busy, Seen
 from ladderboard.server._auth import Unknown
@@ -222,7 +222,7 @@ async def start_attack(request: Request, board: Slug) -> Response:
         where = "for this board" if busy.board == board else "for another board"
         said = f"Nothing was begun: games are under way {where}, and one at a time is enough."
         return await _show(request, board, 409, said)
-    except WorkersLost:
+    except WorkerError:
         raise Refused(503, "busy", "No process could be started for the games.") from None
     return see(request, f"/boards/{board}/attack")
 
