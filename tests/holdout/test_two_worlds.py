@@ -12,7 +12,6 @@ import base64
 import contextlib
 import logging
 import re
-import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +23,8 @@ import ladderboard as lb
 from ladderboard.holdout import Reply, _guard, _scorer
 from ladderboard.ledger import Secret
 from support.salts import SaltSource, SecretSearch, iter_bytes, record_salt_uses
+from support.two_worlds.guard_session import KEY, SessionRecorder, run_session
+from support.two_worlds.mechanisms import NOISE, BlindLadder, BlindLadderByExample, LeakyLadder
 
 N = 60
 LOSSES = '''
@@ -138,26 +139,24 @@ CASES = {
 
 
 @pytest.fixture
-def worlds(script, tmp_path, capfd, monkeypatch):
-    """Run the session in both worlds, in the same place, and return what was seen in each."""
+def run_worlds(tmp_path, capfd, monkeypatch):
+    """Run the session in both worlds, in the same place; return all steps of each."""
     (tmp_path / "modules").mkdir()
     (tmp_path / "modules/world_losses.py").write_text(LOSSES)
     monkeypatch.syspath_prepend(tmp_path / "modules")
-    module = script("_worlds")
-    monkeypatch.setitem(sys.modules, "_worlds", module)
 
-    def run(case, mechanism="Deaf"):
-        found = []
-        for at, labels in enumerate(case.labels):
+    def run(case, mechanism=BlindLadder):
+        sessions = []
+        for world, labels in enumerate(case.labels):
             uses = record_salt_uses(monkeypatch, hide=True)
             folder = tmp_path / "world"
             folder.mkdir()
-            made = getattr(module, mechanism)(**module.NOISE)
-            watched = module.Watched(folder, capfd)
-            found.append(module.session(watched, case, labels, made, SaltSource()))
-            folder.rename(tmp_path / f"world {at}")
-            run.secrets = {**uses.domains, module.KEY: {"noise key"}}
-        return found
+            recorder = SessionRecorder(folder, capfd)
+            given = (case, labels, mechanism(**NOISE), SaltSource())
+            sessions.append(run_session(recorder, *given))
+            folder.rename(tmp_path / f"world {world}")
+            run.secrets = {**uses.domains, KEY: {"noise key"}}
+        return sessions
 
     return run
 
@@ -182,11 +181,11 @@ FAST = {
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in FAST else pytest.mark.slow) for name in CASES]
 )
-def test_nothing_tells_two_worlds_apart(worlds, name):
-    one, other = worlds(CASES[name])
+def test_nothing_tells_two_worlds_apart(run_worlds, name):
+    one, other = run_worlds(CASES[name])
     assert first_difference(one, other) is None
-    assert told(worlds.secrets, one) == []
-    said = {each["step"]: each["said"] for each in one}
+    assert told(run_worlds.secrets, one) == []
+    said = {each["step"]: each["output"] for each in one}
     # The session went where it should.
     assert said["ask 0"][0] == said["parquet"][0] == said["study 2"][0] == "Reply"
     assert "again=True" in said["ask 0 again"][1]
@@ -198,13 +197,13 @@ def test_nothing_tells_two_worlds_apart(worlds, name):
     assert said["closed"][0][0] == "SessionClosed"
 
 
-def test_nothing_tells_two_worlds_apart_that_are_scored_by_example(worlds):
-    one, other = worlds(CASES["zero_one"], "DeafByExample")
+def test_nothing_tells_two_worlds_apart_that_are_scored_by_example(run_worlds):
+    one, other = run_worlds(CASES["zero_one"], BlindLadderByExample)
     assert first_difference(one, other) is None
 
 
-def test_a_mechanism_that_hears_is_found_out(worlds):
-    one, other = worlds(CASES["zero_one"], "Leaky")
+def test_a_mechanism_that_hears_is_found_out(run_worlds):
+    one, other = run_worlds(CASES["zero_one"], LeakyLadder)
     assert first_difference(one, other) is not None
 
 
@@ -244,7 +243,7 @@ def leak_a_line(monkeypatch):
 
 
 LEAKS = {
-    "custom that raises": (leak_a_message, "said"),
+    "custom that raises": (leak_a_message, "output"),
     "zero_one, other classes": (leak_a_size, "tables"),
     "zero_one, words": (leak_a_size, "tables"),
     "brier": (leak_a_line, "logged"),
@@ -256,10 +255,10 @@ LEAKS = {
     "name",
     [pytest.param(name, marks=pytest.mark.slow if "zero_one" in name else []) for name in LEAKS],
 )
-def test_leaks_are_found(worlds, monkeypatch, name):
+def test_leaks_are_found(run_worlds, monkeypatch, name):
     leak, where = LEAKS[name]
     leak(monkeypatch)
-    found = first_difference(*worlds(CASES[name]))
+    found = first_difference(*run_worlds(CASES[name]))
     assert found is not None
     assert found[1] in {where, "files"}
 
@@ -291,7 +290,7 @@ def tell_in_line(monkeypatch):
 def tell_in_pickle(monkeypatch):
     """A reply that is sent elsewhere takes along what its noise was made from."""
     state = Reply.__getstate__
-    key = base64.b64encode(sys.modules["_worlds"].KEY[:16])
+    key = base64.b64encode(KEY[:16])
     monkeypatch.setattr(Reply, "__getstate__", lambda own: {**state(own), "tape": key})
 
 
@@ -303,11 +302,11 @@ TOLD = {
 
 
 @pytest.mark.parametrize("name", TOLD)
-def test_salts_that_are_told_are_found(worlds, monkeypatch, name):
+def test_salts_that_are_told_are_found(run_worlds, monkeypatch, name):
     leak, what = TOLD[name]
     leak(monkeypatch)
-    one, _ = worlds(CASES["zero_one"])
-    assert {*told(worlds.secrets, one)} == {what}
+    one, _ = run_worlds(CASES["zero_one"])
+    assert {*told(run_worlds.secrets, one)} == {what}
 
 
 MECHANISMS = {
@@ -323,25 +322,25 @@ MECHANISMS = {
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_every_question_runs_the_same_statements_and_writes_as_much(script, capfd, tmp_path, name):
+def test_every_question_runs_the_same_statements_and_writes_as_much(capfd, tmp_path, name):
     """Crossed, crossed in silence or not crossed: on the disk they look alike."""
-    module, mechanism = script("_worlds"), MECHANISMS[name]
+    mechanism = MECHANISMS[name]
     labels = np.array(BITS[0])
-    watched = module.Watched(tmp_path, capfd)
-    with watched.watching():
+    recorder = SessionRecorder(tmp_path, capfd)
+    with recorder.recording():
         guard = lb.Holdout.create(
-            watched.path, labels=labels, questions=99, mechanism=mechanism, key=module.KEY
+            recorder.path, labels=labels, questions=99, mechanism=mechanism, key=KEY
         )
         statements, improved = set(), set()
-        sizes = {("state", row[-1]) for row in watched.tables()["ladder"]}
+        sizes = {("state", row[-1]) for row in recorder.tables()["ladder"]}
         for at in range(30):
             right = np.random.default_rng(at).random(N) < 0.2 + at / 60
             predictions = np.where(right, labels, 1 - labels)
             how = {"training": 0.1} if mechanism.needs_training else {}
-            watched.statements.clear()
+            recorder.statements.clear()
             improved.add(guard.ask(predictions, **how).improved)
-            statements.add(tuple(skeleton(each) for each in watched.statements))
-            tables = watched.tables()
+            statements.add(tuple(skeleton(each) for each in recorder.statements))
+            tables = recorder.tables()
             sizes |= {("secret", row[-1]) for row in tables["secret"]}
             sizes |= {("state", row[-1]) for row in tables["ladder"]}
     assert improved == {True, False}

@@ -21,6 +21,9 @@ from ladderboard.server._sandbox._process import Parser
 from support.salts import SaltSource, record_salt_uses
 from support.server.live_server import InlineParsers, LiveServer, empty_storage
 from support.server.organiser_browser import OrganiserBrowser
+from support.server.recording_server import RecordingServer
+from support.two_worlds.board_session import run_session
+from support.two_worlds.mechanisms import NOISE, BlindLadder
 
 # The fast lane tries these on PostgreSQL too: they are about what a database does. Pages, roles and
 # files do not depend on it; script/test --all tries everything on both.
@@ -140,12 +143,6 @@ def kill_parsers(monkeypatch):
     return kill
 
 
-@pytest.fixture(scope="session")
-def load(helper):
-    """Give a function that loads a helper of this folder by its name."""
-    return lambda name: helper(f"server/{name}")
-
-
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def database(request):
     """Name each kind of database."""
@@ -168,22 +165,21 @@ def make_server(request, database, tmp_path):
 
 
 @pytest.fixture
-def play_world(load, request, tmp_path, monkeypatch, caplog):
-    """Give a function that plays a session in a world of its own, and returns the theatre."""
-    worlds, stage = load("_worlds"), load("_theatre")
-    places = (tmp_path / f"play {each}" for each in itertools.count())
+def run_world(request, tmp_path, monkeypatch, caplog):
+    """Give a function that runs a session in a world, and returns the recording server."""
+    paths = (tmp_path / f"run {number}" for number in itertools.count())
 
-    def play(world, kind="sqlite", *, mechanism="Deaf", hide=True, seed=b"", how="play"):
-        path, used = next(places), record_salt_uses(monkeypatch, hide=hide)
+    def run(world, kind="sqlite", *, mechanism=BlindLadder, hide=True, seed=b"", script="run_full"):
+        path, salt_uses = next(paths), record_salt_uses(monkeypatch, hide=hide)
         path.mkdir()
-        made = getattr(worlds, mechanism)(**worlds.NOISE)
         with empty_storage(kind, request, path) as storage:
-            parsers = None if how == "play" else InlineParsers()  # which start much faster
-            theatre = stage.Theatre(storage, path, made, SaltSource(seed), parsers)
-            theatre.used = used
-            return worlds.play(theatre, world, caplog, how=how)
+            parsers = None if script == "run_full" else InlineParsers()  # which start much faster
+            salts = SaltSource(seed)
+            server = RecordingServer(storage, path, mechanism(**NOISE), salts, parsers)
+            server.salt_uses = salt_uses
+            return run_session(server, world, caplog, script=script)
 
-    return play
+    return run
 
 
 @pytest.fixture

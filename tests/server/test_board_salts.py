@@ -18,6 +18,13 @@ from ladderboard.board import Caller, Role, View
 from ladderboard.holdout import Scorer, sample_digest, write_sample
 from ladderboard.ledger import Book, Commitment, Opening, Receipt, Secret, digest, write_array
 from ladderboard.server import _middleware
+from support.two_worlds.board_session import holdout_table
+from support.two_worlds.disclosures import (
+    check_disclosures,
+    check_receipt_routes,
+    check_receipts,
+    find_disclosures,
+)
 
 RUN = re.compile(rb"[\w-]{16,}")  # every hash, id, token and signature, and long words
 HEX = re.compile(rb"(?:[0-9a-f]{16}){1,4}")
@@ -25,15 +32,15 @@ KEY = hashlib.sha256(b"the noise key of all plays").digest()
 
 
 @pytest.fixture
-def plays(play_world, monkeypatch):
+def run_fresh(run_world, monkeypatch):
     """Play one world twice and the other once; all is fresh in each but the noise and the clock."""
 
-    def run(how):
+    def run(script):
         make = Book.create
-        keyed = staticmethod(lambda *given, **how: make(*given, **{**how, "key": KEY}))
+        keyed = staticmethod(lambda *args, **how: make(*args, **{**how, "key": KEY}))
         monkeypatch.setattr(Book, "create", keyed)
         fresh = ((0, b"a"), (0, b"b"), (1, b"c"))
-        return [play_world(world, hide=False, seed=seed, how=how) for world, seed in fresh]
+        return [run_world(world, hide=False, seed=seed, script=script) for world, seed in fresh]
 
     return run
 
@@ -116,34 +123,34 @@ TOLD = {
 
 
 @pytest.mark.parametrize("name", TOLD)
-def test_salts_that_are_told_are_found(play_world, load, monkeypatch, name):
+def test_salts_that_are_told_are_found(run_world, monkeypatch, name):
     leak, what = TOLD[name]
     leak(monkeypatch, Ear(monkeypatch))
-    played = play_world(0, hide=False, how="play_shortly")
-    found = load("_worlds_told").told_secrets(played)
-    assert {each.what for each in found if not each.allowed} == {what}
+    server = run_world(0, hide=False, script="run_short")
+    found = find_disclosures(server)
+    assert {each.secret for each in found if not each.allowed} == {what}
 
 
-def test_the_end_alone_tells_no_salt(play_world, load):
-    played = play_world(0, hide=False, how="play_to_the_end")
-    assert {"standings"} in played.used.domains.values()
-    told = load("_worlds_told").told_secrets(played)
-    assert told
-    assert all(each.allowed for each in told)
+def test_the_end_alone_tells_no_salt(run_world):
+    server = run_world(0, hide=False, script="run_to_close")
+    assert {"standings"} in server.salt_uses.domains.values()
+    disclosures = find_disclosures(server)
+    assert disclosures
+    assert all(disclosure.allowed for disclosure in disclosures)
 
 
-def test_hashes_tell_nothing(plays, load, tmp_path):
-    found, told = plays("play_at_a_glance"), load("_worlds_told")
-    assert first_difference(*found) is None
-    for each in found:
-        assert guessed(each, load("_worlds")) == []
-        told.refuse_told_secrets(each)
-        told.expect_receipts(each)
-        checked = told.check_receipts(each, tmp_path)
+def test_hashes_tell_nothing(run_fresh, tmp_path):
+    servers = run_fresh("run_all_hashes")
+    assert first_difference(*servers) is None
+    for server in servers:
+        assert guess_holdouts(server) == []
+        check_disclosures(server)
+        check_receipt_routes(server)
+        checked = check_receipts(server, tmp_path)
         assert checked.receipts
-        assert checked.entries == len(each.chain)
+        assert checked.entries == len(server.entries)
     # Every hash of a chain is its own, and none comes in another play.
-    hashes = [hashes_of(each) for each in found]
+    hashes = [hashes_of(server) for server in servers]
     assert {each for each, _ in hashes[0]} == {"holdout", "key", "submission", "secret", "previous"}
     assert [name for name, _ in hashes[0]].count("holdout") == 2  # labels were corrected
     values = [[value for _, value in each] for each in hashes]
@@ -151,9 +158,9 @@ def test_hashes_tell_nothing(plays, load, tmp_path):
     assert {*values[0]} & {*values[1]} == {*values[0]} & {*values[2]} == {"0" * 64}
 
 
-def hashes_of(theatre):
+def hashes_of(server):
     """Return every hash in a chain but those of all rules, which come again when rules do."""
-    fields = [item for each in theatre.chain for item in json.loads(each).items()]
+    fields = [item for each in server.entries for item in json.loads(each).items()]
     hashes = [(name, value) for name, value in fields if re.fullmatch("[0-9a-f]{64}", f"{value}")]
     return [each for each in hashes if each[0] != "commitment"]
 
@@ -221,31 +228,31 @@ HASHES = {
 
 
 @pytest.mark.parametrize("name", HASHES)
-def test_hashes_that_tell_are_found(plays, load, monkeypatch, name):
+def test_hashes_that_tell_are_found(run_fresh, monkeypatch, name):
     leak, by = HASHES[name]
     leak(monkeypatch, Ear(monkeypatch))
-    found = plays("play_shortly")
+    found = run_fresh("run_short")
     assert (first_difference(*found) is not None) == (by in {"apart", "both"})
-    assert bool(guessed(found[0], load("_worlds"))) == (by in {"guessed", "both"})
+    assert bool(guess_holdouts(found[0])) == (by in {"guessed", "both"})
 
 
-def said_by(theatre):
+def said_by(server):
     """Return everything that is public or somebody's own, in the order in which it came."""
     said = [(each.path.split("/")[-1], b"%d %b%b" % (each.status, each.headers, each.body))
-            for each in theatre.heard]  # fmt: skip
-    kept = {each["step"]: each["said"] for each in theatre.seen}
+            for each in server.replies]  # fmt: skip
+    kept = {each["step"]: each["output"] for each in server.steps}
     lines = [(at, each.encode()) for at in ("log", "logging", "warnings") for each in kept[at]]
-    return [*said, *lines, *(("entry", each) for each in theatre.chain)]
+    return [*said, *lines, *(("entry", each) for each in server.entries)]
 
 
-def runs(theatre):
-    return {each for _, text in said_by(theatre) for each in RUN.findall(text)}
+def runs(server):
+    return {each for _, text in said_by(server) for each in RUN.findall(text)}
 
 
 def first_difference(one, again, other):
     """Return where two worlds part, or None, when fresh things go by the order of their coming.
 
-    What two plays of one world have in common owes nothing to salts, and stays as it is.
+    What two runs of one world have in common owes nothing to salts, and stays as it is.
     """
     common = runs(one) & runs(again)
     left, right = (named(each, common) for each in (one, other))
@@ -255,23 +262,23 @@ def first_difference(one, again, other):
     return None if len(left) == len(right) else (len(left), len(right))
 
 
-def named(theatre, common):
+def named(server, common):
     names = {}
 
     def name(found):
         run = found[0]
         return run if run in common else names.setdefault(run, b"<%d>" % len(names))
 
-    return [RUN.sub(name, text) for _, text in said_by(theatre)]
+    return [RUN.sub(name, text) for _, text in said_by(server)]
 
 
-def guessed(theatre, worlds):
-    """Return the holdouts that are found among the hashes, by whoever tries all that he can see."""
-    seen = runs(theatre)
+def guess_holdouts(server):
+    """Return the holdouts that can be found among the hashes, by trying all visible salts."""
+    seen = runs(server)
     salts = {bytes.fromhex(each.decode()) for each in seen if HEX.fullmatch(each)}
     found = []
     for world, corrected in itertools.product((0, 1), (False, True)):
-        content = sample_digest(write_sample(worlds.table_of(world, corrected=corrected)))
+        content = sample_digest(write_sample(holdout_table(world, corrected=corrected)))
         tried = [digest("holdout", {"salt": salt, "content": content})
                  for salt in (b"", bytes(32), *salts)]  # fmt: skip
         if {each.hex().encode() for each in (*tried, content)} & seen:

@@ -16,38 +16,39 @@ from ladderboard.holdout import Scorer
 from ladderboard.server import _middleware
 from ladderboard.server._api import _submissions as endpoint
 from ladderboard.server._metrics import Metrics
+from support.two_worlds.disclosures import check_disclosures, check_receipt_routes, check_receipts
+from support.two_worlds.mechanisms import LeakyLadder
 
 
 @pytest.fixture
-def worlds(play_world):
-    """Play both worlds, and return both theatres with where they part."""
+def run_worlds(run_world):
+    """Run both worlds; return both servers and the first difference between them."""
 
-    def run(kind, **how):
-        found = [play_world(world, kind, **how) for world in (0, 1)]
-        return found, first_difference(*(each.seen for each in found))
+    def run(kind, **options):
+        servers = [run_world(world, kind, **options) for world in (0, 1)]
+        return servers, first_difference(*(server.steps for server in servers))
 
     return run
 
 
-def test_nothing_tells_two_worlds_apart(worlds, load, database, tmp_path):
-    plays, difference = worlds(database)
+def test_nothing_tells_two_worlds_apart(run_worlds, database, tmp_path):
+    servers, difference = run_worlds(database)
     assert difference is None
-    told = load("_worlds_told")
-    told.refuse_told_secrets(plays[0])
+    check_disclosures(servers[0])
     # Receipts came on every way, and open what everybody can see of the ledger.
-    told.expect_receipts(plays[0])
-    assert told.check_receipts(plays[0], tmp_path) == told.check_receipts(plays[1], tmp_path)
-    one = plays[0].seen
+    check_receipt_routes(servers[0])
+    assert check_receipts(servers[0], tmp_path) == check_receipts(servers[1], tmp_path)
+    steps = servers[0].steps
     # The session went where it should.
-    seen = [each["said"][0] for each in one if each["step"][0].isdigit()]
+    seen = [each["output"][0] for each in steps if each["step"][0].isdigit()]
     wanted = {200, 201, 204, 303, 304, 400, 401, 403, 404, 405, 409, 413, 415, 422, 429}
     assert wanted <= set(seen)
     assert not [each for each in seen if each >= 500]
-    read = [each for each in one if " GET " in each["step"]]
-    told = {each["step"].split()[2] for each in read if each["said"][0] == 200}
+    read = [each for each in steps if " GET " in each["step"]]
+    told = {each["step"].split()[2] for each in read if each["output"][0] == 200}
     paths = [f"/api/v1/boards/first/{each}" for each in ("records", "ledger", "team", "teams")]
     assert {*paths, "/metrics", "/healthz", "/boards/first", "/api/v1/boards"} <= told
-    said = {each["step"]: each["said"] for each in one}
+    said = {each["step"]: each["output"] for each in steps}
     kinds = {json.loads(each)["kind"] for each in said["entries"]}
     wanted = {"opened", "ladder", "question", "paused", "resumed", "amended", "disqualified"}
     assert wanted <= kinds
@@ -56,8 +57,8 @@ def test_nothing_tells_two_worlds_apart(worlds, load, database, tmp_path):
     assert len(values) > 2  # it is no mechanism that says nothing
 
 
-def test_a_mechanism_that_hears_is_found_out(worlds):
-    assert worlds("sqlite", mechanism="Leaky", how="play_in_brief")[1] is not None
+def test_a_mechanism_that_hears_is_found_out(run_worlds):
+    assert run_worlds("sqlite", mechanism=LeakyLadder, script="run_brief")[1] is not None
 
 
 class Ear:
@@ -136,10 +137,10 @@ LEAKS = {
 
 
 @pytest.mark.parametrize("name", LEAKS)
-def test_leaks_are_found(worlds, monkeypatch, name):
+def test_leaks_are_found(run_worlds, monkeypatch, name):
     leak, where = LEAKS[name]
     leak(monkeypatch, Ear(monkeypatch))
-    _, difference = worlds("sqlite", how="play_in_brief")
+    _, difference = run_worlds("sqlite", script="run_brief")
     assert difference is not None
     assert where in difference[0]
 
@@ -148,7 +149,7 @@ def first_difference(one, other):
     """Return the step at which two worlds part, and how; None if they do not."""
     for left, right in zip(one, other, strict=False):  # of which one may go on for longer
         if left != right:
-            return left["step"], _parts(left["said"], right["said"])
+            return left["step"], _parts(left["output"], right["output"])
     return None if len(one) == len(other) else (f"step {min(len(one), len(other))}", [])
 
 

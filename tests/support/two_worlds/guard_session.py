@@ -1,4 +1,4 @@
-"""One scripted session on a guard, with everything written down that anybody could see of it."""
+"""A scripted session on a guard, with everything recorded that anybody could see of it."""
 
 import contextlib
 import hashlib
@@ -12,8 +12,6 @@ import shutil
 import sqlite3
 import traceback
 import warnings
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -22,177 +20,150 @@ import polars as pl
 import ladderboard as lb
 from ladderboard.holdout import export_entries
 from ladderboard.ledger import World
-from ladderboard.mechanisms import Seen
 
 N = 60
-IDS = [f"id {at}" for at in range(N)]
-KEY = hashlib.sha256(b"a noise key").digest()  # which nothing says by chance
-# What is kept secret; of these the size is seen, and nothing else.
-SECRET = {("secret", "packed"), ("ladder", "state"), ("kept", "value")}
-
-
-@dataclass(frozen=True)
-class Deaf(lb.ShakyLadder):
-    """A mechanism that ignores the risk: it hears the same one always."""
-
-    name: ClassVar[str] = "deaf"
-
-    def advance(self, setup, state, seen, draws):
-        return super().advance(setup, state, self.heard(seen), draws)
-
-    def heard(self, seen):
-        return Seen(0.4, None, None)
-
-
-@dataclass(frozen=True)
-class DeafByExample(Deaf):
-    """One that is given the loss of every example."""
-
-    name: ClassVar[str] = "deaf_by_example"
-    needs: ClassVar[str] = "losses"
-
-
-@dataclass(frozen=True)
-class Leaky(Deaf):
-    """One that is not deaf, for this test to find."""
-
-    name: ClassVar[str] = "leaky"
-
-    def heard(self, seen):
-        return Seen(0.4 + seen.risk / 1e4, None, None)
-
-
-NOISE = {"step": 0.01, "compare_noise": 0.1, "release_noise": 0.1, "grid": None}
+IDS = [f"id {row}" for row in range(N)]
+KEY = hashlib.sha256(b"a noise key").digest()  # which nothing contains by chance
+# Columns with secret content, of which only the size is visible.
+SECRET_COLUMNS = {("secret", "packed"), ("ladder", "state"), ("kept", "value")}
 
 
 def fixed_world(salt):
-    """A clock that counts how often it was asked, and salts that are given."""
+    """Return a world with a clock that ticks at each call, and given salts."""
     times = itertools.count(1_000_000_000)
     return World(clock=lambda: next(times), salt=salt)
 
 
-class Watched:
-    """Writes down what every step of a session lets out."""
+class SessionRecorder:
+    """Records the output of every step of a session in ``steps``."""
 
     def __init__(self, folder, capture):
         self.folder, self.capture = folder, capture
         self.path = folder / "guard.db"
-        self.seen = []
+        self.steps = []
         self.statements = []
 
     @contextlib.contextmanager
-    def watching(self):
-        """Hear every log line, warning and SQL statement while the session goes on."""
+    def recording(self):
+        """Record every log line, warning and SQL statement of this process."""
         lines = io.StringIO()
         handler = logging.StreamHandler(lines)
         handler.setFormatter(logging.Formatter("%(name)s %(levelname)s %(message)s"))
         root, level = logging.getLogger(), logging.getLogger().level
         connect = sqlite3.connect
 
-        def traced(*args, **how):
-            link = connect(*args, **how)
-            link.set_trace_callback(self.statements.append)
-            return link
+        def traced_connect(*args, **options):
+            connection = connect(*args, **options)
+            connection.set_trace_callback(self.statements.append)
+            return connection
 
         root.addHandler(handler)
         root.setLevel(1)
-        sqlite3.connect = traced
+        sqlite3.connect = traced_connect
         try:
             with warnings.catch_warnings(record=True) as warned:
                 warnings.simplefilter("always")
-                self.logged = lambda: [lines.getvalue(), [str(each.message) for each in warned]]
+                self.logged = lambda: [lines.getvalue(), [str(item.message) for item in warned]]
                 yield self
         finally:
             sqlite3.connect = connect
             root.removeHandler(handler)
             root.setLevel(level)
 
-    def step(self, name, do):
-        """Do something, and write down everything about it; return what it returned."""
-        returned, said = None, None
+    def step(self, name, action):
+        """Run an action and record everything about it; return what it returned."""
+        returned = None
         try:
-            returned = do()
-            said = shown(returned)
-        except Exception as error:  # noqa: BLE001 - all are of interest
-            said = refused(error)
-        self.seen.append(
+            returned = action()
+            output = describe_value(returned)
+        except Exception as error:  # noqa: BLE001 - any error is output
+            output = describe_error(error)
+        self.steps.append(
             {
                 "step": name,
-                "said": said,
+                "output": output,
                 "printed": [*self.capture.readouterr()],
                 "logged": self.logged(),
                 "files": self.files(),
                 "tables": self.tables(),
-                "statements": [plain(each) for each in self.statements],
+                "statements": [hide_blobs(statement) for statement in self.statements],
             }
         )
         self.statements.clear()
         return returned
 
     def files(self):
-        """Name, size and mode of every file; the bytes of the mark."""
-        found = {
-            each.name: (each.stat().st_size, each.stat().st_mode)
-            for each in sorted(self.folder.iterdir())
+        """Return name, size and mode of every file, and the content of high-water marks."""
+        files = {
+            path.name: (path.stat().st_size, path.stat().st_mode)
+            for path in sorted(self.folder.iterdir())
         }
-        marks = {each.name: each.read_bytes() for each in self.folder.glob("*.mark")}
-        return found, marks
+        marks = {path.name: path.read_bytes() for path in self.folder.glob("*.mark")}
+        return files, marks
 
     def tables(self):
-        """Every row of every table, the secret ones by their size."""
+        """Return all rows of all tables; of secret values, the size."""
         if not self.path.exists():
             return None
-        with contextlib.closing(sqlite3.connect(f"file:{self.path}?mode=ro", uri=True)) as link:
-            link.set_trace_callback(None)
-            names = link.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-            found = {}
+        with contextlib.closing(
+            sqlite3.connect(f"file:{self.path}?mode=ro", uri=True)
+        ) as connection:
+            connection.set_trace_callback(None)
+            names = connection.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table'"
+            ).fetchall()
+            content = {}
             for (table,) in names:
-                rows = link.execute(f"SELECT * FROM {table}")
-                columns = [each[0] for each in rows.description]
-                found[table] = [
+                rows = connection.execute(f"SELECT * FROM {table}")
+                columns = [column[0] for column in rows.description]
+                content[table] = [
                     [
-                        len(value) if (table, column) in SECRET else value
+                        len(value) if (table, column) in SECRET_COLUMNS else value
                         for column, value in zip(columns, row, strict=True)
                     ]
                     for row in rows
                 ]
-            return found
+            return content
 
 
-def shown(returned):
-    """Everything that an object would show of itself."""
-    said = [type(returned).__name__, placeless(repr(returned)), placeless(str(returned))]
+def describe_value(returned):
+    """Return everything that an object shows of itself."""
+    output = [
+        type(returned).__name__,
+        hide_addresses(repr(returned)),
+        hide_addresses(str(returned)),
+    ]
     if hasattr(returned, "describe"):
-        said.append(json.dumps(returned.describe()))
+        output.append(json.dumps(returned.describe()))
     if hasattr(returned, "_repr_html_"):
-        said += [returned._repr_html_(), pickle.dumps(returned), str(returned.bound)]
-    return said
+        output += [returned._repr_html_(), pickle.dumps(returned), str(returned.bound)]
+    return output
 
 
-def refused(error):
-    """Everything that an exception says, with those behind it."""
-    said = []
+def describe_error(error):
+    """Return everything that an exception and its causes show."""
+    output = []
     while error is not None:
-        more = [getattr(error, each, None) for each in ("positions", "problems", "least")]
-        said.append([type(error).__name__, str(error), repr(error.args), repr(more)])
+        fields = [getattr(error, name, None) for name in ("positions", "problems", "least")]
+        output.append([type(error).__name__, str(error), repr(error.args), repr(fields)])
         trace = "".join(traceback.format_exception(error))
-        said.append(placeless(trace))
+        output.append(hide_addresses(trace))
         error = error.__cause__ or error.__context__
-    return said
+    return output
 
 
-def placeless(text):
-    """A text without addresses in memory."""
+def hide_addresses(text):
+    """Return a text without memory addresses."""
     return re.sub(r"0x[0-9a-f]+", "0x", text)
 
 
-def plain(statement):
-    """A statement without what it writes, but for its size."""
-    return re.sub(r"[xX]'([0-9a-fA-F]*)'", lambda found: f"<{len(found[1])}>", statement)
+def hide_blobs(statement):
+    """Return a statement with the sizes of binary values in their place."""
+    return re.sub(r"[xX]'([0-9a-fA-F]*)'", lambda match: f"<{len(match[1])}>", statement)
 
 
-def written(frame, form):
-    """A table as a file of some format."""
+def write_frame(frame, form):
+    """Return a table as a file of a format."""
     out = io.BytesIO()
     if form == "parquet":
         frame.write_parquet(out)
@@ -205,18 +176,18 @@ def written(frame, form):
     return out.getvalue()
 
 
-def session(watched, case, labels, mechanism, salt):
-    """Create, ask in every form, be refused in every way, restore, spend the budget, close."""
-    watched.capture.readouterr()
-    with watched.watching():
-        _session(watched, case, labels, mechanism, fixed_world(salt))
-    return watched.seen
+def run_session(recorder, case, labels, mechanism, salt):
+    """Create a guard, ask, be refused, restore, spend the budget, close; return all steps."""
+    recorder.capture.readouterr()
+    with recorder.recording():
+        _run_session(recorder, case, labels, mechanism, fixed_world(salt))
+    return recorder.steps
 
 
-def _session(watched, case, labels, mechanism, world):
-    step, path = watched.step, watched.path
+def _run_session(recorder, case, labels, mechanism, world):
+    step, path = recorder.step, recorder.path
     how = {"loss": case.loss, "mechanism": mechanism, "world": world}
-    sealed = {"key_file": watched.folder / "key"} if case.sealed else {}
+    sealed = {"key_file": recorder.folder / "key"} if case.sealed else {}
     guard = step(
         "create",
         lambda: lb.Holdout.create(
@@ -234,18 +205,18 @@ def _session(watched, case, labels, mechanism, world):
     how |= {"loss": None if isinstance(case.loss, str) and not case.params else case.loss, **sealed}
     rng = np.random.default_rng(5)
     guard = step("open", lambda: lb.Holdout.open(path, **how))
-    asking(watched, case, guard, rng)
-    owner(watched, case, guard, how)
-    copy = watched.folder / "copy.db"
-    copied(watched, case, guard, rng, copy)
+    _ask(recorder, case, guard, rng)
+    _make_owner_mistakes(recorder, case, guard, how)
+    copy = recorder.folder / "copy.db"
+    _back_up(recorder, case, guard, rng, copy)
     del guard
-    put_back(watched, copy)
-    to_the_end(watched, case, how, rng)
+    _put_back(recorder, copy)
+    _finish(recorder, case, how, rng)
 
 
-def asking(watched, case, guard, rng):
-    """Ask in every form, and be refused in every way."""
-    step, path, labels = watched.step, watched.path, case.neither
+def _ask(recorder, case, guard, rng):
+    """Ask in every form, be refused in every way, and read what is public."""
+    step, path, labels = recorder.step, recorder.path, case.neither
     step("create again", lambda: lb.Holdout.create(path, labels=labels, ids=IDS, questions=40))
     for at in range(4):
         model = case.predict(rng)
@@ -253,7 +224,7 @@ def asking(watched, case, guard, rng):
         step(f"ask {at} again", lambda model=model: guard.ask(case.frame(model)))
     # In every form.
     for form in ("csv", "tsv", "parquet", "arrow", "jsonl"):
-        data = written(case.frame(case.predict(rng)), form)
+        data = write_frame(case.frame(case.predict(rng)), form)
         step(form, lambda data=data, form=form: guard.ask(data, format=form))
         step(f"half of {form}", lambda data=data, form=form: guard.ask(data[: len(data) // 2]))
     model = case.predict(rng)
@@ -264,9 +235,9 @@ def asking(watched, case, guard, rng):
     # Refused in every way.
     model = case.predict(rng)
     frame = case.frame(model)
-    for name, wrong in refusals(case, frame, model).items():
+    for name, wrong in _invalid_predictions(case, frame, model).items():
         step(name, lambda wrong=wrong: guard.ask(wrong))
-    step("no such file", lambda: guard.ask(watched.folder / "none.csv"))
+    step("no such file", lambda: guard.ask(recorder.folder / "none.csv"))
     step("no such format", lambda: guard.ask(frame, format="xls"))
     step("training", lambda: guard.ask(frame, training=0.5))
     step("training out of range", lambda: guard.ask(frame, training=7))
@@ -281,22 +252,22 @@ def asking(watched, case, guard, rng):
     step("released", lambda: [guard.released, guard.remaining, guard.head, guard.meter])
     step("certificate", lambda: guard.certificate)
     step("entries", lambda: [entry.form for entry, _ in guard._book.entries()])
-    exported = watched.folder / "entries.jsonl"
+    exported = recorder.folder / "entries.jsonl"
     step("export", lambda: export_entries(path, exported))
     step("exported", exported.read_bytes)
     step("check", guard.check)
     step("pickle", lambda: pickle.loads(pickle.dumps(guard)) and len(pickle.dumps(guard)))
 
 
-def copied(watched, case, guard, rng, copy):
-    """Copy it, and go on."""
-    watched.step("backup", lambda: guard.backup(copy))
-    watched.step("before", lambda: guard.ask(case.frame(case.predict(rng))))
+def _back_up(recorder, case, guard, rng, copy):
+    """Make a backup, then ask once more."""
+    recorder.step("backup", lambda: guard.backup(copy))
+    recorder.step("before", lambda: guard.ask(case.frame(case.predict(rng))))
 
 
-def to_the_end(watched, case, how, rng):
-    """Go on with an old copy, spend the budget, close."""
-    step, path = watched.step, watched.path
+def _finish(recorder, case, how, rng):
+    """Restore the old copy, spend the budget, close."""
+    step, path = recorder.step, recorder.path
     step("open the old copy", lambda: lb.Holdout.open(path, **how))
     step("charge too little", lambda: lb.Holdout.restore(path, 0, **how))
     step("charge too much", lambda: lb.Holdout.restore(path, 1000, **how))
@@ -311,30 +282,30 @@ def to_the_end(watched, case, how, rng):
     step("status at the end", guard.status)
 
 
-def owner(watched, case, guard, how):
-    """The owner's mistakes."""
-    step, path = watched.step, watched.path
-    strange = [f"{each}!" for each in IDS]
-    step("other ids", lambda: lb.Holdout.open(path, labels=case.neither, ids=strange, **how))
+def _make_owner_mistakes(recorder, case, guard, how):
+    """Open the guard with settings that do not match."""
+    step, path = recorder.step, recorder.path
+    unknown = [f"{name}!" for name in IDS]
+    step("other ids", lambda: lb.Holdout.open(path, labels=case.neither, ids=unknown, **how))
     step("other labels", lambda: lb.Holdout.open(path, labels=case.neither, ids=IDS, **how))
     step("too few", lambda: lb.Holdout.open(path, labels=case.neither[:9], ids=IDS[:9], **how))
     step("no ids", lambda: lb.Holdout.open(path, labels=case.neither, **how))
     step("other mechanism", lambda: lb.Holdout.open(path, **{**how, "mechanism": lb.Exact()}))
     step("other loss", lambda: lb.Holdout.open(path, **{**how, "loss": lb.loss("operator:ne")}))
-    step("not a guard", lambda: lb.Holdout.open(watched.folder / "guard.db.mark", **how))
+    step("not a guard", lambda: lb.Holdout.open(recorder.folder / "guard.db.mark", **how))
     step("repr", lambda: [repr(guard._scorer), repr(guard._scorer.roster), repr(guard._book)[:30]])
 
 
-def put_back(watched, copy):
-    """Put a copy where the file was, and take away what belonged to it."""
-    for each in watched.folder.glob("guard.db-*"):
-        each.unlink()
-    shutil.move(copy, watched.path)
+def _put_back(recorder, copy):
+    """Replace the guard's file by a copy, and remove its log files."""
+    for path in recorder.folder.glob("guard.db-*"):
+        path.unlink()
+    shutil.move(copy, recorder.path)
 
 
-def refusals(case, frame, model):
-    """What must be refused, or not, by its shape alone."""
-    values = [each for each in frame.columns if each != "id"]
+def _invalid_predictions(case, frame, model):
+    """Return predictions that are refused, or not, by their shape alone."""
+    values = [name for name in frame.columns if name != "id"]
     first = values[0]
     gap = frame.with_columns(pl.when(pl.col("id") == "id 7").then(None).otherwise(pl.col(first))
                              .alias(first))  # fmt: skip
@@ -350,7 +321,7 @@ def refusals(case, frame, model):
         "a gap": gap,
         "another column": frame.with_columns(x=pl.lit(1)),
         "no prediction": frame.select("id"),
-        "twice": written(frame, "csv").replace(b"id", first.encode(), 1),
+        "twice": write_frame(frame, "csv").replace(b"id", first.encode(), 1),
         "infinite": [np.inf] * N,
         "NaN": np.full(N, np.nan),
         "huge": [10**400] * N,
