@@ -95,8 +95,8 @@ class Remote:
         self._tokens: dict[int, str] = {}
         self.last: Any = None
 
-    def intend(self, model: Any) -> None:
-        """Nobody watches this one: see ``Game.intend``."""
+    def register_final_model(self, model: Any) -> None:
+        """Nobody watches this one: see ``Game.register_final_model``."""
 
     @property
     def remaining(self) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import ladderboard as lb
-from ladderboard.arena._runner._sweep import Store
+from ladderboard.arena._runner._sweep import ResultsFile
 from ladderboard.board import PART
 from ladderboard.board._backup import _backup, _dump
 from ladderboard.client import read_address, read_config
@@ -111,5 +111,5 @@ def test_an_encrypted_guard_opens_with_its_key_file(tmp_path):
 
 def test_results_are_found_by_their_keys(tmp_path):
     shutil.copy(FORMATS / "results-1.jsonl", tmp_path / "results.jsonl")
-    with Store(tmp_path / "results.jsonl") as store:
+    with ResultsFile(tmp_path / "results.jsonl") as store:
         assert list(store.results.values()) == [{"error": 0.1}]

@@ -12,17 +12,19 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.analysts import AbstainingAttack, RareClass, pack
-from ladderboard.analysts._shifted._abstaining import Guess, Rungs, rungs_for
-from ladderboard.analysts._shifted._rule import Rule
+from ladderboard.analysts import AbstainingAttack, RareClassWorld, pack_bits
+from ladderboard.analysts._shifted._abstaining import PartialGuess, PlacementPlan, plan_placements
+from ladderboard.analysts._shifted._comparison_rule import ComparisonRule
 from ladderboard.errors import InvalidPredictions
 
-RULE = Rule(step=70, fresh=22, release=3, grid=20)
+RULE = ComparisonRule(step=70, fresh=22, release=3, grid=20)
 
 
 def bias(analyst, n, questions, games):
     ladder = lb.ShakyLadder.calibrated(n=n, questions=questions)
-    played = [analyst.meet(ladder, n=n, questions=questions, seed=at).bias for at in range(games)]
+    played = [
+        analyst.play_against(ladder, n=n, questions=questions, seed=at).bias for at in range(games)
+    ]
     return np.mean(played) * math.sqrt(n)
 
 
@@ -50,16 +52,16 @@ def test_what_it_keeps_at_three_sizes(n, questions, games, least):
 def test_few_questions_and_few_examples(questions):
     for ladder in (lb.Ladder(step=0.001), lb.ShakyLadder(0.1, 0.05, 0.05, grid=0.01)):
         for n in (1, 2, 65):
-            score = AbstainingAttack().meet(ladder, n=n, questions=questions, seed=3)
+            score = AbstainingAttack().play_against(ladder, n=n, questions=questions, seed=3)
             assert 1 <= score.asked <= questions
 
 
 def test_the_world_has_labels_that_are_never_two():
-    world = RareClass(1_000, np.random.default_rng(0))
+    world = RareClassWorld(1_000, np.random.default_rng(0))
     assert world.risk(np.full(1_000, 2)) == world.true_risk(np.full(1_000, 2)) == 1
     ones = np.ones(1_000, dtype=int)
     assert world.true_risk(ones) == 0.5
-    assert world.risk(ones) == world.risk(pack(ones)) == world.losses(ones).mean()
+    assert world.risk(ones) == world.risk(pack_bits(ones)) == world.losses(ones).mean()
     assert world.risk(ones) + world.risk(1 - ones) == 1
     half = np.where(np.arange(1_000) < 500, 2, 1)
     assert world.true_risk(half) == 0.75
@@ -73,7 +75,7 @@ def test_the_world_has_labels_that_are_never_two():
 
 def test_the_world_has_a_rare_class():
     # 10,000 labels: each share within 5 standard errors of at most 0.005.
-    world = RareClass(10_000, np.random.default_rng(0), rare=0.1)
+    world = RareClassWorld(10_000, np.random.default_rng(0), rare=0.1)
     for prediction, risk in ((0, 0.55), (1, 0.55), (2, 0.9)):
         model = np.full(10_000, prediction)
         assert world.true_risk(model) == pytest.approx(risk)
@@ -82,7 +84,7 @@ def test_the_world_has_a_rare_class():
 
 @pytest.mark.parametrize("rare", [0.0, 0.05, 0.3])
 def test_a_guess_is_as_large_as_the_wanted_errors_ask(rare):
-    guess = Guess(1_000, rare)
+    guess = PartialGuess(1_000, rare)
     for size in (0, 1, 500, 1_000):
         assert guess.size(guess.expected(size)) == size
     assert guess.expected(1_000) == pytest.approx(guess.least)
@@ -92,9 +94,9 @@ def test_a_guess_is_as_large_as_the_wanted_errors_ask(rare):
 
 def test_what_an_answer_lets_expect_agrees_with_playing():
     # Frequencies over 200,000 guesses at five standard errors: false alarms below 1e-5.
-    rungs = Rungs(RULE, Guess(1_000))
+    rungs = PlacementPlan(RULE, PartialGuess(1_000))
     value, wrong = 600.0, 600.0 + float(rungs.shift[30])
-    size = Guess(1_000).size(wrong)
+    size = PartialGuess(1_000).size(wrong)
     rng = np.random.default_rng(0)
     luck = rng.standard_normal(200_000)
     errors = wrong - math.sqrt(size) / 2 * luck
@@ -111,7 +113,7 @@ def test_what_an_answer_lets_expect_agrees_with_playing():
 
 
 def test_with_more_questions_left_it_waits_for_more_luck():
-    rungs = rungs_for(RULE, Guess(1_000), 1_000)
+    rungs = plan_placements(RULE, PartialGuess(1_000), 1_000)
     few, some, many = (rungs.place(700.0, left) for left in (5, 100, 1_000))
     assert few < some < many
     assert rungs.information(1_000) > rungs.information(100) > rungs.information(10) > 0

@@ -78,7 +78,7 @@ def test_none_is_forgotten():
     ids=lambda each: each.name,
 )
 def test_every_analyst_meets_every_mechanism(subject, mechanism):
-    score = subject.meet(mechanism, n=50, questions=20, seed=1)
+    score = subject.play_against(mechanism, n=50, questions=20, seed=1)
     assert 1 <= score.asked <= 20
     assert -1 <= score.bias <= 1
 

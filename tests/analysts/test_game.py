@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.analysts import Analyst, Coins, Game, pack, random_bits, unpack
+from ladderboard.analysts import Analyst, CoinFlipWorld, Game, pack_bits, random_bits, unpack_bits
 from ladderboard.errors import BudgetSpent, InvalidPredictions
 
 
 def game_of(mechanism, *, n=100, questions=10, easy=0.0, seed=0):
-    world = Coins(n, np.random.default_rng(seed), easy=easy)
+    world = CoinFlipWorld(n, np.random.default_rng(seed), easy=easy)
     rng = np.random.default_rng(seed + 1)
     return world, Game(world, mechanism, questions=questions, tape=lb.NumpyTape(seed=1), rng=rng)
 
@@ -17,30 +17,30 @@ def game_of(mechanism, *, n=100, questions=10, easy=0.0, seed=0):
 @pytest.mark.parametrize("n", [1, 7, 63, 64, 65, 128, 1000])
 def test_bits_go_in_and_out(n):
     bits = np.random.default_rng(n).integers(0, 2, n).astype(bool)
-    assert (unpack(pack(bits), n) == bits).all()
+    assert (unpack_bits(pack_bits(bits), n) == bits).all()
     drawn = random_bits(np.random.default_rng(n), n)
-    assert (pack(unpack(drawn, n)) == drawn).all()
+    assert (pack_bits(unpack_bits(drawn, n)) == drawn).all()
 
 
 def test_coins_score_packed_and_plain_models_alike():
-    world = Coins(130, np.random.default_rng(3), easy=0.5)
-    labels = unpack(world._labels, 130)
+    world = CoinFlipWorld(130, np.random.default_rng(3), easy=0.5)
+    labels = unpack_bits(world._labels, 130)
     model = labels.copy()
     model[:10] ^= True  # ten easy labels wrong
     model[100:121] ^= True  # and 21 others
-    for shape in (model, model.astype(int), model.astype(float), pack(model)):
+    for shape in (model, model.astype(int), model.astype(float), pack_bits(model)):
         assert world.risk(shape) == pytest.approx(31 / 130)
         assert world.losses(shape).sum() == 31
         assert world.true_risk(shape) == pytest.approx((10 + 65 / 2) / 130)
-    assert world.known.until == 65
-    assert (unpack(world.known.labels, 130)[:65] == labels[:65]).all()
-    assert not unpack(world.known.labels, 130)[65:].any()
+    assert world.known.size == 65
+    assert (unpack_bits(world.known.labels, 130)[:65] == labels[:65]).all()
+    assert not unpack_bits(world.known.labels, 130)[65:].any()
 
 
 @pytest.mark.parametrize("model", [np.zeros(129), np.full(130, 2), np.full(3, 2**64 - 1, "u8")])
 def test_coins_refuse_what_is_no_model(model):
     with pytest.raises(InvalidPredictions):
-        Coins(130, np.random.default_rng(0)).risk(model)
+        CoinFlipWorld(130, np.random.default_rng(0)).risk(model)
 
 
 def test_a_game_counts_and_ends():
@@ -51,7 +51,7 @@ def test_a_game_counts_and_ends():
     game.ask(1 - model)
     with pytest.raises(BudgetSpent, match="All 2 questions"):
         game.ask(model)
-    score = game.score()
+    score = game.finish()
     assert score.asked == 2
     assert score.bias == pytest.approx(0.5 - world.risk(1 - model))
     assert score.leaderboard_error == pytest.approx(abs(0.5 - world.risk(model)), abs=0.2)
@@ -59,7 +59,7 @@ def test_a_game_counts_and_ends():
 
 def test_the_board_shows_the_best_of_all_accounts():
     world, game = game_of(lb.Exact(), easy=1.0, questions=6)
-    right = unpack(world._labels, 100)
+    right = unpack_bits(world._labels, 100)
 
     def wrong(count):
         model = right.copy()
@@ -69,7 +69,7 @@ def test_the_board_shows_the_best_of_all_accounts():
     for count, account in ((50, 0), (30, 1), (40, 2), (20, 0), (60, 5)):
         game.ask(wrong(count), account=account)
     assert game._released == [0.5, 0.3, 0.3, 0.2, 0.2]
-    assert game.score().leaderboard_error == 0  # all labels are known: risk is true risk
+    assert game.finish().leaderboard_error == 0  # all labels are known: risk is true risk
 
 
 def test_a_board_that_may_rise_is_followed_up():
@@ -89,7 +89,7 @@ def test_a_silent_mechanism_is_judged_by_its_last_word():
             while True:
                 game.ask(random_bits(game.rng, game.n))
 
-    score = Guesser().meet(lb.OneBit(step=0.01), n=400, questions=30, seed=5)
+    score = Guesser().play_against(lb.OneBit(step=0.01), n=400, questions=30, seed=5)
     assert score.asked == 30
     assert 0 <= score.leaderboard_error < 0.2
     assert score.changes >= 1
@@ -97,5 +97,5 @@ def test_a_silent_mechanism_is_judged_by_its_last_word():
 
 def test_mechanisms_that_look_at_losses_or_training_can_play():
     for mechanism in (lb.ParameterFreeLadder(), lb.Thresholdout(threshold=0.1, noise=0.01)):
-        score = lb.analysts.MajorityAttack().meet(mechanism, n=200, questions=20, seed=1)
+        score = lb.analysts.MajorityAttack().play_against(mechanism, n=200, questions=20, seed=1)
         assert score.asked == 20

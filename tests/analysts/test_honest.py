@@ -8,19 +8,19 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.analysts import (
-    Digits,
-    Draws,
-    Fitted,
+    DigitsWorld,
+    FittedClassifier,
     HyperparameterSearch,
     Plateau,
     SteadyImprovement,
+    TrueRiskWorld,
 )
 from ladderboard.analysts import _hyperparameters as digits
 from ladderboard.errors import InvalidPredictions, MissingDependency
 
 
 def test_a_model_is_its_true_risk():
-    world = Draws(10_000, np.random.default_rng(1))
+    world = TrueRiskWorld(10_000, np.random.default_rng(1))
     assert world.true_risk(0.3) == 0.3
     # 4.5 standard deviations: false alarm below 1e-5 each.
     assert abs(world.risk(0.3) - 0.3) < 4.5 * math.sqrt(0.21 / 10_000)
@@ -48,7 +48,7 @@ def test_steady_improvement_goes_from_first_to_last():
 
 def test_a_plateau_climbs_an_exact_board_by_luck_alone():
     n, k = 1_000, 1_000
-    scores = [Plateau().meet(lb.Exact(), n=n, questions=k, seed=s) for s in range(20)]
+    scores = [Plateau().play_against(lb.Exact(), n=n, questions=k, seed=s) for s in range(20)]
     found = np.mean([score.leaderboard_error for score in scores])
     # The least of 1000 normal variables is 3.24 deviations below, give or take 0.35 / sqrt(20).
     assert found / math.sqrt(0.25 * 0.75 / n) == pytest.approx(3.24, abs=0.35)
@@ -58,7 +58,7 @@ def test_a_ladder_follows_steady_improvement():
     n = 10_000
     ladder = lb.Ladder(step=0.01)
     for seed in range(5):
-        score = SteadyImprovement().meet(ladder, n=n, questions=200, seed=seed)
+        score = SteadyImprovement().play_against(ladder, n=n, questions=200, seed=seed)
         # A step, half a cell of the grid, and 5 standard errors.
         assert score.leaderboard_error < 0.01 + 0.005 + 5 * 0.005
         assert score.changes >= 10
@@ -67,23 +67,23 @@ def test_a_ladder_follows_steady_improvement():
 def test_digits_are_draws_from_what_stands_for_the_truth():
     from sklearn.linear_model import RidgeClassifier
 
-    world = Digits(500, np.random.default_rng(0))
+    world = DigitsWorld(500, np.random.default_rng(0))
     training = world.known
     pixels = np.arange(64)
-    model = Fitted(RidgeClassifier(100.0).fit(training.pixels, training.digits), pixels)
-    risks = [Digits(500, np.random.default_rng(s)).risk(model) for s in range(60)]
+    model = FittedClassifier(RidgeClassifier(100.0).fit(training.pixels, training.digits), pixels)
+    risks = [DigitsWorld(500, np.random.default_rng(s)).risk(model) for s in range(60)]
     truth = world.true_risk(model)
     spread = math.sqrt(truth * (1 - truth) / 500)
     # 4 standard errors of the mean, and the 0.002 of the truth itself: false alarm below 1e-4.
     assert abs(np.mean(risks) - truth) < 4 * math.hypot(spread / math.sqrt(60), 0.002)
     assert 0.6 * spread < np.std(risks, ddof=1) < 1.4 * spread
     assert world.losses(model).mean() == world.risk(model)
-    with pytest.raises(InvalidPredictions, match="Fitted"):
+    with pytest.raises(InvalidPredictions, match="FittedClassifier"):
         world.risk(np.zeros(500))
 
 
 def test_training_and_holdout_share_no_image():
-    first, second = digits._halves()
+    first, second = digits._split_images()
     assert len(first.digits) + len(second.digits) == 1_797
     seen = {row.tobytes() for row in first.pixels}
     # Exact twins may exist in the data set; a shared half would make hundreds.
@@ -93,9 +93,9 @@ def test_training_and_holdout_share_no_image():
 def test_shifts_move_an_image_by_one_pixel():
     image = np.zeros((1, 64), dtype=np.float32)
     image[0, 8 * 3 + 4] = 16
-    one = digits.Images(image, np.array([7]))
+    one = digits.LabelledImages(image, np.array([7]))
     chosen, shift = np.zeros(5, dtype=int), np.arange(5)
-    made = digits._make(one, chosen, shift, np.random.default_rng(0), 0.0)
+    made = digits._make_examples(one, chosen, shift, np.random.default_rng(0), 0.0)
     assert sorted(made.pixels.argmax(axis=1)) == [20, 27, 28, 29, 36]
     assert (made.pixels.sum(axis=1) == 16).all()
     assert (made.digits == 7).all()
@@ -105,7 +105,8 @@ def test_shifts_move_an_image_by_one_pixel():
 def test_a_search_finds_something_and_is_fooled_a_little():
     n, questions = 400, 60
     scores = [
-        HyperparameterSearch().meet(lb.Exact(), n=n, questions=questions, seed=s) for s in range(4)
+        HyperparameterSearch().play_against(lb.Exact(), n=n, questions=questions, seed=s)
+        for s in range(4)
     ]
     assert all(score.changes >= 3 for score in scores)
     # What it hands in looks better than it is: 0.03 or so, with a standard error of 0.012.
@@ -120,7 +121,10 @@ def test_the_search_overfits_an_exact_board_and_a_ladder_less():
 
     def bias(mechanism):
         search = HyperparameterSearch()
-        return [search.meet(mechanism, n=n, questions=questions, seed=s).bias for s in range(seeds)]
+        return [
+            search.play_against(mechanism, n=n, questions=questions, seed=s).bias
+            for s in range(seeds)
+        ]
 
     exact, silent = np.array(bias(lb.Exact())), np.array(bias(ladder))
     assert exact.mean() > 0.01
@@ -128,7 +132,7 @@ def test_the_search_overfits_an_exact_board_and_a_ladder_less():
 
 
 def test_without_scikit_learn_there_is_one_sentence(monkeypatch):
-    digits._halves.cache_clear()
+    digits._split_images.cache_clear()
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
     with pytest.raises(MissingDependency, match=r"pip install 'ladderboard\[sklearn\]'"):
-        HyperparameterSearch().meet(lb.Exact(), n=10, questions=1)
+        HyperparameterSearch().play_against(lb.Exact(), n=10, questions=1)

@@ -101,7 +101,7 @@ def test_the_parameter_free_ladder_tells_a_label_of_its_first_answer():
 
 
 def test_the_score_shows_it():
-    score = LogLossDecoder().meet(lb.Exact(), n=N, questions=QUESTIONS, seed=5)
+    score = LogLossDecoder().play_against(lb.Exact(), n=N, questions=QUESTIONS, seed=5)
     assert score.bias == pytest.approx(0.5)
-    short = LogLossDecoder(per_question=10).meet(lb.Exact(), n=N, questions=11, seed=5)
+    short = LogLossDecoder(per_question=10).play_against(lb.Exact(), n=N, questions=11, seed=5)
     assert short.bias == pytest.approx(100 / N / 2)

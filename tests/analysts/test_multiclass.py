@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.analysts import Labels, MajorityAttack, MulticlassAttack
+from ladderboard.analysts import MajorityAttack, MulticlassAttack, UniformLabelsWorld
 from ladderboard.errors import InvalidPredictions, InvalidSetting
 
 
 def biases(attack, mechanism, repetitions, *, n=1_000, questions=601):
     return np.array(
-        [attack.meet(mechanism, n=n, questions=questions, seed=s).bias for s in range(repetitions)]
+        [
+            attack.play_against(mechanism, n=n, questions=questions, seed=s).bias
+            for s in range(repetitions)
+        ]
     )
 
 
@@ -65,24 +68,24 @@ def test_a_ladder_starves_it():
 
 
 def test_labels_score_by_hand():
-    world = Labels(6, np.random.default_rng(0), classes=3, easy=0.5)
+    world = UniformLabelsWorld(6, np.random.default_rng(0), classes=3, easy=0.5)
     labels = world._labels
     model = labels.copy()
     model[0] = (model[0] + 1) % 3  # one easy label wrong, all hard ones right
     assert world.risk(model) == pytest.approx(1 / 6)
     assert world.true_risk(model) == pytest.approx((1 + 3 * 2 / 3) / 6)
-    assert world.known.until == 3
+    assert world.known.size == 3
     assert (world.known.labels[:3] == labels[:3]).all()
     assert not world.known.labels[3:].any()
     with pytest.raises(InvalidPredictions):
         world.risk(model[:5])
     with pytest.raises(InvalidSetting, match="classes"):
-        Labels(6, np.random.default_rng(0), classes=1)
+        UniformLabelsWorld(6, np.random.default_rng(0), classes=1)
 
 
 def test_labels_take_any_loss():
     loss = lb.loss("brier", classes=[0, 1, 2])
-    world = Labels(5, np.random.default_rng(0), classes=3, loss=loss)
+    world = UniformLabelsWorld(5, np.random.default_rng(0), classes=3, loss=loss)
     even = np.full((5, 3), 1 / 3)
     assert world.true_risk(even) == pytest.approx(world.risk(even))
     sure = np.eye(3)[world._labels]

@@ -14,7 +14,9 @@ UNIT = 1 / math.sqrt(N)
 
 def mean_bias(attack, mechanism, *, questions=1_000, seeds=3):
     """In units of 1/sqrt(n)."""
-    played = [attack.meet(mechanism, n=N, questions=questions, seed=s).bias for s in range(seeds)]
+    played = [
+        attack.play_against(mechanism, n=N, questions=questions, seed=s).bias for s in range(seeds)
+    ]
     return float(np.mean(played)) / UNIT
 
 
@@ -62,7 +64,7 @@ def test_it_hears_nothing_but_the_bit():
         tape = lb.NumpyTape(seed=3)
         game = kind(world, lb.Ladder(step=0.05), questions=100, tape=tape, rng=rng)
         attack.play(game)
-        return game.score()
+        return game.finish()
 
     assert play(Deaf) == play(Game)
 

@@ -11,10 +11,15 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.analysts import MajorityAttack, ShiftedMajority, SybilAttack
-from ladderboard.analysts._shifted._guessing import Odds
-from ladderboard.analysts._shifted._normal import above, below, beyond, mean_within
-from ladderboard.analysts._shifted._rule import Rule
-from ladderboard.analysts._shifted._walking import Beliefs, counts
+from ladderboard.analysts._shifted._comparison_rule import ComparisonRule
+from ladderboard.analysts._shifted._local_search import LabelBeliefs, binomial_probabilities
+from ladderboard.analysts._shifted._normal import (
+    normal_cdf,
+    truncated_mean,
+    upper_quantile,
+    upper_tail_mean,
+)
+from ladderboard.analysts._shifted._random_guesses import GuessOdds
 
 N = 10_000
 TINY, UNIT = lb.Ladder(step=0.01 / N**0.5), lb.Ladder(step=1 / N**0.5)
@@ -22,7 +27,10 @@ TINY, UNIT = lb.Ladder(step=0.01 / N**0.5), lb.Ladder(step=1 / N**0.5)
 
 def bias(analyst, mechanism, questions, *, games=4, n=N):
     return np.mean(
-        [analyst.meet(mechanism, n=n, questions=questions, seed=seed).bias for seed in range(games)]
+        [
+            analyst.play_against(mechanism, n=n, questions=questions, seed=seed).bias
+            for seed in range(games)
+        ]
     )
 
 
@@ -40,7 +48,7 @@ def test_the_bias_it_leaves_after_ten_thousand_questions(mechanism, least):
 def test_a_tiny_step_lets_every_label_be_read():
     # With more questions than hard labels each can be asked by itself: half of n, half of it luck.
     ladder = lb.Ladder(step=0.01 / 1_000**0.5, grid=0.001)
-    score = ShiftedMajority().meet(ladder, n=1_000, questions=1_500, seed=1)
+    score = ShiftedMajority().play_against(ladder, n=1_000, questions=1_500, seed=1)
     assert score.bias > 0.2
 
 
@@ -85,28 +93,30 @@ def test_many_accounts_undo_a_ladder_each():
 def test_few_questions_and_few_examples(analyst, questions):
     for mechanism in (TINY, lb.Exact(), lb.ShakyLadder(0.1, 0.05, 0.05, grid=0.01), lb.OneBit(0.1)):
         for n in (1, 2, 5, 65):
-            score = analyst.meet(mechanism, n=n, questions=questions, seed=3)
+            score = analyst.play_against(mechanism, n=n, questions=questions, seed=3)
             assert 1 <= score.asked <= questions
 
 
 def test_the_rule_is_read_in_examples():
-    assert Rule.of(lb.Ladder(step=0.01), 1_000) == Rule(step=10, grid=10)
+    assert ComparisonRule.of(lb.Ladder(step=0.01), 1_000) == ComparisonRule(step=10, grid=10)
     shaky = lb.ShakyLadder(step=0.1, compare_noise=0.03, release_noise=0.02, grid=0.05)
-    assert Rule.of(shaky, 100) == pytest.approx((10, 3, 3, 2, 5, 0))
+    assert ComparisonRule.of(shaky, 100) == pytest.approx((10, 3, 3, 2, 5, 0))
     fresh = replace(shaky, standing_noise=0)
-    assert Rule.of(fresh, 100) == pytest.approx((10, 3, 0, 2, 5, 0))
+    assert ComparisonRule.of(fresh, 100) == pytest.approx((10, 3, 0, 2, 5, 0))
     laplace = lb.ShakyLadder(step=0.1, compare_noise=0.03, release_noise=0.02, law="laplace")
     root = 2**0.5
-    assert Rule.of(laplace, 100) == pytest.approx((10, 3 * root, 3 * root, 2 * root, 0, 0))
-    assert Rule.of(laplace, 100).compare == pytest.approx(6)
-    assert Rule.of(lb.Noisy(sd=0.1), 50).blur == pytest.approx(25)
-    assert Rule.of(lb.ParameterFreeLadder(), 50).margin(9) == 3
+    assert ComparisonRule.of(laplace, 100) == pytest.approx(
+        (10, 3 * root, 3 * root, 2 * root, 0, 0)
+    )
+    assert ComparisonRule.of(laplace, 100).compare == pytest.approx(6)
+    assert ComparisonRule.of(lb.Noisy(sd=0.1), 50).blur == pytest.approx(25)
+    assert ComparisonRule.of(lb.ParameterFreeLadder(), 50).margin(9) == 3
 
 
 def test_the_odds_agree_with_playing():
     # Frequencies over 200,000 guesses; each is compared at 5 standard errors (false alarms 1e-6).
-    rule = Rule(step=100, fresh=40, standing=40, release=20, grid=50)
-    odds = Odds(rule, 35.0)
+    rule = ComparisonRule(step=100, fresh=40, standing=40, release=20, grid=50)
+    odds = GuessOdds(rule, 35.0)
     at = odds.at(-20.0)
     rng = np.random.default_rng(0)
     count = 200_000
@@ -127,7 +137,7 @@ def test_the_odds_agree_with_playing():
 
 
 def test_silence_makes_the_standing_noise_look_unkind():
-    odds = Odds(Rule(step=100, fresh=40, standing=40, release=0, grid=50), 35.0)
+    odds = GuessOdds(ComparisonRule(step=100, fresh=40, standing=40, release=0, grid=50), 35.0)
     before = odds.belief @ np.linspace(-3, 3, 13)
     at = odds.at(-100.0)
     for _ in range(10):
@@ -138,17 +148,19 @@ def test_silence_makes_the_standing_noise_look_unkind():
 
 
 def test_normal_law():
-    assert below(-above(0.03)) == pytest.approx(0.03)
-    assert beyond(0.0) == pytest.approx((2 / np.pi) ** 0.5)
+    assert normal_cdf(-upper_quantile(0.03)) == pytest.approx(0.03)
+    assert upper_tail_mean(0.0) == pytest.approx((2 / np.pi) ** 0.5)
     draws = np.random.default_rng(1).standard_normal(400_000)
     inside = draws[(draws > 0.3) & (draws < 1.2)]
-    assert mean_within(0.3, 1.2) == pytest.approx(inside.mean(), abs=0.003)
-    assert mean_within(40.0, 50.0) == 40.0
+    assert truncated_mean(0.3, 1.2) == pytest.approx(inside.mean(), abs=0.003)
+    assert truncated_mean(40.0, 50.0) == 40.0
 
 
 def test_beliefs_are_binomial_and_keep_their_sum():
-    assert counts(0.3, 5) == pytest.approx([0.16807, 0.36015, 0.3087, 0.1323, 0.02835, 0.00243])
-    beliefs = Beliefs(np.random.default_rng(0), 100)
+    assert binomial_probabilities(0.3, 5) == pytest.approx(
+        [0.16807, 0.36015, 0.3087, 0.1323, 0.02835, 0.00243]
+    )
+    beliefs = LabelBeliefs(np.random.default_rng(0), 100)
     beliefs.hear(40, 0.0)
     beliefs.settle()
     assert beliefs.exact

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from ladderboard.analysts._hyperparameters import Digits, Fitted
-from ladderboard.analysts._worlds import Labels
+from ladderboard.analysts._hyperparameters import DigitsWorld, FittedClassifier
+from ladderboard.analysts._worlds import UniformLabelsWorld
 
 
 @pytest.mark.parametrize("easy", [0.0, 0.35, 1.0])
 def test_labels_of_hard_examples_are_not_known(easy):
-    world = Labels(200, np.random.default_rng(1), classes=10, easy=easy)
+    world = UniformLabelsWorld(200, np.random.default_rng(1), classes=10, easy=easy)
     until, shown = world.known
     assert until == int(200 * easy)
     assert not shown[until:].any()
@@ -19,7 +19,7 @@ def test_labels_of_hard_examples_are_not_known(easy):
 
 
 def test_what_is_known_cannot_change_the_labels():
-    world = Labels(200, np.random.default_rng(1), classes=10, easy=0.5)
+    world = UniformLabelsWorld(200, np.random.default_rng(1), classes=10, easy=0.5)
     losses, shown = world.losses(np.zeros(200)), world.known.labels.copy()
     world.known.labels[:] = 0
     assert (world.losses(np.zeros(200)) == losses).all()
@@ -38,8 +38,8 @@ def test_the_truth_about_digits_is_of_the_images_that_examples_are_made_of():
     from sklearn.datasets import load_digits
 
     images = {image.tobytes() for image in load_digits().data.astype(np.float32)}
-    world = Digits(3_000, np.random.default_rng(1), noise=0)
-    model = Fitted(Onlooker(), np.arange(64))
+    world = DigitsWorld(3_000, np.random.default_rng(1), noise=0)
+    model = FittedClassifier(Onlooker(), np.arange(64))
     world.losses(model)
     examples = model.estimator.shown
     world.true_risk(model)

@@ -6,15 +6,21 @@ import math
 import pytest
 
 import ladderboard as lb
-from ladderboard.arena import Candidate, Size, Trial, calibrate, calibration_table
-from ladderboard.arena._calibration._games import trial
+from ladderboard.arena import (
+    CalibrationSize,
+    CandidateResult,
+    CandidateSettings,
+    calibrate,
+    calibration_table,
+)
+from ladderboard.arena._calibration._compiled_games import measure_candidate
 from ladderboard.arena._calibration._search import (
-    Effort,
-    _grids,
+    SearchEffort,
+    _allowed_grids,
     _neighbours,
-    choose,
-    effort_for,
-    search,
+    choose_effort,
+    rank_finalists,
+    search_settings,
 )
 from ladderboard.errors import InvalidSetting
 
@@ -23,14 +29,18 @@ QUICK = {"n": 500, "questions": 100, "quick": True}
 
 def made(step, error, bias):
     errors = {"plateau": error / 2, "shifted_majority": error}
-    return Trial(Candidate(step, 1, 0, 0.01), 9, errors, dict.fromkeys(errors, 0.01), bias, 0.01)
+    return CandidateResult(
+        CandidateSettings(step, 1, 0, 0.01), 9, errors, dict.fromkeys(errors, 0.01), bias, 0.01
+    )
 
 
 def test_least_bias_among_those_near_the_least_error():
     trials = [made(1, 1.0, 3.0), made(2, 1.19, 2.0), made(3, 1.21, 1.0), made(4, 1.1, 2.5)]
-    assert [each.candidate.step for each in choose(trials)] == [2, 4, 1, 3]
-    assert [each.candidate.step for each in choose(trials, most=1.1)] == [4, 1, 2, 3]
-    assert choose(trials, most=0.5)[0].candidate.step == 1  # none is so good: the best there is
+    assert [each.candidate.step for each in rank_finalists(trials)] == [2, 4, 1, 3]
+    assert [each.candidate.step for each in rank_finalists(trials, most=1.1)] == [4, 1, 2, 3]
+    assert (
+        rank_finalists(trials, most=0.5)[0].candidate.step == 1
+    )  # none is so good: the best there is
 
 
 def test_a_trial_knows_its_worst_analyst():
@@ -39,15 +49,15 @@ def test_a_trial_knows_its_worst_analyst():
 
 
 def test_grids_are_round_and_near_a_standard_error():
-    assert _grids(10_000) == (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02)
+    assert _allowed_grids(10_000) == (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02)
     for n in (10, 100, 1_000, 10**7):
-        assert len(_grids(n)) >= 4
-        assert all(0.03 < grid * math.sqrt(n) < 3.1 for grid in _grids(n))
+        assert len(_allowed_grids(n)) >= 4
+        assert all(0.03 < grid * math.sqrt(n) < 3.1 for grid in _allowed_grids(n))
 
 
 def test_neighbours_differ_in_one_setting():
     axes = ((0.0, 1.0, 2.0), (0.1, 0.2), (0.0, 0.5), (0.01, 0.02))
-    found = _neighbours(axes, Candidate(0.0, 0.2, 0.0, 0.01))
+    found = _neighbours(axes, CandidateSettings(0.0, 0.2, 0.0, 0.01))
     assert found == [(1, 0.2, 0, 0.01), (0, 0.1, 0, 0.01), (0, 0.2, 0.5, 0.01), (0, 0.2, 0, 0.02)]
 
 
@@ -55,12 +65,14 @@ def test_neighbours_differ_in_one_setting():
 def test_the_search_finds_what_an_exhaustive_one_would():
     # One candidate of the net, looked at with as many games, must not beat what was found by more
     # than luck: 3 standard errors, for 30 candidates a false alarm of 4%; the seed is fixed.
-    size = Size(400, 60)
-    found = search(size, Effort(8, 30, 120, 120, 9), seed=5, threads=1)
+    size = CalibrationSize(400, 60)
+    found = search_settings(size, SearchEffort(8, 30, 120, 120, 9), seed=5, threads=1)
     least = min(each.error for each in found)
     for step in (0.5, 1.0, 2.0, 3.0, 4.5):
         for compare in (0.3, 0.6, 1.0, 1.7, 2.8, 0.1):
-            other = trial(Candidate(step, compare, 0.2, 0.02), size, 120, seed=6)
+            other = measure_candidate(
+                CandidateSettings(step, compare, 0.2, 0.02), size, 120, seed=6
+            )
             assert other.error > least - 3 * other.error_se
 
 
@@ -98,7 +110,7 @@ def test_bad_sizes_are_refused(wrong):
 
 
 def test_effort_falls_with_the_length_of_games():
-    efforts = [effort_for(Size(1_000, 10**power)) for power in range(1, 7)]
+    efforts = [choose_effort(CalibrationSize(1_000, 10**power)) for power in range(1, 7)]
     assert efforts == sorted(efforts, reverse=True)
 
 
@@ -114,7 +126,7 @@ def test_a_table_is_resumed_and_read(tmp_path, monkeypatch):
     ]
     before = (tmp_path / "calibrated.json").read_bytes()
     # Nothing is left to do.
-    monkeypatch.setattr("ladderboard.arena._calibration._calibrate._calibrate", None)
+    monkeypatch.setattr("ladderboard.arena._calibration._calibrate._search_settings", None)
     calibration_table(tmp_path, **sizes, quick=True, workers=1)
     assert (tmp_path / "calibrated.json").read_bytes() == before
 

@@ -130,7 +130,7 @@ def _wait_until_busy(address):
 
 
 def test_a_scheduler_that_is_not_there_is_one_sentence(monkeypatch):
-    monkeypatch.setattr("ladderboard.arena._runner._executors._CONNECT", 2)
+    monkeypatch.setattr("ladderboard.arena._runner._executors._CONNECT_SECONDS", 2)
     begun = time.monotonic()
     address = f"tcp://127.0.0.1:{free_port()}"
     with pytest.raises(WorkerError, match=f"No Dask scheduler answers at {address}"):

@@ -10,7 +10,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.arena import _figures
-from ladderboard.arena._experiments import _arena, _cells, _paper, _shifted
+from ladderboard.arena._experiments import _arena, _paper, _shifted, _summary
 
 
 @pytest.fixture
@@ -101,8 +101,8 @@ def test_one_analyst_and_several_k_are_lines(tmp_path):
 
 
 def test_slow_pairs_play_less_and_the_table_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(_cells, "_FAST", 0.0)
-    monkeypatch.setattr(_cells, "_BY_EXAMPLE", 2.5 / 100)
+    monkeypatch.setattr(_summary, "_FAST_SECONDS", 0.0)
+    monkeypatch.setattr(_summary, "_SECONDS_PER_LOSS", 2.5 / 100)
     monkeypatch.setattr(_arena, "analyst_names", lambda: ["majority"])
     settings = {"mechanisms": ["exact", "bootstrap_ladder"], "n": 100, "k": [1, 2, 5, 30]}
     settings["workers"] = 1
@@ -127,7 +127,9 @@ def test_slow_pairs_play_less_and_the_table_says_so(tmp_path, monkeypatch):
 
 
 def test_an_analyst_whose_library_is_missing_is_left_out(tmp_path, monkeypatch):
-    monkeypatch.setattr(_arena, "_NEEDS", {"plateau": ("no_such_library", "no-such-library")})
+    monkeypatch.setattr(
+        _arena, "_OPTIONAL_LIBRARIES", {"plateau": ("no_such_library", "no-such-library")}
+    )
     monkeypatch.setattr(_arena, "analyst_names", lambda: ["majority", "plateau"])
     settings = {"mechanisms": "exact", "n": 50, "k": 5, "repetitions": 1, "workers": 1}
     lb.arena.arena_experiment(tmp_path, **settings)
@@ -136,7 +138,9 @@ def test_an_analyst_whose_library_is_missing_is_left_out(tmp_path, monkeypatch):
 
 
 def test_every_mechanism_of_the_line_up_plays_at_every_size():
-    rows = lb.arena.run(list(_arena.LINEUP), "majority", n=[2, 50], k=[1, 20], repetitions=1)
+    rows = lb.arena.run(
+        list(_arena.STANDARD_MECHANISMS), "majority", n=[2, 50], k=[1, 20], repetitions=1
+    )
     assert {row.mechanism for row in rows} >= set(lb.mechanisms.MECHANISMS)
     assert all(row.asked == row.k for row in rows)
 
@@ -160,6 +164,6 @@ def test_the_shifted_attack_climbs_the_ladder_and_not_the_shaky_one(tmp_path, mo
 
 
 def test_a_mechanism_looks_the_same_in_every_figure():
-    looks = _figures._looks(["ladder", "own", "other", "exact"])
-    assert looks["ladder"] == _figures._looks(["ladder"])["ladder"]
+    looks = _figures._style_indices(["ladder", "own", "other", "exact"])
+    assert looks["ladder"] == _figures._style_indices(["ladder"])["ladder"]
     assert len(set(looks.values())) == 4

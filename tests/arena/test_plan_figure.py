@@ -13,13 +13,13 @@ from ladderboard.errors import InvalidSetting
 def axes(monkeypatch):
     """Collect the axes that are drawn on."""
     seen = []
-    draw = _figures._draw
+    draw = _figures._draw_plan
 
     def looked_at(axis, *rest):
         seen.append(axis)
         draw(axis, *rest)
 
-    monkeypatch.setattr(_figures, "_draw", looked_at)
+    monkeypatch.setattr(_figures, "_draw_plan", looked_at)
     return seen
 
 

@@ -11,10 +11,10 @@ import pytest
 import ladderboard as lb
 from ladderboard.analysts import Plateau
 from ladderboard.arena._runner import _task
-from ladderboard.arena._runner._entrants import read_analysts, read_mechanisms
-from ladderboard.arena._runner._run import matches
-from ladderboard.arena._runner._sweep import Store, here, sweep
-from ladderboard.arena._runner._task import Match, key_of
+from ladderboard.arena._runner._participants import resolve_analysts, resolve_mechanisms
+from ladderboard.arena._runner._run import make_matches
+from ladderboard.arena._runner._sweep import ResultsFile, run_serially, run_tasks
+from ladderboard.arena._runner._task import Match, result_key
 from ladderboard.errors import InvalidSetting
 
 done = []
@@ -51,8 +51,8 @@ def path(tmp_path):
 
 
 def test_results_are_kept_and_not_computed_again(path):
-    first = sweep([Third(1), Third(2)], here, kept_in=path)
-    again = sweep([Third(2), Third(3), Third(1)], here, kept_in=path)
+    first = run_tasks([Third(1), Third(2)], run_serially, kept_in=path)
+    again = run_tasks([Third(2), Third(3), Third(1)], run_serially, kept_in=path)
     assert done == [1, 2, 3]
     assert again == [first[1], {"value": 1.0}, first[0]]
     assert again[2]["value"] == math.nextafter(1 / 3, 1)
@@ -62,43 +62,43 @@ def test_results_are_kept_and_not_computed_again(path):
 
 @pytest.mark.parametrize("cut", [1, 5, 60])
 def test_a_torn_last_line_is_done_again(path, cut):
-    sweep([Third(1), Third(2)], here, kept_in=path)
+    run_tasks([Third(1), Third(2)], run_serially, kept_in=path)
     whole = path.read_bytes()
     path.write_bytes(whole[:-cut])
-    sweep([Third(1), Third(2)], here, kept_in=path)
+    run_tasks([Third(1), Third(2)], run_serially, kept_in=path)
     assert done == [1, 2, 2]
     assert path.read_bytes() == whole
 
 
 def test_a_damaged_line_is_done_again(path):
-    sweep([Third(1), Third(2)], here, kept_in=path)
+    run_tasks([Third(1), Third(2)], run_serially, kept_in=path)
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("no json\n[1]\n" + lines[1])
-    sweep([Third(1), Third(2)], here, kept_in=path)
+    run_tasks([Third(1), Third(2)], run_serially, kept_in=path)
     assert done == [1, 2, 1]
 
 
 def test_an_interrupt_leaves_what_is_finished(path):
     with pytest.raises(KeyboardInterrupt):
-        sweep([Third(1), Third(-1), Third(2)], here, kept_in=path)
-    sweep([Third(1), Third(2)], here, kept_in=path)
+        run_tasks([Third(1), Third(-1), Third(2)], run_serially, kept_in=path)
+    run_tasks([Third(1), Third(2)], run_serially, kept_in=path)
     assert done == [1, -1, 2]
 
 
 def test_other_code_is_another_key(path, monkeypatch):
-    sweep([Third(1)], here, kept_in=path)
-    monkeypatch.setattr(_task, "build", lambda: "99")
-    sweep([Third(1)], here, kept_in=path)
+    run_tasks([Third(1)], run_serially, kept_in=path)
+    monkeypatch.setattr(_task, "code_version", lambda: "99")
+    run_tasks([Third(1)], run_serially, kept_in=path)
     assert done == [1, 1]
 
 
 def _keys(mechanism, analyst="majority", **changes):
     settings = {"n": 100, "k": 10, "seed": 0, **changes}
-    makers, players = read_mechanisms({"m": mechanism}), read_analysts({"a": analyst})
+    makers, players = resolve_mechanisms({"m": mechanism}), resolve_analysts({"a": analyst})
     sizes = [(settings["n"], settings["k"])]
     return [
-        _task.key_of(each)
-        for each in matches(makers, players, sizes, lambda *_: 2, settings["seed"])
+        _task.result_key(each)
+        for each in make_matches(makers, players, sizes, lambda *_: 2, settings["seed"])
     ]
 
 
@@ -126,7 +126,7 @@ def test_code_of_others_is_part_of_the_key(tmp_path, monkeypatch):
         (tmp_path / "own_player.py").write_text(f"def play(game):\n    {body}\n")
         importlib.invalidate_caches()
         sys.modules.pop("own_player", None)
-        _task._source.cache_clear()
+        _task._source_hash.cache_clear()
         linecache.clearcache()
         keys += _keys(lb.Exact(), "own_player:play")[:1]
     sys.modules.pop("own_player", None)
@@ -134,24 +134,24 @@ def test_code_of_others_is_part_of_the_key(tmp_path, monkeypatch):
 
 
 def test_one_run_at_a_time_writes(path):
-    with Store(path), pytest.raises(InvalidSetting, match="Another run is writing"):
-        Store(path)
+    with ResultsFile(path), pytest.raises(InvalidSetting, match="Another run is writing"):
+        ResultsFile(path)
 
 
 def test_a_place_that_cannot_be_written_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidSetting, match="cannot be written"):
-        Store(tmp_path / "file" / "results.jsonl")
+        ResultsFile(tmp_path / "file" / "results.jsonl")
 
 
 def test_a_kept_result_that_is_not_this_tasks_is_done_again(path):
     tasks = [Third(1), Third(2)]
-    first = sweep(tasks, here, kept_in=path)
+    first = run_tasks(tasks, run_serially, kept_in=path)
     entries = [json.loads(line) for line in path.read_text().splitlines()]
     for damage in ([], "text", {}, {"value": "abc"}, None):
         entries[0]["result"] = damage
         path.write_text("".join(json.dumps(each) + "\n" for each in entries))
-        assert sweep(tasks, here, kept_in=path) == first
+        assert run_tasks(tasks, run_serially, kept_in=path) == first
 
 
 def test_a_match_takes_only_its_own_rows():
@@ -174,7 +174,7 @@ def test_the_notes_of_others_are_not_cut_off(path):
     path.parent.mkdir()
     path.write_text("my precious notes")
     with pytest.raises(InvalidSetting, match="something else than results"):
-        sweep([Third(1)], here, kept_in=path)
+        run_tasks([Third(1)], run_serially, kept_in=path)
     assert path.read_text() == "my precious notes"
 
 
@@ -192,8 +192,8 @@ class Bound:
 
 def test_functions_are_told_apart_by_what_they_carry():
     def key(play):
-        analyst = read_analysts({"a": play})["a"]
-        return key_of(Match(("exact", "a"), lb.Exact(), analyst, 50, 5, 0, 7))
+        analyst = resolve_analysts({"a": play})["a"]
+        return result_key(Match(("exact", "a"), lb.Exact(), analyst, 50, 5, 0, 7))
 
     assert key(closing_over(0)) == key(closing_over(0))
     assert key(closing_over(0)) != key(closing_over(1))

@@ -40,7 +40,7 @@ class Recorder(Game):
 
 
 def play(analyst, mechanism, n, questions, seed):
-    """Play one game, as ``Analyst.meet`` does, and return its record."""
+    """Play one game, as ``Analyst.play_against`` does, and return its record."""
     hidden, own = np.random.SeedSequence(seed).spawn(2)
     game = Recorder(
         analyst.world(n, np.random.default_rng(hidden)),

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import ladderboard as lb
-from ladderboard.arena._runner._sweep import Store
+from ladderboard.arena._runner._sweep import ResultsFile
 from ladderboard.client import Config
 from ladderboard.client._receipts import Note
 from ladderboard.ledger import Receipt, World
@@ -86,7 +86,7 @@ def guard(folder):
 
 def results(folder):
     """Write a result of an arena, as experiments keep them."""
-    with Store(folder / "results-1.jsonl") as store:
+    with ResultsFile(folder / "results-1.jsonl") as store:
         store.add(Named(), {"error": 0.1})
 
 

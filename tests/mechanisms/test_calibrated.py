@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ladderboard as lb
-from ladderboard.arena import Candidate, Size
-from ladderboard.arena._calibration._games import trial
+from ladderboard.arena import CalibrationSize, CandidateSettings
+from ladderboard.arena._calibration._compiled_games import measure_candidate
 from ladderboard.errors import InvalidSetting
 from ladderboard.mechanisms._calibration import calibrated_settings
 
@@ -60,9 +60,9 @@ def test_a_measured_cell_is_returned_as_it_is(cell):
 )
 def test_the_table_is_what_this_code_measures(cell):
     """The same games again; a last bit that differs between machines may change one of 500."""
-    candidate = Candidate(cell["step"], cell["compare"], cell["release"], cell["grid"])
-    size = Size(cell["n"], cell["questions"], cell["teams"])
-    again = trial(candidate, size, cell["repetitions"], seed=1)
+    candidate = CandidateSettings(cell["step"], cell["compare"], cell["release"], cell["grid"])
+    size = CalibrationSize(cell["n"], cell["questions"], cell["teams"])
+    again = measure_candidate(candidate, size, cell["repetitions"], seed=1)
     assert again.worst == cell["worst"]
     assert again.error == pytest.approx(cell["error"], rel=2e-3)
     assert again.bias == pytest.approx(cell["bias"], rel=2e-3, abs=2e-3)

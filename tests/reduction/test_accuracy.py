@@ -144,7 +144,7 @@ def _play(alpha: float, manner: str, kind: str, seed: int, error: float = NEARLY
         assert answer.after == estimator.threshold
         assert answer.remaining == estimator.queries - query
         assert -alpha / 2 < answer.value < 1 + alpha / 2
-    assert estimator.classifiers <= estimator.most_classifiers <= 1 / alpha**2
+    assert estimator.classifiers <= estimator.max_classifiers <= 1 / alpha**2
     assert estimator.queries == math.floor(Fraction(1) / (3 * Fraction(str(alpha))))
     with pytest.raises(BudgetSpent, match="and no more"):
         estimator.ask([0.5, 0.5])
@@ -316,7 +316,7 @@ def test_means_are_exact_but_for_one_rounding() -> None:
     for seed in range(20):
         values = np.random.default_rng(seed).random(1_000)
         total = float(sum(map(Fraction, values.tolist())))
-        assert _estimator._mean(values) == Fraction(total) / 1_000
+        assert _estimator._exact_mean(values) == Fraction(total) / 1_000
 
 
 def test_ties_are_ties() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.analysts import Analyst, Coins, MajorityAttack, random_bits, unpack
+from ladderboard.analysts import Analyst, CoinFlipWorld, MajorityAttack, random_bits, unpack_bits
 from ladderboard.errors import InvalidSetting
 from ladderboard.testing import check_analyst
 
@@ -52,7 +52,7 @@ class Hoards(Guesser):
     kept: ClassVar[list] = []
 
     def world(self, n, rng):
-        world = Coins(n, rng)
+        world = CoinFlipWorld(n, rng)
         self.kept[:] = [world._labels]
         return world
 
@@ -245,9 +245,9 @@ class PeeksALittle(Guesser):
 
     def play(self, game):
         while game.remaining:
-            model = unpack(random_bits(game.rng, game.n), game.n).copy()
+            model = unpack_bits(random_bits(game.rng, game.n), game.n).copy()
             seen = game.rng.random(game.n) < 1 / 6
-            model[seen] = unpack(game._world._labels, game.n)[seen]
+            model[seen] = unpack_bits(game._world._labels, game.n)[seen]
             game.ask(model)
 
 

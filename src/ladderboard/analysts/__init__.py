@@ -6,57 +6,62 @@ by peeking; honest analysts are the control group. To write one of your own, sub
 :class:`Analyst` and run ``ladderboard.testing.check_analyst`` on it.
 """
 
-from ladderboard.analysts._game import Analyst, Game, Score
+from ladderboard.analysts._game import Analyst, Game, GameResult
 from ladderboard.analysts._honest import Plateau, RandomSearch, SteadyImprovement
-from ladderboard.analysts._hyperparameters import Digits, Fitted, HyperparameterSearch, Images
+from ladderboard.analysts._hyperparameters import (
+    DigitsWorld,
+    FittedClassifier,
+    HyperparameterSearch,
+    LabelledImages,
+)
 from ladderboard.analysts._log_loss import LogLossDecoder
 from ladderboard.analysts._majority import MajorityAttack, MulticlassAttack
 from ladderboard.analysts._one_bit import OneBitAttack
 from ladderboard.analysts._registry import ANALYSTS, analyst
 from ladderboard.analysts._shifted import AbstainingAttack, ShiftedMajority, SybilAttack
-from ladderboard.analysts._shifted import Odds as Odds
-from ladderboard.analysts._shifted import Rule as Rule
+from ladderboard.analysts._shifted import ComparisonRule as ComparisonRule
+from ladderboard.analysts._shifted import GuessOdds as GuessOdds
 from ladderboard.analysts._worlds import (
-    Coins,
-    Draws,
-    Easy,
-    EasyLabels,
-    Labels,
-    RareClass,
+    CoinFlipWorld,
+    KnownLabels,
+    PackedKnownLabels,
+    RareClassWorld,
+    TrueRiskWorld,
+    UniformLabelsWorld,
     World,
-    pack,
+    pack_bits,
     random_bits,
-    unpack,
+    unpack_bits,
 )
 
 __all__ = [
     "ANALYSTS",
     "AbstainingAttack",
     "Analyst",
-    "Coins",
-    "Digits",
-    "Draws",
-    "Easy",
-    "EasyLabels",
-    "Fitted",
+    "CoinFlipWorld",
+    "DigitsWorld",
+    "FittedClassifier",
     "Game",
+    "GameResult",
     "HyperparameterSearch",
-    "Images",
-    "Labels",
+    "KnownLabels",
+    "LabelledImages",
     "LogLossDecoder",
     "MajorityAttack",
     "MulticlassAttack",
     "OneBitAttack",
+    "PackedKnownLabels",
     "Plateau",
     "RandomSearch",
-    "RareClass",
-    "Score",
+    "RareClassWorld",
     "ShiftedMajority",
     "SteadyImprovement",
     "SybilAttack",
+    "TrueRiskWorld",
+    "UniformLabelsWorld",
     "World",
     "analyst",
-    "pack",
+    "pack_bits",
     "random_bits",
-    "unpack",
+    "unpack_bits",
 ]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from ladderboard import _settings
-from ladderboard.analysts._worlds import Coins
+from ladderboard.analysts._worlds import CoinFlipWorld
 from ladderboard.errors import BudgetSpent, InvalidRisk, InvalidSetting
 from ladderboard.mechanisms import Mechanism, leaderboard_error
 from ladderboard.tape import NumpyTape
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ladderboard.tape import Tape
 
 
-class Score(NamedTuple):
+class GameResult(NamedTuple):
     """How a game ended.
 
     ``leaderboard_error`` is that of Definition 1, ``bias`` how much better the last model looks on
@@ -126,7 +126,7 @@ class Game:
         self._note(account, true_risk, risk, release)
         return release
 
-    def intend(self, model: Callable[[], Any]) -> None:
+    def register_final_model(self, model: Callable[[], Any]) -> None:
         """Say what would be asked if the next question were the last.
 
         Nothing comes of it: it is for those who watch a game, and an analyst may leave it out.
@@ -150,10 +150,10 @@ class Game:
         # Looked for only when the best itself has risen, as the paper's own variant may.
         return min(self._values.values()) if before == self._board else self._board
 
-    def score(self) -> Score:
+    def finish(self) -> GameResult:
         """End the game and tell how it went; no question is answered afterwards."""
         self._over = True
-        return Score(self._error(), self._last_bias, self._changes, self.asked)
+        return GameResult(self._error(), self._last_bias, self._changes, self.asked)
 
     def _error(self) -> float:
         """Return Definition 1 over what was told; NaN if nothing ever was."""
@@ -184,7 +184,7 @@ class Analyst(ABC):
     ...     def play(self, game):
     ...         for _ in range(game.questions):
     ...             game.ask(game.rng.integers(0, 2, game.n))
-    >>> score = Guesser().meet(lb.Exact(), n=1_000, questions=50, seed=1)
+    >>> score = Guesser().play_against(lb.Exact(), n=1_000, questions=50, seed=1)
     >>> score.asked, round(score.leaderboard_error, 3)
     (50, 0.024)
     """
@@ -193,13 +193,15 @@ class Analyst(ABC):
 
     def world(self, n: int, rng: np.random.Generator) -> World:
         """Return the world to play in; coin-flip labels of which nothing is known."""
-        return Coins(n, rng)
+        return CoinFlipWorld(n, rng)
 
     @abstractmethod
     def play(self, game: Game) -> None:
         """Ask questions with ``game.ask(model)`` until none is left, or none is wanted."""
 
-    def meet(self, mechanism: Mechanism, *, n: int, questions: int, seed: int = 0) -> Score:
+    def play_against(
+        self, mechanism: Mechanism, *, n: int, questions: int, seed: int = 0
+    ) -> GameResult:
         """Play one game against a mechanism and return the score."""
         seed = _settings.integer("seed", seed, at_least=0)
         if not isinstance(mechanism, Mechanism):
@@ -217,7 +219,7 @@ class Analyst(ABC):
         )
         with suppress(BudgetSpent):  # going on until nothing is left is a way to play
             self.play(game)
-        return game.score()
+        return game.finish()
 
     def describe(self) -> dict[str, Any]:
         """Return the settings, JSON-able: the analyst's identity."""

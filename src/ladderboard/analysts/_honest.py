@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ladderboard import _settings
 from ladderboard.analysts._game import Analyst
-from ladderboard.analysts._worlds import Draws
+from ladderboard.analysts._worlds import TrueRiskWorld
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,8 +27,9 @@ class SteadyImprovement(Analyst):
     Examples
     --------
     >>> import ladderboard as lb
-    >>> score = SteadyImprovement().meet(lb.Ladder(step=0.01), n=10_000, questions=100, seed=1)
-    >>> round(score.leaderboard_error, 3)
+    >>> analyst, ladder = SteadyImprovement(), lb.Ladder(step=0.01)
+    >>> result = analyst.play_against(ladder, n=10_000, questions=100, seed=1)
+    >>> round(result.leaderboard_error, 3)
     0.018
     """
 
@@ -44,9 +45,9 @@ class SteadyImprovement(Analyst):
             last=_settings.number("last", self.last, at_least=0, at_most=1),
         )
 
-    def world(self, n: int, rng: np.random.Generator) -> Draws:
+    def world(self, n: int, rng: np.random.Generator) -> TrueRiskWorld:
         """Return a world where a model is its true risk."""
-        return Draws(n, rng)
+        return TrueRiskWorld(n, rng)
 
     def play(self, game: Game) -> None:
         """Improve a little with each question."""
@@ -71,10 +72,10 @@ class Plateau(Analyst):
     --------
     >>> import ladderboard as lb
     >>> plateau = Plateau()
-    >>> round(plateau.meet(lb.Exact(), n=10_000, questions=1_000, seed=1).leaderboard_error, 3)
+    >>> for mechanism in (lb.Exact(), lb.Ladder(step=0.01)):
+    ...     result = plateau.play_against(mechanism, n=10_000, questions=1_000, seed=1)
+    ...     print(round(result.leaderboard_error, 3))
     0.015
-    >>> ladder = lb.Ladder(step=0.01)
-    >>> round(plateau.meet(ladder, n=10_000, questions=1_000, seed=1).leaderboard_error, 3)
     0.01
     """
 
@@ -85,9 +86,9 @@ class Plateau(Analyst):
     def __post_init__(self) -> None:
         _settings.set_frozen(self, risk=_settings.number("risk", self.risk, at_least=0, at_most=1))
 
-    def world(self, n: int, rng: np.random.Generator) -> Draws:
+    def world(self, n: int, rng: np.random.Generator) -> TrueRiskWorld:
         """Return a world where a model is its true risk."""
-        return Draws(n, rng)
+        return TrueRiskWorld(n, rng)
 
     def play(self, game: Game) -> None:
         """Ask another model just as good."""
@@ -113,7 +114,7 @@ class RandomSearch(Analyst):
     >>> import ladderboard as lb
     >>> search = RandomSearch()
     >>> ladder = lb.Ladder(step=0.01)
-    >>> round(search.meet(ladder, n=10_000, questions=1_000, seed=1).leaderboard_error, 3)
+    >>> round(search.play_against(ladder, n=10_000, questions=1_000, seed=1).leaderboard_error, 3)
     0.011
     """
 
@@ -129,9 +130,9 @@ class RandomSearch(Analyst):
             best=_settings.number("best", self.best, at_least=0, at_most=1),
         )
 
-    def world(self, n: int, rng: np.random.Generator) -> Draws:
+    def world(self, n: int, rng: np.random.Generator) -> TrueRiskWorld:
         """Return a world where a model is its true risk."""
-        return Draws(n, rng)
+        return TrueRiskWorld(n, rng)
 
     def play(self, game: Game) -> None:
         """Try another model."""

@@ -28,21 +28,21 @@ _SHIFTS = np.array([(0, 0), (0, 1), (0, -1), (1, 0), (-1, 0)])
 _KINDS = ("ridge", "discriminant", "bayes", "tree")
 
 
-class Images(NamedTuple):
+class LabelledImages(NamedTuple):
     """Images of 8 x 8 pixels, a row each, and the digits they show."""
 
     pixels: NDArray[np.float32]
     digits: NDArray[np.int64]
 
 
-class Fitted(NamedTuple):
+class FittedClassifier(NamedTuple):
     """A model: a fitted scikit-learn classifier, and the pixels it looks at."""
 
     estimator: Any
     pixels: NDArray[np.intp]
 
 
-class Digits(World):
+class DigitsWorld(World):
     """Real digits, of which there are as many as one likes.
 
     The 1,797 images that scikit-learn brings along are split in two halves, always the same. An
@@ -50,7 +50,7 @@ class Digits(World):
     side, with noise on its pixels, so there are holdouts of any size. The true risk is the mean
     over 22,450 others: every image of that half with every shift, five times with new noise.
     The images for training, ``known``, are 1,500 made in the same way from the first half. A model
-    is a ``Fitted``.
+    is a ``FittedClassifier``.
 
     Parameters
     ----------
@@ -70,35 +70,37 @@ class Digits(World):
     def __init__(self, n: int, rng: np.random.Generator, *, noise: float = 2.0) -> None:
         self.n = _settings.integer("n", n, at_least=1)
         self.noise = _settings.number("noise", noise, at_least=0)
-        self._holdout = _draw(_halves()[1], self.n, rng, self.noise)
+        self._holdout = _draw_examples(_split_images()[1], self.n, rng, self.noise)
 
     @property
-    def known(self) -> Images:
+    def known(self) -> LabelledImages:
         """The images for training."""
-        return _training(self.noise)
+        return _training_images(self.noise)
 
     def losses(self, model: Any) -> NDArray[np.float64]:
         """Return 1 where the model reads another digit."""
-        return _wrong(model, self._holdout).astype(np.float64)
+        return _misread(model, self._holdout).astype(np.float64)
 
     def true_risk(self, model: Any) -> float:
         """Return the part misread of further examples, which stand for all."""
-        return float(_wrong(model, _truth(self.noise)).mean())
+        return float(_misread(model, _population_images(self.noise)).mean())
 
 
-def _draw(images: Images, n: int, rng: np.random.Generator, noise: float) -> Images:
+def _draw_examples(
+    images: LabelledImages, n: int, rng: np.random.Generator, noise: float
+) -> LabelledImages:
     """Draw n examples made from these images."""
     chosen = rng.integers(0, len(images.digits), n)
-    return _make(images, chosen, rng.integers(0, len(_SHIFTS), n), rng, noise)
+    return _make_examples(images, chosen, rng.integers(0, len(_SHIFTS), n), rng, noise)
 
 
-def _make(
-    images: Images,
+def _make_examples(
+    images: LabelledImages,
     chosen: NDArray[np.int64],
     shift: NDArray[np.int64],
     rng: np.random.Generator,
     noise: float,
-) -> Images:
+) -> LabelledImages:
     """Make one example of each image chosen, shifted, with noise."""
     # Every image gets a border of blank pixels, and a window is cut out.
     padded = np.pad(images.pixels.reshape(-1, _SIDE, _SIDE), ((0, 0), (1, 1), (1, 1)))
@@ -108,18 +110,20 @@ def _make(
     pixels = padded[chosen[:, None, None], rows[:, :, None], columns[:, None, :]]
     pixels = pixels + np.float32(noise) * rng.standard_normal(pixels.shape, dtype=np.float32)
     pixels = np.clip(pixels, 0, _DARKEST).reshape(len(chosen), -1)
-    return _kept(Images(pixels, images.digits[chosen]))
+    return _freeze(LabelledImages(pixels, images.digits[chosen]))
 
 
-def _wrong(model: Any, images: Images) -> NDArray[np.bool_]:
-    if not isinstance(model, Fitted):
-        raise InvalidPredictions("A model here is a Fitted: a fitted classifier and its pixels.")
+def _misread(model: Any, images: LabelledImages) -> NDArray[np.bool_]:
+    if not isinstance(model, FittedClassifier):
+        raise InvalidPredictions(
+            "A model here is a FittedClassifier: a fitted classifier and its pixels."
+        )
     said: NDArray[np.bool_] = model.estimator.predict(images.pixels[:, model.pixels])
     return said != images.digits
 
 
 @lru_cache(maxsize=1)
-def _halves() -> tuple[Images, Images]:
+def _split_images() -> tuple[LabelledImages, LabelledImages]:
     """Return the images that training is made of, and those that examples are made of."""
     try:
         from sklearn.datasets import load_digits  # noqa: PLC0415 - only those who play need it
@@ -132,11 +136,11 @@ def _halves() -> tuple[Images, Images]:
     order = np.random.default_rng(0).permutation(len(digits))
     training, other = np.array_split(order, 2)
     pixels = pixels.astype(np.float32)
-    halves = [Images(pixels[half], digits[half]) for half in (training, other)]
-    return _kept(halves[0]), _kept(halves[1])
+    halves = [LabelledImages(pixels[half], digits[half]) for half in (training, other)]
+    return _freeze(halves[0]), _freeze(halves[1])
 
 
-def _kept(images: Images) -> Images:
+def _freeze(images: LabelledImages) -> LabelledImages:
     """Return images that nobody can write to: some are shared by all games."""
     for array in images:
         array.flags.writeable = False
@@ -145,17 +149,17 @@ def _kept(images: Images) -> Images:
 
 # The same for every game: only the holdout is drawn anew.
 @lru_cache(maxsize=4)
-def _training(noise: float) -> Images:
-    return _draw(_halves()[0], _TRAINING, np.random.default_rng(2), noise)
+def _training_images(noise: float) -> LabelledImages:
+    return _draw_examples(_split_images()[0], _TRAINING, np.random.default_rng(2), noise)
 
 
 @lru_cache(maxsize=4)
-def _truth(noise: float) -> Images:
-    images = _halves()[1]
+def _population_images(noise: float) -> LabelledImages:
+    images = _split_images()[1]
     each, shifts = len(images.digits), len(_SHIFTS)
     chosen = np.tile(np.arange(each), shifts * _NOISES)
     shift = np.tile(np.repeat(np.arange(shifts), each), _NOISES)
-    return _make(images, chosen, shift, np.random.default_rng(1), noise)
+    return _make_examples(images, chosen, shift, np.random.default_rng(1), noise)
 
 
 @dataclass(frozen=True)
@@ -183,7 +187,7 @@ class HyperparameterSearch(Analyst):
     --------
     >>> import ladderboard as lb
     >>> search = HyperparameterSearch()
-    >>> search.meet(lb.Ladder(step=0.02), n=2_000, questions=20, seed=1).asked
+    >>> search.play_against(lb.Ladder(step=0.02), n=2_000, questions=20, seed=1).asked
     20
     """
 
@@ -199,9 +203,9 @@ class HyperparameterSearch(Analyst):
             noise=_settings.number("noise", self.noise, at_least=0),
         )
 
-    def world(self, n: int, rng: np.random.Generator) -> Digits:
+    def world(self, n: int, rng: np.random.Generator) -> DigitsWorld:
         """Return handwritten digits."""
-        return Digits(n, rng, noise=self.noise)
+        return DigitsWorld(n, rng, noise=self.noise)
 
     def play(self, game: Game) -> None:
         """Try, keep what is said to be better, and hand in the best."""
@@ -213,12 +217,12 @@ class HyperparameterSearch(Analyst):
 
     def _search(self, game: Game) -> None:
         rng, training = game.rng, game.known
-        best = _Candidate.draw(rng, training)
+        best = _ClassifierCandidate.draw(rng, training)
         handed_in = best.fit(training)
         lowest = math.inf
         while game.remaining > 1:
             new = not math.isfinite(lowest) or rng.random() < self.restart
-            candidate = _Candidate.draw(rng, training) if new else best.change(rng)
+            candidate = _ClassifierCandidate.draw(rng, training) if new else best.change(rng)
             fitted = candidate.fit(training)
             release = game.ask(fitted)
             # Where nothing but the bit is told, the bit must do.
@@ -230,7 +234,7 @@ class HyperparameterSearch(Analyst):
 
 
 @dataclass(frozen=True, eq=False)
-class _Candidate:
+class _ClassifierCandidate:
     """What is searched: a kind of classifier, how simple it is kept (0 to 1), and its pixels."""
 
     kind: str
@@ -239,13 +243,13 @@ class _Candidate:
     seed: int
 
     @classmethod
-    def draw(cls, rng: np.random.Generator, training: Images) -> _Candidate:
+    def draw(cls, rng: np.random.Generator, training: LabelledImages) -> _ClassifierCandidate:
         used: NDArray[np.bool_] = np.less(
             rng.random(training.pixels.shape[1]), rng.uniform(0.2, 0.8)
         )
         return cls(str(rng.choice(_KINDS)), float(rng.random()), used, int(rng.integers(2**31)))
 
-    def change(self, rng: np.random.Generator) -> _Candidate:
+    def change(self, rng: np.random.Generator) -> _ClassifierCandidate:
         """Return a neighbour: other pixels, simpler or less so, or another kind."""
         which = rng.random()
         if which < 0.7:
@@ -256,11 +260,13 @@ class _Candidate:
             return replace(self, simple=float(np.clip(self.simple + rng.normal(0, 0.15), 0, 1)))
         return replace(self, kind=str(rng.choice(_KINDS)))
 
-    def fit(self, training: Images) -> Fitted:
+    def fit(self, training: LabelledImages) -> FittedClassifier:
         pixels = np.flatnonzero(self.used)
         if not len(pixels):
             pixels = np.arange(1)
-        return Fitted(self._estimator().fit(training.pixels[:, pixels], training.digits), pixels)
+        return FittedClassifier(
+            self._estimator().fit(training.pixels[:, pixels], training.digits), pixels
+        )
 
     def _estimator(self) -> Any:
         # The world has seen to it that scikit-learn is there.

@@ -10,7 +10,7 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard.analysts._game import Analyst
-from ladderboard.analysts._worlds import Labels
+from ladderboard.analysts._worlds import UniformLabelsWorld
 from ladderboard.losses import Log
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from ladderboard.mechanisms import Mechanism
 
 # A double carries 53 bits; what is left over covers the rounding of a sum.
-_MOST = 48
-_ROUNDINGS = 64
+_MAX_LABELS = 48
+_ROUNDING_ERRORS = 64
 _NOISE_WIDTH = 8
 
 
@@ -48,9 +48,9 @@ class LogLossDecoder(Analyst):
     --------
     >>> import ladderboard as lb
     >>> decoder = LogLossDecoder()
-    >>> decoder.meet(lb.Exact(), n=1_000, questions=30, seed=1).bias  # all labels
+    >>> decoder.play_against(lb.Exact(), n=1_000, questions=30, seed=1).bias  # all labels
     0.5
-    >>> decoder.meet(lb.Ladder(step=0.03), n=1_000, questions=300, seed=1).changes
+    >>> decoder.play_against(lb.Ladder(step=0.03), n=1_000, questions=300, seed=1).changes
     1
 
     References
@@ -70,7 +70,7 @@ class LogLossDecoder(Analyst):
             self,
             per_question=each
             if each is None
-            else _settings.integer("per_question", each, at_least=1, at_most=_MOST),
+            else _settings.integer("per_question", each, at_least=1, at_most=_MAX_LABELS),
             clip=_settings.number("clip", self.clip, above=0, below=1),
             designed_for=design
             if design is None
@@ -82,9 +82,9 @@ class LogLossDecoder(Analyst):
         """The log loss it plays on."""
         return Log(clip=self.clip)
 
-    def world(self, n: int, rng: np.random.Generator) -> Labels:
+    def world(self, n: int, rng: np.random.Generator) -> UniformLabelsWorld:
         """Return two classes, unknown, under log loss."""
-        return Labels(n, rng, loss=self.loss)
+        return UniformLabelsWorld(n, rng, loss=self.loss)
 
     def play(self, game: Game) -> None:
         """Read off labels, a few with each question, and ask the decoded model at last."""
@@ -103,26 +103,26 @@ class LogLossDecoder(Analyst):
                 decoded[few] = code.read(score * n - (n - count) * code.indifferent, count)
         game.ask(decoded)
 
-    def _code(self, n: int, mechanism: Mechanism) -> _Code:
+    def _code(self, n: int, mechanism: Mechanism) -> _LabelCode:
         """Return the predictions that spell out labels, and what they are believed to cost."""
         believed = Log(clip=self.designed_for or self.clip)
         scale = believed.unit / self.loss.unit  # from one loss's unit to the other's
         indifferent = math.log(2) / self.loss.unit
         size = self.per_question
         if size is None:
-            told = _precision(mechanism, indifferent, n)
+            told = _release_precision(mechanism, indifferent, n)
             size = 1 + math.floor(math.log2(scale / (n * told)) + 1e-9)
-            size = min(max(size, 1), _MOST)
+            size = min(max(size, 1), _MAX_LABELS)
         # A cost of 1, 1/2, 1/4 ... more for the label 1 than for 0: logits -unit, -unit/2 ...
         logits = believed.unit * 0.5 ** np.arange(size)
         predictions = np.exp(-logits) / (1 + np.exp(-logits))
         predictions[0] = 0.0  # as dear as the loss can be
         zeros = believed(np.zeros(size, dtype=int), predictions) * scale
         ones = believed(np.ones(size, dtype=int), predictions) * scale
-        return _Code(predictions, zeros, ones - zeros, indifferent)
+        return _LabelCode(predictions, zeros, ones - zeros, indifferent)
 
 
-class _Code(NamedTuple):
+class _LabelCode(NamedTuple):
     """Predictions for a few examples, what a label 0 costs there, and how much more a 1 does."""
 
     predictions: NDArray[np.float64]
@@ -142,10 +142,10 @@ class _Code(NamedTuple):
         return labels
 
 
-def _precision(mechanism: Mechanism, risk: float, n: int) -> float:
+def _release_precision(mechanism: Mechanism, risk: float, n: int) -> float:
     """Return how finely a mechanism tells a risk near this one, by its public settings."""
     grid = getattr(mechanism, "grid", None) or getattr(mechanism, "step", None) or 0.0
     if mechanism.needs == "losses":
         grid = 1 / n  # those that compare models example by example round to this, or resample
     noise = max(getattr(mechanism, name, 0.0) for name in ("sd", "release_noise", "noise"))
-    return float(max(_ROUNDINGS * np.finfo(float).eps * risk, grid, _NOISE_WIDTH * noise))
+    return float(max(_ROUNDING_ERRORS * np.finfo(float).eps * risk, grid, _NOISE_WIDTH * noise))

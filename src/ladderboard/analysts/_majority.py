@@ -10,14 +10,20 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard.analysts._game import Analyst
-from ladderboard.analysts._worlds import Coins, Labels, pack, random_bits, unpack
+from ladderboard.analysts._worlds import (
+    CoinFlipWorld,
+    UniformLabelsWorld,
+    pack_bits,
+    random_bits,
+    unpack_bits,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ladderboard.analysts._game import Game
 
-_MOST_CLASSES = 10_000
+_MAX_CLASSES = 10_000
 
 
 @dataclass(frozen=True)
@@ -44,9 +50,9 @@ class MajorityAttack(Analyst):
     --------
     >>> import ladderboard as lb
     >>> attack = MajorityAttack()
-    >>> round(attack.meet(lb.Exact(), n=10_000, questions=1_001, seed=1).bias, 2)
+    >>> round(attack.play_against(lb.Exact(), n=10_000, questions=1_001, seed=1).bias, 2)
     0.1
-    >>> round(attack.meet(lb.Ladder(step=0.01), n=10_000, questions=1_001, seed=1).bias, 2)
+    >>> round(attack.play_against(lb.Ladder(step=0.01), n=10_000, questions=1_001, seed=1).bias, 2)
     0.01
     """
 
@@ -59,27 +65,27 @@ class MajorityAttack(Analyst):
         _settings.choice("keep", self.keep, ("signed", "better"))
         _settings.set_frozen(self, easy=_settings.number("easy", self.easy, at_least=0, at_most=1))
 
-    def world(self, n: int, rng: np.random.Generator) -> Coins:
+    def world(self, n: int, rng: np.random.Generator) -> CoinFlipWorld:
         """Return coin flips, some of them known."""
-        return Coins(n, rng, easy=self.easy)
+        return CoinFlipWorld(n, rng, easy=self.easy)
 
     def play(self, game: Game) -> None:
         """Guess, and vote with the last question."""
-        n, easy = game.n, game.known.until
+        n, easy = game.n, game.known.size
         chance = (n - easy) / 2 / n
-        known = unpack(game.known.labels, n)
+        known = unpack_bits(game.known.labels, n)
         votes = np.zeros(n, dtype=np.int64)
 
         def vote() -> NDArray[np.uint64]:
             chosen = votes >= 0
             chosen[:easy] = known[:easy]
-            return pack(chosen)
+            return pack_bits(chosen)
 
-        game.intend(vote)
+        game.register_final_model(vote)
         for _ in range(game.questions - 1):
-            bits = unpack(random_bits(game.rng, n), n)
+            bits = unpack_bits(random_bits(game.rng, n), n)
             bits[:easy] = known[:easy]
-            score = game.ask(pack(bits)).score
+            score = game.ask(pack_bits(bits)).score
             if score is None:
                 continue
             if score < chance:
@@ -120,9 +126,9 @@ class MulticlassAttack(Analyst):
     --------
     >>> import ladderboard as lb
     >>> attack = MulticlassAttack(classes=10)
-    >>> round(attack.meet(lb.Exact(), n=1_000, questions=1_001, seed=1).bias, 2)
+    >>> round(attack.play_against(lb.Exact(), n=1_000, questions=1_001, seed=1).bias, 2)
     0.26
-    >>> round(attack.meet(lb.Ladder(step=0.03), n=1_000, questions=1_001, seed=1).bias, 2)
+    >>> round(attack.play_against(lb.Ladder(step=0.03), n=1_000, questions=1_001, seed=1).bias, 2)
     0.03
 
     References
@@ -141,17 +147,17 @@ class MulticlassAttack(Analyst):
         _settings.choice("vote", self.vote, ("odds", "plurality"))
         _settings.set_frozen(
             self,
-            classes=_settings.integer("classes", self.classes, at_least=2, at_most=_MOST_CLASSES),
+            classes=_settings.integer("classes", self.classes, at_least=2, at_most=_MAX_CLASSES),
             easy=_settings.number("easy", self.easy, at_least=0, at_most=1),
         )
 
-    def world(self, n: int, rng: np.random.Generator) -> Labels:
+    def world(self, n: int, rng: np.random.Generator) -> UniformLabelsWorld:
         """Return uniform labels, some of them known."""
-        return Labels(n, rng, classes=self.classes, easy=self.easy)
+        return UniformLabelsWorld(n, rng, classes=self.classes, easy=self.easy)
 
     def play(self, game: Game) -> None:
         """Guess, and vote with the last question."""
-        n, easy = game.n, game.known.until
+        n, easy = game.n, game.known.size
         hard = n - easy
         at = np.arange(hard)
         model = game.known.labels.copy()

@@ -10,7 +10,7 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard.analysts._game import Analyst
-from ladderboard.analysts._worlds import Coins, pack, random_bits, unpack
+from ladderboard.analysts._worlds import CoinFlipWorld, pack_bits, random_bits, unpack_bits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 # How far above its expectation the bar is put, in standard deviations: the choices.
 _BARS = np.linspace(-0.5, 4.0, 28)
-_CERTAIN = 0.999  # no belief about a label grows surer than this
-_RARE = 1e-9
+_MAX_BELIEF = 0.999  # no belief about a label grows surer than this
+_MIN_CHANCE = 1e-9
 # A normal law in 41 points.
-_POINTS = np.linspace(-4, 4, 41)
-_WEIGHTS = np.exp(-(_POINTS**2) / 2) / np.exp(-(_POINTS**2) / 2).sum()
+_NORMAL_POINTS = np.linspace(-4, 4, 41)
+_NORMAL_WEIGHTS = np.exp(-(_NORMAL_POINTS**2) / 2) / np.exp(-(_NORMAL_POINTS**2) / 2).sum()
 
-_KNOTS = np.linspace(-8, 8, 4_001)
-_TAILS = np.array([math.erfc(each / math.sqrt(2)) / 2 for each in _KNOTS.tolist()])
+_TAIL_KNOTS = np.linspace(-8, 8, 4_001)
+_TAIL_VALUES = np.array([math.erfc(each / math.sqrt(2)) / 2 for each in _TAIL_KNOTS.tolist()])
 
 
 @dataclass(frozen=True)
@@ -63,10 +63,10 @@ class OneBitAttack(Analyst):
     --------
     >>> import ladderboard as lb
     >>> attack = OneBitAttack()
-    >>> attack.meet(lb.OneBit(step=0.03), n=1_000, questions=1_000, seed=1).bias > 0.07
+    >>> attack.play_against(lb.OneBit(step=0.03), n=1_000, questions=1_000, seed=1).bias > 0.07
     True
     >>> ladder = lb.ShakyLadder.calibrated(n=1_000, questions=1_000)
-    >>> attack.meet(ladder, n=1_000, questions=1_000, seed=1).bias < 0.06
+    >>> attack.play_against(ladder, n=1_000, questions=1_000, seed=1).bias < 0.06
     True
 
     References
@@ -82,13 +82,13 @@ class OneBitAttack(Analyst):
     def __post_init__(self) -> None:
         _settings.set_frozen(self, easy=_settings.number("easy", self.easy, at_least=0, at_most=1))
 
-    def world(self, n: int, rng: np.random.Generator) -> Coins:
+    def world(self, n: int, rng: np.random.Generator) -> CoinFlipWorld:
         """Return coin flips, some of them known."""
-        return Coins(n, rng, easy=self.easy)
+        return CoinFlipWorld(n, rng, easy=self.easy)
 
     def play(self, game: Game) -> None:
         """Search, and ask the likeliest labels with the last question."""
-        search = _Search(game)
+        search = _OneBitSearch(game)
         while game.remaining > 1 and len(search.guess):
             if search.started:
                 search.step()
@@ -97,7 +97,7 @@ class OneBitAttack(Analyst):
         search.ask(search.guess ^ (search.means < 0), mistakes=0)
 
 
-class _Rules(NamedTuple):
+class _LadderSettings(NamedTuple):
     """A mechanism's public settings, in examples: a risk of 1 is n of them."""
 
     step: float
@@ -108,7 +108,7 @@ class _Rules(NamedTuple):
     kept: bool  # whether that noise stays in the board's value after a move
 
     @classmethod
-    def of(cls, mechanism: Mechanism, n: int) -> _Rules:
+    def of(cls, mechanism: Mechanism, n: int) -> _LadderSettings:
         def size(name: str) -> float:
             return n * float(getattr(mechanism, name, None) or 0.0)
 
@@ -121,17 +121,17 @@ class _Rules(NamedTuple):
         return cls(step, grid, size("release_noise") ** 2, size("standing") ** 2, noise, kept)
 
 
-class _Search:
+class _OneBitSearch:
     """The state of the search: a guess, how likely its labels are, and what is left to spend."""
 
     def __init__(self, game: Game) -> None:
-        n, easy = game.n, game.known.until
-        bits = unpack(random_bits(game.rng, n), n)
+        n, easy = game.n, game.known.size
+        bits = unpack_bits(random_bits(game.rng, n), n)
         self.game = game
-        self.easy = unpack(game.known.labels, n)[:easy]
+        self.easy = unpack_bits(game.known.labels, n)[:easy]
         self.guess: NDArray[np.bool_] = bits[easy:]
         self.means = np.zeros(n - easy)
-        self.rules = _Rules.of(game.mechanism, n)
+        self.rules = _LadderSettings.of(game.mechanism, n)
         self.started = False
         # Mean and variance of e, and of the noise that stays until the next move.
         self.offset = self.doubt = self.slack = self.slack_doubt = 0.0
@@ -148,7 +148,7 @@ class _Search:
         """Ask a guess with so many mistakes on the easy labels."""
         easy = self.easy.copy()
         easy[:mistakes] ^= True
-        return self.game.ask(pack(np.concatenate((easy, guess)))).improved
+        return self.game.ask(pack_bits(np.concatenate((easy, guess)))).improved
 
     def begin(self) -> None:
         """Ask until the board has moved once."""
@@ -165,10 +165,10 @@ class _Search:
         self.offset = self.doubt = self.slack = 0.0
         self.slack_doubt = self.rules.slack
         if grid:
-            left = mean + math.sqrt(variance + self.rules.release) * _POINTS
+            left = mean + math.sqrt(variance + self.rules.release) * _NORMAL_POINTS
             left -= grid * np.round(left / grid)
-            self.offset = float(_WEIGHTS @ left)
-            self.doubt = float(_WEIGHTS @ (left - self.offset) ** 2)
+            self.offset = float(_NORMAL_WEIGHTS @ left)
+            self.doubt = float(_NORMAL_WEIGHTS @ (left - self.offset) ** 2)
 
     def step(self) -> None:
         """Flip the block that is least likely right, and learn from the answer."""
@@ -198,14 +198,14 @@ class _Search:
         # No fewer easy mistakes than none.
         bar = np.minimum(bar, self.wrong - self.rules.step)
         z = (centre - bar) / deviation
-        chance = _tail(z)
-        win = -(mean - own / deviation * _density(z) / np.maximum(chance, _RARE))
+        chance = _upper_tail(z)
+        win = -(mean - own / deviation * _normal_density(z) / np.maximum(chance, _MIN_CHANCE))
         win = np.minimum(win, size)
         cost = chance * np.maximum(self.rules.step + bar, 0)
         left = max(self.game.remaining - 1, 1)
         worth = chance * win
         # Spending faster than the questions go is worth no more than what it ends with.
-        worth = worth * np.minimum(1, self.wrong / np.maximum(cost * left, _RARE))
+        worth = worth * np.minimum(1, self.wrong / np.maximum(cost * left, _MIN_CHANCE))
         best = np.unravel_index(np.argmax(worth), worth.shape)
         return int(self.sizes[best[0]]), float(bar[best])
 
@@ -219,7 +219,7 @@ class _Search:
         deviation = math.sqrt(variance)
         mean = float(self.means[block].sum())
         z = (mean + self.offset + self.slack - bar) / deviation
-        shift = -_hazard(z) if moved else _hazard(-z)
+        shift = -_upper_tail_mean(z) if moved else _upper_tail_mean(-z)
         narrowing = min(max(shift * (shift + z), 0.0), 1.0)
         self.means[block] += own * shift / deviation
         self.offset += self.doubt * shift / deviation
@@ -237,19 +237,19 @@ class _Search:
         else:
             self.doubt -= self.doubt**2 / variance * narrowing
             self.slack_doubt -= self.slack_doubt**2 / variance * narrowing
-        self.means[block] = np.clip(self.means[block], -_CERTAIN, _CERTAIN)
+        self.means[block] = np.clip(self.means[block], -_MAX_BELIEF, _MAX_BELIEF)
 
 
-def _hazard(z: float) -> float:
+def _upper_tail_mean(z: float) -> float:
     """Return the mean of a normal variable above z."""
     at = np.array(z)
-    return float(_density(at) / _tail(at)) if z < 6 else z
+    return float(_normal_density(at) / _upper_tail(at)) if z < 6 else z
 
 
-def _density(z: NDArray[np.float64]) -> NDArray[np.float64]:
+def _normal_density(z: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.exp(-z * z / 2) / math.sqrt(2 * math.pi)
 
 
-def _tail(z: NDArray[np.float64]) -> NDArray[np.float64]:
+def _upper_tail(z: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the normal probability above z, from a table: it is asked for often."""
-    return np.interp(z, _KNOTS, _TAILS)
+    return np.interp(z, _TAIL_KNOTS, _TAIL_VALUES)

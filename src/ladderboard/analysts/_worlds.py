@@ -24,14 +24,14 @@ _LITTLE = np.dtype("<u8")
 _OTHER = 2
 
 
-def words_for(n: int) -> int:
+def words_needed(n: int) -> int:
     """Return how many words hold n bits."""
     return -(-n // _WORD)
 
 
-def ones_until(count: int, n: int) -> NDArray[np.uint64]:
+def leading_ones(count: int, n: int) -> NDArray[np.uint64]:
     """Return n bits, packed, of which the first ``count`` are one."""
-    words = np.zeros(words_for(n), dtype=np.uint64)
+    words = np.zeros(words_needed(n), dtype=np.uint64)
     whole, part = divmod(count, _WORD)
     words[:whole] = _ALL
     if part:
@@ -39,33 +39,33 @@ def ones_until(count: int, n: int) -> NDArray[np.uint64]:
     return words
 
 
-def pack(bits: ArrayLike) -> NDArray[np.uint64]:
+def pack_bits(bits: ArrayLike) -> NDArray[np.uint64]:
     """Pack a vector of zeros and ones, the first in the lowest bit of the first word.
 
-    >>> pack([1, 0, 1, 1]).tolist()
+    >>> pack_bits([1, 0, 1, 1]).tolist()
     [13]
     """
     read = np.asarray(bits, dtype=np.bool_)
-    packed = np.zeros(words_for(len(read)) * 8, dtype=np.uint8)
+    packed = np.zeros(words_needed(len(read)) * 8, dtype=np.uint8)
     packed[: -(-len(read) // 8)] = np.packbits(read, bitorder="little")
     return packed.view(_LITTLE).astype(np.uint64, copy=sys.byteorder == "big")
 
 
-def unpack(words: NDArray[np.uint64], n: int) -> NDArray[np.bool_]:
-    """Undo ``pack``."""
+def unpack_bits(words: NDArray[np.uint64], n: int) -> NDArray[np.bool_]:
+    """Undo ``pack_bits``."""
     octets = words.astype(_LITTLE, copy=False).view(np.uint8)
     return np.unpackbits(octets, count=n, bitorder="little").view(np.bool_)
 
 
 def random_bits(rng: np.random.Generator, n: int) -> NDArray[np.uint64]:
     """Return n fair coin flips, packed."""
-    words = rng.integers(0, 2**64, words_for(n), dtype=np.uint64)
+    words = rng.integers(0, 2**64, words_needed(n), dtype=np.uint64)
     if n % _WORD:
         words[-1] &= np.uint64((1 << n % _WORD) - 1)
     return words
 
 
-def wrong_bits(words: NDArray[np.uint64]) -> int:
+def count_ones(words: NDArray[np.uint64]) -> int:
     """Count the ones."""
     counted: Any = np.bitwise_count(words).sum()
     return int(counted)
@@ -103,25 +103,25 @@ class World(ABC):
         return float(self.losses(model).mean())
 
 
-class Easy(NamedTuple):
-    """What the analyst knows: the labels of the first ``until`` examples, packed; the rest zero."""
+class PackedKnownLabels(NamedTuple):
+    """What the analyst knows: the labels of the first ``size`` examples, packed; the rest zero."""
 
-    until: int
+    size: int
     labels: NDArray[np.uint64]
 
 
-def part_of(easy: float, n: int) -> int:
+def count_easy(easy: float, n: int) -> int:
     """Return how many of n labels are easy; 0.29 of 100 are 29, whatever the product rounds to."""
     part = _settings.number("easy", easy, at_least=0, at_most=1)
     return min(math.floor(part * n + 1e-9), n)
 
 
-class Coins(World):
+class CoinFlipWorld(World):
     """Binary labels by coin flips, of which the analyst knows the first ``easy`` part.
 
-    A model is a vector of n zeros and ones, or the same packed by ``pack``. Whatever it predicts
-    on an example that is not easy, it is wrong half of the time in truth, so its true risk counts
-    one half there. (The inputs of the holdout are held fixed: this is the input-conditional risk.)
+    A model is a vector of n zeros and ones, or the same packed by ``pack_bits``. The label of an
+    example that is not easy is a coin flip, so every prediction counts one half in the true risk
+    there. (The inputs of the holdout are held fixed: this is the input-conditional risk.)
 
     Parameters
     ----------
@@ -135,21 +135,21 @@ class Coins(World):
 
     def __init__(self, n: int, rng: np.random.Generator, *, easy: float = 0.0) -> None:
         self.n = _settings.integer("n", n, at_least=1)
-        self.easy = part_of(easy, self.n)
-        flips = rng.integers(0, 2**64, words_for(self.n), dtype=np.uint64)
-        self._labels = flips & ones_until(self.n, self.n)
-        self._easy = ones_until(self.easy, self.n)
+        self.easy = count_easy(easy, self.n)
+        flips = rng.integers(0, 2**64, words_needed(self.n), dtype=np.uint64)
+        self._labels = flips & leading_ones(self.n, self.n)
+        self._easy = leading_ones(self.easy, self.n)
 
     @property
-    def known(self) -> Easy:
+    def known(self) -> PackedKnownLabels:
         """The easy labels."""
-        return Easy(self.easy, self._labels & self._easy)
+        return PackedKnownLabels(self.easy, self._labels & self._easy)
 
     def read(self, model: Any) -> NDArray[np.uint64]:
         """Return the model's predictions, packed."""
         vector = np.asarray(model)
         if vector.dtype == np.uint64 and vector.shape == self._labels.shape:
-            if vector[-1] & ~ones_until(self.n, self.n)[-1]:
+            if vector[-1] & ~leading_ones(self.n, self.n)[-1]:
                 raise InvalidPredictions(f"Packed predictions have bits past the {self.n}th.")
             return vector
         if vector.shape != (self.n,):
@@ -159,28 +159,28 @@ class Coins(World):
             )
         if vector.dtype != np.bool_ and not ((vector == 0) | (vector == 1)).all():
             raise InvalidPredictions("A model here predicts 0 or 1 for every example.")
-        return pack(vector != 0)
+        return pack_bits(vector != 0)
 
     def risk(self, model: Any) -> float:
         """Return the part of the labels that the model misses."""
-        return wrong_bits(self.read(model) ^ self._labels) / self.n
+        return count_ones(self.read(model) ^ self._labels) / self.n
 
     def losses(self, model: Any) -> NDArray[np.float64]:
         """Return 1 where the model misses the label."""
-        return unpack(self.read(model) ^ self._labels, self.n).astype(np.float64)
+        return unpack_bits(self.read(model) ^ self._labels, self.n).astype(np.float64)
 
     def true_risk(self, model: Any) -> float:
         """Return the part of the easy labels that the model misses, and half of the others."""
-        wrong = wrong_bits((self.read(model) ^ self._labels) & self._easy) if self.easy else 0
+        wrong = count_ones((self.read(model) ^ self._labels) & self._easy) if self.easy else 0
         return (wrong + (self.n - self.easy) / 2) / self.n
 
 
-class RareClass(World):
+class RareClassWorld(World):
     """Labels 0 and 1 by coin flips, and the label 2 with probability ``rare``.
 
-    A model is a vector of n predictions 0, 1 or 2, or of zeros and ones packed by ``pack``. With
-    ``rare=0`` the prediction 2 is no class at all and always wrong: an abstention. No label is
-    known beforehand, so the true risk of a model is that of its predictions on fresh labels.
+    A model is a vector of n predictions 0, 1 or 2, or of zeros and ones packed by ``pack_bits``.
+    With ``rare=0`` the prediction 2 is always wrong: an abstention. The analyst knows no label, so
+    the true risk of a model is that of its predictions on fresh labels.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ class RareClass(World):
 
     Examples
     --------
-    >>> world = RareClass(4, np.random.default_rng(1), rare=0.1)
+    >>> world = RareClassWorld(4, np.random.default_rng(1), rare=0.1)
     >>> round(world.true_risk([0, 1, 2, 2]), 3)
     0.725
     """
@@ -201,13 +201,13 @@ class RareClass(World):
     def __init__(self, n: int, rng: np.random.Generator, *, rare: float = 0.0) -> None:
         self.n = _settings.integer("n", n, at_least=1)
         self.rare = _settings.number("rare", rare, at_least=0, at_most=1)
-        self._ones = pack(rng.integers(0, 2, self.n))
-        self._twos = pack(rng.random(self.n) < self.rare)
+        self._ones = pack_bits(rng.integers(0, 2, self.n))
+        self._twos = pack_bits(rng.random(self.n) < self.rare)
 
     @property
-    def known(self) -> Easy:
+    def known(self) -> PackedKnownLabels:
         """No label."""
-        return Easy(0, np.zeros_like(self._ones))
+        return PackedKnownLabels(0, np.zeros_like(self._ones))
 
     def read(self, model: Any) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """Return where the model predicts 1, and where 2, both packed."""
@@ -215,7 +215,7 @@ class RareClass(World):
             return model
         vector = np.asarray(model)
         if vector.dtype == np.uint64 and vector.shape == self._ones.shape:
-            if vector[-1] & ~ones_until(self.n, self.n)[-1]:
+            if vector[-1] & ~leading_ones(self.n, self.n)[-1]:
                 raise InvalidPredictions(f"Packed predictions have bits past the {self.n}th.")
             return vector, np.zeros_like(vector)
         if vector.shape != (self.n,):
@@ -226,7 +226,7 @@ class RareClass(World):
         ones, twos = vector == 1, vector == _OTHER
         if not (ones | twos | (vector == 0)).all():
             raise InvalidPredictions("A model here predicts 0, 1 or 2 for every example.")
-        return pack(ones), pack(twos)
+        return pack_bits(ones), pack_bits(twos)
 
     def _wrong(self, model: Any) -> NDArray[np.uint64]:
         ones, twos = self.read(model)
@@ -234,31 +234,31 @@ class RareClass(World):
 
     def risk(self, model: Any) -> float:
         """Return the part of the labels that the model misses."""
-        return wrong_bits(self._wrong(model)) / self.n
+        return count_ones(self._wrong(model)) / self.n
 
     def losses(self, model: Any) -> NDArray[np.float64]:
         """Return 1 where the model misses the label."""
-        return unpack(self._wrong(model), self.n).astype(np.float64)
+        return unpack_bits(self._wrong(model), self.n).astype(np.float64)
 
     def true_risk(self, model: Any) -> float:
         """Return the risk on fresh labels."""
-        abstained = wrong_bits(self.read(model)[1]) / self.n
+        abstained = count_ones(self.read(model)[1]) / self.n
         return abstained * (1 - self.rare) + (1 - abstained) * (1 + self.rare) / 2
 
 
-class EasyLabels(NamedTuple):
-    """What the analyst knows: the labels of the first ``until`` examples; the rest are zero."""
+class KnownLabels(NamedTuple):
+    """What the analyst knows: the labels of the first ``size`` examples; the rest are zero."""
 
-    until: int
+    size: int
     labels: NDArray[np.int64]
 
 
-class Labels(World):
+class UniformLabelsWorld(World):
     """Labels 0, 1 .. ``classes`` - 1, all equally likely, scored by a loss of one's choice.
 
     A model is whatever the loss takes: labels for zero-one loss, probabilities for log loss. Nobody
     can foresee the label of an example that is not easy, so the true risk averages the loss over
-    all of them there. (As in ``Coins``, this is the risk given the inputs of the holdout.)
+    all of them there. (As in ``CoinFlipWorld``, this is the risk given the inputs of the holdout.)
 
     Parameters
     ----------
@@ -275,7 +275,7 @@ class Labels(World):
 
     Examples
     --------
-    >>> world = Labels(1000, np.random.default_rng(1), classes=10)
+    >>> world = UniformLabelsWorld(1000, np.random.default_rng(1), classes=10)
     >>> world.true_risk(np.zeros(1000))
     0.9
     >>> world.risk(np.zeros(1000))
@@ -294,7 +294,7 @@ class Labels(World):
         self.n = _settings.integer("n", n, at_least=1)
         self.classes = _settings.integer("classes", classes, at_least=2)
         self.loss = ZeroOne() if loss is None else loss
-        self.easy = part_of(easy, self.n)
+        self.easy = count_easy(easy, self.n)
         self._labels = rng.integers(0, self.classes, self.n)
         self._read_labels = self.loss.read_labels(self._labels)
         # Every label that a hard example could have, in the loss's own form.
@@ -303,11 +303,11 @@ class Labels(World):
         self._possible = [self.loss.read_labels(np.full(hard, label)) for label in labels]
 
     @property
-    def known(self) -> EasyLabels:
+    def known(self) -> KnownLabels:
         """The easy labels."""
         shown = self._labels.copy()
         shown[self.easy :] = 0
-        return EasyLabels(self.easy, shown)
+        return KnownLabels(self.easy, shown)
 
     def read(self, model: Any) -> Any:
         """Return a copy that stays as it is."""
@@ -331,7 +331,7 @@ class Labels(World):
         return total / self.n
 
 
-class Draws(World):
+class TrueRiskWorld(World):
     """A world where a model is its true risk, and errs on each example with that probability.
 
     The losses of a question are drawn when it is asked, independently of all others, so a model
@@ -346,7 +346,7 @@ class Draws(World):
 
     Examples
     --------
-    >>> world = Draws(1000, np.random.default_rng(1))
+    >>> world = TrueRiskWorld(1000, np.random.default_rng(1))
     >>> world.true_risk(0.25), world.risk(0.25), world.risk(0.25)
     (0.25, 0.246, 0.231)
     """

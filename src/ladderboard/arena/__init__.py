@@ -10,9 +10,9 @@ settings of the Shaky Ladder for a size; ``plan_figure`` draws a plan made by
 
 from ladderboard.arena._calibration import (
     Calibration,
-    Candidate,
-    Size,
-    Trial,
+    CalibrationSize,
+    CandidateResult,
+    CandidateSettings,
     calibrate,
     calibration_table,
 )
@@ -26,15 +26,15 @@ from ladderboard.arena._experiments import (
 )
 from ladderboard.arena._figures import plan_figure
 from ladderboard.arena._majority import Moments, majority_attack, majority_attack_moments
-from ladderboard.arena._runner import Row, run
+from ladderboard.arena._runner import GameRow, run
 
 __all__ = [
     "Calibration",
-    "Candidate",
+    "CalibrationSize",
+    "CandidateResult",
+    "CandidateSettings",
+    "GameRow",
     "Moments",
-    "Row",
-    "Size",
-    "Trial",
     "arena_experiment",
     "calibrate",
     "calibrated_experiment",

@@ -11,15 +11,15 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.arena._runner import LINEUP
+from ladderboard.arena._runner import STANDARD_MECHANISMS
 from ladderboard.bounds import FEW, MEASURED, OTHERS, WORST_CASE, after
 from ladderboard.errors import InvalidSetting, MissingDependency
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ladderboard.arena._experiments import Cell
-    from ladderboard.arena._runner import Study
+    from ladderboard.arena._experiments import PairSummary
+    from ladderboard.arena._runner import ExperimentRun
     from ladderboard.bounds import Alternative, Plan
 
 # Okabe and Ito's colours, which colour-blind people can tell apart too, and some more; markers
@@ -53,22 +53,22 @@ _STYLE: dict[Any, Any] = {
     "svg.fonttype": "path",
 }
 # What each format would otherwise say about when or by what it was made.
-_DATES = {"png": "Software", "svg": "Date", "pdf": "CreationDate"}
+_DATE_FIELDS = {"png": "Software", "svg": "Date", "pdf": "CreationDate"}
 
-_ACROSS = 4
+_MAX_COLUMNS = 4
 _FEW_TICKS = 6
 _MARKERS = "osD^vP*Xphd"
 _TICKS = (-1, 0, 1, 2, 5, 10, 20, 50)
 _ERROR, _BIAS = COLOURS[0], COLOURS[3]
 
-_KINDS = ("png", "svg", "pdf")
-_KNOWN = 0.5  # an error that is known without data
-_LARGEST = 10**15
+_FORMATS = ("png", "svg", "pdf")
+_TRIVIAL_ERROR = 0.5  # an error that is known without data
+_MAX_QUESTIONS = 10**15
 _PER_DECADE = 6
 _DECADES = 2  # to either side of the plan's own questions
 
 
-def need_figures() -> None:
+def require_matplotlib() -> None:
     """Refuse to begin a long run whose figures could not be drawn."""
     try:
         importlib.import_module("matplotlib")
@@ -79,9 +79,9 @@ def need_figures() -> None:
 
 
 @contextmanager
-def figure_of(size: tuple[float, float]) -> Iterator[Any]:
+def new_figure(size: tuple[float, float]) -> Iterator[Any]:
     """Yield an empty figure in our look; what is drawn and saved inside has it."""
-    need_figures()
+    require_matplotlib()
     import matplotlib as mpl  # noqa: PLC0415 - heavy, and optional
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415
@@ -93,33 +93,38 @@ def figure_of(size: tuple[float, float]) -> Iterator[Any]:
         yield figure
 
 
-def saved(figure: Any, kind: str) -> bytes:
+def render_figure(figure: Any, kind: str) -> bytes:
     """Return a figure as a file, without a date."""
-    metadata = {_DATES[kind]: None}
+    metadata = {_DATE_FIELDS[kind]: None}
     picture = io.BytesIO()
     figure.savefig(picture, format=kind, dpi=200, metadata=metadata)
     return picture.getvalue()
 
 
 @contextmanager
-def drawn(
-    study: Study, name: str, rows: int, columns: int, size: tuple[float, float], **options: Any
+def draw_figure(
+    study: ExperimentRun,
+    name: str,
+    rows: int,
+    columns: int,
+    size: tuple[float, float],
+    **options: Any,
 ) -> Iterator[tuple[Any, Any]]:
     """Yield a figure and its axes; write PNG and SVG at the end."""
-    with figure_of(size) as figure:
+    with new_figure(size) as figure:
         yield figure, figure.subplots(rows, columns, squeeze=False, **options)
         for kind in ("png", "svg"):
-            study.write(f"{name}.{kind}", saved(figure, kind))
+            study.write(f"{name}.{kind}", render_figure(figure, kind))
 
 
-def draw_dots(study: Study, name: str, cells: Sequence[Cell]) -> None:
+def draw_error_and_bias(study: ExperimentRun, name: str, cells: Sequence[PairSummary]) -> None:
     """Draw error and bias of every mechanism, one panel an analyst, all at one size."""
     analysts = list(dict.fromkeys(cell.analyst for cell in cells))
     mechanisms = list(dict.fromkeys(cell.mechanism for cell in cells))
-    across = min(_ACROSS, len(analysts))
+    across = min(_MAX_COLUMNS, len(analysts))
     down = -(-len(analysts) // across)
     size = (2.4 + 2.1 * across, 0.9 + down * (0.7 + 0.2 * len(mechanisms)))
-    with drawn(study, name, down, across, size, sharex=True, sharey=True) as (figure, axes):
+    with draw_figure(study, name, down, across, size, sharex=True, sharey=True) as (figure, axes):
         for axis in axes.flat[len(analysts) :]:
             axis.set_visible(False)
         for axis, analyst in zip(axes.flat, analysts, strict=False):
@@ -161,10 +166,10 @@ def draw_dots(study: Study, name: str, cells: Sequence[Cell]) -> None:
         figure.legend(handles, labels, loc="outside upper center", ncols=2)
 
 
-def draw_against_k(
-    study: Study,
+def draw_bias_against_questions(
+    study: ExperimentRun,
     name: str,
-    cells: Sequence[Cell],
+    cells: Sequence[PairSummary],
     *,
     extra: Callable[[Any, int], None] = lambda _axis, _n: None,
 ) -> None:
@@ -173,11 +178,11 @@ def draw_against_k(
 
     sizes = sorted({cell.n for cell in cells})
     mechanisms = list(dict.fromkeys(cell.mechanism for cell in cells))
-    looks = looks_of(mechanisms)
+    looks = line_styles(mechanisms)
     across = min(3, len(sizes))
     down = -(-len(sizes) // across)
     size = (1.2 + 2.8 * across if across > 1 else 6.8, 0.9 + 3.0 * down)
-    with drawn(study, name, down, across, size, sharey=True) as (figure, axes):
+    with draw_figure(study, name, down, across, size, sharey=True) as (figure, axes):
         for axis in axes.flat[len(sizes) :]:
             axis.set_visible(False)
         for axis, n in zip(axes.flat, sizes, strict=False):
@@ -213,17 +218,17 @@ def draw_against_k(
             figure.legend(handles, labels, loc="outside upper center", ncols=columns)
 
 
-def looks_of(mechanisms: Sequence[str]) -> dict[str, dict[str, Any]]:
+def line_styles(mechanisms: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return the colour and marker of each: the same in all figures for those we know."""
     return {
         name: {"color": COLOURS[at % len(COLOURS)], "marker": _MARKERS[at % len(_MARKERS)]}
-        for name, at in _looks(mechanisms).items()
+        for name, at in _style_indices(mechanisms).items()
     }
 
 
-def _looks(mechanisms: Sequence[str]) -> dict[str, int]:
+def _style_indices(mechanisms: Sequence[str]) -> dict[str, int]:
     """Return the place of each in the row of colours and markers."""
-    order = list(LINEUP)
+    order = list(STANDARD_MECHANISMS)
     known = {name: at for at, name in enumerate(order)}
     free = (at for at in count() if at >= len(known) or order[at] not in mechanisms)
     return {name: known[name] if name in known else next(free) for name in mechanisms}
@@ -237,15 +242,15 @@ def plan_figure(plan: Plan, path: Path | str) -> Path:
     """
     path = Path(path)
     kind = path.suffix.lower().lstrip(".")
-    if kind not in _KINDS:
+    if kind not in _FORMATS:
         raise InvalidSetting(
             f"A plan is drawn to a file ending in .png, .svg or .pdf; got {path.name!r}."
         )
     if plan.n is None:
         raise InvalidSetting("There is no n to draw: more than 10^15 examples would be needed.")
-    with figure_of((8.4, 4.8)) as figure:
-        _draw(figure.subplots(), plan, plan.n)
-        content = saved(figure, kind)
+    with new_figure((8.4, 4.8)) as figure:
+        _draw_plan(figure.subplots(), plan, plan.n)
+        content = render_figure(figure, kind)
     try:
         path.write_bytes(content)
     except OSError as error:
@@ -253,17 +258,17 @@ def plan_figure(plan: Plan, path: Path | str) -> Path:
     return path
 
 
-def _draw(axis: Any, plan: Plan, n: int) -> None:
-    ks = _questions(max(plan.questions, 1))
-    lines: list[_Line] = []
+def _draw_plan(axis: Any, plan: Plan, n: int) -> None:
+    ks = _question_grid(max(plan.questions, 1))
+    lines: list[_PlanCurve] = []
     for at, way in enumerate((WORST_CASE, after(FEW), *OTHERS)):
         errors = [(k, way.error(n, k, plan.beta)) for k in ks]
-        points = [(k, error) for k, error in errors if error < _KNOWN]
+        points = [(k, error) for k, error in errors if error < _TRIVIAL_ERROR]
         if len(points) > 1:
-            lines.append(_Line(way, COLOURS[at % len(COLOURS)], points))
+            lines.append(_PlanCurve(way, COLOURS[at % len(COLOURS)], points))
     if not lines:
         raise InvalidSetting(
-            f"There is nothing to draw: on {n} examples no error is below {_KNOWN:g}."
+            f"There is nothing to draw: on {n} examples no error is below {_TRIVIAL_ERROR:g}."
         )
     for line in lines:
         axis.plot(
@@ -273,24 +278,24 @@ def _draw(axis: Any, plan: Plan, n: int) -> None:
             linestyle={"promised": "-", MEASURED: ":"}.get(line.way.status, (0, (4, 1.5))),
         )
     axis.set(xscale="log", yscale="log", xlabel="questions")
-    axis.set(xlim=(ks[0], ks[-1]), ylim=(axis.get_ylim()[0], _KNOWN))
+    axis.set(xlim=(ks[0], ks[-1]), ylim=(axis.get_ylim()[0], _TRIVIAL_ERROR))
     axis.set_ylabel(f"leaderboard error, with probability {1 - plan.beta:g}")
     axis.set_title(f"What {n:,} examples can promise", loc="left", fontsize=10)
     if plan.promised:
         axis.plot(plan.questions, plan.error, "o", color=COLOURS[0], markersize=7, zorder=5)
-    _tick(axis)
-    _label(axis, lines)
+    _format_ticks(axis)
+    _add_legend(axis, lines)
 
 
-def _questions(middle: int) -> list[int]:
+def _question_grid(middle: int) -> list[int]:
     """Return numbers of questions around the plan's own, that one among them."""
-    low, high = max(1, middle // 10**_DECADES), min(middle * 10**_DECADES, _LARGEST)
+    low, high = max(1, middle // 10**_DECADES), min(middle * 10**_DECADES, _MAX_QUESTIONS)
     steps = max(1, round(_PER_DECADE * math.log10(high / low)))
     spread = {round(low * (high / low) ** (at / steps)) for at in range(steps + 1)}
     return sorted(spread | {middle})
 
 
-def _tick(axis: Any) -> None:
+def _format_ticks(axis: Any) -> None:
     """Write numbers as people do."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415 - heavy
 
@@ -303,7 +308,7 @@ def _tick(axis: Any) -> None:
         axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
 
 
-def _label(axis: Any, lines: list[_Line]) -> None:
+def _add_legend(axis: Any, lines: list[_PlanCurve]) -> None:
     """Name the lines beside the plot, in the order in which they end."""
     order = sorted(range(len(lines)), key=lambda at: lines[at].points[-1][1], reverse=True)
     axis.legend(
@@ -318,7 +323,7 @@ def _label(axis: Any, lines: list[_Line]) -> None:
 
 
 @dataclass(frozen=True)
-class _Line:
+class _PlanCurve:
     """One way to answer: its colour, and its points with an error that says something."""
 
     way: Alternative

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ladderboard._settings import integer, number
-from ladderboard.arena._runner import cores
+from ladderboard.arena._runner import available_cores
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-LARGEST = 2**32  # the largest n and k; what floats and streams are checked for
-_SERIES = 512  # past it the asymptotic series of a central term is exact to the last bit
+MAX_SIZE = 2**32  # the largest n and k; what floats and streams are checked for
+_SERIES_FROM = 512  # past it the asymptotic series of a central term is exact to the last bit
 _TERMS = 48  # |rho| <= 1/3 for n >= 2, and 3^-48 is below 10^-22
 
 
@@ -57,16 +57,16 @@ def majority_attack_moments(n: int, k: int, sigma: float = 0.0) -> Moments:
     Exact up to the rounding of floats: there is no normal approximation, and the time does not
     grow faster than the roots of n and k.
     """
-    n = integer("n", n, at_least=1, at_most=LARGEST)
-    k = integer("k", k, at_least=1, at_most=LARGEST)
+    n = integer("n", n, at_least=1, at_most=MAX_SIZE)
+    k = integer("k", k, at_least=1, at_most=MAX_SIZE)
     sigma = number("sigma", sigma, at_least=0)
     delta = _advantage(n, sigma)
     if n == 1:  # 1 - p by itself: 1/2 - delta would lose its digits
         wrong = 0.5 * math.erfc(math.sqrt(0.5) / sigma) if sigma else 0.0
-        mean = _mean(k, 1.0 - wrong, wrong)
+        mean = _mean_error(k, 1.0 - wrong, wrong)
         return Moments(mean, math.sqrt(mean * (1.0 - mean)))
     p, s = 0.5 + delta, 0.5 - delta
-    mean = _mean(k, p, s)
+    mean = _mean_error(k, p, s)
     rho = -delta * delta / (p * s)  # Eq. (3)
     variance = mean * (1.0 - mean) / n + (1.0 - 1.0 / n) * _covariance(k, p, s, rho)  # Eq. (6)
     return Moments(mean, math.sqrt(max(variance, 0.0)))
@@ -74,7 +74,7 @@ def majority_attack_moments(n: int, k: int, sigma: float = 0.0) -> Moments:
 
 def _advantage(n: int, sigma: float) -> float:
     """Return delta = p - 1/2, Eq. (1): how much better than a coin one answered row is."""
-    middle = _central(n // 2)
+    middle = _central_binomial(n // 2)
     if sigma == 0.0:
         return middle / 2.0  # Eq. (2)
     # Beyond twelve standard deviations nothing is left that a float would notice.
@@ -88,12 +88,12 @@ def _advantage(n: int, sigma: float) -> float:
     return float(np.sum(weights * excess * tilt)) / n
 
 
-def _mean(k: int, p: float, s: float) -> float:
+def _mean_error(k: int, p: float, s: float) -> float:
     """Return P(X < k/2) + P(X = k/2)/2 for X ~ Bin(k, p), with s = 1 - p."""
     if s == 0.0:
         return 0.0
     m = k // 2
-    at = _at_half(m, p, s)
+    at = _tie_probability(m, p, s)
     top = at * s * k / (m + 1.0) if k % 2 else at  # P(X = m)
     # Terms fall from m downwards, at least as fast as those of a fair coin.
     down = np.arange(m, max(0, m - int(6.5 * math.sqrt(k)) - 8), -1, dtype=float)
@@ -104,7 +104,7 @@ def _mean(k: int, p: float, s: float) -> float:
 def _covariance(k: int, p: float, s: float, rho: float) -> float:
     """Return the covariance of two columns' errors, Eq. (5)."""
     m = k // 2
-    at = _at_half(m, p, s)
+    at = _tie_probability(m, p, s)
     # For even k: Bin(k - 1) at the two sides of the tie, from Bin(k) at it.
     steps = [(m, at)] if k % 2 else [(m - 1, at / (2.0 * p)), (m, at / (2.0 * s))]
     points = np.array([x for x, _ in steps], dtype=float)
@@ -129,15 +129,15 @@ def _krawtchouk(k: int, p: float, s: float, points: Any) -> list[Any]:
     return found
 
 
-def _at_half(m: int, p: float, s: float) -> float:
+def _tie_probability(m: int, p: float, s: float) -> float:
     """Return P(Bin(2m, p) = m)."""
     bend = math.log1p(-((p - s) ** 2)) if p < 0.9 else math.log(4.0 * p * s)
-    return _central(m) * math.exp(m * bend)
+    return _central_binomial(m) * math.exp(m * bend)
 
 
-def _central(m: int) -> float:
+def _central_binomial(m: int) -> float:
     """Return P(Bin(2m, 1/2) = m)."""
-    if m <= _SERIES:
+    if m <= _SERIES_FROM:
         return math.comb(2 * m, m) / 4**m
     series = -1.0 / (8.0 * m) + 1.0 / (192.0 * m**3) - 1.0 / (640.0 * m**5)
     return math.exp(series) / math.sqrt(math.pi * m)
@@ -199,14 +199,14 @@ def majority_attack(
     Hardt, "Climbing a shaky ladder: Better adaptive risk estimation" (2017), the experiments and
     the reference implementation in its appendix.
     """
-    n = integer("n", n, at_least=1, at_most=LARGEST)
-    k = integer("k", k, at_least=1, at_most=LARGEST)
+    n = integer("n", n, at_least=1, at_most=MAX_SIZE)
+    k = integer("k", k, at_least=1, at_most=MAX_SIZE)
     sigma = number("sigma", sigma, at_least=0)
-    repetitions = integer("repetitions", repetitions, at_least=1, at_most=LARGEST)
+    repetitions = integer("repetitions", repetitions, at_least=1, at_most=MAX_SIZE)
     seed = integer("seed", seed, at_least=0, at_most=2**64 - 1)
     first = integer("first", first, at_least=0, at_most=2**62)
-    workers = cores() if threads is None else integer("threads", threads, at_least=1)
+    workers = available_cores() if threads is None else integer("threads", threads, at_least=1)
     # numba is loaded when an attack is run, not when its name is.
-    from ladderboard.arena._kernels import Run  # noqa: PLC0415
+    from ladderboard.arena._kernels import MajorityAttackRun  # noqa: PLC0415
 
-    return Run(n, k, sigma, seed).errors(first, repetitions, workers)
+    return MajorityAttackRun(n, k, sigma, seed).errors(first, repetitions, workers)

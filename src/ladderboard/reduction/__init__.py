@@ -1,21 +1,21 @@
 """General queries answered through any mechanism.
 
 :class:`GeneralEstimator` is the paper's Fig. 2 in its corrected form: a leaderboard that knows only
-to compare models estimates the means of arbitrary functions, a few of them. :func:`promise`
-finds how accurate its answers can be promised to be; :func:`is_faithful`
-measures whether a mechanism is of the kind for which the paper's lower bound holds.
+to compare models estimates the means of a few arbitrary functions. :func:`accuracy_guarantee`
+returns the smallest error that can be guaranteed for its answers; :func:`is_faithful` measures
+whether the paper's lower bound applies to a mechanism.
 """
 
-from ladderboard.reduction._estimator import Answer, GeneralEstimator
-from ladderboard.reduction._faithful import Faithfulness, Probed, is_faithful
-from ladderboard.reduction._promise import Promise, promise
+from ladderboard.reduction._estimator import GeneralEstimator, QueryAnswer
+from ladderboard.reduction._faithful import Faithfulness, ProbeResult, is_faithful
+from ladderboard.reduction._guarantee import AccuracyGuarantee, accuracy_guarantee
 
 __all__ = [
-    "Answer",
+    "AccuracyGuarantee",
     "Faithfulness",
     "GeneralEstimator",
-    "Probed",
-    "Promise",
+    "ProbeResult",
+    "QueryAnswer",
+    "accuracy_guarantee",
     "is_faithful",
-    "promise",
 ]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ladderboard.mechanisms import Mechanism, Release, Session
     from ladderboard.tape import Tape
 
-COARSEST = Fraction(1, 3)
+LARGEST_ALPHA = Fraction(1, 3)
 _DIGITS = 18
 _FORMAT = 1
 _HALF = Fraction(1, 2)
@@ -42,7 +42,7 @@ RISK_RANGE = (-0.5, 1.0)
 
 
 @dataclass(frozen=True)
-class Answer:
+class QueryAnswer:
     """What was said about the mean of a query.
 
     Parameters
@@ -81,20 +81,20 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Accuracy:
+class QueryAccuracy:
     """How accurate answers shall be, as a fraction: comparisons with it must be exact."""
 
     alpha: Fraction
 
     @classmethod
-    def read(cls, alpha: Any) -> Accuracy:
+    def read(cls, alpha: Any) -> QueryAccuracy:
         """Read alpha, a float as the simplest fraction that it stands for.
 
-        >>> Accuracy.read(1 / 21), Accuracy.read(0.05)
-        (Accuracy(alpha=Fraction(1, 21)), Accuracy(alpha=Fraction(1, 20)))
+        >>> QueryAccuracy.read(1 / 21), QueryAccuracy.read(0.05)
+        (QueryAccuracy(alpha=Fraction(1, 21)), QueryAccuracy(alpha=Fraction(1, 20)))
         """
-        read = _fraction(alpha)
-        if read is None or not 0 < read <= COARSEST:
+        read = _simplest_fraction(alpha)
+        if read is None or not 0 < read <= LARGEST_ALPHA:
             raise InvalidSetting(
                 "alpha must be a number above 0 and at most 1/3, where one query fits; "
                 f"got {_settings.safe_repr(alpha)}."
@@ -126,7 +126,7 @@ class Accuracy:
         return short if Fraction(short) == self.alpha else str(self.alpha)
 
 
-def _fraction(alpha: Any) -> Fraction | None:
+def _simplest_fraction(alpha: Any) -> Fraction | None:
     """Return the simplest fraction that rounds to this number; None if it is none."""
     if isinstance(alpha, bool) or not isinstance(alpha, Real):
         return None
@@ -195,9 +195,9 @@ class GeneralEstimator:
         tape: Tape | None = None,
         ladder: int = 0,
     ) -> None:
-        self._accuracy = Accuracy.read(alpha)
+        self._accuracy = QueryAccuracy.read(alpha)
         self._n = _settings.integer("n", n, at_least=1)
-        check_tells(mechanism)
+        require_released_values(mechanism)
         self._mechanism = mechanism
         self._session: Session = mechanism.start(
             n=self._n, tape=tape, risk_range=RISK_RANGE, ladder=ladder
@@ -211,7 +211,7 @@ class GeneralEstimator:
         cls, mechanism: Mechanism, state: Mapping[str, Any], tape: Tape | None = None
     ) -> GeneralEstimator:
         """Go on from ``estimator.state``, with the mechanism and the tape it was started with."""
-        check_tells(mechanism)
+        require_released_values(mechanism)
         try:
             if state["format"] != _FORMAT:
                 raise InvalidState(
@@ -219,7 +219,7 @@ class GeneralEstimator:
                     f"this version reads format {_FORMAT}."
                 )
             inner, consistent = state["session"], state["consistent"]
-            alpha = Accuracy.read(Fraction(state["alpha"])).alpha
+            alpha = QueryAccuracy.read(Fraction(state["alpha"])).alpha
             asked = _settings.integer("asked", state["asked"], at_least=0)
             last = None if state["last"] is None else Fraction(state["last"])
             n = _settings.integer("n", inner["n"], at_least=1)
@@ -283,7 +283,7 @@ class GeneralEstimator:
         return self._session.questions
 
     @property
-    def most_classifiers(self) -> int:
+    def max_classifiers(self) -> int:
         """How many questions the mechanism must allow, at most 1/alpha^2."""
         return self._accuracy.classifiers
 
@@ -298,7 +298,7 @@ class GeneralEstimator:
 
     def ask(
         self, values: ArrayLike, *, training: ArrayLike | None = None, context: bytes = b""
-    ) -> Answer:
+    ) -> QueryAnswer:
         """Ask for the mean of a query.
 
         Parameters
@@ -327,13 +327,13 @@ class GeneralEstimator:
         question, seal = self._classifier(read, trained), mark.digest()
         return self._search(lambda shift: self._session.ask(context=seal, **question(shift)))
 
-    def _search(self, give: Callable[[Fraction], Release]) -> Answer:
+    def _search(self, give: Callable[[Fraction], Release]) -> QueryAnswer:
         """Lower the classifiers rung by rung until what is said crosses the threshold."""
         alpha, before, used = self._accuracy.alpha, self._threshold, 0
         crossed = False
         shift = before
         for _ in range(self._accuracy.rungs + 1):
-            said = read_told(give(shift).value)
+            said = parse_released_value(give(shift).value)
             used += 1
             self._consistent &= said < shift + _HALF + alpha / 4
             self._consistent &= self._last is None or said < self._last + alpha / 2
@@ -345,7 +345,7 @@ class GeneralEstimator:
         assert self._last is not None  # noqa: S101 - there is at least one rung
         value = 2 * (self._last - shift) if crossed else 1 - 3 * alpha / 4
         self._consistent &= value > -alpha / 2 and before - self._last < self._accuracy.most
-        return Answer(
+        return QueryAnswer(
             value=float(value),
             query=self._asked,
             remaining=self.remaining,
@@ -373,14 +373,14 @@ class GeneralEstimator:
         self, values: NDArray[np.float64], training: NDArray[np.float64] | None
     ) -> Callable[[Fraction], dict[str, Any]]:
         """Return how the classifier shift + g/2 is put to the mechanism; its mean is exact."""
-        trained = None if training is None else _mean(training) / 2
+        trained = None if training is None else _exact_mean(training) / 2
 
         def more(shift: Fraction) -> dict[str, Any]:
             return {} if trained is None else {"training": float(shift + trained)}
 
         if self._mechanism.needs == "losses":
             return lambda shift: {"losses": float(shift) + values / 2, **more(shift)}
-        half = _mean(values) / 2
+        half = _exact_mean(values) / 2
         return lambda shift: {"risk": float(shift + half), **more(shift)}
 
     def _spent(self) -> bool:
@@ -404,7 +404,7 @@ class GeneralEstimator:
             )
 
 
-def read_told(value: Any) -> Fraction:
+def parse_released_value(value: Any) -> Fraction:
     """Return a value that was told as the decimal number it prints as: 0.475 is 475/1000.
 
     Releases are decimal, and ties between them must be ties.
@@ -414,7 +414,7 @@ def read_told(value: Any) -> Fraction:
     raise BrokenMechanism("The mechanism told no finite number where it should tell a value.")
 
 
-def check_tells(mechanism: Any) -> None:
+def require_released_values(mechanism: Any) -> None:
     """Refuse what is not a mechanism, or one that keeps its value to itself."""
     parts = ("start", "name", "needs", "needs_training")
     if isinstance(mechanism, type) or not all(hasattr(mechanism, part) for part in parts):
@@ -442,6 +442,6 @@ def _read_values(name: str, values: Any) -> NDArray[np.float64]:
     return read
 
 
-def _mean(values: NDArray[np.float64]) -> Fraction:
+def _exact_mean(values: NDArray[np.float64]) -> Fraction:
     """Return the mean of a vector, rounded once."""
     return Fraction(math.fsum(values.tolist())) / len(values)

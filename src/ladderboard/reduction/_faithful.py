@@ -15,7 +15,7 @@ import numpy as np
 from ladderboard import _settings
 from ladderboard._formatting import format_confidence as digits
 from ladderboard.bounds import kl_lower, kl_upper
-from ladderboard.reduction._estimator import check_tells, read_told
+from ladderboard.reduction._estimator import parse_released_value, require_released_values
 from ladderboard.tape import NumpyTape
 
 if TYPE_CHECKING:
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 
     from ladderboard.mechanisms import Mechanism
 
-_NEEDED = 2 / 3
+_REQUIRED_SHARE = 2 / 3
 # Releases and distances are rounded; half a cell of a grid of 1/sqrt(n) is meant to be near enough.
 _ROUNDING = 1e-9
-_MOST = 10**15
+_MAX_N = 10**15
 
 
-def _descend(n: int, questions: int, rng: np.random.Generator) -> Generator[int, float, None]:
+def _probe_descend(n: int, questions: int, rng: np.random.Generator) -> Generator[int, float, None]:
     """Improve with every question, by a random amount: as many updates as a step allows."""
     left = sorted(rng.integers(0, n // 2 + 1, questions).tolist())
     while left:
         yield left.pop()
 
 
-def _creep(n: int, _questions: int, rng: np.random.Generator) -> Generator[int, float, None]:
+def _probe_creep(n: int, _questions: int, rng: np.random.Generator) -> Generator[int, float, None]:
     """Improve on what stands by twice as much each time, until it is told; then start again."""
     told = yield int(rng.integers(n // 4, n // 2 + 1))
     while True:
@@ -48,7 +48,7 @@ def _creep(n: int, _questions: int, rng: np.random.Generator) -> Generator[int, 
             gain = min(2 * gain, n)
 
 
-def _leap(n: int, _questions: int, rng: np.random.Generator) -> Generator[int, float, None]:
+def _probe_leap(n: int, _questions: int, rng: np.random.Generator) -> Generator[int, float, None]:
     """Find a gain that is told, and go on by such gains at random: any residue on a grid occurs."""
     told = yield int(rng.integers(n // 2, n + 1))
     gain = 1.0
@@ -59,7 +59,7 @@ def _leap(n: int, _questions: int, rng: np.random.Generator) -> Generator[int, f
             gain = min(2 * gain, n)
 
 
-def _insist(n: int, _questions: int, rng: np.random.Generator) -> Generator[int, float, None]:
+def _probe_insist(n: int, _questions: int, rng: np.random.Generator) -> Generator[int, float, None]:
     """Ask about one model again and again: an update is then luck in the noise."""
     yield n
     wrong = int(rng.integers(n // 4, n // 2 + 1))
@@ -67,23 +67,23 @@ def _insist(n: int, _questions: int, rng: np.random.Generator) -> Generator[int,
         yield wrong
 
 
-def _guess(n: int, _questions: int, rng: np.random.Generator) -> Generator[int, float, None]:
+def _probe_guess(n: int, _questions: int, rng: np.random.Generator) -> Generator[int, float, None]:
     """Ask about random guesses, as the majority attack does."""
     while True:
         yield int(rng.binomial(n, 0.5))
 
 
 PROBES: dict[str, Callable[[int, int, np.random.Generator], Generator[int, float, None]]] = {
-    "descend": _descend,
-    "creep": _creep,
-    "leap": _leap,
-    "insist": _insist,
-    "guess": _guess,
+    "descend": _probe_descend,
+    "creep": _probe_creep,
+    "leap": _probe_leap,
+    "insist": _probe_insist,
+    "guess": _probe_guess,
 }
 
 
 @dataclass(frozen=True)
-class Probed:
+class ProbeResult:
     """What one probe found.
 
     Parameters
@@ -131,10 +131,10 @@ class Faithfulness:
     n: int
     questions: int
     confidence: float
-    probed: tuple[Probed, ...]
+    probed: tuple[ProbeResult, ...]
 
     @property
-    def worst(self) -> Probed:
+    def worst(self) -> ProbeResult:
         """The probe that kept the fewest games; of several, the one with most updates astray."""
         return min(self.probed, key=lambda each: (each.kept, each.within - each.updates))
 
@@ -146,9 +146,11 @@ class Faithfulness:
         three. "faithful" says, with that confidence, that none of the probes does; other analysts
         might. A game without an update is kept, so whoever never updates is faithful.
         """
-        if any(each.high < _NEEDED for each in self.probed):
+        if any(each.high < _REQUIRED_SHARE for each in self.probed):
             return "not faithful"
-        return "faithful" if all(each.low >= _NEEDED for each in self.probed) else "undecided"
+        return (
+            "faithful" if all(each.low >= _REQUIRED_SHARE for each in self.probed) else "undecided"
+        )
 
     @property
     def within(self) -> float | None:
@@ -215,8 +217,8 @@ def is_faithful(
     ----------
     Hardt, "Climbing a shaky ladder", 2017, the definition of faithful algorithms.
     """
-    check_tells(mechanism)
-    n = _settings.integer("n", n, at_least=1, at_most=_MOST)
+    require_released_values(mechanism)
+    n = _settings.integer("n", n, at_least=1, at_most=_MAX_N)
     questions = _settings.integer("questions", questions, at_least=2)
     games = _settings.integer("games", games, at_least=1)
     seed = _settings.integer("seed", seed, at_least=0)
@@ -226,17 +228,17 @@ def is_faithful(
     probed = []
     for at, (name, probe) in enumerate(PROBES.items()):
         played = [
-            _play(mechanism, n, questions, probe, np.random.default_rng([seed, at, game]))
+            _play_probe(mechanism, n, questions, probe, np.random.default_rng([seed, at, game]))
             for game in range(games)
         ]
         updates, within = (sum(counts) for counts in zip(*played, strict=True))
         kept = sum(near == all_ for all_, near in played)
         low, high = kl_lower(kept / games, nats), kl_upper(kept / games, nats)
-        probed.append(Probed(name, games, kept, updates, within, low, high))
+        probed.append(ProbeResult(name, games, kept, updates, within, low, high))
     return Faithfulness(mechanism.describe(), n, questions, confidence, tuple(probed))
 
 
-def _play(
+def _play_probe(
     mechanism: Mechanism,
     n: int,
     questions: int,
@@ -257,7 +259,7 @@ def _play(
         given: dict[str, Any] = {"losses": order < wrong} if by_example else {"risk": risk}
         if mechanism.needs_training:  # another sample, of the same size
             given["training"] = rng.binomial(n, risk) / n
-        value = float(read_told(session.ask(**given).value))
+        value = float(parse_released_value(session.ask(**given).value))
         if value < before:
             updates += 1
             within += abs(value - risk) <= near

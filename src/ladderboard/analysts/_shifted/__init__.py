@@ -5,8 +5,8 @@ about the labels (``_walking``) or by the odds of fresh guesses (``_guessing``).
 """
 
 from ladderboard.analysts._shifted._abstaining import AbstainingAttack
-from ladderboard.analysts._shifted._guessing import Odds
+from ladderboard.analysts._shifted._comparison_rule import ComparisonRule
 from ladderboard.analysts._shifted._majority import ShiftedMajority, SybilAttack
-from ladderboard.analysts._shifted._rule import Rule
+from ladderboard.analysts._shifted._random_guesses import GuessOdds
 
-__all__ = ["AbstainingAttack", "Odds", "Rule", "ShiftedMajority", "SybilAttack"]
+__all__ = ["AbstainingAttack", "ComparisonRule", "GuessOdds", "ShiftedMajority", "SybilAttack"]

@@ -19,11 +19,11 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard.analysts._game import Analyst
-from ladderboard.analysts._shifted._majority import FEW, ShiftedMajority, listen
-from ladderboard.analysts._shifted._normal import below
-from ladderboard.analysts._shifted._rule import EasySet, Rule
-from ladderboard.analysts._shifted._walking import Walking
-from ladderboard.analysts._worlds import Coins, RareClass
+from ladderboard.analysts._shifted._comparison_rule import ComparisonRule, RiskShifter
+from ladderboard.analysts._shifted._local_search import LocalSearch
+from ladderboard.analysts._shifted._majority import MIN_QUESTIONS, ShiftedMajority, play_with_scores
+from ladderboard.analysts._shifted._normal import normal_cdf
+from ladderboard.analysts._worlds import CoinFlipWorld, RareClassWorld
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,23 +35,23 @@ if TYPE_CHECKING:
 _LUCK = np.linspace(-5, 5, 121)  # of a guess, in standard deviations: fewer examples wrong
 _WEIGHT = np.exp(-_LUCK * _LUCK / 2) / np.exp(-_LUCK * _LUCK / 2).sum()
 _KNOTS = np.linspace(-7, 7, 2_801)
-_BELOW = np.array([below(each) for each in _KNOTS.tolist()])
+_BELOW = np.array([normal_cdf(each) for each in _KNOTS.tolist()])
 _SHIFTS = 71
 _SPREADS = 24  # sizes of a guess that are told apart
 _FALLS = 60  # rungs that one release can fall, at most
 _CELLS = 2_000  # rungs in all, at most
 _PRICES = np.geomspace(1e-6, 2.0, 120)  # of a question, in squared standard deviations of luck
-_RARELY = 1e-7  # a chance this small is none
+_MIN_CHANCE = 1e-7  # a chance this small is none
 _TINY = 1e-300
 
-_LONGER = 1.25  # a silence this much longer calls for another placement
+_REPLAN_AFTER = 1.25  # a silence this much longer calls for another placement
 _ABSTAIN = 2
-_MOST_RARE = 0.3  # a class as common as the two others shifts nothing
-_VOTED = 0.8  # no larger part of the examples is left to the vote
-_SETTLED = 0.49  # no guess is believed surer than this beyond chance
+_MAX_RARE = 0.3  # a class as common as the two others shifts nothing
+_MAX_VOTED = 0.8  # no larger part of the examples is left to the vote
+_MAX_EDGE = 0.49  # no guess is believed surer than this beyond chance
 
 
-class Guess(NamedTuple):
+class PartialGuess(NamedTuple):
     """Examples of which a part is guessed, a part abstained on.
 
     With ``rare`` the share of labels that an abstention gets right, a guess of one of the other two
@@ -91,7 +91,7 @@ class Guess(NamedTuple):
         return own, own + (self.n - size) * self.rare * (1 - self.rare)
 
 
-class Rungs:
+class PlacementPlan:
     """The best placement of a guess, for every value of a ladder and every price of a question.
 
     What a question is worth is the square of the mean luck that its answer lets expect: these add
@@ -107,7 +107,7 @@ class Rungs:
     Noise that stands until the next crossing is taken for fresh.
     """
 
-    def __init__(self, rule: Rule, guess: Guess, vote: float = 0.0) -> None:
+    def __init__(self, rule: ComparisonRule, guess: PartialGuess, vote: float = 0.0) -> None:
         self.rule, self.guess, self.vote = rule, guess, vote
         root = math.sqrt(guess.n)
         noise = math.hypot(root / 2, rule.compare)
@@ -122,7 +122,7 @@ class Rungs:
         self._luck = np.array([each[1] for each in answers])  # summed over the chance of it
         self._quiet = 1 - self._told.sum(axis=2)
         heard = (self._luck**2 / np.maximum(self._told, _TINY)).sum(axis=2)
-        unheard = self._luck.sum(axis=2) ** 2 / np.maximum(self._quiet, _RARELY)
+        unheard = self._luck.sum(axis=2) ** 2 / np.maximum(self._quiet, _MIN_CHANCE)
         # Of the luck, only that of the guessed part teaches anything.
         share = np.array([own / whole for own, whole in parts])
         self._information = (heard + unheard) * share[:, None]
@@ -133,9 +133,9 @@ class Rungs:
         """Return, by shift and fall, the chance of the fall and the mean luck times it."""
         rule = self.rule
         wrong = self.shift[:, None] - deviation * _LUCK  # from the value that stands
-        crossed = _under(-rule.step - wrong, rule.compare) * _WEIGHT
+        crossed = _chance_below(-rule.step - wrong, rule.compare) * _WEIGHT
         edges = -self.cell * (self.falls - 0.5)
-        reached = _under(edges[:, None, None] - wrong, rule.release)
+        reached = _chance_below(edges[:, None, None] - wrong, rule.release)
         reached[:-1] -= reached[1:]
         by_luck = crossed * reached  # by fall, shift and luck
         return by_luck.sum(axis=2).T, (by_luck @ _LUCK).T
@@ -158,12 +158,12 @@ class Rungs:
             asked = told @ np.where(inside, self.asked[under], 0.0)
             chance = told.sum(axis=1)[:, None]
             possible = (wrong >= guess.least - self.vote) & (wrong < guess.most)
-            possible &= chance[:, 0] > _RARELY
-            worth = (gain[:, None] - _PRICES + after) / np.maximum(chance, _RARELY)
+            possible &= chance[:, 0] > _MIN_CHANCE
+            worth = (gain[:, None] - _PRICES + after) / np.maximum(chance, _MIN_CHANCE)
             worth[~possible] = -np.inf
             best = worth.argmax(axis=0)
             found = worth[best, prices]
-            spent = ((1 + asked) / np.maximum(chance, _RARELY))[best, prices]
+            spent = ((1 + asked) / np.maximum(chance, _MIN_CHANCE))[best, prices]
             stop = found <= 0
             self.worth[cell] = np.where(stop, 0.0, found)
             self.asked[cell] = np.where(stop, 0.0, spent)
@@ -226,7 +226,7 @@ class Rungs:
         at = min(max(round((wrong - value - self.shift[0]) / apart), 0), _SHIFTS - 1)
         told, luck = self._told[size, at], self._luck[size, at]
         if fallen is None:
-            return float(-luck.sum() / max(self._quiet[size, at], _RARELY))
+            return float(-luck.sum() / max(self._quiet[size, at], _MIN_CHANCE))
         if math.isinf(fallen):
             return float(luck.sum() / max(told.sum(), _TINY))
         cell = min(max(round(fallen / self.cell), 1), len(self.falls)) - 1
@@ -234,14 +234,14 @@ class Rungs:
 
 
 @lru_cache(maxsize=8)
-def rungs_for(rule: Rule, guess: Guess, questions: int) -> Rungs:
+def plan_placements(rule: ComparisonRule, guess: PartialGuess, questions: int) -> PlacementPlan:
     """Return the placements for a game of so many questions."""
-    blind = Rungs(rule, guess)
+    blind = PlacementPlan(rule, guess)
     vote = math.sqrt(blind.information(questions) * guess.n / (2 * math.pi))
-    return Rungs(rule, guess, vote * 2 * guess.right)
+    return PlacementPlan(rule, guess, vote * 2 * guess.right)
 
 
-def _under(distance: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
+def _chance_below(distance: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
     """Return the chance that noise of this standard deviation stays below a distance."""
     if not noise:
         return (distance > 0).astype(np.float64)
@@ -277,11 +277,11 @@ class AbstainingAttack(Analyst):
     --------
     >>> import ladderboard as lb
     >>> ladder = lb.ShakyLadder.calibrated(n=1_000, questions=1_000)
-    >>> score = AbstainingAttack().meet(ladder, n=1_000, questions=1_000, seed=1)
-    >>> score.bias * 1_000**0.5 > 1.5
+    >>> result = AbstainingAttack().play_against(ladder, n=1_000, questions=1_000, seed=1)
+    >>> result.bias * 1_000**0.5 > 1.5
     True
-    >>> declared = AbstainingAttack(rare=None).meet(ladder, n=1_000, questions=1_000, seed=1)
-    >>> declared.bias < score.bias
+    >>> without = AbstainingAttack(rare=None)
+    >>> without.play_against(ladder, n=1_000, questions=1_000, seed=1).bias < result.bias
     True
     """
 
@@ -291,22 +291,24 @@ class AbstainingAttack(Analyst):
 
     def __post_init__(self) -> None:
         if self.rare is not None:
-            rare = _settings.number("rare", self.rare, at_least=0, at_most=_MOST_RARE)
+            rare = _settings.number("rare", self.rare, at_least=0, at_most=_MAX_RARE)
             _settings.set_frozen(self, rare=rare)
 
     def world(self, n: int, rng: np.random.Generator) -> World:
         """Return coin flips and a rare class; without one, coin flips."""
-        return Coins(n, rng) if self.rare is None else RareClass(n, rng, rare=self.rare)
+        return (
+            CoinFlipWorld(n, rng) if self.rare is None else RareClassWorld(n, rng, rare=self.rare)
+        )
 
     def play(self, game: Game) -> None:
         """Find out whether every model is told of, climb or listen, and ask the vote last."""
         if self.rare is None:
             ShiftedMajority(easy=0).play(game)
             return
-        easy = EasySet(game.known, game.n)
-        rule = Rule.of(game.mechanism, game.n)
-        walking = Walking(game, easy, rule)
-        if game.questions < FEW:
+        easy = RiskShifter(game.known, game.n)
+        rule = ComparisonRule.of(game.mechanism, game.n)
+        walking = LocalSearch(game, easy, rule)
+        if game.questions < MIN_QUESTIONS:
             easy.ask(game, walking.vote(), 0)
             return
         # A ladder says nothing about a model that it was told of before.
@@ -315,19 +317,19 @@ class AbstainingAttack(Analyst):
         while first.improved and game.remaining > 1:
             first = game.ask(nothing)
         if first.score is not None:
-            easy.ask(game, listen(game, easy, walking).vote(), 0)
+            easy.ask(game, play_with_scores(game, easy, walking).vote(), 0)
             return
         if rule.by_difference:  # two guesses differ on half of the examples
             rule = rule._replace(step=rule.margin(game.n // 2), grid=1.0, by_difference=0.0)
-        climb = _Climb(game, rule, Guess(game.n, self.rare))
+        climb = _AbstainingClimb(game, rule, PartialGuess(game.n, self.rare))
         if first.value is not None:
             climb.value = first.value * game.n
-        game.intend(lambda: climb.vote().astype(np.int64))
+        game.register_final_model(lambda: climb.vote().astype(np.int64))
         climb.play()
         easy.ask(game, climb.vote(), 0)
 
 
-class _Question(NamedTuple):
+class _PlacedGuess(NamedTuple):
     """Which examples to guess, the rest of the model, its expected errors and their deviation."""
 
     guessed: NDArray[np.intp]
@@ -336,14 +338,14 @@ class _Question(NamedTuple):
     deviation: float
 
 
-class _Climb:
+class _AbstainingClimb:
     """The state of the attack on a ladder: log-odds of each label, and the value that stands."""
 
-    def __init__(self, game: Game, rule: Rule, guess: Guess) -> None:
+    def __init__(self, game: Game, rule: ComparisonRule, guess: PartialGuess) -> None:
         self.game, self.rule, self.guess = game, rule, guess
         self.odds = np.zeros(game.n)  # log-odds of the label 1
         self.value = float(game.n)
-        self.rungs = rungs_for(rule, guess, game.questions)
+        self.rungs = plan_placements(rule, guess, game.questions)
 
     def vote(self) -> NDArray[np.bool_]:
         """Return the likeliest labels."""
@@ -352,13 +354,13 @@ class _Climb:
     def play(self) -> None:
         """Ask until one question is left, or none is worth asking."""
         quiet = patience = 0
-        question: _Question | None = None
+        question: _PlacedGuess | None = None
         while (left := self.game.remaining - 1) > 0:
             if question is None or quiet >= patience:
                 wanted = self.rungs.place(self.value, left)
                 if wanted is None:
                     return
-                patience = max(quiet + 1, int(quiet * _LONGER))
+                patience = max(quiet + 1, int(quiet * _REPLAN_AFTER))
                 question = self._prepare(wanted)
             quiet += 1
             bits = self.game.rng.integers(0, 2, len(question.guessed), dtype=np.int8)
@@ -366,7 +368,7 @@ class _Climb:
             if self._learn(question, bits, self.game.ask(question.model)):
                 quiet, question = 0, None
 
-    def _prepare(self, wanted: float) -> _Question:
+    def _prepare(self, wanted: float) -> _PlacedGuess:
         guess, n = self.guess, self.game.n
         sure = np.abs(self.odds)
         order = np.argsort(sure + 1e-9 * self.game.rng.random(n))
@@ -377,13 +379,13 @@ class _Climb:
             wins = 2 * guess.right * (0.5 - 1 / (1 + np.exp(sure[order[::-1]])))
             won = np.cumsum(wins)
             voted = int(np.searchsorted(won, guess.least - wanted)) + 1
-            voted = min(voted, int(_VOTED * n))
+            voted = min(voted, int(_MAX_VOTED * n))
             size = n - voted
             model[order[size:]] = self.vote()[order[size:]]
             wrong = guess.least - (float(won[voted - 1]) if voted else 0.0)
-        return _Question(order[:size], model, wrong, math.sqrt(variance))
+        return _PlacedGuess(order[:size], model, wrong, math.sqrt(variance))
 
-    def _learn(self, question: _Question, bits: NDArray[np.int8], release: Release) -> bool:
+    def _learn(self, question: _PlacedGuess, bits: NDArray[np.int8], release: Release) -> bool:
         """Let the guess vote by what its answer lets expect; return whether the ladder moved."""
         n, value = self.game.n, self.value
         wrong, deviation = question.wrong, question.deviation
@@ -402,7 +404,7 @@ class _Climb:
             self.value = min(told, value)
         right = self.guess.right
         share = right * (1 - right) / deviation  # of one example in the luck
-        edge = min(max(luck * share, -_SETTLED * 2 * right), _SETTLED * 2 * right)
+        edge = min(max(luck * share, -_MAX_EDGE * 2 * right), _MAX_EDGE * 2 * right)
         weight = math.log((right + edge) / (right - edge))
         self.odds[question.guessed] += np.where(bits == 1, weight, -weight)
         return release.improved

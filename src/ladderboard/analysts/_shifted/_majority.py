@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ladderboard import _settings
 from ladderboard.analysts._game import Analyst
-from ladderboard.analysts._shifted._guessing import Guessing
-from ladderboard.analysts._shifted._rule import EasySet, Rule
-from ladderboard.analysts._shifted._walking import Walking
-from ladderboard.analysts._worlds import Coins
+from ladderboard.analysts._shifted._comparison_rule import ComparisonRule, RiskShifter
+from ladderboard.analysts._shifted._local_search import LocalSearch
+from ladderboard.analysts._shifted._random_guesses import RandomGuesses
+from ladderboard.analysts._worlds import CoinFlipWorld
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ladderboard.analysts._game import Game
     from ladderboard.mechanisms import Release
 
-FEW = 4  # too few to learn anything from
+MIN_QUESTIONS = 4  # too few to learn anything from
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class ShiftedMajority(Analyst):
     --------
     >>> import ladderboard as lb
     >>> attack = ShiftedMajority(easy=0.5)
-    >>> round(attack.meet(lb.Ladder(step=0.01), n=10_000, questions=1_000, seed=1).bias, 2)
+    >>> round(attack.play_against(lb.Ladder(step=0.01), n=10_000, questions=1_000, seed=1).bias, 2)
     0.05
 
     References
@@ -60,32 +60,32 @@ class ShiftedMajority(Analyst):
     def __post_init__(self) -> None:
         _settings.set_frozen(self, easy=_settings.number("easy", self.easy, at_least=0, below=1))
 
-    def world(self, n: int, rng: np.random.Generator) -> Coins:
+    def world(self, n: int, rng: np.random.Generator) -> CoinFlipWorld:
         """Return coin flips, some of them known."""
-        return Coins(n, rng, easy=self.easy)
+        return CoinFlipWorld(n, rng, easy=self.easy)
 
     def play(self, game: Game) -> None:
         """Find out whether every model is told of, climb or listen, and ask the vote last."""
-        easy = EasySet(game.known, game.n)
-        rule = Rule.of(game.mechanism, game.n)
-        walking = Walking(game, easy, rule)
-        game.intend(lambda: easy.model(walking.vote(), 0))
-        if game.questions < FEW:
+        easy = RiskShifter(game.known, game.n)
+        rule = ComparisonRule.of(game.mechanism, game.n)
+        walking = LocalSearch(game, easy, rule)
+        game.register_final_model(lambda: easy.model(walking.vote(), 0))
+        if game.questions < MIN_QUESTIONS:
             easy.ask(game, walking.vote(), 0)
             return
         value = walking.open()
-        again = ask_again(game, easy, walking)
-        tactic: Walking | Guessing = walking
+        again = repeat_first_model(game, easy, walking)
+        tactic: LocalSearch | RandomGuesses = walking
         if again.score is not None:
-            tactic = listen(game, easy, walking)
+            tactic = play_with_scores(game, easy, walking)
         else:
             if rule.compare:
-                tactic = guess(game, easy, rule)
+                tactic = start_random_guesses(game, easy, rule)
             tactic.climb(value if again.value is None else game.n * again.value)
         easy.ask(game, tactic.vote(), 0)
 
 
-def ask_again(game: Game, easy: EasySet, walking: Walking) -> Release:
+def repeat_first_model(game: Game, easy: RiskShifter, walking: LocalSearch) -> Release:
     """Ask the first model again: only a mechanism that speaks of every model has a score for it."""
     again = easy.ask(game, walking.beliefs.base, easy.size)
     while again.improved and game.remaining > 1:  # luck in the noise
@@ -93,19 +93,21 @@ def ask_again(game: Game, easy: EasySet, walking: Walking) -> Release:
     return again
 
 
-def listen(game: Game, easy: EasySet, walking: Walking) -> Walking | Guessing:
+def play_with_scores(
+    game: Game, easy: RiskShifter, walking: LocalSearch
+) -> LocalSearch | RandomGuesses:
     """Spend all questions but one on a mechanism that speaks of every model."""
-    tactic: Walking | Guessing = walking
+    tactic: LocalSearch | RandomGuesses = walking
     if walking.rule.drowns:
-        tactic = guess(game, easy, walking.rule)
+        tactic = start_random_guesses(game, easy, walking.rule)
     tactic.listen()
     return tactic
 
 
-def guess(game: Game, easy: EasySet, rule: Rule) -> Guessing:
+def start_random_guesses(game: Game, easy: RiskShifter, rule: ComparisonRule) -> RandomGuesses:
     """Go over to fresh guesses, and to their vote."""
-    tactic = Guessing(game, easy, rule)
-    game.intend(lambda: easy.model(tactic.vote(), 0))
+    tactic = RandomGuesses(game, easy, rule)
+    game.register_final_model(lambda: easy.model(tactic.vote(), 0))
     return tactic
 
 
@@ -129,8 +131,8 @@ class SybilAttack(Analyst):
     --------
     >>> import ladderboard as lb
     >>> ladder = lb.Ladder(step=0.01)
-    >>> one = SybilAttack(accounts=1).meet(ladder, n=10_000, questions=1_000, seed=1)
-    >>> many = SybilAttack(accounts=500).meet(ladder, n=10_000, questions=1_000, seed=1)
+    >>> one = SybilAttack(accounts=1).play_against(ladder, n=10_000, questions=1_000, seed=1)
+    >>> many = SybilAttack(accounts=500).play_against(ladder, n=10_000, questions=1_000, seed=1)
     >>> round(one.bias, 2), round(many.bias, 2)
     (0.05, 0.07)
     """
@@ -147,30 +149,30 @@ class SybilAttack(Analyst):
             easy=_settings.number("easy", self.easy, at_least=0, below=1),
         )
 
-    def world(self, n: int, rng: np.random.Generator) -> Coins:
+    def world(self, n: int, rng: np.random.Generator) -> CoinFlipWorld:
         """Return coin flips, some of them known."""
-        return Coins(n, rng, easy=self.easy)
+        return CoinFlipWorld(n, rng, easy=self.easy)
 
     def play(self, game: Game) -> None:
         """Open every account, climb every ladder, and ask the vote last."""
-        easy = EasySet(game.known, game.n)
-        rule = Rule.of(game.mechanism, game.n)
-        walking = Walking(game, easy, rule)
-        tactic: Walking | Guessing = walking
-        if game.questions < FEW:
+        easy = RiskShifter(game.known, game.n)
+        rule = ComparisonRule.of(game.mechanism, game.n)
+        walking = LocalSearch(game, easy, rule)
+        tactic: LocalSearch | RandomGuesses = walking
+        if game.questions < MIN_QUESTIONS:
             easy.ask(game, tactic.vote(), 0)
             return
         values = [walking.open()]
-        if ask_again(game, easy, walking).score is not None:
+        if repeat_first_model(game, easy, walking).score is not None:
             # Told of every model, one account hears as much as many.
-            easy.ask(game, listen(game, easy, walking).vote(), 0)
+            easy.ask(game, play_with_scores(game, easy, walking).vote(), 0)
             return
         count = min(self.accounts, game.remaining)
         if rule.compare or rule.drowns:
-            tactic = Guessing(game, easy, rule)
+            tactic = RandomGuesses(game, easy, rule)
         values += [tactic.open(account) for account in range(1, count)]
-        if not rule.compare and isinstance(tactic, Guessing):
-            tactic = Walking(game, easy, rule, votes=tactic.votes)
+        if not rule.compare and isinstance(tactic, RandomGuesses):
+            tactic = LocalSearch(game, easy, rule, votes=tactic.votes)
         spare = game.remaining - 1
         for account, value in enumerate(values):
             keep = 1 + spare * (count - 1 - account) // count

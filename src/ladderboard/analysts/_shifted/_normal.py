@@ -18,35 +18,35 @@ _LEAST = 1e-300
 _erfc: Any = np.vectorize(math.erfc, otypes=[float])
 
 
-def density(x: float) -> float:
+def normal_density(x: float) -> float:
     """Return the standard normal density."""
     return math.exp(-x * x / 2) / _ROOT_2PI
 
 
-def below(x: float) -> float:
+def normal_cdf(x: float) -> float:
     """Return P(Z < x)."""
     return 0.5 * math.erfc(-x / math.sqrt(2))
 
 
-def above(chance: float) -> float:
+def upper_quantile(chance: float) -> float:
     """Return the z that Z exceeds with this chance."""
     return -_STANDARD.inv_cdf(chance)
 
 
-def beyond(z: float) -> float:
+def upper_tail_mean(z: float) -> float:
     """Return E[Z | Z > z]."""
-    return density(z) / max(below(-z), _LEAST)
+    return normal_density(z) / max(normal_cdf(-z), _LEAST)
 
 
-def mean_within(low: float, high: float) -> float:
+def truncated_mean(low: float, high: float) -> float:
     """Return E[Z | low < Z < high], or the nearer end where that is next to impossible."""
-    chance = below(high) - below(low)
+    chance = normal_cdf(high) - normal_cdf(low)
     if chance < 1e-12:
         return low if abs(low) < abs(high) else high
-    return (density(low) - density(high)) / chance
+    return (normal_density(low) - normal_density(high)) / chance
 
 
-def below_many(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def normal_cdf_array(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return P(Z < x) for an array."""
     halves: NDArray[np.float64] = 0.5 * _erfc(-x / math.sqrt(2))
     return halves

@@ -2,11 +2,18 @@
 
 from ladderboard.arena._calibration._calibrate import (
     Calibration,
-    Candidate,
-    Size,
-    Trial,
+    CalibrationSize,
+    CandidateResult,
+    CandidateSettings,
     calibrate,
     calibration_table,
 )
 
-__all__ = ["Calibration", "Candidate", "Size", "Trial", "calibrate", "calibration_table"]
+__all__ = [
+    "Calibration",
+    "CalibrationSize",
+    "CandidateResult",
+    "CandidateSettings",
+    "calibrate",
+    "calibration_table",
+]

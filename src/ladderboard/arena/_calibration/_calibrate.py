@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard import _settings
-from ladderboard.arena._runner import Study, cores, progress_bar, read_sizes
+from ladderboard.arena._runner import ExperimentRun, available_cores, parse_sizes, progress_bar
 from ladderboard.mechanisms import ShakyLadder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-_LARGEST_N = 10**9
-_LARGEST_K = 10**7
+_MAX_N = 10**9
+_MAX_QUESTIONS = 10**7
 
 _DIGITS = 4
 _HEAD = "n questions teams step compare release grid error of least bias games"
@@ -31,7 +31,7 @@ _PROMISED = {
 }
 
 
-class Size(NamedTuple):
+class CalibrationSize(NamedTuple):
     """What to calibrate for: examples, questions in all, and teams with a ladder each."""
 
     n: int
@@ -39,7 +39,7 @@ class Size(NamedTuple):
     teams: int = 1
 
 
-class Candidate(NamedTuple):
+class CandidateSettings(NamedTuple):
     """Settings: step and noises in units of 1/sqrt(n), the grid as it is."""
 
     step: float
@@ -49,14 +49,14 @@ class Candidate(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Trial:
+class CandidateResult:
     """What was measured of a candidate, in units of 1/sqrt(n), with standard errors.
 
     ``errors`` has the mean leaderboard error by analyst, ``bias`` is what the attacker's last model
     kept.
     """
 
-    candidate: Candidate
+    candidate: CandidateSettings
     repetitions: int
     errors: dict[str, float]
     errors_se: dict[str, float]
@@ -87,26 +87,26 @@ class Calibration:
     had no part in finding them. Errors and biases are in units of 1/sqrt(n).
     """
 
-    size: Size
+    size: CalibrationSize
     seed: int
     margin: float
     most: float | None
-    finalists: tuple[Trial, ...]
+    finalists: tuple[CandidateResult, ...]
 
     @property
-    def chosen(self) -> Trial:
+    def chosen(self) -> CandidateResult:
         """Least bias among the settings near the least error."""
         return self.finalists[0]
 
     @property
-    def least(self) -> Trial:
+    def least(self) -> CandidateResult:
         """The least worst-case error found."""
         return min(self.finalists, key=lambda each: each.error)
 
     @property
     def mechanism(self) -> ShakyLadder:
         """The mechanism with the chosen settings."""
-        return mechanism_of(self.chosen.candidate, self.size.n)
+        return make_mechanism(self.chosen.candidate, self.size.n)
 
     def describe(self) -> dict[str, Any]:
         """Return everything, JSON-able."""
@@ -119,11 +119,11 @@ class Calibration:
             "most": self.most,
             "least_error": self.least.error,
             "mechanism": self.mechanism.describe(),
-            "finalists": [written(each) for each in self.finalists],
+            "finalists": [result_to_json(each) for each in self.finalists],
         }
 
 
-def mechanism_of(candidate: Candidate, n: int) -> ShakyLadder:
+def make_mechanism(candidate: CandidateSettings, n: int) -> ShakyLadder:
     """Return the mechanism with these settings on n examples."""
     unit = 1 / math.sqrt(n)
     step, compare, release = (round(each * unit, 12) for each in candidate[:3])
@@ -165,21 +165,23 @@ def calibrate(
     >>> found.chosen.error <= 1.2 * found.least.error
     True
     """
-    size = Size(
-        _settings.integer("n", n, at_least=10, at_most=_LARGEST_N),
-        _settings.integer("questions", questions, at_least=1, at_most=_LARGEST_K),
-        _settings.integer("teams", teams, at_least=1, at_most=_LARGEST_K),
+    size = CalibrationSize(
+        _settings.integer("n", n, at_least=10, at_most=_MAX_N),
+        _settings.integer("questions", questions, at_least=1, at_most=_MAX_QUESTIONS),
+        _settings.integer("teams", teams, at_least=1, at_most=_MAX_QUESTIONS),
     )
     seed = _settings.integer("seed", seed, at_least=0)
     if most is not None:
         most = _settings.number("most", most, above=0)
-    threads = _settings.integer("threads", cores() if threads is None else threads, at_least=1)
+    threads = _settings.integer(
+        "threads", available_cores() if threads is None else threads, at_least=1
+    )
     with progress_bar("calibration", 1.0, wanted=progress) as advance:
-        return _calibrate(size, most, seed, quick=quick, threads=threads, advance=advance)
+        return _search_settings(size, most, seed, quick=quick, threads=threads, advance=advance)
 
 
-def _calibrate(
-    size: Size,
+def _search_settings(
+    size: CalibrationSize,
     most: float | None,
     seed: int,
     *,
@@ -190,9 +192,9 @@ def _calibrate(
     # Imported late: it needs numba, and reading a table that was made does not.
     from ladderboard.arena._calibration import _search  # noqa: PLC0415
 
-    effort = _search.effort_for(size, quick=quick)
+    effort = _search.choose_effort(size, quick=quick)
     limit = math.inf if most is None else most
-    found = _search.search(size, effort, seed, threads, most=limit, advance=advance)
+    found = _search.search_settings(size, effort, seed, threads, most=limit, advance=advance)
     return Calibration(size, seed, _search.MARGIN - 1, most, tuple(found))
 
 
@@ -200,7 +202,7 @@ def _calibrate(
 class CalibrationTask:
     """The calibration of one size, as a piece of work."""
 
-    size: Size
+    size: CalibrationSize
     most: float | None
     seed: int
     quick: bool = False
@@ -230,12 +232,12 @@ class CalibrationTask:
 
     def run(self, threads: int | None) -> dict[str, Any]:
         """Search."""
-        threads = cores() if threads is None else threads
-        found = _calibrate(self.size, self.most, self.seed, quick=self.quick, threads=threads)
+        threads = available_cores() if threads is None else threads
+        found = _search_settings(self.size, self.most, self.seed, quick=self.quick, threads=threads)
         return found.describe()
 
 
-def written(trial: Trial) -> dict[str, Any]:
+def result_to_json(trial: CandidateResult) -> dict[str, Any]:
     """Return a trial, JSON-able."""
     return {
         **trial.candidate._asdict(),
@@ -267,12 +269,12 @@ def calibration_table(
     ``calibrated.json`` has the chosen settings of every size, and is what
     ``ShakyLadder.calibrated`` reads; ``table.md`` shows them; ``trade-off.csv`` has all finalists.
     """
-    study = Study(out, quick, None, seed, workers, cluster, progress)
+    study = ExperimentRun(out, quick, None, seed, workers, cluster, progress)
     sizes = [
-        Size(n_, k, m)
-        for m in read_sizes("teams", teams)
-        for n_ in read_sizes("n", n)
-        for k in read_sizes("questions", questions)
+        CalibrationSize(n_, k, m)
+        for m in parse_sizes("teams", teams)
+        for n_ in parse_sizes("n", n)
+        for k in parse_sizes("questions", questions)
         if m <= k
     ]
     tasks = [
@@ -281,14 +283,14 @@ def calibration_table(
         )
         for size in sizes
     ]
-    found = study.do(tasks, "calibration")
-    study.write("calibrated.json", _compact(found, seed))
+    found = study.run_tasks(tasks, "calibration")
+    study.write("calibrated.json", _settings_json(found, seed))
     study.write("table.md", _markdown(found))
-    study.write_csv("trade-off.csv", [row for each in found for row in _rows(each)])
+    study.write_csv("trade-off.csv", [row for each in found for row in _finalist_rows(each)])
     return study.written
 
 
-def _compact(found: list[dict[str, Any]], seed: int) -> str:
+def _settings_json(found: list[dict[str, Any]], seed: int) -> str:
     """Return the chosen settings, a line a size."""
     keys = ("step", "compare", "release", "grid", "error", "error_se", "bias", "bias_se")
     lines = []
@@ -302,7 +304,7 @@ def _compact(found: list[dict[str, Any]], seed: int) -> str:
     return "{" + head + ',\n"cells": [\n' + ",\n".join(lines) + "\n]}\n"
 
 
-def _rows(found: dict[str, Any]) -> list[dict[str, Any]]:
+def _finalist_rows(found: dict[str, Any]) -> list[dict[str, Any]]:
     size = {key: found[key] for key in ("n", "questions", "teams")}
     rows = []
     for place, each in enumerate(found["finalists"], 1):

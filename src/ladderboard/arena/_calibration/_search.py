@@ -7,13 +7,13 @@ from bisect import bisect_left
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
-from ladderboard.arena._calibration._calibrate import Candidate, Trial
-from ladderboard.arena._calibration._games import trial
+from ladderboard.arena._calibration._calibrate import CandidateResult, CandidateSettings
+from ladderboard.arena._calibration._compiled_games import measure_candidate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ladderboard.arena._calibration._calibrate import Size
+    from ladderboard.arena._calibration._calibrate import CalibrationSize
 
 MARGIN = 1.2  # settings within 20% of the least error compete for the least bias
 
@@ -28,10 +28,10 @@ _COARSE = (
     (0.2, 0.5, 1.0),
 )
 _COARSE_RELEASES = (0.2, 0.5, 1.0, 2.0)  # with a ladder a team, only this noise protects
-_GRIDS = 0.04, 3.0
+_GRID_RANGE = 0.04, 3.0
 
 
-class Effort(NamedTuple):
+class SearchEffort(NamedTuple):
     """How much to play: games for a first look, for a closer one, for the last; and how many."""
 
     first: int
@@ -41,83 +41,89 @@ class Effort(NamedTuple):
     finalists: int = 12
 
 
-def effort_for(size: Size, *, quick: bool = False) -> Effort:
+def choose_effort(size: CalibrationSize, *, quick: bool = False) -> SearchEffort:
     """Return as much as a few minutes allow; games are as long as there are questions."""
     if quick:
-        return Effort(4, 8, 16, 30, 4)
+        return SearchEffort(4, 8, 16, 30, 4)
     questions = size.questions
     if questions <= 3_000:
-        return Effort(12, 60, 500, 200)
+        return SearchEffort(12, 60, 500, 200)
     if questions <= 30_000:
-        return Effort(8, 24, 200, 160)
+        return SearchEffort(8, 24, 200, 160)
     if questions <= 300_000:
-        return Effort(2, 8, 60, 80)
-    return Effort(1, 4, 24, 40, 6)
+        return SearchEffort(2, 8, 60, 80)
+    return SearchEffort(1, 4, 24, 40, 6)
 
 
-def search(
-    size: Size,
-    effort: Effort,
+def search_settings(
+    size: CalibrationSize,
+    effort: SearchEffort,
     seed: int,
     threads: int,
     *,
     most: float = math.inf,
     advance: Callable[[float], None] = lambda _done: None,
-) -> list[Trial]:
+) -> list[CandidateResult]:
     """Return the finalists, measured again on games of their own, the chosen one first.
 
     ``most`` is the largest worst error allowed; ``advance`` hears the part of the work done.
     """
-    axes = (_STEPS, _COMPARES, _RELEASES, _grids(size.n))
-    net = _net(size, axes)
+    axes = (_STEPS, _COMPARES, _RELEASES, _allowed_grids(size.n))
+    net = _coarse_candidates(size, axes)
     work = len(net) * effort.first + effort.looks * effort.closer + effort.finalists * effort.last
 
-    def look(candidates: Iterable[Candidate], games: int, seed: int) -> list[Trial]:
+    def look(
+        candidates: Iterable[CandidateSettings], games: int, seed: int
+    ) -> list[CandidateResult]:
         found = []
         for candidate in candidates:
-            found.append(trial(candidate, size, games, seed, threads))
+            found.append(measure_candidate(candidate, size, games, seed, threads))
             advance(games / work)
         return found
 
     first = sorted(look(net, effort.first, seed), key=lambda each: each.error)
     starts = [each.candidate for each in first[:8]]
-    starts += [each.candidate for each in _cheapest(first, most)[:4]]
+    starts += [each.candidate for each in _lowest_bias(first, most)[:4]]
     seen = {each.candidate: each for each in look(dict.fromkeys(starts), effort.closer, seed)}
-    _wander(axes, seen, effort.looks, most, lambda at: look([at], effort.closer, seed)[0])
+    _search_neighbours(
+        axes, seen, effort.looks, most, lambda at: look([at], effort.closer, seed)[0]
+    )
 
-    ranked = _cheapest(list(seen.values()), most)[: 2 * effort.finalists // 3]
+    ranked = _lowest_bias(list(seen.values()), most)[: 2 * effort.finalists // 3]
     ranked += sorted(seen.values(), key=lambda each: each.error)[: effort.finalists // 3]
     finalists = dict.fromkeys(each.candidate for each in ranked)
     # Games of their own: the best of many looks better than it is.
-    return choose(look(finalists, effort.last, seed + 1), most)
+    return rank_finalists(look(finalists, effort.last, seed + 1), most)
 
 
-def choose(finalists: list[Trial], most: float = math.inf) -> list[Trial]:
+def rank_finalists(
+    finalists: list[CandidateResult], most: float = math.inf
+) -> list[CandidateResult]:
     """Return the trials in order: least bias first among those near the least error."""
-    near = _cheapest(finalists, most)
+    near = _lowest_bias(finalists, most)
     return near + sorted((each for each in finalists if each not in near), key=lambda x: x.error)
 
 
-def _cheapest(trials: list[Trial], most: float) -> list[Trial]:
+def _lowest_bias(trials: list[CandidateResult], most: float) -> list[CandidateResult]:
     """Return those within the margin of the least error, and not above ``most``, by bias."""
     least = min(each.error for each in trials)
     near = [each for each in trials if each.error <= max(min(MARGIN * least, most), least)]
     return sorted(near, key=lambda each: each.bias)
 
 
-def _wander(
+def _search_neighbours(
     axes: tuple[tuple[float, ...], ...],
-    seen: dict[Candidate, Trial],
+    seen: dict[CandidateSettings, CandidateResult],
     looks: int,
     most: float,
-    look: Callable[[Candidate], Trial],
+    look: Callable[[CandidateSettings], CandidateResult],
 ) -> None:
     """Look at neighbours of the best, in error and in bias by turns, until nothing is new."""
-    done: set[Candidate] = set()
+    done: set[CandidateSettings] = set()
     turn = 0
     while len(seen) < looks:
         trials = [each for each in seen.values() if each.candidate not in done]
-        cheap = _cheapest(list(seen.values()), most)
+        cheap = _lowest_bias(list(seen.values()), most)
         near = [each for each in cheap if each.candidate not in done]
         if not near:
             return
@@ -130,7 +136,9 @@ def _wander(
                 seen[neighbour] = look(neighbour)
 
 
-def _neighbours(axes: tuple[tuple[float, ...], ...], at: Candidate) -> list[Candidate]:
+def _neighbours(
+    axes: tuple[tuple[float, ...], ...], at: CandidateSettings
+) -> list[CandidateSettings]:
     found = []
     for which, axis in enumerate(axes):
         here = axis.index(at[which])
@@ -138,31 +146,33 @@ def _neighbours(axes: tuple[tuple[float, ...], ...], at: Candidate) -> list[Cand
             if 0 <= there < len(axis):
                 changed = list(at)
                 changed[which] = axis[there]
-                found.append(Candidate(*changed))
+                found.append(CandidateSettings(*changed))
     return found
 
 
-def _net(size: Size, axes: tuple[tuple[float, ...], ...]) -> list[Candidate]:
+def _coarse_candidates(
+    size: CalibrationSize, axes: tuple[tuple[float, ...], ...]
+) -> list[CandidateSettings]:
     steps, compares, releases, grids = _COARSE
     unit = 1 / math.sqrt(size.n)
     chosen = product(
         steps,
         compares,
         releases if size.teams == 1 else _COARSE_RELEASES,
-        dict.fromkeys(_nearest(axes[3], grid * unit) for grid in grids),
+        dict.fromkeys(_nearest_value(axes[3], grid * unit) for grid in grids),
     )
-    return [Candidate(*each) for each in chosen]
+    return [CandidateSettings(*each) for each in chosen]
 
 
-def _grids(n: int) -> tuple[float, ...]:
+def _allowed_grids(n: int) -> tuple[float, ...]:
     """Return the round numbers, 1, 2 or 5 times a power of ten, that may serve as a grid."""
     unit = 1 / math.sqrt(n)
-    low, high = (each * unit for each in _GRIDS)
+    low, high = (each * unit for each in _GRID_RANGE)
     powers = range(math.floor(math.log10(low)), 0)
     round_numbers = (round(lead * 10.0**power, -power) for power in powers for lead in (1, 2, 5))
     return tuple(each for each in round_numbers if low <= each <= high)
 
 
-def _nearest(axis: tuple[float, ...], value: float) -> float:
+def _nearest_value(axis: tuple[float, ...], value: float) -> float:
     at = min(max(bisect_left(axis, value), 1), len(axis) - 1)
     return min(axis[at - 1 : at + 1], key=lambda each: abs(math.log(each / value)))

@@ -7,17 +7,27 @@ from importlib.util import find_spec
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.arena._experiments._cells import FULL, QUICK, cells_of, markdown, seconds_of
-from ladderboard.arena._figures import draw_against_k, draw_dots, need_figures
+from ladderboard.arena._experiments._summary import (
+    FULL_BUDGET,
+    QUICK_BUDGET,
+    estimate_seconds,
+    pairs_markdown,
+    summarize_pairs,
+)
+from ladderboard.arena._figures import (
+    draw_bias_against_questions,
+    draw_error_and_bias,
+    require_matplotlib,
+)
 from ladderboard.arena._runner import (
-    LINEUP,
-    Row,
-    Study,
+    STANDARD_MECHANISMS,
+    ExperimentRun,
+    GameRow,
     analyst_names,
-    matches,
-    read_analysts,
-    read_mechanisms,
-    read_sizes,
+    make_matches,
+    parse_sizes,
+    resolve_analysts,
+    resolve_mechanisms,
 )
 from ladderboard.errors import InvalidSetting
 
@@ -28,7 +38,7 @@ if TYPE_CHECKING:
 _SIZES = ((1_000, 1_000), (10_000, 1_000), (10_000, 10_000))
 _QUICK_SIZES = ((200, 50), (1_000, 50))
 _REPETITIONS = 10
-_NEEDS = {"hyperparameter_search": ("sklearn", "scikit-learn")}
+_OPTIONAL_LIBRARIES = {"hyperparameter_search": ("sklearn", "scikit-learn")}
 _QUICK_REPETITIONS = 2
 
 
@@ -53,20 +63,20 @@ def arena_experiment(
     the figure shows bias against k, else error and bias of every mechanism. Unless repetitions are
     asked for, pairs that are known to be slow play less or not at all, and the table says so.
     """
-    need_figures()
-    study = Study(out, quick, repetitions, seed, workers, cluster, progress)
-    makers = read_mechanisms(mechanisms or list(LINEUP))
+    require_matplotlib()
+    study = ExperimentRun(out, quick, repetitions, seed, workers, cluster, progress)
+    makers = resolve_mechanisms(mechanisms or list(STANDARD_MECHANISMS))
     left_out: list[str] = []
-    players = read_analysts(analysts or _installed(left_out))
-    sizes = _sizes(n, k, quick=quick)
+    players = resolve_analysts(analysts or _installed_analysts(left_out))
+    sizes = _choose_sizes(n, k, quick=quick)
     usual = study.repetitions or (_QUICK_REPETITIONS if quick else _REPETITIONS)
 
-    patience = QUICK if quick else FULL
+    patience = QUICK_BUDGET if quick else FULL_BUDGET
 
     def count(label: str, name: str, n: int, k: int) -> int:
         if repetitions is not None:
             return usual
-        seconds = seconds_of(makers[label](n, k), players[name], n, k)
+        seconds = estimate_seconds(makers[label](n, k), players[name], n, k)
         games = patience.games(usual, seconds)
         if not games and analysts:
             return 1  # asked for by name
@@ -78,35 +88,35 @@ def arena_experiment(
             )
         return games
 
-    tasks = matches(makers, players, sizes, count, study.seed)
-    rows = [Row.read(each) for each in study.do(tasks, "arena")]
-    cells = cells_of(rows, usual)
+    tasks = make_matches(makers, players, sizes, count, study.seed)
+    rows = [GameRow.from_json(each) for each in study.run_tasks(tasks, "arena")]
+    cells = summarize_pairs(rows, usual)
     study.write_csv("rows.csv", [asdict(row) for row in rows])
     study.write_csv("table.csv", [asdict(cell) for cell in cells])
-    study.write("table.md", markdown(cells, left_out))
+    study.write("table.md", pairs_markdown(cells, left_out))
     if len(players) == 1 and len({k for _, k in sizes}) > 1:
-        draw_against_k(study, "arena", cells)
+        draw_bias_against_questions(study, "arena", cells)
     else:
         for n_, k_ in sizes:
             here = [cell for cell in cells if (cell.n, cell.k) == (n_, k_)]
             if here:
-                draw_dots(study, f"arena-n{n_}-k{k_}", here)
+                draw_error_and_bias(study, f"arena-n{n_}-k{k_}", here)
     return study.written
 
 
-def _installed(left_out: list[str]) -> list[str]:
+def _installed_analysts(left_out: list[str]) -> list[str]:
     """Return the analysts by name, without those whose libraries are not installed."""
     names = analyst_names()
-    for name, (module, package) in _NEEDS.items():
+    for name, (module, package) in _OPTIONAL_LIBRARIES.items():
         if name in names and find_spec(module) is None:
             names.remove(name)
             left_out.append(f"{name}: needs `pip install {package}`")
     return names
 
 
-def _sizes(n: Any, k: Any, *, quick: bool) -> list[tuple[int, int]]:
+def _choose_sizes(n: Any, k: Any, *, quick: bool) -> list[tuple[int, int]]:
     if n is None and k is None:
         return list(_QUICK_SIZES if quick else _SIZES)
     if n is None or k is None:
         raise InvalidSetting("n and k go together: give both, or neither for the usual sizes.")
-    return list(product(read_sizes("n", n), read_sizes("k", k)))
+    return list(product(parse_sizes("n", n), parse_sizes("k", k)))

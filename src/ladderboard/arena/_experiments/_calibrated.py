@@ -6,16 +6,22 @@ import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from ladderboard.arena._experiments._cells import cells_of, seconds_of
-from ladderboard.arena._runner import LINEUP, Row, Study, matches, read_analysts
+from ladderboard.arena._experiments._summary import estimate_seconds, summarize_pairs
+from ladderboard.arena._runner import (
+    STANDARD_MECHANISMS,
+    ExperimentRun,
+    GameRow,
+    make_matches,
+    resolve_analysts,
+)
 from ladderboard.mechanisms import Ladder, ShakyLadder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from ladderboard.arena._experiments._cells import Cell
-    from ladderboard.arena._runner import Maker
+    from ladderboard.arena._experiments._summary import PairSummary
+    from ladderboard.arena._runner import MechanismFactory
     from ladderboard.mechanisms import Mechanism
 
 _SIZES = [(n, k) for n in (1_000, 10_000, 100_000) for k in (100, 1_000, 10_000)]
@@ -29,12 +35,12 @@ _HONEST = ("steady_improvement", "plateau", "random_search")
 # How often a pair plays, by the number of questions times examples; short games are cheap.
 _REPETITIONS = ((10**7, 24), (10**12, 12))
 _FEW_QUESTIONS, _MANY_GAMES = 100, 40
-_SLOWEST = 30.0  # seconds a game; what takes longer is left out
+_MAX_SECONDS = 30.0  # seconds a game; what takes longer is left out
 _BUDGET = 6.0  # seconds a pair, but three games at least
 
 
 @dataclass(frozen=True)
-class Standing:
+class MechanismSummary:
     """A mechanism at one size, in units of 1/sqrt(n), with standard errors.
 
     ``error`` is the largest mean leaderboard error over the analysts, ``bias`` the largest that an
@@ -70,9 +76,9 @@ def calibrated_experiment(
     Pairs that take long play fewer games. ``standings.csv`` and ``table.md`` have a row a
     mechanism and size, ``rows.csv`` one a game.
     """
-    study = Study(out, quick, repetitions, seed, workers, cluster, progress)
-    makers = _makers((1, 2) if quick else _STEPS)
-    players = read_analysts([*_ATTACKS, *_HONEST])
+    study = ExperimentRun(out, quick, repetitions, seed, workers, cluster, progress)
+    makers = _make_factories((1, 2) if quick else _STEPS)
+    players = resolve_analysts([*_ATTACKS, *_HONEST])
     sizes = _QUICK_SIZES if quick else _SIZES
     usual = study.repetitions or (4 if quick else None)
     left_out: list[str] = []
@@ -82,66 +88,74 @@ def calibrated_experiment(
             return study.repetitions
         # The one-bit attack looks at every example for every question.
         slow = max(n / 10_000, 0.5) if name == "one_bit" else 1.0
-        seconds = seconds_of(makers[label](n, k), players[name], n, k) * slow
-        if seconds > _SLOWEST:
+        seconds = estimate_seconds(makers[label](n, k), players[name], n, k) * slow
+        if seconds > _MAX_SECONDS:
             where = f"{name} at n = {n:,}, {k:,} questions"
             left_out.extend([where] if where not in left_out else [])
             return 0
-        return min(usual or _most(n, k), max(3, int(_BUDGET / seconds)))
+        return min(usual or _max_games(n, k), max(3, int(_BUDGET / seconds)))
 
-    tasks = matches(makers, players, sizes, games, study.seed)
-    rows = [Row.read(each) for each in study.do(tasks, "comparison")]
-    cells = cells_of(rows, 1)
+    tasks = make_matches(makers, players, sizes, games, study.seed)
+    rows = [GameRow.from_json(each) for each in study.run_tasks(tasks, "comparison")]
+    cells = summarize_pairs(rows, 1)
     standings = [
         standing
         for size in sizes
-        for standing in _standings([cell for cell in cells if (cell.n, cell.k) == size], makers)
+        for standing in _summarize_size(
+            [cell for cell in cells if (cell.n, cell.k) == size], makers
+        )
     ]
     study.write_csv("rows.csv", [asdict(row) for row in rows])
     study.write_csv("standings.csv", [asdict(each) for each in standings])
-    study.write("table.md", _markdown(standings, left_out))
+    study.write("table.md", _summary_markdown(standings, left_out))
     return study.written
 
 
-def _most(n: int, k: int) -> int:
+def _max_games(n: int, k: int) -> int:
     """Return how many games a pair plays at most."""
     if k <= _FEW_QUESTIONS:
         return _MANY_GAMES
     return next(games for size, games in _REPETITIONS if n * k <= size)
 
 
-def _makers(steps: Sequence[float]) -> dict[str, Maker]:
-    makers: dict[str, Maker] = {name: LINEUP[name] for name in (*_PEERS, _OURS)}
-    makers["shaky_ladder, noise standing"] = _standing
-    return makers | {f"ladder {step:g}": _ladder_of(step) for step in steps}
+def _make_factories(steps: Sequence[float]) -> dict[str, MechanismFactory]:
+    makers: dict[str, MechanismFactory] = {
+        name: STANDARD_MECHANISMS[name] for name in (*_PEERS, _OURS)
+    }
+    makers["shaky_ladder, noise standing"] = _shaky_with_standing_noise
+    return makers | {f"ladder {step:g}": _ladder_factory(step) for step in steps}
 
 
-def _ladder_of(step: float) -> Maker:
+def _ladder_factory(step: float) -> MechanismFactory:
     return lambda n, _k: Ladder(step=step / math.sqrt(n))
 
 
-def _standing(n: int, k: int) -> Mechanism:
+def _shaky_with_standing_noise(n: int, k: int) -> Mechanism:
     """Return the calibrated settings with half of the compare noise's variance made to stand."""
     ours = ShakyLadder.calibrated(n=n, questions=k)
     half = round(ours.compare_noise / math.sqrt(2), 12)
     return ShakyLadder(ours.step, half, ours.release_noise, grid=ours.grid)
 
 
-def _standings(cells: list[Cell], makers: dict[str, Maker]) -> list[Standing]:
+def _summarize_size(
+    cells: list[PairSummary], makers: dict[str, MechanismFactory]
+) -> list[MechanismSummary]:
     """Return where each mechanism stands at one size; of the Ladders the best."""
-    by_name: dict[str, list[Cell]] = {}
+    by_name: dict[str, list[PairSummary]] = {}
     for cell in cells:
         by_name.setdefault(cell.mechanism, []).append(cell)
-    found = [_worst(name, group, makers) for name, group in by_name.items()]
+    found = [_summarize_mechanism(name, group, makers) for name, group in by_name.items()]
     ladders = [each for each in found if each.mechanism.startswith("ladder ")]
     best = min(ladders, key=lambda each: each.error)
-    named = Standing(**{**asdict(best), "mechanism": _LADDER})
+    named = MechanismSummary(**{**asdict(best), "mechanism": _LADDER})
     peers = [each for each in found if each.mechanism in _PEERS]
     ours = [each for each in found if each not in peers and each not in ladders]
     return [*peers, named, *ours]
 
 
-def _worst(name: str, cells: list[Cell], makers: dict[str, Maker]) -> Standing:
+def _summarize_mechanism(
+    name: str, cells: list[PairSummary], makers: dict[str, MechanismFactory]
+) -> MechanismSummary:
     unit = math.sqrt(cells[0].n)
     error = max(cells, key=lambda cell: cell.error_mean)
     attacks = [cell for cell in cells if cell.analyst in _ATTACKS]
@@ -153,7 +167,7 @@ def _worst(name: str, cells: list[Cell], makers: dict[str, Maker]) -> Standing:
         for key, word in sizes.items()
         if getattr(mechanism, key, None) is not None
     )
-    return Standing(
+    return MechanismSummary(
         cells[0].n,
         cells[0].k,
         name,
@@ -167,7 +181,7 @@ def _worst(name: str, cells: list[Cell], makers: dict[str, Maker]) -> Standing:
     )
 
 
-def _markdown(standings: list[Standing], left_out: list[str]) -> str:
+def _summary_markdown(standings: list[MechanismSummary], left_out: list[str]) -> str:
     lines = [
         "# The calibrated Shaky Ladder and its peers",
         "",

@@ -6,9 +6,14 @@ import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.arena._experiments._votes import Vote, VoteGame, draw_votes, vote_cells
-from ladderboard.arena._figures import need_figures
-from ladderboard.arena._runner import LINEUP, Study
+from ladderboard.arena._experiments._vote_attack import (
+    VoteGame,
+    VoteRow,
+    draw_votes,
+    summarize_votes,
+)
+from ladderboard.arena._figures import require_matplotlib
+from ladderboard.arena._runner import STANDARD_MECHANISMS, ExperimentRun
 from ladderboard.mechanisms import Ladder, OneBit, ShakyLadder
 from ladderboard.reduction import is_faithful
 
@@ -16,12 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from ladderboard.arena._experiments._votes import VoteCell
+    from ladderboard.arena._experiments._vote_attack import VoteSummary
     from ladderboard.mechanisms import Mechanism
 
-_SILENT = "tells no value"
+_NO_VALUE = "tells no value"
 # Seconds a question, as measured on one core: mechanisms that see a risk, or every loss.
-_BY_RISK, _BY_LOSSES = 1e-5, 1e-4
+_SECONDS_PER_RISK, _SECONDS_PER_LOSSES = 1e-5, 1e-4
 
 _ATTACK = """\
 # The majority attack through the reduction
@@ -87,12 +92,12 @@ _SIZES = {1_000: _KS, 10_000: _KS}
 _QUICK_SIZES = {300: _KS[:3], 1_000: _KS[:3]}
 _REPETITIONS, _QUICK_REPETITIONS = 20, 3
 _BUDGET = 40.0  # seconds a cell, but five games at least
-_FEWEST = 5
+_MIN_GAMES = 5
 _QUESTIONS = 100
 _PROBE_GAMES, _QUICK_PROBE_GAMES = 100, 20
 
-PROBED: dict[str, Callable[[int, int], Mechanism]] = {
-    **LINEUP,
+PROBED_MECHANISMS: dict[str, Callable[[int, int], Mechanism]] = {
+    **STANDARD_MECHANISMS,
     "ladder_half": lambda n, _k: Ladder(step=0.5 / math.sqrt(n)),
     "ladder_coarse": lambda n, _k: Ladder(step=4 / math.sqrt(n)),
     # Calibrated for longer games than are played here.
@@ -102,7 +107,7 @@ PROBED: dict[str, Callable[[int, int], Mechanism]] = {
 
 
 @dataclass(frozen=True)
-class Verdict:
+class FaithfulnessRow:
     """What ``is_faithful`` said of a mechanism, with its worst probe.
 
     ``kept`` of ``games`` had every update within 1/(2 sqrt n) of the risk, and ``within`` is the
@@ -124,7 +129,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Probing:
+class FaithfulnessTask:
     """All probes against one mechanism."""
 
     label: str
@@ -135,13 +140,15 @@ class Probing:
 
     @property
     def _made(self) -> Mechanism:
-        return PROBED[self.label](self.n, self.questions)
+        return PROBED_MECHANISMS[self.label](self.n, self.questions)
 
     @property
     def weight(self) -> float:
         """About how many seconds it takes."""
         slow = self._made.needs == "losses"
-        return 5 * self.games * self.questions * (_BY_LOSSES if slow else _BY_RISK)
+        return (
+            5 * self.games * self.questions * (_SECONDS_PER_LOSSES if slow else _SECONDS_PER_RISK)
+        )
 
     def describe(self) -> dict[str, Any]:
         """Who is probed, how much, with which seed."""
@@ -150,12 +157,12 @@ class Probing:
     def accepts(self, result: Any) -> bool:
         """Tell whether a kept verdict is about this mechanism at this size."""
         try:
-            found = Verdict(**result)
+            found = FaithfulnessRow(**result)
         except TypeError:
             return False
         mine = (self.label, self.n, self.questions, self.games)
         return (found.mechanism, found.n, found.questions, found.games) == mine and (
-            found.verdict == _SILENT or type(found.kept) is int
+            found.verdict == _NO_VALUE or type(found.kept) is int
         )
 
     def run(self, threads: int | None) -> dict[str, Any]:
@@ -163,13 +170,13 @@ class Probing:
         mechanism = self._made
         about = (self.label, self.n)
         if isinstance(mechanism, OneBit):
-            return asdict(Verdict(*about, _SILENT, self.questions, self.games))
+            return asdict(FaithfulnessRow(*about, _NO_VALUE, self.questions, self.games))
         found = is_faithful(
             mechanism, self.n, questions=self.questions, games=self.games, seed=self.seed
         )
         worst = found.worst
         return asdict(
-            Verdict(
+            FaithfulnessRow(
                 *about,
                 found.verdict,
                 self.questions,
@@ -185,26 +192,28 @@ class Probing:
         )
 
 
-def markdown(cells: Sequence[VoteCell], verdicts: Sequence[Verdict]) -> str:
+def faithful_markdown(cells: Sequence[VoteSummary], verdicts: Sequence[FaithfulnessRow]) -> str:
     """Return both tables, with what their columns mean."""
     lines = [_ATTACK]
     for n in dict.fromkeys(cell.n for cell in cells):
-        lines += _head(f"## The attack, n = {n:,}", _ATTACK_HEADS, "|---|---" + "|---:" * 10)
-        lines += [_attacked(cell) for cell in cells if cell.n == n]
+        lines += _table_head(f"## The attack, n = {n:,}", _ATTACK_HEADS, "|---|---" + "|---:" * 10)
+        lines += [_attack_line(cell) for cell in cells if cell.n == n]
     lines += ["", _VERDICTS]
     for n in dict.fromkeys(each.n for each in verdicts):
         here = [each for each in verdicts if each.n == n]
         title = f"### n = {n:,}, {here[0].questions:,} questions, {here[0].games:,} games a probe"
-        lines += _head(title, _VERDICT_HEADS, "|---|---:|---:|---|---:|---|---:|---:|---:|---:")
-        lines += [_judged(each) for each in here]
+        lines += _table_head(
+            title, _VERDICT_HEADS, "|---|---:|---:|---|---:|---|---:|---:|---:|---:"
+        )
+        lines += [_verdict_line(each) for each in here]
     return "\n".join(lines) + "\n"
 
 
-def _head(title: str, heads: Sequence[str], rule: str) -> list[str]:
+def _table_head(title: str, heads: Sequence[str], rule: str) -> list[str]:
     return ["", title, "", f"| {' | '.join(heads)} |", f"{rule}|"]
 
 
-def _attacked(cell: VoteCell) -> str:
+def _attack_line(cell: VoteSummary) -> str:
     unit = math.sqrt(cell.n)
     error = "" if cell.last_error_mean is None else f"{cell.last_error_mean * unit:.2f}"
     spread = f" ± {cell.bias_std * unit:.2f}" if cell.games > 1 else ""
@@ -225,9 +234,9 @@ def _attacked(cell: VoteCell) -> str:
     return f"| {' | '.join(values)} |"
 
 
-def _judged(found: Verdict) -> str:
+def _verdict_line(found: FaithfulnessRow) -> str:
     unit = math.sqrt(found.n)
-    mechanism = PROBED[found.mechanism](found.n, found.questions)
+    mechanism = PROBED_MECHANISMS[found.mechanism](found.n, found.questions)
     step, grid = getattr(mechanism, "step", None), getattr(mechanism, "grid", None)
     if grid is None and mechanism.name == "ladder":
         grid = step  # what it is if left out
@@ -266,27 +275,29 @@ def faithful_experiment(
     says of every mechanism, ``table.md`` both. Unless repetitions are asked for, cells whose games
     take seconds have fewer of them.
     """
-    need_figures()
-    study = Study(out, quick, repetitions, seed, workers, cluster, progress)
+    require_matplotlib()
+    study = ExperimentRun(out, quick, repetitions, seed, workers, cluster, progress)
     games = _vote_games(study)
     probings = [
-        Probing(label, n, _QUESTIONS, _QUICK_PROBE_GAMES if quick else _PROBE_GAMES, study.seed)
+        FaithfulnessTask(
+            label, n, _QUESTIONS, _QUICK_PROBE_GAMES if quick else _PROBE_GAMES, study.seed
+        )
         for n in (_QUICK_SIZES if quick else _SIZES)
-        for label in PROBED
+        for label in PROBED_MECHANISMS
     ]
-    found = study.do([*games, *probings], "faithful")
-    votes = [Vote(**each) for each in found[: len(games)]]
-    verdicts = [Verdict(**each) for each in found[len(games) :]]
-    cells = vote_cells(votes)
+    found = study.run_tasks([*games, *probings], "faithful")
+    votes = [VoteRow(**each) for each in found[: len(games)]]
+    verdicts = [FaithfulnessRow(**each) for each in found[len(games) :]]
+    cells = summarize_votes(votes)
     study.write_csv("games.csv", [asdict(vote) for vote in votes])
     study.write_csv("attack.csv", [asdict(cell) for cell in cells])
     study.write_csv("faithful.csv", [asdict(verdict) for verdict in verdicts])
-    study.write("table.md", markdown(cells, verdicts))
+    study.write("table.md", faithful_markdown(cells, verdicts))
     draw_votes(study, "faithful", cells)
     return study.written
 
 
-def _vote_games(study: Study) -> list[VoteGame]:
+def _vote_games(study: ExperimentRun) -> list[VoteGame]:
     """Return all games, in the order of the rows."""
     usual = study.repetitions or (_QUICK_REPETITIONS if study.quick else _REPETITIONS)
     found = []
@@ -296,6 +307,6 @@ def _vote_games(study: Study) -> list[VoteGame]:
                 count = usual
                 if study.repetitions is None:
                     seconds = VoteGame(label, n, k, 0, study.seed).weight
-                    count = min(usual, max(_FEWEST, int(_BUDGET / seconds)))
+                    count = min(usual, max(_MIN_GAMES, int(_BUDGET / seconds)))
                 found += [VoteGame(label, n, k, at, study.seed) for at in range(count)]
     return found

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ladderboard._version import __version__
-from ladderboard.arena._figures import NOISE_COLOURS, drawn, need_figures
+from ladderboard.arena._figures import NOISE_COLOURS, draw_figure, require_matplotlib
 from ladderboard.arena._majority import majority_attack, majority_attack_moments
-from ladderboard.arena._runner import Study
+from ladderboard.arena._runner import ExperimentRun
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -101,12 +101,12 @@ def paper_experiment(
     ``queries`` varies the number of queries at three noise levels, ``noise`` the noise level for
     several numbers of queries; PNG, SVG and CSV each. Raw errors are in ``results.jsonl``.
     """
-    need_figures()
-    study = Study(out, quick, repetitions, seed, workers, cluster, progress)
+    require_matplotlib()
+    study = ExperimentRun(out, quick, repetitions, seed, workers, cluster, progress)
     queries = [
         (n, k, level)
         for n, most in (_QUICK_QUERIES if quick else _QUERIES).items()
-        for k in _ladder_of(10, most, 5 if quick else 10)
+        for k in _log_spaced(10, most, 5 if quick else 10)
         for level in _LEVELS
     ]
     noise = [
@@ -115,7 +115,7 @@ def paper_experiment(
         for k in ks
         for level in (_NOISE_LEVELS[::2] if quick else _NOISE_LEVELS)
     ]
-    cells = _measure(study, dict.fromkeys(queries + noise))
+    cells = _measure_cells(study, dict.fromkeys(queries + noise))
     study.write_csv("queries.csv", [cells[each] for each in queries])
     study.write_csv("noise.csv", [cells[each] for each in noise])
     _draw_queries(study, [cells[each] for each in queries])
@@ -123,13 +123,13 @@ def paper_experiment(
     return study.written
 
 
-def _ladder_of(low: int, high: int, count: int) -> list[int]:
+def _log_spaced(low: int, high: int, count: int) -> list[int]:
     """Return whole numbers evenly spaced in the logarithm."""
     return list(dict.fromkeys(round(k) for k in np.geomspace(low, high, count).tolist()))
 
 
-def _measure(
-    study: Study, cells: Iterable[tuple[int, int, float]]
+def _measure_cells(
+    study: ExperimentRun, cells: Iterable[tuple[int, int, float]]
 ) -> dict[tuple[int, int, float], dict[str, Any]]:
     """Return a row of the table for every (n, k, noise level)."""
     count = study.repetitions or _REPETITIONS
@@ -143,7 +143,7 @@ def _measure(
     if study.cluster is None:
         # Compiled here, where workers find it in the cache, and not by each of them at once.
         majority_attack(1, 1, repetitions=1)
-    found = study.do(tasks, "majority attack")
+    found = study.run_tasks(tasks, "majority attack")
     table = {}
     for at, cell in enumerate(cells):
         parts = slice(at * len(starts), (at + 1) * len(starts))
@@ -165,12 +165,12 @@ def _measure(
     return table
 
 
-def _level(row: dict[str, Any]) -> float:
+def _noise_level(row: dict[str, Any]) -> float:
     """Return the noise in units of 1/sqrt(n)."""
     return float(round(row["sigma"] * math.sqrt(row["n"]), 6))
 
 
-def _points(axis: Any, x: list[float], rows: list[dict[str, Any]], colour: str) -> None:
+def _draw_points(axis: Any, x: list[float], rows: list[dict[str, Any]], colour: str) -> None:
     axis.errorbar(
         x,
         [row["mean"] for row in rows],
@@ -183,7 +183,7 @@ def _points(axis: Any, x: list[float], rows: list[dict[str, Any]], colour: str) 
     )
 
 
-def _key(figure: Any, lines: list[tuple[str, str]], columns: int) -> None:
+def _add_key(figure: Any, lines: list[tuple[str, str]], columns: int) -> None:
     """Say above the panels what colours, points and lines mean."""
     from matplotlib.lines import Line2D  # noqa: PLC0415 - heavy, and optional
 
@@ -198,17 +198,17 @@ def _key(figure: Any, lines: list[tuple[str, str]], columns: int) -> None:
     figure.legend(handles=handles, loc="outside upper center", ncols=columns)
 
 
-def _draw_queries(study: Study, rows: list[dict[str, Any]]) -> None:
+def _draw_queries(study: ExperimentRun, rows: list[dict[str, Any]]) -> None:
     sizes = sorted({row["n"] for row in rows})
-    with drawn(study, "queries", 2, 2, (7.5, 6.2)) as (figure, axes):
+    with draw_figure(study, "queries", 2, 2, (7.5, 6.2)) as (figure, axes):
         for axis, n in zip(axes.flat, sizes, strict=True):
             panel = [row for row in rows if row["n"] == n]
             for level, colour in NOISE_COLOURS.items():
-                line = [row for row in panel if _level(row) == level]
+                line = [row for row in panel if _noise_level(row) == level]
                 ks = [row["k"] for row in line]
-                _points(axis, ks, line, colour)
+                _draw_points(axis, ks, line, colour)
                 # Odd and even k go in steps, the tie being split: one of each pair draws smoothly.
-                fine = sorted({k - k % 2 for k in _ladder_of(ks[0], ks[-1], 60)})
+                fine = sorted({k - k % 2 for k in _log_spaced(ks[0], ks[-1], 60)})
                 exact = [majority_attack_moments(n, k, line[0]["sigma"])[0] for k in fine]
                 axis.plot(fine, exact, color=colour, linewidth=1)
             axis.set(xscale="log", title=f"n = {n:,}")
@@ -216,22 +216,22 @@ def _draw_queries(study: Study, rows: list[dict[str, Any]]) -> None:
         figure.supxlabel(f"number of queries k ({_BARS})", fontsize=9)
         figure.supylabel("error of the majority vote on the holdout (0.5 is honest)", fontsize=9)
         labels = {0.0: "no noise", 1.0: "σ = 1/√n", 3.0: "σ = 3/√n"}
-        _key(figure, [(colour, labels[level]) for level, colour in NOISE_COLOURS.items()], 5)
+        _add_key(figure, [(colour, labels[level]) for level, colour in NOISE_COLOURS.items()], 5)
 
 
-def _draw_noise(study: Study, rows: list[dict[str, Any]]) -> None:
+def _draw_noise(study: ExperimentRun, rows: list[dict[str, Any]]) -> None:
     sizes = sorted({row["n"] for row in rows})
-    with drawn(study, "noise", 1, 2, (7.5, 3.6), sharey=True) as (figure, axes):
+    with draw_figure(study, "noise", 1, 2, (7.5, 3.6), sharey=True) as (figure, axes):
         ks = sorted({row["k"] for row in rows})
         for axis, n in zip(axes.flat, sizes, strict=True):
             for k, colour in zip(ks, _K_SHADES, strict=True):
                 line = [row for row in rows if (row["n"], row["k"]) == (n, k)]
-                _points(axis, [_level(row) for row in line], line, colour)
-                fine = np.linspace(0, _level(line[-1]), 60).tolist()
+                _draw_points(axis, [_noise_level(row) for row in line], line, colour)
+                fine = np.linspace(0, _noise_level(line[-1]), 60).tolist()
                 exact = [majority_attack_moments(n, k, x / math.sqrt(n))[0] for x in fine]
                 axis.plot(fine, exact, color=colour, linewidth=1)
             axis.set(title=f"n = {n:,}", ylim=(None, 0.515))
             axis.axhline(0.5, color="#444444", linewidth=0.8, linestyle=":")
         figure.supxlabel(f"noise σ on the correlation, in units of 1/√n ({_BARS})", fontsize=9)
         figure.supylabel("error of the majority vote", fontsize=9)
-        _key(figure, [(c, f"k = {k:,}") for k, c in zip(ks, _K_SHADES, strict=True)], 5)
+        _add_key(figure, [(c, f"k = {k:,}") for k, c in zip(ks, _K_SHADES, strict=True)], 5)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ladderboard.analysts import Game, MajorityAttack, ShiftedMajority
-from ladderboard.arena._runner import LINEUP, Match, Study, row_seed
+from ladderboard.arena._runner import STANDARD_MECHANISMS, ExperimentRun, Match, repetition_seed
 from ladderboard.mechanisms import ShakyLadder
 from ladderboard.tape import NumpyTape
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ladderboard.mechanisms import Mechanism, Release
 
 FRAMES = 100
-_LISTS = ("shown", "fits", "worth")
+_FRAME_FIELDS = ("shown", "fits", "worth")
 
 _EASY = 0.5
 _ATTACKS: dict[str, Analyst] = {
@@ -33,20 +33,20 @@ _N, _QUESTIONS = (1_000, 4_000, 10_000), (200, 1_000, 3_000)
 _QUICK_N, _QUICK_QUESTIONS = (200,), (50,)
 _NOISES = {"none": 0.0, "half": 0.5, "calibrated": 1.0, "double": 2.0}
 _GAMES, _QUICK_GAMES = 20, 2
-_DIGITS = 10**4
+_SCALE = 10**4
 
 
-def stops_of(k: int) -> list[int]:
+def frame_questions(k: int) -> list[int]:
     """Return the questions at which frames are taken, evenly apart; the last is the last.
 
-    >>> stops_of(200)[:3], stops_of(200)[-1], stops_of(3)
+    >>> frame_questions(200)[:3], frame_questions(200)[-1], frame_questions(3)
     ([2, 4, 6], 200, [1, 2, 3])
     """
     count = min(FRAMES, k)
     return [k * at // count for at in range(1, count + 1)]
 
 
-class Watched(Game):
+class RecordingGame(Game):
     """A game that notes, at some questions, what the board would show if this were the last.
 
     The question that would be asked then is answered by a copy of the session, with the noise that
@@ -62,7 +62,7 @@ class Watched(Game):
         self._fits: list[float] = []
         self._worth: list[float] = []
 
-    def intend(self, model: Callable[[], Any]) -> None:
+    def register_final_model(self, model: Callable[[], Any]) -> None:
         """Keep what would be asked."""
         self._intended = model
 
@@ -96,7 +96,7 @@ class Watched(Game):
 
 
 @dataclass(frozen=True)
-class Film(Match):
+class RecordedMatch(Match):
     """One repetition of an attack against a mechanism, watched."""
 
     @property
@@ -110,25 +110,25 @@ class Film(Match):
 
     def accepts(self, result: Any) -> bool:
         """Tell whether kept frames are all there."""
-        count = len(stops_of(self.k))
+        count = len(frame_questions(self.k))
         return isinstance(result, dict) and all(
             isinstance(found := result.get(name), list)
             and len(found) == count
             and all(type(each) is float and math.isfinite(each) for each in found)
-            for name in _LISTS
+            for name in _FRAME_FIELDS
         )
 
     def run(self, threads: int | None) -> dict[str, Any]:
-        """Play, as ``Analyst.meet`` does with the seed that the arena gives this repetition."""
-        own = row_seed(self.seed, self.names[1], self.n, self.k, self.repetition)
+        """Play as ``Analyst.play_against`` does, with the arena's seed for this repetition."""
+        own = repetition_seed(self.seed, self.names[1], self.n, self.k, self.repetition)
         hidden, drawn = np.random.SeedSequence(own).spawn(2)
-        game = Watched(
+        game = RecordingGame(
             self.analyst.world(self.n, np.random.default_rng(hidden)),
             self.mechanism,
             questions=self.k,
             tape=NumpyTape(seed=own),
             rng=np.random.default_rng(drawn),
-            stops=stops_of(self.k),
+            stops=frame_questions(self.k),
         )
         self.analyst.play(game)
         return game.frames()
@@ -155,25 +155,27 @@ def play_experiment(
     ``play.json`` has the means over the games, as the page Play reads them: accuracies, in ten
     thousandths. ``frames.csv`` has them in full, with standard deviations.
     """
-    study = Study(out, quick, repetitions, seed, workers, cluster, progress)
+    study = ExperimentRun(out, quick, repetitions, seed, workers, cluster, progress)
     games = study.repetitions or (_QUICK_GAMES if quick else _GAMES)
     sizes = (_QUICK_N, _QUICK_QUESTIONS) if quick else (_N, _QUESTIONS)
     scenes = [
-        Scene(n, k, *board, attack)
+        AttackScene(n, k, *board, attack)
         for n in sizes[0]
         for k in sizes[1]
-        for board in boards(n, k)
+        for board in make_boards(n, k)
         for attack in _ATTACKS
     ]
     films = [film for scene in scenes for film in scene.films(games, study.seed)]
-    found = study.do(films, "play")
-    reels = [Reel(scene, found[at * games : (at + 1) * games]) for at, scene in enumerate(scenes)]
+    found = study.run_tasks(films, "play")
+    reels = [
+        SceneSummary(scene, found[at * games : (at + 1) * games]) for at, scene in enumerate(scenes)
+    ]
     study.write_csv("frames.csv", [row for reel in reels for row in reel.rows()])
-    study.write("play.json", _written(reels, sizes, games, study.seed))
+    study.write("play.json", _play_json(reels, sizes, games, study.seed))
     return study.written
 
 
-def boards(n: int, k: int) -> list[tuple[str, str | None, Mechanism]]:
+def make_boards(n: int, k: int) -> list[tuple[str, str | None, Mechanism]]:
     """Return the boards at a size: the name, how much of the calibrated noise, what answers."""
     ours = ShakyLadder.calibrated(n=n, questions=k)
     shaky = [
@@ -190,11 +192,14 @@ def boards(n: int, k: int) -> list[tuple[str, str | None, Mechanism]]:
         )
         for name, times in _NOISES.items()
     ]
-    return [*((name, None, LINEUP[name](n, k)) for name in ("exact", "ladder")), *shaky]
+    return [
+        *((name, None, STANDARD_MECHANISMS[name](n, k)) for name in ("exact", "ladder")),
+        *shaky,
+    ]
 
 
 @dataclass(frozen=True)
-class Scene:
+class AttackScene:
     """One attack on one board at one size."""
 
     n: int
@@ -204,19 +209,20 @@ class Scene:
     mechanism: Mechanism
     attack: str
 
-    def films(self, games: int, seed: int) -> list[Film]:
+    def films(self, games: int, seed: int) -> list[RecordedMatch]:
         """Return every game of it. All boards meet the same holdouts and the same luck."""
         names = (self.board, self.attack)
         analyst = _ATTACKS[self.attack]
         return [
-            Film(names, self.mechanism, analyst, self.n, self.k, at, seed) for at in range(games)
+            RecordedMatch(names, self.mechanism, analyst, self.n, self.k, at, seed)
+            for at in range(games)
         ]
 
 
-class Reel:
+class SceneSummary:
     """The games of a scene, put together."""
 
-    def __init__(self, scene: Scene, films: Sequence[dict[str, Any]]) -> None:
+    def __init__(self, scene: AttackScene, films: Sequence[dict[str, Any]]) -> None:
         self.scene = scene
         # Accuracies: a page shows what people know.
         self._all = {
@@ -243,14 +249,14 @@ class Reel:
                 "fits": float(self.mean["fits"][at]),
                 "worth": float(self.mean["worth"][at]),
             }
-            for at, asked in enumerate(stops_of(scene.k))
+            for at, asked in enumerate(frame_questions(scene.k))
         ]
 
     def written(self) -> dict[str, Any]:
         """Return what the page needs, in whole ten thousandths."""
         scene = self.scene
         whole = {
-            name: np.rint(each * _DIGITS).astype(int).tolist() for name, each in self.mean.items()
+            name: np.rint(each * _SCALE).astype(int).tolist() for name, each in self.mean.items()
         }
         return {
             "n": scene.n,
@@ -265,7 +271,7 @@ class Reel:
         }
 
 
-def _written(reels: Sequence[Reel], sizes: Any, games: int, seed: int) -> str:
+def _play_json(reels: Sequence[SceneSummary], sizes: Any, games: int, seed: int) -> str:
     """Return everything as JSON, a line a scene."""
     head = {
         "made_by": "ladderboard experiment play",

@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ladderboard.arena._experiments._cells import cells_of, markdown
-from ladderboard.arena._figures import draw_against_k, need_figures
+from ladderboard.arena._experiments._summary import pairs_markdown, summarize_pairs
+from ladderboard.arena._figures import draw_bias_against_questions, require_matplotlib
 from ladderboard.arena._majority import majority_attack_moments
-from ladderboard.arena._runner import LINEUP, Row, Study, matches, read_analysts
+from ladderboard.arena._runner import (
+    STANDARD_MECHANISMS,
+    ExperimentRun,
+    GameRow,
+    make_matches,
+    resolve_analysts,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,17 +48,19 @@ def shifted_experiment(
     The figure shows the bias left on the attacker's last model against the number of questions;
     beside the ladders stands the plain majority attack on exact scores, as an exact curve.
     """
-    need_figures()
-    study = Study(out, quick, repetitions, seed, workers, cluster, progress)
+    require_matplotlib()
+    study = ExperimentRun(out, quick, repetitions, seed, workers, cluster, progress)
     sizes = [(n, k) for n, ks in (_QUICK_SIZES if quick else _SIZES).items() for k in ks]
     count = study.repetitions or (_QUICK_REPETITIONS if quick else _REPETITIONS)
-    makers = {label: LINEUP[label] for label in _MECHANISMS}
-    tasks = matches(makers, read_analysts("shifted_majority"), sizes, lambda *_: count, study.seed)
-    rows = [Row.read(each) for each in study.do(tasks, "shifted majority attack")]
-    cells = cells_of(rows, count)
+    makers = {label: STANDARD_MECHANISMS[label] for label in _MECHANISMS}
+    tasks = make_matches(
+        makers, resolve_analysts("shifted_majority"), sizes, lambda *_: count, study.seed
+    )
+    rows = [GameRow.from_json(each) for each in study.run_tasks(tasks, "shifted majority attack")]
+    cells = summarize_pairs(rows, count)
     study.write_csv("rows.csv", [asdict(row) for row in rows])
     study.write_csv("table.csv", [asdict(cell) for cell in cells])
-    study.write("table.md", markdown(cells))
+    study.write("table.md", pairs_markdown(cells))
     ks = {n: [k for m, k in sizes if m == n] for n, _ in sizes}
 
     def exact_curve(axis: Any, n: int) -> None:
@@ -60,7 +68,7 @@ def shifted_experiment(
         curve = [exact_bias(n, k) * math.sqrt(n) for k in fine]
         axis.plot(fine, curve, color="#444444", linewidth=1.2, linestyle="--", label=_EXACT)
 
-    draw_against_k(study, "shifted", cells, extra=exact_curve)
+    draw_bias_against_questions(study, "shifted", cells, extra=exact_curve)
     return study.written
 
 

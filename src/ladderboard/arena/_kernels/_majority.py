@@ -26,12 +26,12 @@ _WARM = 18  # rounds that mix a fresh state
 _NARROW = 128  # tiles of a row that are kept: 16 rows are then 256 kB, which most L2 caches hold
 _DEEP = 4  # blocks of wide rows that are done together
 _COINS = 1 << 56  # a chunk number that no rows have: the stream of the coins for ties
-_NONE = np.uint64(0)
+_ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 _ALL = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 
 
-class Setting(NamedTuple):
+class KernelSetting(NamedTuple):
     """What all repetitions of a run have in common."""
 
     key: Words  # three words made from the seed
@@ -43,7 +43,7 @@ class Setting(NamedTuple):
 
 
 @inlined
-def _mixed(word: Any) -> Any:
+def _splitmix64(word: Any) -> Any:
     """The finaliser of SplitMix64: a bijection that spreads every bit."""
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -51,7 +51,7 @@ def _mixed(word: Any) -> Any:
 
 
 @inlined
-def _seeded(key: Words, repetition: int, chunk: int, state: Words) -> None:
+def _seed_lanes(key: Words, repetition: int, chunk: int, state: Words) -> None:
     """Start 16 lanes of SFC64, each at a state of its own.
 
     For one key the map from (repetition, chunk, lane) to (b, c) is injective, and the step of SFC64
@@ -60,8 +60,8 @@ def _seeded(key: Words, repetition: int, chunk: int, state: Words) -> None:
     """
     for lane in range(_WIDE):
         state[lane] = key[0]
-        state[_WIDE + lane] = _mixed(np.uint64(repetition)) ^ key[1]
-        state[2 * _WIDE + lane] = _mixed(np.uint64(chunk * _WIDE + lane)) ^ key[2]
+        state[_WIDE + lane] = _splitmix64(np.uint64(repetition)) ^ key[1]
+        state[2 * _WIDE + lane] = _splitmix64(np.uint64(chunk * _WIDE + lane)) ^ key[2]
         state[3 * _WIDE + lane] = _ONE
     idle = np.empty(_WIDE, np.uint64)
     for _ in range(_WARM):
@@ -100,21 +100,21 @@ def _draw_tile(state: Words, tile: Words) -> None:
 def _count_rows(tile: Words, agreements: Words) -> None:
     """Add the set bits of each row of a tile to its count."""
     for r in range(16):
-        found = _NONE
+        found = _ZERO
         for j in range(16):
             found += popcount(tile[r * 16 + j])
         agreements[r] += found
 
 
 @inlined
-def _plus(a: Any, b: Any, c: Any) -> Any:
+def _full_adder(a: Any, b: Any, c: Any) -> Any:
     """A full adder for 64 columns at once: the sum and the carry of three bits."""
     either = a ^ b
     return either ^ c, (a & b) | (either & c)
 
 
 @inlined
-def _vote(tile: Words, flips: Words, counters: Words, carry: Words) -> None:
+def _add_rows(tile: Words, flips: Words, counters: Words, carry: Words) -> None:
     """Add 16 rows, flipped where told, to the counters below 16; carry the sixteens.
 
     The order of additions is that of Harley and Seal: 15 full adders for 16 rows.
@@ -123,21 +123,21 @@ def _vote(tile: Words, flips: Words, counters: Words, carry: Words) -> None:
     f8, f9, f10, f11, f12, f13, f14, f15 = flips[8:16]
     for j in range(16):
         one, two, four, eight = counters[j], counters[16 + j], counters[32 + j], counters[48 + j]
-        one, two_a = _plus(one, tile[j] ^ f0, tile[16 + j] ^ f1)
-        one, two_b = _plus(one, tile[32 + j] ^ f2, tile[48 + j] ^ f3)
-        two, four_a = _plus(two, two_a, two_b)
-        one, two_a = _plus(one, tile[64 + j] ^ f4, tile[80 + j] ^ f5)
-        one, two_b = _plus(one, tile[96 + j] ^ f6, tile[112 + j] ^ f7)
-        two, four_b = _plus(two, two_a, two_b)
-        four, eight_a = _plus(four, four_a, four_b)
-        one, two_a = _plus(one, tile[128 + j] ^ f8, tile[144 + j] ^ f9)
-        one, two_b = _plus(one, tile[160 + j] ^ f10, tile[176 + j] ^ f11)
-        two, four_a = _plus(two, two_a, two_b)
-        one, two_a = _plus(one, tile[192 + j] ^ f12, tile[208 + j] ^ f13)
-        one, two_b = _plus(one, tile[224 + j] ^ f14, tile[240 + j] ^ f15)
-        two, four_b = _plus(two, two_a, two_b)
-        four, eight_b = _plus(four, four_a, four_b)
-        eight, carry[j] = _plus(eight, eight_a, eight_b)
+        one, two_a = _full_adder(one, tile[j] ^ f0, tile[16 + j] ^ f1)
+        one, two_b = _full_adder(one, tile[32 + j] ^ f2, tile[48 + j] ^ f3)
+        two, four_a = _full_adder(two, two_a, two_b)
+        one, two_a = _full_adder(one, tile[64 + j] ^ f4, tile[80 + j] ^ f5)
+        one, two_b = _full_adder(one, tile[96 + j] ^ f6, tile[112 + j] ^ f7)
+        two, four_b = _full_adder(two, two_a, two_b)
+        four, eight_a = _full_adder(four, four_a, four_b)
+        one, two_a = _full_adder(one, tile[128 + j] ^ f8, tile[144 + j] ^ f9)
+        one, two_b = _full_adder(one, tile[160 + j] ^ f10, tile[176 + j] ^ f11)
+        two, four_a = _full_adder(two, two_a, two_b)
+        one, two_a = _full_adder(one, tile[192 + j] ^ f12, tile[208 + j] ^ f13)
+        one, two_b = _full_adder(one, tile[224 + j] ^ f14, tile[240 + j] ^ f15)
+        two, four_b = _full_adder(two, two_a, two_b)
+        four, eight_b = _full_adder(four, four_a, four_b)
+        eight, carry[j] = _full_adder(eight, eight_a, eight_b)
         counters[j], counters[16 + j], counters[32 + j], counters[48 + j] = one, two, four, eight
 
 
@@ -153,7 +153,7 @@ def _carry_up(carry: Words, counters: Words, block: int) -> None:
     while block & 1:
         pair = counters[at : at + 32]
         for j in range(16):
-            pair[j], carry[j] = _plus(pair[j], pair[16 + j], carry[j])
+            pair[j], carry[j] = _full_adder(pair[j], pair[16 + j], carry[j])
         block >>= 1
         at += 32
     waiting = counters[at + 16 : at + 32]
@@ -162,32 +162,32 @@ def _carry_up(carry: Words, counters: Words, block: int) -> None:
 
 
 @inlined
-def _settle(counters: Words, blocks: int, first: int, planes: Words) -> None:
+def _add_counters(counters: Words, blocks: int, first: int, planes: Words) -> None:
     """Add the counters of a tile, then the carries that still wait, to the planes."""
     carry, late_carry = np.zeros(16, np.uint64), np.zeros(16, np.uint64)
     for level in range(planes.shape[0]):
         at = 16 * level if level < 4 else _BASE + 32 * (level - 4)
         # Whether a carry waits here, as in _carry_up; below 16 none ever does.
-        late = _ALL if level >= 4 and (blocks >> (level - 4)) & 1 else _NONE
+        late = _ALL if level >= 4 and (blocks >> (level - 4)) & 1 else _ZERO
         own = counters[at : at + 32]
         plane = planes[level, first : first + 16]
         for j in range(16):
-            plane[j], carry[j] = _plus(plane[j], own[j], carry[j])
-            plane[j], late_carry[j] = _plus(plane[j], own[16 + j] & late, late_carry[j])
+            plane[j], carry[j] = _full_adder(plane[j], own[j], carry[j])
+            plane[j], late_carry[j] = _full_adder(plane[j], own[16 + j] & late, late_carry[j])
 
 
 @compiled
-def add(planes: Words, more: Words) -> None:
+def add_counts(planes: Words, more: Words) -> None:
     """Add counts to counts, in place."""
     carry = np.zeros(planes.shape[1], np.uint64)
     for level in range(planes.shape[0]):
         into, other = planes[level], more[level]
         for j in range(into.size):
-            into[j], carry[j] = _plus(into[j], other[j], carry[j])
+            into[j], carry[j] = _full_adder(into[j], other[j], carry[j])
 
 
 @inlined
-def _columns(n: int, tile: int) -> Any:
+def _column_mask(n: int, tile: int) -> Any:
     """Return the bits of a tile's row that are columns."""
     mask = np.zeros(_WIDE, np.uint64)
     for j in range(_WIDE):
@@ -200,10 +200,12 @@ def _columns(n: int, tile: int) -> Any:
 
 
 @inlined
-def _count(state: Words, mask: Words, tiles: int, buffer: Words, agreements: Words) -> None:
+def _count_agreements(
+    state: Words, mask: Words, tiles: int, buffer: Words, agreements: Words
+) -> None:
     """Draw whole rows, as many as there are counts, and count the agreements of each."""
     for r in range(agreements.size):
-        agreements[r] = _NONE
+        agreements[r] = _ZERO
     keep = buffer.size > _TILE
     for t in range(tiles):
         tile = buffer[t * _TILE : (t + 1) * _TILE] if keep else buffer
@@ -217,25 +219,25 @@ def _count(state: Words, mask: Words, tiles: int, buffer: Words, agreements: Wor
 
 
 @inlined
-def _blank(tile: Words, flips: Words, left: int) -> None:
+def _clear_rows(tile: Words, flips: Words, left: int) -> None:
     """Take the votes from rows past the last one."""
     for r in range(left, 16):
-        flips[r] = _NONE
+        flips[r] = _ZERO
     for at in range(16 * left, _TILE):
-        tile[at] = _NONE
+        tile[at] = _ZERO
 
 
 @inlined
-def _answer(setting: Setting, luck: Words, agreements: Words, flips: Words) -> None:
+def _decide_flips(setting: KernelSetting, luck: Words, agreements: Words, flips: Words) -> None:
     """Decide from the noisy answers which rows to flip: all bits of ``flips`` are set for those."""
     for r in range(luck.size):
         at = int(agreements[r]) - setting.low
         at = min(max(at, 0), setting.table.size - 1)
-        flips[r] = _NONE if (luck[r] >> np.uint64(11)) < setting.table[at] else _ALL
+        flips[r] = _ZERO if (luck[r] >> np.uint64(11)) < setting.table[at] else _ALL
 
 
 @inlined
-def _tally(setting: Setting, repetition: int, chunks: Any, planes: Words) -> None:
+def _count_votes(setting: KernelSetting, repetition: int, chunks: Any, planes: Words) -> None:
     """Draw the rows of the chunks [first, last), flip them as answered, add their votes.
 
     Nobody knows whether to flip a row before all of it was counted. Narrow rows are kept meanwhile,
@@ -251,10 +253,10 @@ def _tally(setting: Setting, repetition: int, chunks: Any, planes: Words) -> Non
     state, again, carry = np.empty(64, np.uint64), np.empty(64, np.uint64), np.empty(16, np.uint64)
     luck, flips = np.empty(16 * deep, np.uint64), np.empty(16 * deep, np.uint64)
     agreements = np.empty(16 * deep, np.uint64)
-    mask = _columns(setting.n, tiles - 1)
+    mask = _column_mask(setting.n, tiles - 1)
     done = 0
     for chunk in range(chunks[0], chunks[1]):
-        _seeded(setting.key, repetition, chunk, state)
+        _seed_lanes(setting.key, repetition, chunk, state)
         end = min(setting.k, (chunk + 1) * setting.rows)
         for row in range(chunk * setting.rows, end, 16 * deep):
             blocks = min(deep, (end - row + 15) // 16)
@@ -262,8 +264,8 @@ def _tally(setting: Setting, repetition: int, chunks: Any, planes: Words) -> Non
                 _draw(state, luck[16 * b : 16 * b + 16])
             for j in range(64):
                 again[j] = state[j]
-            _count(state, mask, tiles, buffer, agreements[: 16 * blocks])
-            _answer(setting, luck, agreements, flips)
+            _count_agreements(state, mask, tiles, buffer, agreements[: 16 * blocks])
+            _decide_flips(setting, luck, agreements, flips)
             for t in range(tiles):
                 own = counters[t * stride : (t + 1) * stride]
                 for b in range(blocks):
@@ -271,26 +273,26 @@ def _tally(setting: Setting, repetition: int, chunks: Any, planes: Words) -> Non
                     if wide:
                         _draw_tile(again, tile)
                     if row + 16 * b + 16 > end:
-                        _blank(tile, flips[16 * b : 16 * b + 16], end - row - 16 * b)
-                    _vote(tile, flips[16 * b : 16 * b + 16], own, carry)
+                        _clear_rows(tile, flips[16 * b : 16 * b + 16], end - row - 16 * b)
+                    _add_rows(tile, flips[16 * b : 16 * b + 16], own, carry)
                     _carry_up(carry, own, done + b)
             done += blocks
     for t in range(tiles):
-        _settle(counters[t * stride : (t + 1) * stride], done, t * _WIDE, planes)
+        _add_counters(counters[t * stride : (t + 1) * stride], done, t * _WIDE, planes)
 
 
 @compiled
-def judge(setting: Setting, repetition: int, planes: Words) -> float:
+def vote_error(setting: KernelSetting, repetition: int, planes: Words) -> float:
     """Return the share of columns that the vote gets wrong; a tie is a fair coin."""
     state, coins = np.empty(4 * _WIDE, np.uint64), np.empty(_WIDE, np.uint64)
-    _seeded(setting.key, repetition, _COINS, state)
+    _seed_lanes(setting.key, repetition, _COINS, state)
     half = (setting.k + 1) // 2  # wrong below it; for even k a coin at it
-    wrong = _NONE
+    wrong = _ZERO
     for tile in range(planes.shape[1] // _WIDE):
         _draw(state, coins)
-        mask = _columns(setting.n, tile)
+        mask = _column_mask(setting.n, tile)
         for j in range(_WIDE):
-            below, level_with = _NONE, _ALL
+            below, level_with = _ZERO, _ALL
             for level in range(planes.shape[0] - 1, -1, -1):
                 plane = planes[level, tile * _WIDE + j]
                 if (half >> level) & 1:
@@ -305,8 +307,8 @@ def judge(setting: Setting, repetition: int, planes: Words) -> float:
 
 
 @compiled
-def run(
-    setting: Setting, first: int, chunks: Any, planes: Words, errors: NDArray[np.float64]
+def run_repetitions(
+    setting: KernelSetting, first: int, chunks: Any, planes: Words, errors: NDArray[np.float64]
 ) -> None:
     """Do repetitions from number ``first`` on, one for each place in ``errors``.
 
@@ -314,6 +316,6 @@ def run(
     the votes are left in ``planes``, to be added to others, and the error means nothing yet.
     """
     for at in range(errors.size):
-        planes.fill(_NONE)
-        _tally(setting, first + at, chunks, planes)
-        errors[at] = judge(setting, first + at, planes)
+        planes.fill(_ZERO)
+        _count_votes(setting, first + at, chunks, planes)
+        errors[at] = vote_error(setting, first + at, planes)

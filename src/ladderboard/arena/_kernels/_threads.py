@@ -25,7 +25,7 @@ _FEW = 512  # rows that a piece should have
 _ALONE = 2**18  # words at most for which a second thread costs more than it brings
 
 
-class Run:
+class MajorityAttackRun:
     """One setting of the attack. Rows are drawn in chunks, each with a stream of its own.
 
     What a chunk holds depends on the setting, the repetition and the chunk's number alone, and
@@ -41,11 +41,11 @@ class Run:
         name = f"ladderboard majority_attack {seed} {n} {k}"
         digest = hashlib.blake2b(name.encode(), digest_size=24).digest()
         key = np.frombuffer(digest, "<u8").astype(np.uint64)
-        self.setting = kernel.Setting(key, n, k, rows, *_thresholds(n, sigma))
+        self.setting = kernel.KernelSetting(key, n, k, rows, *_thresholds(n, sigma))
 
     def errors(self, first: int, repetitions: int, workers: int) -> NDArray[np.float64]:
         """Return the errors of some repetitions. Their chunks, end to end, are cut into pieces."""
-        job = _Job(self, first, np.empty(repetitions))
+        job = _SharedRun(self, first, np.empty(repetitions))
         work = repetitions * self.setting.k * self.words
         pieces = -(-work // _PIECE)
         if work <= _ALONE:
@@ -76,10 +76,10 @@ class Run:
 
 
 @dataclass
-class _Job:
+class _SharedRun:
     """Some repetitions of a run, and the votes of those that several pieces share."""
 
-    run: Run
+    run: MajorityAttackRun
     first: int
     errors: NDArray[np.float64]
     votes: dict[int, tuple[NDArray[np.uint64], int]] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class _Job:
             complete = (stop - start) // run.chunks
             if chunk == 0 and complete:
                 errors = self.errors[repetition : repetition + complete]
-                kernel.run(
+                kernel.run_repetitions(
                     run.setting, self.first + repetition, (0, run.chunks), run.empty(), errors
                 )
                 start += complete * run.chunks
@@ -106,16 +106,16 @@ class _Job:
         """Do some chunks of one repetition; whoever brings the last of them judges the vote."""
         run = self.run
         number, votes = self.first + repetition, run.empty()
-        kernel.run(run.setting, number, (chunk, last), votes, np.empty(1))
+        kernel.run_repetitions(run.setting, number, (chunk, last), votes, np.empty(1))
         with self.lock:
             others, missing = self.votes.pop(repetition, (None, run.chunks))
             if others is not None:
-                kernel.add(votes, others)
+                kernel.add_counts(votes, others)
             missing -= last - chunk
             if missing:
                 self.votes[repetition] = votes, missing
                 return
-        self.errors[repetition] = kernel.judge(run.setting, number, votes)
+        self.errors[repetition] = kernel.vote_error(run.setting, number, votes)
 
 
 @lru_cache(maxsize=16)

@@ -1,29 +1,29 @@
 """Games as tasks with a stable key, and who plays them: one process, several or a cluster."""
 
-from ladderboard.arena._runner._entrants import (
-    LINEUP,
-    Maker,
+from ladderboard.arena._runner._participants import (
+    STANDARD_MECHANISMS,
+    MechanismFactory,
     analyst_names,
-    read_analysts,
-    read_mechanisms,
+    resolve_analysts,
+    resolve_mechanisms,
 )
-from ladderboard.arena._runner._run import matches, read_sizes, run
-from ladderboard.arena._runner._sweep import Study, cores, progress_bar
-from ladderboard.arena._runner._task import Match, Row, row_seed
+from ladderboard.arena._runner._run import make_matches, parse_sizes, run
+from ladderboard.arena._runner._sweep import ExperimentRun, available_cores, progress_bar
+from ladderboard.arena._runner._task import GameRow, Match, repetition_seed
 
 __all__ = [
-    "LINEUP",
-    "Maker",
+    "STANDARD_MECHANISMS",
+    "ExperimentRun",
+    "GameRow",
     "Match",
-    "Row",
-    "Study",
+    "MechanismFactory",
     "analyst_names",
-    "cores",
-    "matches",
+    "available_cores",
+    "make_matches",
+    "parse_sizes",
     "progress_bar",
-    "read_analysts",
-    "read_mechanisms",
-    "read_sizes",
-    "row_seed",
+    "repetition_seed",
+    "resolve_analysts",
+    "resolve_mechanisms",
     "run",
 ]

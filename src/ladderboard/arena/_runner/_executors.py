@@ -19,7 +19,7 @@ from multiprocessing.context import SpawnContext, SpawnProcess
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.arena._runner._task import build, foreign_module
+from ladderboard.arena._runner._task import code_version, external_module
 from ladderboard.errors import InvalidSetting, LadderboardError, MissingDependency, WorkerError
 
 if TYPE_CHECKING:
@@ -34,12 +34,12 @@ _ONE_THREAD = dict.fromkeys(
 
 # What Dask says of its futures when the scheduler is lost.
 _CANCELLED = (CancelledError, asyncio.CancelledError)
-_CONNECT = 10  # seconds to find the scheduler, and again to find a worker
-_ALONE = 30  # seconds without a single worker until we give up
-_LOOK = 2  # seconds between two looks at the cluster while nothing arrives
+_CONNECT_SECONDS = 10  # seconds to find the scheduler, and again to find a worker
+_NO_WORKER_SECONDS = 30  # seconds without a single worker until we give up
+_POLL_SECONDS = 2  # seconds between two looks at the cluster while nothing arrives
 
 
-def pack(tasks: Iterable[Task], *, with_code: bool) -> list[bytes]:
+def pickle_tasks(tasks: Iterable[Task], *, with_code: bool) -> list[bytes]:
     """Pickle tasks; what stands in ``__main__`` goes by value, with_code all that is not ours."""
     try:
         cloudpickle: Any = importlib.import_module("cloudpickle")
@@ -50,7 +50,7 @@ def pack(tasks: Iterable[Task], *, with_code: bool) -> list[bytes]:
     tasks = list(tasks)
     with ExitStack() as registered:
         if with_code:
-            for module in _roots(tasks):
+            for module in _external_packages(tasks):
                 cloudpickle.register_pickle_by_value(module)
                 registered.callback(cloudpickle.unregister_pickle_by_value, module)
         try:
@@ -62,37 +62,38 @@ def pack(tasks: Iterable[Task], *, with_code: bool) -> list[bytes]:
             ) from error
 
 
-def open_and_run(parcel: bytes, wanted: str) -> dict[str, Any]:
+def unpickle_and_run(parcel: bytes, wanted: str) -> dict[str, Any]:
     """Run a task in a worker, on one thread."""
-    if wanted != build():
+    if wanted != code_version():
         raise WorkerError(
-            f"A worker has Ladderboard {build()}, and this is {wanted}; "
+            f"A worker has Ladderboard {code_version()}, and this is {wanted}; "
             "install the same everywhere, and restart workers after a change."
         )
     task: Task = pickle.loads(parcel)  # noqa: S301 - from the process that started us
     return task.run(threads=1)
 
 
-def _roots(tasks: list[Task]) -> list[Any]:
+def _external_packages(tasks: list[Task]) -> list[Any]:
     """Return the packages that hold the code of others."""
     names: set[str] = set()
     for task in tasks:
         for thing in (getattr(task, "mechanism", None), getattr(task, "analyst", None)):
-            module = None if thing is None else foreign_module(thing)
+            module = None if thing is None else external_module(thing)
             if module is not None and module != "__main__":
                 names.add(module.partition(".")[0])
     return [sys.modules[name] for name in sorted(names) if name in sys.modules]
 
 
-def processes(tasks: Sequence[Task], workers: int) -> Iterator[tuple[int, dict[str, Any]]]:
+def run_in_processes(tasks: Sequence[Task], workers: int) -> Iterator[tuple[int, dict[str, Any]]]:
     """Do the tasks in processes of this machine."""
-    parcels = pack(tasks, with_code=False)
+    parcels = pickle_tasks(tasks, with_code=False)
     executor = ProcessPoolExecutor(
-        min(workers, len(tasks)) or 1, mp_context=_Context(), initializer=_begin
+        min(workers, len(tasks)) or 1, mp_context=_WorkerContext(), initializer=_start_worker
     )
     try:
         places = {
-            executor.submit(open_and_run, parcel, build()): at for at, parcel in enumerate(parcels)
+            executor.submit(unpickle_and_run, parcel, code_version()): at
+            for at, parcel in enumerate(parcels)
         }
         for done in as_completed(places):
             yield places[done], done.result()
@@ -110,20 +111,20 @@ def processes(tasks: Sequence[Task], workers: int) -> Iterator[tuple[int, dict[s
         executor.shutdown(wait=True, cancel_futures=True)
 
 
-def _begin() -> None:
+def _start_worker() -> None:
     """Start a worker: an interrupt is for the parent, and without a parent there is no work."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
 
 
-def _end_with_parent() -> None:
+def _exit_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait([parent.sentinel])
         os._exit(1)
 
 
-class _Process(SpawnProcess):
+class _WorkerProcess(SpawnProcess):
     """A fresh process that does not run the script that started it.
 
     Tasks bring what they need of ``__main__``, so a script works without a guard around it.
@@ -132,12 +133,12 @@ class _Process(SpawnProcess):
     @staticmethod
     def _Popen(process_obj: Any) -> Any:  # noqa: N802 - the name is multiprocessing's
         blank = {"__main__": ModuleType("__main__")}
-        with _lent(sys.modules, blank), _lent(os.environ, _ONE_THREAD):
+        with _temporarily_set(sys.modules, blank), _temporarily_set(os.environ, _ONE_THREAD):
             return SpawnProcess._Popen(process_obj)  # noqa: SLF001
 
 
 @contextmanager
-def _lent(where: MutableMapping[str, Any], values: Mapping[str, Any]) -> Iterator[None]:
+def _temporarily_set(where: MutableMapping[str, Any], values: Mapping[str, Any]) -> Iterator[None]:
     """Put values into a mapping for a moment."""
     before = {name: where[name] for name in values if name in where}
     where.update(values)
@@ -151,17 +152,17 @@ def _lent(where: MutableMapping[str, Any], values: Mapping[str, Any]) -> Iterato
                 del where[name]
 
 
-class _Context(SpawnContext):
-    Process = _Process
+class _WorkerContext(SpawnContext):
+    Process = _WorkerProcess
 
 
-def dask(tasks: Sequence[Task], address: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def run_on_dask(tasks: Sequence[Task], address: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Do the tasks on a Dask cluster.
 
     The code of mechanisms and analysts that are not ours goes with the tasks. The scheduler gives
     the tasks of a lost worker to another.
     """
-    parcels = pack(tasks, with_code=True)
+    parcels = pickle_tasks(tasks, with_code=True)
     try:
         distributed: Any = importlib.import_module("distributed")
     except ImportError:
@@ -171,9 +172,9 @@ def dask(tasks: Sequence[Task], address: str) -> Iterator[tuple[int, dict[str, A
     client = _connect(distributed, address)
     try:
         futures = client.map(
-            open_and_run,
+            unpickle_and_run,
             parcels,
-            wanted=build(),
+            wanted=code_version(),
             pure=False,
             key="ladderboard",
             batch_size=500,
@@ -185,15 +186,17 @@ def dask(tasks: Sequence[Task], address: str) -> Iterator[tuple[int, dict[str, A
         while waiting:
             try:
                 with client.as_current():
-                    finished = distributed.wait(waiting, _LOOK, "FIRST_COMPLETED").done
+                    finished = distributed.wait(waiting, _POLL_SECONDS, "FIRST_COMPLETED").done
             except TimeoutError:
-                seen = _still_there(client, address, seen)
+                seen = _check_cluster(client, address, seen)
                 continue
             except _CANCELLED as error:
-                raise _gone(address) from error
+                raise _scheduler_lost(address) from error
             seen = time.monotonic()
             waiting -= finished
-            for future, result in zip(finished, _results(client, finished, address), strict=True):
+            for future, result in zip(
+                finished, _gather_results(client, finished, address), strict=True
+            ):
                 yield places[future.key], result
     finally:
         client.close(timeout=2)
@@ -202,7 +205,7 @@ def dask(tasks: Sequence[Task], address: str) -> Iterator[tuple[int, dict[str, A
 def _connect(distributed: Any, address: str) -> Any:
     try:
         client = distributed.Client(
-            address, timeout=_CONNECT, set_as_default=False, direct_to_workers=False
+            address, timeout=_CONNECT_SECONDS, set_as_default=False, direct_to_workers=False
         )
     except (OSError, ValueError) as error:
         raise WorkerError(
@@ -210,7 +213,7 @@ def _connect(distributed: Any, address: str) -> Any:
             "or leave the cluster out to run on this machine."
         ) from error
     try:
-        client.wait_for_workers(1, timeout=_CONNECT)
+        client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
     except (OSError, TimeoutError) as error:
         client.close(timeout=2)
         raise WorkerError(
@@ -220,30 +223,30 @@ def _connect(distributed: Any, address: str) -> Any:
     return client
 
 
-def _still_there(client: Any, address: str, seen: float) -> float:
+def _check_cluster(client: Any, address: str, seen: float) -> float:
     """Return when a worker was last seen; give up on a cluster that is gone."""
-    if client.status != "running" and time.monotonic() - seen > _CONNECT:
-        raise _gone(address)
+    if client.status != "running" and time.monotonic() - seen > _CONNECT_SECONDS:
+        raise _scheduler_lost(address)
     try:
         alive = client.status == "running" and client.nthreads()
     except (OSError, TimeoutError):
         alive = False
     if alive:
         return time.monotonic()
-    if time.monotonic() - seen > _ALONE:
+    if time.monotonic() - seen > _NO_WORKER_SECONDS:
         raise WorkerError(
             f"All Dask workers of {address} are gone; start some and run again to go on."
         )
     return seen
 
 
-def _results(client: Any, finished: set[Any], address: str) -> list[dict[str, Any]]:
+def _gather_results(client: Any, finished: set[Any], address: str) -> list[dict[str, Any]]:
     try:
         results: list[dict[str, Any]] = client.gather(list(finished))
     except LadderboardError:
         raise
     except (*_CANCELLED, OSError) as error:
-        raise _gone(address) from error
+        raise _scheduler_lost(address) from error
     except ModuleNotFoundError as error:
         raise WorkerError(f"A Dask worker lacks a module: {error}; install it there.") from error
     except Exception as error:
@@ -253,5 +256,5 @@ def _results(client: Any, finished: set[Any], address: str) -> list[dict[str, An
     return results
 
 
-def _gone(address: str) -> WorkerError:
+def _scheduler_lost(address: str) -> WorkerError:
     return WorkerError(f"The Dask scheduler at {address} is gone; start it and run again to go on.")

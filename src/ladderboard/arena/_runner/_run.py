@@ -7,16 +7,16 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from ladderboard import _settings
-from ladderboard.arena._runner._entrants import read_analysts, read_mechanisms
-from ladderboard.arena._runner._sweep import crew_of, sweep
-from ladderboard.arena._runner._task import Match, Row
+from ladderboard.arena._runner._participants import resolve_analysts, resolve_mechanisms
+from ladderboard.arena._runner._sweep import make_executor, run_tasks
+from ladderboard.arena._runner._task import GameRow, Match
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ladderboard.analysts import Analyst
-    from ladderboard.arena._runner._entrants import Maker
+    from ladderboard.arena._runner._participants import MechanismFactory
 
 
 def run(
@@ -30,7 +30,7 @@ def run(
     workers: int = 1,
     cluster: str | None = None,
     progress: bool = False,
-) -> list[Row]:
+) -> list[GameRow]:
     """Let every analyst play against every mechanism and return one row a repetition.
 
     Parameters
@@ -68,20 +68,20 @@ def run(
     [('exact', 0.09), ('exact', 0.1), ('exact', 0.08),
      ('shaky_ladder', -0.0), ('shaky_ladder', 0.03), ('shaky_ladder', 0.02)]
     """
-    sizes = list(product(read_sizes("n", n), read_sizes("k", k)))
+    sizes = list(product(parse_sizes("n", n), parse_sizes("k", k)))
     count = _settings.integer("repetitions", repetitions, at_least=1)
-    tasks = matches(
-        read_mechanisms(mechanisms),
-        read_analysts(analysts),
+    tasks = make_matches(
+        resolve_mechanisms(mechanisms),
+        resolve_analysts(analysts),
         sizes,
         lambda *_: count,
         _settings.integer("seed", seed, at_least=0),
     )
-    found = sweep(tasks, crew_of(workers, cluster), label="arena", progress=progress)
-    return [Row.read(each) for each in found]
+    found = run_tasks(tasks, make_executor(workers, cluster), label="arena", progress=progress)
+    return [GameRow.from_json(each) for each in found]
 
 
-def read_sizes(name: str, given: Any) -> list[int]:
+def parse_sizes(name: str, given: Any) -> list[int]:
     """Return one size or several as a list without repeats."""
     several = isinstance(given, Iterable) and not isinstance(given, (str, bytes, Mapping))
     sizes = [_settings.integer(name, each, at_least=1) for each in (given if several else [given])]
@@ -90,8 +90,8 @@ def read_sizes(name: str, given: Any) -> list[int]:
     return list(dict.fromkeys(sizes))
 
 
-def matches(
-    makers: dict[str, Maker],
+def make_matches(
+    makers: dict[str, MechanismFactory],
     analysts: dict[str, Analyst],
     sizes: Iterable[tuple[int, int]],
     repetitions: Callable[[str, str, int, int], int],

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from ladderboard import _settings
-from ladderboard.arena._runner._task import key_of
+from ladderboard.arena._runner._task import result_key
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from ladderboard.arena._runner._task import Task
 
-    Crew = Callable[[Sequence[Task]], Iterator[tuple[int, dict[str, Any]]]]
+    Executor = Callable[[Sequence[Task]], Iterator[tuple[int, dict[str, Any]]]]
 
-RESULTS = "results.jsonl"
-_BEGINS = b'{"key": '
+RESULTS_NAME = "results.jsonl"
+_LINE_START = b'{"key": '
 
 
 @contextmanager
@@ -51,42 +51,42 @@ def progress_bar(label: str, total: float, *, wanted: bool) -> Iterator[Callable
         yield lambda done: bar.advance(one, done)
 
 
-def cores() -> int:
+def available_cores() -> int:
     """Return how many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def crew_of(workers: int, cluster: str | None) -> Crew:
+def make_executor(workers: int, cluster: str | None) -> Executor:
     """Return who will do the work: this process, several, or a cluster."""
     workers = _settings.integer("workers", workers, at_least=1)
     if cluster is None:
-        return here if workers == 1 else lambda tasks: _processes(tasks, workers)
+        return run_serially if workers == 1 else lambda tasks: _run_in_processes(tasks, workers)
     if not isinstance(cluster, str) or "://" not in cluster:
         raise InvalidSetting(
             "cluster must be the address of a Dask scheduler, as in 'tcp://127.0.0.1:8786'; "
             f"got {_settings.safe_repr(cluster)}."
         )
-    from ladderboard.arena._runner._executors import dask  # noqa: PLC0415 - most runs need no cluster
+    from ladderboard.arena._runner._executors import run_on_dask  # noqa: PLC0415 - most runs need no cluster
 
-    return lambda tasks: dask(tasks, cluster)
+    return lambda tasks: run_on_dask(tasks, cluster)
 
 
-def here(tasks: Sequence[Task]) -> Iterator[tuple[int, dict[str, Any]]]:
+def run_serially(tasks: Sequence[Task]) -> Iterator[tuple[int, dict[str, Any]]]:
     """Do the tasks in this process, one after the other."""
     for at, task in enumerate(tasks):
         yield at, task.run(threads=None)
 
 
-def _processes(tasks: Sequence[Task], workers: int) -> Iterator[tuple[int, dict[str, Any]]]:
+def _run_in_processes(tasks: Sequence[Task], workers: int) -> Iterator[tuple[int, dict[str, Any]]]:
     # Imported late: multiprocessing is not free, and `import ladderboard` should be.
-    from ladderboard.arena._runner._executors import processes  # noqa: PLC0415
+    from ladderboard.arena._runner._executors import run_in_processes  # noqa: PLC0415
 
-    return processes(tasks, workers)
+    return run_in_processes(tasks, workers)
 
 
-class Store:
+class ResultsFile:
     """Results by key, in a file that survives being killed.
 
     A line counts when it is whole; a torn last line is cut off and its task is done again. Keys
@@ -101,9 +101,9 @@ class Store:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = path.open("a+b")
         except OSError as error:
-            raise _cannot_write(path, error) from None
+            raise _write_error(path, error) from None
         try:
-            _lock(self._file.fileno(), path)
+            _lock_file(self._file.fileno(), path)
             self._read()
         except BaseException:
             self._file.close()
@@ -127,7 +127,7 @@ class Store:
         for line in self._file:
             if not line.endswith(b"\n"):
                 # Cut off by a kill, unless it never was ours.
-                if not (line.startswith(_BEGINS) or _BEGINS.startswith(line)):
+                if not (line.startswith(_LINE_START) or _LINE_START.startswith(line)):
                     raise InvalidSetting(
                         f"{self.path} holds something else than results; choose another directory."
                     )
@@ -140,22 +140,22 @@ class Store:
 
     def add(self, task: Task, result: dict[str, Any]) -> None:
         """Append one result; it is with the operating system when this returns."""
-        key = key_of(task)
+        key = result_key(task)
         # The task is for people who read the file; the key is what counts.
         entry = {"key": key, "task": task.describe(), "result": result}
         try:
             self._file.write(json.dumps(entry, default=str).encode() + b"\n")
             self._file.flush()
         except OSError as error:
-            raise _cannot_write(self.path, error) from None
+            raise _write_error(self.path, error) from None
         self.results[key] = result
 
 
-def _cannot_write(path: Path, error: OSError) -> InvalidSetting:
+def _write_error(path: Path, error: OSError) -> InvalidSetting:
     return InvalidSetting(f"Results cannot be written to {path}: {error.strerror}.")
 
 
-def _lock(descriptor: int, path: Path) -> None:
+def _lock_file(descriptor: int, path: Path) -> None:
     """Let one run at a time write here, where the system knows locks."""
     if os.name != "posix":
         return
@@ -169,9 +169,9 @@ def _lock(descriptor: int, path: Path) -> None:
         ) from None
 
 
-def sweep(
+def run_tasks(
     tasks: Sequence[Task],
-    crew: Crew,
+    executor: Executor,
     *,
     label: str = "",
     kept_in: Path | None = None,
@@ -183,9 +183,9 @@ def sweep(
     computed again.
     """
     results: list[dict[str, Any] | None] = [None] * len(tasks)
-    with nullcontext() if kept_in is None else Store(kept_in) as store:
+    with nullcontext() if kept_in is None else ResultsFile(kept_in) as store:
         if store is not None:
-            kept = [store.results.get(key_of(task)) for task in tasks]
+            kept = [store.results.get(result_key(task)) for task in tasks]
             results = [
                 result if result is not None and task.accepts(result) else None
                 for task, result in zip(tasks, kept, strict=True)
@@ -196,7 +196,7 @@ def sweep(
         total = sum(task.weight for task in tasks)
         with progress_bar(label, total if missing else 0, wanted=progress) as advance:
             advance(total - sum(tasks[at].weight for at in missing))
-            work = crew([tasks[at] for at in missing])
+            work = executor([tasks[at] for at in missing])
             with closing(cast("Generator[tuple[int, dict[str, Any]]]", work)) as done:
                 for place, result in done:
                     at = missing[place]
@@ -208,7 +208,7 @@ def sweep(
 
 
 @dataclass
-class Study:
+class ExperimentRun:
     """What all experiments share; ``written`` lists the files that were made."""
 
     out: Path | str
@@ -228,11 +228,13 @@ class Study:
         if self.repetitions is not None:
             self.repetitions = _settings.integer("repetitions", self.repetitions, at_least=1)
 
-    def do(self, tasks: Sequence[Task], label: str) -> list[dict[str, Any]]:
+    def run_tasks(self, tasks: Sequence[Task], label: str) -> list[dict[str, Any]]:
         """Do the tasks that are not done yet."""
-        crew = crew_of(cores() if self.workers is None else self.workers, self.cluster)
-        kept_in = Path(self.out) / RESULTS
-        return sweep(tasks, crew, label=label, kept_in=kept_in, progress=self.progress)
+        executor = make_executor(
+            available_cores() if self.workers is None else self.workers, self.cluster
+        )
+        kept_in = Path(self.out) / RESULTS_NAME
+        return run_tasks(tasks, executor, label=label, kept_in=kept_in, progress=self.progress)
 
     def write(self, name: str, content: bytes | str) -> None:
         """Write a file whole or not at all."""

@@ -29,48 +29,51 @@ if TYPE_CHECKING:
 
 _PACKAGE = Path(__file__).parents[2]
 # The rooms whose code decides what a game or a simulated attack comes to.
-_ROOMS = ("analysts", "arena", "bounds", "losses", "mechanisms", "reduction", "tape")
+_HASHED_PACKAGES = ("analysts", "arena", "bounds", "losses", "mechanisms", "reduction", "tape")
 
 
 @lru_cache(maxsize=1)
-def build() -> str:
+def code_version() -> str:
     """Return the version and a hash of the code behind results.
 
     A version stays the same while it is worked on; results kept from before a change, or made by a
     worker with other code, must not pass for those of this code.
 
-    >>> build().startswith(__version__)
+    >>> code_version().startswith(__version__)
     True
     """
     found = hashlib.blake2b(digest_size=8)
-    paths = [path for room in _ROOMS for path in sorted((_PACKAGE / room).rglob("*.py"))]
+    paths = [path for room in _HASHED_PACKAGES for path in sorted((_PACKAGE / room).rglob("*.py"))]
     for path in [_PACKAGE / "_settings.py", *paths]:
         found.update(f"{path.relative_to(_PACKAGE).as_posix()}\n".encode())
         found.update(path.read_bytes().replace(b"\r\n", b"\n"))
     return f"{__version__}+{found.hexdigest()}"
 
 
-def foreign_module(thing: Any) -> str | None:
+def external_module(thing: Any) -> str | None:
     """Return the module that holds the code of a thing, if it is not one of ours."""
     code = getattr(thing, "function", None) or type(thing)
     module: str = code.__module__
     return None if module.partition(".")[0] == "ladderboard" else module
 
 
-def identity(thing: Mechanism | Analyst) -> dict[str, Any]:
+def describe_participant(thing: Mechanism | Analyst) -> dict[str, Any]:
     """Return class and settings; for code outside of this package also a hash of its source.
 
     Our own code is told by the build. A module's source is read whole, so that a change in a
     helper beside the class counts too; what it imports from elsewhere does not.
     """
-    module = foreign_module(thing)
-    found = {"class": f"{type(thing).__module__}:{type(thing).__qualname__}", **_settings_of(thing)}
+    module = external_module(thing)
+    found = {
+        "class": f"{type(thing).__module__}:{type(thing).__qualname__}",
+        **_describe_settings(thing),
+    }
     if hasattr(thing, "function"):
         found["function"] = thing.function  # written down to what it closes over
-    return found if module is None else {**found, "source": _source(module)}
+    return found if module is None else {**found, "source": _source_hash(module)}
 
 
-def content(value: Any) -> Any:  # noqa: PLR0911 - a line for each kind
+def json_fallback(value: Any) -> Any:  # noqa: PLR0911 - a line for each kind
     """Return what JSON cannot hold as something it can, down to the content.
 
     Whatever cannot be told apart for certain gets a name that never comes back: then work is done
@@ -88,11 +91,11 @@ def content(value: Any) -> Any:  # noqa: PLR0911 - a line for each kind
     if isinstance(value, (type, ModuleType)):
         return f"{getattr(value, '__module__', '')}:{value.__name__}"
     if isinstance(value, (FunctionType, MethodType, partial)):
-        return _function(value)
+        return _describe_function(value)
     return uuid.uuid4().hex
 
 
-def _function(value: Any) -> Any:
+def _describe_function(value: Any) -> Any:
     """Return a function's name and all that it carries: what it is bound to, closes over, defaults.
 
     Its code is told by the source of its module.
@@ -100,7 +103,7 @@ def _function(value: Any) -> Any:
     if isinstance(value, partial):
         return {"partial": [value.func, list(value.args), value.keywords]}
     if isinstance(value, MethodType):
-        return {"method": value.__qualname__, "of": _carried(value.__self__)}
+        return {"method": value.__qualname__, "of": _describe_attributes(value.__self__)}
     return {
         "function": f"{value.__module__}:{value.__qualname__}",
         "line": value.__code__.co_firstlineno,
@@ -109,21 +112,21 @@ def _function(value: Any) -> Any:
     }
 
 
-def _settings_of(thing: Any) -> dict[str, Any]:
+def _describe_settings(thing: Any) -> dict[str, Any]:
     try:
         described: dict[str, Any] = thing.describe()
     except (AttributeError, TypeError):  # a class without a name, or no dataclass
-        return {"settings": _carried(thing)}
+        return {"settings": _describe_attributes(thing)}
     return described
 
 
-def _carried(thing: Any) -> Any:
+def _describe_attributes(thing: Any) -> Any:
     """Return all attributes of an object, or what can be said of one that has none."""
-    return dict(vars(thing)) if hasattr(thing, "__dict__") else content(thing)
+    return dict(vars(thing)) if hasattr(thing, "__dict__") else json_fallback(thing)
 
 
 @lru_cache
-def _source(module: str) -> str:
+def _source_hash(module: str) -> str:
     try:
         source = inspect.getsource(sys.modules[module])
     except (KeyError, OSError, TypeError):
@@ -133,7 +136,7 @@ def _source(module: str) -> str:
 
 
 @dataclass(frozen=True)
-class Row:
+class GameRow:
     """One repetition, with all that is needed to run it again.
 
     ``bias`` is how much better the analyst's last model looks on the holdout than it is,
@@ -154,20 +157,20 @@ class Row:
     asked: int
     seconds: float
 
-    def write(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the row as JSON has it, which knows no NaN."""
         written = asdict(self)
         return {name: None if value != value else value for name, value in written.items()}  # noqa: PLR0124 - NaN is what differs from itself
 
     @classmethod
-    def read(cls, written: Mapping[str, Any]) -> Row:
-        """Undo ``write``."""
+    def from_json(cls, written: Mapping[str, Any]) -> GameRow:
+        """Undo ``to_json``."""
         values: dict[str, Any] = {each.name: written[each.name] for each in fields(cls)}
         values |= {name: math.nan for name, value in values.items() if value is None}
         return cls(**values)
 
 
-def _place(error: BaseException) -> str:
+def _error_location(error: BaseException) -> str:
     """Return the last line of somebody else's code on the way to an error, or else of ours."""
     import sysconfig  # noqa: PLC0415 - slow to load, and seldom needed
 
@@ -178,7 +181,7 @@ def _place(error: BaseException) -> str:
     return f"{Path(last.filename).name}, line {last.lineno}"
 
 
-def row_seed(seed: int, analyst: str, n: int, k: int, repetition: int) -> int:
+def repetition_seed(seed: int, analyst: str, n: int, k: int, repetition: int) -> int:
     """Return the seed of one repetition.
 
     It does not depend on the mechanism: all of them meet the same holdouts and the same luck, so
@@ -188,7 +191,7 @@ def row_seed(seed: int, analyst: str, n: int, k: int, repetition: int) -> int:
     return int.from_bytes(hashlib.blake2b(written, digest_size=7).digest(), "big")
 
 
-def play(
+def play_repetition(
     mechanism: Mechanism,
     analyst: Analyst,
     *,
@@ -197,21 +200,23 @@ def play(
     k: int,
     repetition: int,
     seed: int,
-) -> Row:
+) -> GameRow:
     """Play one repetition."""
-    own = row_seed(seed, names[1], n, k, repetition)
+    own = repetition_seed(seed, names[1], n, k, repetition)
     start = time.perf_counter()
     game = f"{names[1]} against {names[0]}, n={n}, k={k}, repetition {repetition}"
     try:
-        score = analyst.meet(mechanism, n=n, questions=k, seed=own)
+        score = analyst.play_against(mechanism, n=n, questions=k, seed=own)
     except MissingDependency:
         raise
     except (Exception, SystemExit) as error:
         # In a worker the traceback stays behind, so the sentence says where it happened.
-        raise GameFailed(f"{game}: {type(error).__name__}: {error} ({_place(error)})") from error
+        raise GameFailed(
+            f"{game}: {type(error).__name__}: {error} ({_error_location(error)})"
+        ) from error
     if not score.asked:
         raise GameFailed(f"{game}: the analyst asked no question.")
-    return Row(
+    return GameRow(
         *names,
         n=n,
         k=k,
@@ -243,10 +248,12 @@ class Task(Protocol):
         """Tell whether a result that was kept is one of this task, whole and undamaged."""
 
 
-def key_of(task: Task) -> str:
+def result_key(task: Task) -> str:
     """Return the key under which a result is kept: other code has other keys."""
     try:
-        written = json.dumps([build(), task.describe()], sort_keys=True, default=content)
+        written = json.dumps(
+            [code_version(), task.describe()], sort_keys=True, default=json_fallback
+        )
     except (RecursionError, TypeError, ValueError):  # settings that hold themselves, or the like
         return uuid.uuid4().hex
     return hashlib.blake2b(written.encode(), digest_size=16).hexdigest()
@@ -274,8 +281,8 @@ class Match:
         return {
             "kind": "match",
             "names": list(self.names),
-            "mechanism": identity(self.mechanism),
-            "analyst": identity(self.analyst),
+            "mechanism": describe_participant(self.mechanism),
+            "analyst": describe_participant(self.analyst),
             "n": self.n,
             "k": self.k,
             "repetition": self.repetition,
@@ -285,7 +292,7 @@ class Match:
     def accepts(self, result: Any) -> bool:
         """Tell whether a kept row belongs to this game and holds numbers."""
         try:
-            row = Row.read(result)
+            row = GameRow.from_json(result)
             mine = (*self.names, self.n, self.k, self.repetition)
             numbers = (row.leaderboard_error, row.bias, row.changes, row.asked, row.seconds)
             return (row.mechanism, row.analyst, row.n, row.k, row.repetition) == mine and not any(
@@ -296,7 +303,7 @@ class Match:
 
     def run(self, threads: int | None) -> dict[str, Any]:
         """Play."""
-        return play(
+        return play_repetition(
             self.mechanism,
             self.analyst,
             names=self.names,
@@ -304,4 +311,4 @@ class Match:
             k=self.k,
             repetition=self.repetition,
             seed=self.seed,
-        ).write()
+        ).to_json()

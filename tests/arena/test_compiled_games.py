@@ -17,23 +17,23 @@ from ladderboard.analysts import (
     SteadyImprovement,
     SybilAttack,
 )
-from ladderboard.arena import Candidate, Size
-from ladderboard.arena._calibration._calibrate import mechanism_of
-from ladderboard.arena._calibration._games import trial
+from ladderboard.arena import CalibrationSize, CandidateSettings
+from ladderboard.arena._calibration._calibrate import make_mechanism
+from ladderboard.arena._calibration._compiled_games import measure_candidate
 
 GAMES = 80
 # Settings with which an attack learns much, little from silence, and mostly from the grid.
 CANDIDATES = [
-    Candidate(1.0, 0.4, 0.0, 0.005),
-    Candidate(2.5, 1.0, 0.3, 0.01),
-    Candidate(2.0, 0.7, 0.1, 0.05),
+    CandidateSettings(1.0, 0.4, 0.0, 0.005),
+    CandidateSettings(2.5, 1.0, 0.3, 0.01),
+    CandidateSettings(2.0, 0.7, 0.1, 0.05),
 ]
 
 
 def played(analyst, candidate, size):
-    mechanism = mechanism_of(candidate, size.n)
+    mechanism = make_mechanism(candidate, size.n)
     scores = [
-        analyst.meet(mechanism, n=size.n, questions=size.questions, seed=seed)
+        analyst.play_against(mechanism, n=size.n, questions=size.questions, seed=seed)
         for seed in range(GAMES)
     ]
     both = np.array([(score.leaderboard_error, score.bias) for score in scores])
@@ -51,8 +51,8 @@ def assert_agree(values, mean, se):
     ids=str,
 )
 def test_the_shifted_attack_does_as_well_by_counting(candidate):
-    size = Size(1_000, 300)
-    counted = trial(candidate, size, 400, seed=1)
+    size = CalibrationSize(1_000, 300)
+    counted = measure_candidate(candidate, size, 400, seed=1)
     errors, biases = played(ShiftedMajority(), candidate, size).T
     assert_agree(errors, counted.errors["shifted_majority"], counted.errors_se["shifted_majority"])
     assert_agree(biases, counted.bias, counted.bias_se)
@@ -60,8 +60,8 @@ def test_the_shifted_attack_does_as_well_by_counting(candidate):
 
 @pytest.mark.slow
 def test_the_sybil_attack_does_as_well_by_counting():
-    candidate, size = Candidate(1.0, 0.5, 0.7, 0.005), Size(1_000, 300, 40)
-    counted = trial(candidate, size, 400, seed=1)
+    candidate, size = CandidateSettings(1.0, 0.5, 0.7, 0.005), CalibrationSize(1_000, 300, 40)
+    counted = measure_candidate(candidate, size, 400, seed=1)
     errors, biases = played(SybilAttack(accounts=40), candidate, size).T
     assert_agree(errors, counted.errors["sybil"], counted.errors_se["sybil"])
     assert_agree(biases, counted.bias, counted.bias_se)
@@ -79,30 +79,40 @@ def test_the_sybil_attack_does_as_well_by_counting():
 )
 def test_honest_analysts_fare_alike(analyst, name):
     # A fine grid, so that it does not matter where on it the true risks lie.
-    candidate, size = Candidate(1.5, 0.7, 0.2, 0.001), Size(1_000, 300)
-    counted = trial(candidate, size, 400, seed=1)
+    candidate, size = CandidateSettings(1.5, 0.7, 0.2, 0.001), CalibrationSize(1_000, 300)
+    counted = measure_candidate(candidate, size, 400, seed=1)
     errors, _ = played(analyst, candidate, size).T
     assert_agree(errors, counted.errors[name], counted.errors_se[name])
 
 
 def test_games_do_not_depend_on_threads_and_share_their_luck():
-    size = Size(500, 50)
-    one, two = (trial(CANDIDATES[1], size, 20, seed=3, threads=many) for many in (1, 3))
+    size = CalibrationSize(500, 50)
+    one, two = (measure_candidate(CANDIDATES[1], size, 20, seed=3, threads=many) for many in (1, 3))
     assert one == two
-    assert trial(CANDIDATES[1], size, 20, seed=4) != one
+    assert measure_candidate(CANDIDATES[1], size, 20, seed=4) != one
 
 
 def test_candidates_are_compared_on_the_same_games():
     # A difference too small to change any comparison changes nothing at all.
-    size, near = Size(500, 50), Candidate(1.0, 0.7, 0.2, 0.01)
-    one, two = (trial(near._replace(step=step), size, 30, seed=1) for step in (1.0, 1.0 + 1e-12))
+    size, near = CalibrationSize(500, 50), CandidateSettings(1.0, 0.7, 0.2, 0.01)
+    one, two = (
+        measure_candidate(near._replace(step=step), size, 30, seed=1) for step in (1.0, 1.0 + 1e-12)
+    )
     assert (one.errors, one.bias) == (two.errors, pytest.approx(two.bias, abs=1e-9))
-    other = trial(near, size, 30, seed=2)
+    other = measure_candidate(near, size, 30, seed=2)
     assert all(one.errors[name] != other.errors[name] for name in one.errors)
 
 
-@pytest.mark.parametrize("size", [Size(10, 1), Size(10, 2), Size(11, 5, 5), Size(100, 7, 100)])
+@pytest.mark.parametrize(
+    "size",
+    [
+        CalibrationSize(10, 1),
+        CalibrationSize(10, 2),
+        CalibrationSize(11, 5, 5),
+        CalibrationSize(100, 7, 100),
+    ],
+)
 def test_tiny_games(size):
-    found = trial(Candidate(0.0, 0.1, 0.0, 0.05), size, 3, seed=0)
+    found = measure_candidate(CandidateSettings(0.0, 0.1, 0.0, 0.05), size, 3, seed=0)
     assert all(0 <= error < 10 for error in found.errors.values())
     assert math.isfinite(found.bias)

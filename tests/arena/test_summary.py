@@ -7,13 +7,13 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.analysts import MajorityAttack
-from ladderboard.arena._experiments._cells import cells_of
 from ladderboard.arena._experiments._shifted import exact_bias
-from ladderboard.arena._runner._task import Row
+from ladderboard.arena._experiments._summary import summarize_pairs
+from ladderboard.arena._runner._task import GameRow
 
 
 def row_of(*, error, bias, changes=0, asked=4, seconds=0.0, mechanism="exact", n=25):
-    return Row(
+    return GameRow(
         mechanism, "majority", n, 4, 0, 0, "1", error, bias, changes, asked=asked, seconds=seconds
     )
 
@@ -24,7 +24,7 @@ def test_a_cell_sums_its_rows_up():
         row_of(error=0.6, bias=-0.2, changes=2, asked=2, seconds=3.0),
         row_of(error=0.2, bias=0.1, changes=6, asked=3, seconds=7.0),
     ]
-    (cell,) = cells_of(rows, wanted=3)
+    (cell,) = summarize_pairs(rows, wanted=3)
     assert (cell.n, cell.k, cell.analyst, cell.mechanism) == (25, 4, "majority", "exact")
     assert (cell.repetitions, cell.note) == (3, "")
     assert cell.error_mean == pytest.approx(0.3)
@@ -39,7 +39,7 @@ def test_a_cell_sums_its_rows_up():
 
 def test_a_single_game_has_no_spread_and_missing_ones_are_noted():
     rows = [row_of(error=0.1, bias=0.2), row_of(error=0.3, bias=0.2, mechanism="ladder")]
-    first, second = cells_of(rows, wanted=2)
+    first, second = summarize_pairs(rows, wanted=2)
     assert (first.mechanism, second.mechanism) == ("exact", "ladder")
     assert first.error_std == first.bias_std == 0
     assert first.note == "slow: 1 of 2 repetitions"
@@ -69,7 +69,8 @@ def test_the_majority_attack_on_exact_scores_has_the_exact_mean(easy, n, questio
     hard = n - int(easy * n)
     mean, std = lb.majority_attack_moments(hard, questions - 1)
     played = [
-        attack.meet(lb.Exact(), n=n, questions=questions, seed=seed).bias for seed in range(games)
+        attack.play_against(lb.Exact(), n=n, questions=questions, seed=seed).bias
+        for seed in range(games)
     ]
     error = 0.5 - fmean(played) * n / hard
     assert abs(error - mean) < 5 * std / math.sqrt(games)

@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from ladderboard.analysts import Game
 
 T = TypeVar("T")
-Maker = Callable[[int, int], Mechanism]
+MechanismFactory = Callable[[int, int], Mechanism]
 
-_MECHANISM = (
+_MECHANISM_HELP = (
     "A mechanism here is a Mechanism, a function of (n, k) that returns one, a name, "
     "'module:name', or a mapping from labels to any of these"
 )
-_ANALYST = (
+_ANALYST_HELP = (
     "An analyst here is an Analyst, a function play(game), a name, 'module:name', "
     "or a mapping from labels to any of these"
 )
 
 
-def _unit(n: int) -> float:
+def _standard_error(n: int) -> float:
     """Return 1/sqrt(n), the size of luck."""
     return 1 / math.sqrt(n)
 
 
-def _paper(n: int, k: int) -> Mechanism:
+def _paper_shaky_ladder(n: int, k: int) -> Mechanism:
     """Return Fig. 1 with Eq. (2), also where the theorem says nothing about these sizes."""
     found = m.paper_settings(n, k, 0.05)
     scale = found.noise_scale
@@ -46,30 +46,32 @@ def _paper(n: int, k: int) -> Mechanism:
     )
 
 
-LINEUP: dict[str, Callable[[int, int], Mechanism]] = {
+STANDARD_MECHANISMS: dict[str, Callable[[int, int], Mechanism]] = {
     "exact": lambda *_: m.Exact(),
     "rounded": lambda *_: m.Rounded(digits=2),
     # The paper's 3/sqrt(n) on the correlation is half as much on the risk.
-    "noisy": lambda n, *_: m.Noisy(sd=1.5 * _unit(n)),
-    "ladder_tiny": lambda n, *_: m.Ladder(step=0.01 * _unit(n)),
-    "ladder": lambda n, *_: m.Ladder(step=_unit(n)),
+    "noisy": lambda n, *_: m.Noisy(sd=1.5 * _standard_error(n)),
+    "ladder_tiny": lambda n, *_: m.Ladder(step=0.01 * _standard_error(n)),
+    "ladder": lambda n, *_: m.Ladder(step=_standard_error(n)),
     "parameter_free_ladder": lambda *_: m.ParameterFreeLadder(),
-    "one_bit": lambda n, *_: m.OneBit(step=_unit(n)),
+    "one_bit": lambda n, *_: m.OneBit(step=_standard_error(n)),
     # Its own defaults at n = 10,000.
-    "thresholdout": lambda n, *_: m.Thresholdout(threshold=4 * _unit(n), noise=_unit(n)),
+    "thresholdout": lambda n, *_: m.Thresholdout(
+        threshold=4 * _standard_error(n), noise=_standard_error(n)
+    ),
     "bootstrap_ladder": lambda *_: m.BootstrapLadder(),
-    "shaky_ladder_paper": _paper,
+    "shaky_ladder_paper": _paper_shaky_ladder,
     "shaky_ladder": lambda n, k: m.ShakyLadder.calibrated(n=n, questions=k),
 }
 
 
-def find(text: str, fits: Callable[[Any], bool]) -> Any:
+def import_string(text: str, fits: Callable[[Any], bool]) -> Any:
     """Return the object that ``module:name`` names.
 
     The module is looked for where Python looks and in the current directory. ``fits`` tells
     which objects to list when there is none of that name.
 
-    >>> find("math:pie", callable)
+    >>> import_string("math:pie", callable)
     Traceback (most recent call last):
     ...
     ladderboard.errors.InvalidSetting: Module math has no 'pie'; there is acos, acosh, ...
@@ -80,7 +82,7 @@ def find(text: str, fits: Callable[[Any], bool]) -> Any:
             "Code of your own is named module:name, as in 'my_module:MyMechanism'; "
             f"got {_settings.safe_repr(text)}."
         )
-    found: Any = _module(module_name)
+    found: Any = _import_module(module_name)
     for part in name.split("."):
         if not hasattr(found, part):
             names = [
@@ -100,7 +102,7 @@ def find(text: str, fits: Callable[[Any], bool]) -> Any:
     return found
 
 
-def _module(name: str) -> Any:
+def _import_module(name: str) -> Any:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)  # as python -m does; worker processes are given our path
@@ -120,7 +122,7 @@ def _module(name: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Played(Analyst):
+class FunctionAnalyst(Analyst):
     """An analyst made from a function ``play(game)``."""
 
     name: ClassVar[str] = "function"
@@ -136,14 +138,14 @@ class Played(Analyst):
         return {"analyst": self.name, "function": self.function.__qualname__}
 
 
-def read_mechanisms(given: Any) -> dict[str, Maker]:
+def resolve_mechanisms(given: Any) -> dict[str, MechanismFactory]:
     """Return makers by label: functions of (n, k) that return a mechanism."""
-    return _read(given, _maker, "mechanism", _MECHANISM)
+    return _resolve(given, _resolve_mechanism, "mechanism", _MECHANISM_HELP)
 
 
-def read_analysts(given: Any) -> dict[str, Analyst]:
+def resolve_analysts(given: Any) -> dict[str, Analyst]:
     """Return analysts by label."""
-    return _read(given, _analyst, "analyst", _ANALYST)
+    return _resolve(given, _resolve_analyst, "analyst", _ANALYST_HELP)
 
 
 def analyst_names() -> list[str]:
@@ -151,7 +153,9 @@ def analyst_names() -> list[str]:
     return list(ANALYSTS)
 
 
-def _read(given: Any, read: Callable[[Any], tuple[str, T]], kind: str, rule: str) -> dict[str, T]:
+def _resolve(
+    given: Any, read: Callable[[Any], tuple[str, T]], kind: str, rule: str
+) -> dict[str, T]:
     if isinstance(given, Mapping):
         pairs = [(str(label), read(each)[1]) for label, each in given.items()]
     else:
@@ -159,7 +163,7 @@ def _read(given: Any, read: Callable[[Any], tuple[str, T]], kind: str, rule: str
         pairs = []
         for each in [given] if alone else given:
             if isinstance(each, Mapping):
-                pairs += _read(each, read, kind, rule).items()
+                pairs += _resolve(each, read, kind, rule).items()
             else:
                 pairs.append(read(each))
     if not pairs:
@@ -175,7 +179,7 @@ def _read(given: Any, read: Callable[[Any], tuple[str, T]], kind: str, rule: str
     return found
 
 
-def _labelled(text: str) -> tuple[str, str]:
+def _split_label(text: str) -> tuple[str, str]:
     """Split ``LABEL=module:name``; without a label it is empty."""
     label, equals, rest = text.partition("=")
     if equals and not label.strip():
@@ -183,32 +187,33 @@ def _labelled(text: str) -> tuple[str, str]:
     return (label, rest) if equals else ("", text)
 
 
-def _maker(given: Any) -> tuple[str, Maker]:
+def _resolve_mechanism(given: Any) -> tuple[str, MechanismFactory]:
     if isinstance(given, str):
-        label, text = _labelled(given)
+        label, text = _split_label(given)
         if ":" in text:
-            thing = find(text, _may_be_mechanism)
-            own, maker = _maker(thing)
-            return label or _found_name(thing, own, text), maker
-        if text in LINEUP:
-            return label or text, LINEUP[text]
+            thing = import_string(text, _may_be_mechanism)
+            own, maker = _resolve_mechanism(thing)
+            return label or _default_label(thing, own, text), maker
+        if text in STANDARD_MECHANISMS:
+            return label or text, STANDARD_MECHANISMS[text]
         if text in MECHANISMS:
-            return label or text, _maker(MECHANISMS[text])[1]
+            return label or text, _resolve_mechanism(MECHANISMS[text])[1]
         raise InvalidSetting(
             f"There is no mechanism named {_settings.safe_repr(text)}; "
-            f"there is {', '.join(sorted({*LINEUP, *MECHANISMS}))}, and module:name for your own."
+            f"there is {', '.join(sorted({*STANDARD_MECHANISMS, *MECHANISMS}))}, "
+            "and module:name for your own."
         )
     if isinstance(given, type) and issubclass(given, Mechanism):
-        given = _made(given)
+        given = _instantiate(given)
     if isinstance(given, Mechanism):
         made = given
-        return _name(made), lambda *_: made
+        return _name_of(made), lambda *_: made
     if callable(given) and not isinstance(given, type):
-        return getattr(given, "__name__", type(given).__name__), _checked(given)
-    raise InvalidSetting(f"{_MECHANISM}; got {_settings.safe_repr(given)}.")
+        return getattr(given, "__name__", type(given).__name__), _checked_factory(given)
+    raise InvalidSetting(f"{_MECHANISM_HELP}; got {_settings.safe_repr(given)}.")
 
 
-def _checked(function: Callable[[int, int], Any]) -> Maker:
+def _checked_factory(function: Callable[[int, int], Any]) -> MechanismFactory:
     """Let a function of (n, k) return nothing but mechanisms."""
 
     def make(n: int, k: int) -> Mechanism:
@@ -232,29 +237,29 @@ def _checked(function: Callable[[int, int], Any]) -> Maker:
     return make
 
 
-def _analyst(given: Any) -> tuple[str, Analyst]:
+def _resolve_analyst(given: Any) -> tuple[str, Analyst]:
     if isinstance(given, str):
-        label, text = _labelled(given)
+        label, text = _split_label(given)
         if ":" in text:
-            thing = find(text, _may_be_analyst)
-            own, found = _analyst(thing)
-            return label or _found_name(thing, own, text), found
+            thing = import_string(text, _may_be_analyst)
+            own, found = _resolve_analyst(thing)
+            return label or _default_label(thing, own, text), found
         if text not in ANALYSTS:
             raise InvalidSetting(
                 f"There is no analyst named {_settings.safe_repr(text)}; "
                 f"there is {', '.join(sorted(ANALYSTS))}, and module:name for your own."
             )
-        return label or text, _made(ANALYSTS[text])
+        return label or text, _instantiate(ANALYSTS[text])
     if isinstance(given, type) and issubclass(given, Analyst):
-        given = _made(given)
+        given = _instantiate(given)
     if isinstance(given, Analyst):
-        return _name(given), given
+        return _name_of(given), given
     if callable(given) and not isinstance(given, (type, Mechanism)):
-        return getattr(given, "__name__", type(given).__name__), Played(given)
-    raise InvalidSetting(f"{_ANALYST}; got {_settings.safe_repr(given)}.")
+        return getattr(given, "__name__", type(given).__name__), FunctionAnalyst(given)
+    raise InvalidSetting(f"{_ANALYST_HELP}; got {_settings.safe_repr(given)}.")
 
 
-def _made(kind: type[T]) -> T:
+def _instantiate(kind: type[T]) -> T:
     """Call a class without settings."""
     try:
         return kind()
@@ -265,12 +270,12 @@ def _made(kind: type[T]) -> T:
         ) from None
 
 
-def _found_name(thing: Any, own: str, text: str) -> str:
+def _default_label(thing: Any, own: str, text: str) -> str:
     """Return the label of a found thing: of a class its own name, of others what was typed."""
     return own if isinstance(thing, type) else text.rpartition(":")[2]
 
 
-def _name(thing: Mechanism | Analyst) -> str:
+def _name_of(thing: Mechanism | Analyst) -> str:
     return getattr(thing, "name", type(thing).__name__)
 
 

@@ -11,8 +11,13 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.arena._experiments import _faithful
-from ladderboard.arena._experiments._faithful import Probing
-from ladderboard.arena._experiments._votes import Vote, VoteGame, line_of, vote_cells
+from ladderboard.arena._experiments._faithful import FaithfulnessTask
+from ladderboard.arena._experiments._vote_attack import (
+    VoteGame,
+    VoteRow,
+    expected_bias,
+    summarize_votes,
+)
 
 FILES = ["games.csv", "attack.csv", "faithful.csv", "table.md", "faithful.png", "faithful.svg"]
 
@@ -29,7 +34,7 @@ def table(path):
 
 
 def votes_of(label, n, k, games, seed=0):
-    return [Vote(**VoteGame(label, n, k, at, seed).run(1)) for at in range(games)]
+    return [VoteRow(**VoteGame(label, n, k, at, seed).run(1)) for at in range(games)]
 
 
 def test_one_worker_and_two_write_the_same_bytes(small, tmp_path):
@@ -63,7 +68,7 @@ def test_exact_answers_give_away_what_the_moments_say(n, k):
 
 def test_the_line_is_the_limit_of_the_exact_mean():
     n = 10**9
-    assert line_of(n, 10_000) == pytest.approx(
+    assert expected_bias(n, 10_000) == pytest.approx(
         0.5 - lb.majority_attack_moments(n, 10_000).mean, 1e-3
     )
 
@@ -87,7 +92,7 @@ def test_a_spent_threshold_is_recorded():
     assert [vote.answered for vote in whole] == [30, 30]
     assert [vote.last_error for vote in whole] == pytest.approx([abs(vote.bias) for vote in whole])
     assert all(vote.farthest < 1e-9 for vote in whole)
-    ladder, exact = vote_cells([*spent, *whole])
+    ladder, exact = summarize_votes([*spent, *whole])
     assert (ladder.spent, ladder.voted, ladder.last_error_mean) == (2, 0, None)
     assert (exact.spent, exact.voted) == (0, 2)
 
@@ -107,11 +112,11 @@ def test_a_spent_threshold_is_recorded():
 )
 def test_who_is_faithful(label, verdict):
     # The limits of those that draw noise are wrong with probability 1%.
-    probing = Probing(label, 10_000, 100, 30, 0)
+    probing = FaithfulnessTask(label, 10_000, 100, 30, 0)
     found = probing.run(1)
     assert found["verdict"] == verdict
     assert probing.accepts(found)
-    assert not Probing(label, 1_000, 100, 30, 0).accepts(found)
+    assert not FaithfulnessTask(label, 1_000, 100, 30, 0).accepts(found)
 
 
 def test_a_damaged_result_is_not_taken():

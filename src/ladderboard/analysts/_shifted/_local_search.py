@@ -7,23 +7,28 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ladderboard.analysts._shifted._normal import above, below, beyond, density
+from ladderboard.analysts._shifted._normal import (
+    normal_cdf,
+    normal_density,
+    upper_quantile,
+    upper_tail_mean,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ladderboard.analysts._game import Game
-    from ladderboard.analysts._shifted._rule import EasySet, Rule
+    from ladderboard.analysts._shifted._comparison_rule import ComparisonRule, RiskShifter
     from ladderboard.mechanisms import Release
 
-_SURE = 1e-4  # no example is ever believed beyond this
-_EXACT = 0.3  # a variance below which a count of examples is known
+_MIN_DOUBT = 1e-4  # no example is ever believed beyond this
+_EXACT_VARIANCE = 0.3  # a variance below which a count of examples is known
 
-_OFTEN = 0.65  # to be told more often than this teaches little and costs room
-_BREADTH = 3.0  # no set is larger than this many times what the tellings left would cover
-_WORTH = 0.8  # a set is asked while it promises this part of what the best one did
-_MIXED = 3  # a queue holds so many sets at least, so that no set comes back as it was
-_COUNTED = 400  # sets up to this size are reckoned example by example
+_MAX_RELEASE_RATE = 0.65  # to be told more often than this teaches little and costs room
+_MAX_BREADTH = 3.0  # no set is larger than this many times what the tellings left would cover
+_MIN_PROMISE = 0.8  # a set is asked while it promises this part of what the best one did
+_MIN_QUEUED_SETS = 3  # a queue holds so many sets at least, so that no set comes back as it was
+_MAX_COUNTED = 400  # sets up to this size are reckoned example by example
 
 
 class Flip(NamedTuple):
@@ -41,7 +46,7 @@ class Flip(NamedTuple):
     share: float
 
 
-class Beliefs:
+class LabelBeliefs:
     """A base vector of predictions and, for each, the doubt: the chance that it is wrong.
 
     The number of wrong ones in all is known better than the doubts alone would tell, because
@@ -64,7 +69,7 @@ class Beliefs:
     @property
     def exact(self) -> bool:
         """Whether the number of wrong examples is known."""
-        return self.variance < _EXACT
+        return self.variance < _EXACT_VARIANCE
 
     def vote(self) -> NDArray[np.bool_]:
         """Return the likeliest labels."""
@@ -80,7 +85,7 @@ class Beliefs:
         """Make the doubts agree with the number of wrong examples, moving the doubtful most."""
         room = self.doubt * (1 - self.doubt)
         self.doubt += (self.mean - self.doubt.sum()) * room / max(room.sum(), 1e-300)
-        np.clip(self.doubt, _SURE, 1 - _SURE, out=self.doubt)
+        np.clip(self.doubt, _MIN_DOUBT, 1 - _MIN_DOUBT, out=self.doubt)
         self._sum = float(self.doubt.sum())
         self._spread = float((self.doubt * (1 - self.doubt)).sum())
 
@@ -101,7 +106,7 @@ class Beliefs:
         room = doubt * (1 - doubt)
         before, spread = doubt.sum(), room.sum()
         doubt += (wrong - before) * room / max(spread, 1e-300)
-        np.clip(doubt, _SURE, 1 - _SURE, out=doubt)
+        np.clip(doubt, _MIN_DOUBT, 1 - _MIN_DOUBT, out=doubt)
         self.doubt[flip.examples] = doubt
         self._sum += float(doubt.sum() - before)
         self._spread += float((doubt * (1 - doubt)).sum() - spread)
@@ -132,7 +137,7 @@ class Beliefs:
         return min(max(wrong, 0.0), float(len(flip.examples)))
 
 
-def counts(chance: float, most: int) -> NDArray[np.float64]:
+def binomial_probabilities(chance: float, most: int) -> NDArray[np.float64]:
     """Return the binomial probabilities of 0 .. ``most``."""
     chance = min(max(chance, 1e-12), 1 - 1e-12)
     number = np.arange(1, most + 1)
@@ -142,7 +147,7 @@ def counts(chance: float, most: int) -> NDArray[np.float64]:
     return odds / odds.sum()
 
 
-class Patience(NamedTuple):
+class ReleaseTarget(NamedTuple):
     """How often to be told, how lucky a set must be for it, and how lucky those told will be."""
 
     chance: float
@@ -150,7 +155,7 @@ class Patience(NamedTuple):
     mean: float
 
 
-class Walking:
+class LocalSearch:
     """Keep a base model, flip a set of its doubtful examples, and learn from release or silence.
 
     Every question asks: is this set of flips lucky? The easy set puts the flipped model so that it
@@ -163,13 +168,13 @@ class Walking:
     def __init__(
         self,
         game: Game,
-        easy: EasySet,
-        rule: Rule,
+        easy: RiskShifter,
+        rule: ComparisonRule,
         *,
         votes: NDArray[np.float64] | None = None,
     ) -> None:
         self.game, self.easy, self.rule = game, easy, rule
-        self.beliefs = Beliefs(game.rng, game.n - easy.size, votes)
+        self.beliefs = LabelBeliefs(game.rng, game.n - easy.size, votes)
         self.wrong = easy.size  # easy examples that the best model has wrong
         self.spread = math.sqrt(self.beliefs.hard) / 2
         self._queue: NDArray[np.intp] = np.empty(0, dtype=np.intp)
@@ -210,7 +215,7 @@ class Walking:
                 wrong = self.easy.clip(line + patience.least * spread - flip.expected)
             release = self.easy.ask(self.game, self.flipped(flip), wrong, account=account)
             mean, variance = self.learn(flip, wrong, line, release)
-            if crossed(release):
+            if ladder_moved(release):
                 # Told because easy examples paid for it, it may still be the worse model.
                 if mean < self.beliefs.mean or self.rule.by_difference:
                     self.beliefs.accept(flip, mean, variance)
@@ -246,16 +251,16 @@ class Walking:
         grid = self.rule.grid or 1.0
         return min(round(believed / grid) * grid, line)
 
-    def patience(self, value: float, left: int) -> Patience:
+    def patience(self, value: float, left: int) -> ReleaseTarget:
         """Choose how often to be told from the questions and the rungs left."""
         over = self.spread / 2  # how far below the line a told model falls
         rung = self.rule.margin(max(self._size, 1)) + (over if over > self.rule.grid / 2 else 0.5)
         rungs = (max(value - self.beliefs.mean, 0) + math.sqrt(self.beliefs.hard)) / rung
-        chance = min(max(min(_OFTEN, rungs / left), 1 / max(left, 2)), _OFTEN)
-        least = above(chance)
-        return Patience(chance, least, beyond(least))
+        chance = min(max(min(_MAX_RELEASE_RATE, rungs / left), 1 / max(left, 2)), _MAX_RELEASE_RATE)
+        least = upper_quantile(chance)
+        return ReleaseTarget(chance, least, upper_tail_mean(least))
 
-    def next_set(self, patience: Patience, tellings: float) -> NDArray[np.intp]:
+    def next_set(self, patience: ReleaseTarget, tellings: float) -> NDArray[np.intp]:
         """Return the next set to flip, from the most doubtful examples that were not asked yet."""
         if len(self._queue) < self._size or not self._size:
             self.line_up(patience, tellings)
@@ -266,7 +271,7 @@ class Walking:
         taken, self._queue = self._queue[:size], self._queue[size:]
         return taken
 
-    def line_up(self, patience: Patience, tellings: float) -> None:
+    def line_up(self, patience: ReleaseTarget, tellings: float) -> None:
         """Sort examples by doubt; choose how many to flip, and how far down to go."""
         beliefs = self.beliefs
         beliefs.settle()
@@ -276,7 +281,7 @@ class Walking:
         spread = np.cumsum(doubt * (1 - doubt))
         luck = 2 * np.sqrt(spread * np.maximum(1 - spread / spread[-1], 0))
         best = int((hope + patience.mean * luck).argmax()) + 1
-        most = _BREADTH * beliefs.hard / max(tellings, 1)
+        most = _MAX_BREADTH * beliefs.hard / max(tellings, 1)
         self._size = size = max(min(best, math.ceil(most)), 1)
         # Sets further down the queue promise less; stop where one promises too little.
         starts = np.arange(0, beliefs.hard - size + 1, size)
@@ -285,10 +290,10 @@ class Walking:
         sums = hopes[starts + size] - hopes[starts]
         lucks = 2 * np.sqrt(np.maximum(spreads[starts + size] - spreads[starts], 0))
         promise = sums + patience.mean * lucks
-        sets = int((promise >= _WORTH * promise[0]).sum()) if promise[0] > 0 else 1
+        sets = int((promise >= _MIN_PROMISE * promise[0]).sum()) if promise[0] > 0 else 1
         if size > beliefs.hard // 4:
             sets = 1  # a set and its complement would ask the same twice
-        pool = order[: max(sets, _MIXED) * size]
+        pool = order[: max(sets, _MIN_QUEUED_SETS) * size]
         self._queue = self.game.rng.permutation(order if size > beliefs.hard // 4 else pool)
 
     def flipped(self, flip: Flip) -> NDArray[np.bool_]:
@@ -302,9 +307,9 @@ class Walking:
         told = None if release.score is None else release.score * self.game.n - wrong
         if self.rule.by_difference and self.rule.blur >= 1:
             told = None  # a blurred word about the whole says little about the difference
-        moved = crossed(release)
+        moved = ladder_moved(release)
         line -= wrong
-        if self.beliefs.exact and len(flip.examples) <= _COUNTED:
+        if self.beliefs.exact and len(flip.examples) <= _MAX_COUNTED:
             counted = self.count(flip, line, told, moved=moved)
             if counted:
                 return counted
@@ -313,7 +318,7 @@ class Walking:
         if spread and (told is None or self.rule.blur >= 1):
             sign = 1 if moved else -1
             lead = (line - mean) / spread
-            tilt = density(lead) / max(below(sign * lead), 1e-12)
+            tilt = normal_density(lead) / max(normal_cdf(sign * lead), 1e-12)
             mean -= sign * spread * tilt
             variance *= max(1 - tilt * (tilt + sign * lead), 1e-6)
         if told is not None:
@@ -331,7 +336,7 @@ class Walking:
         size = len(flip.examples)
         wrong = np.arange(size + 1)
         errors = self.beliefs.mean + size - 2 * wrong
-        chances = counts(flip.wrong / size, size)
+        chances = binomial_probabilities(flip.wrong / size, size)
         chances *= (errors < line - 1e-6) == moved
         if told is not None:
             chances *= np.abs(errors - told) <= self.rule.grid / 2 + 0.6
@@ -350,6 +355,6 @@ class Walking:
         return self.game.rng.random(self.beliefs.hard)
 
 
-def crossed(release: Release) -> bool:
+def ladder_moved(release: Release) -> bool:
     """Tell whether a ladder took the model: some say so without the value going down."""
     return release.improved or release.score is not None

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ladderboard._version import __version__
-from ladderboard.arena._figures import drawn, looks_of
+from ladderboard.arena._figures import draw_figure, line_styles
 from ladderboard.arena._majority import majority_attack_moments
-from ladderboard.arena._runner import LINEUP, row_seed
+from ladderboard.arena._runner import STANDARD_MECHANISMS, repetition_seed
 from ladderboard.errors import BudgetSpent
 from ladderboard.reduction import GeneralEstimator
 from ladderboard.tape import Tape
@@ -20,29 +20,29 @@ from ladderboard.tape import Tape
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ladderboard.arena._runner import Study
+    from ladderboard.arena._runner import ExperimentRun
     from ladderboard.mechanisms import Mechanism
 
-_MOST_QUESTIONS = 10**6  # the last of the calibrated settings
+_MAX_QUESTIONS = 10**6  # the last of the calibrated settings
 # Seconds a classifier, as measured on one core: mechanisms that see a risk, or every loss.
-_BY_RISK, _BY_LOSSES = 2.8e-5, 1.4e-4
+_SECONDS_PER_RISK, _SECONDS_PER_LOSSES = 2.8e-5, 1.4e-4
 
 _GREY = "#444444"
 _APART = 1.025  # mechanisms with the same answers would hide each other
 
 
-def alpha_of(k: int) -> Fraction:
+def vote_alpha(k: int) -> Fraction:
     """Return the accuracy at which k guesses and their vote fit."""
     return Fraction(1, 3 * (k + 1))
 
 
-def voter(label: str, n: int, k: int) -> Mechanism:
+def make_voter(label: str, n: int, k: int) -> Mechanism:
     """Return a mechanism of the line-up with settings for all classifiers k guesses may take."""
-    return LINEUP[label](n, min(math.floor(1 / alpha_of(k) ** 2), _MOST_QUESTIONS))
+    return STANDARD_MECHANISMS[label](n, min(math.floor(1 / vote_alpha(k) ** 2), _MAX_QUESTIONS))
 
 
 @dataclass(frozen=True)
-class Vote:
+class VoteRow:
     """One game, with all that is needed to run it again.
 
     ``answered`` is how many of the k guesses were answered before the threshold was spent,
@@ -78,19 +78,19 @@ class VoteGame:
     def weight(self) -> float:
         """About how many seconds it takes, if the threshold lasts."""
         # A guess has mean 1/2, so that half of the rungs are climbed.
-        classifiers = (self.k + 1) / (2 * float(alpha_of(self.k)))
-        slow = voter(self.label, self.n, self.k).needs == "losses"
-        return classifiers * (_BY_LOSSES if slow else _BY_RISK)
+        classifiers = (self.k + 1) / (2 * float(vote_alpha(self.k)))
+        slow = make_voter(self.label, self.n, self.k).needs == "losses"
+        return classifiers * (_SECONDS_PER_LOSSES if slow else _SECONDS_PER_RISK)
 
     def describe(self) -> dict[str, Any]:
         """Who is asked, how much, with which seed."""
-        settings = voter(self.label, self.n, self.k).describe()
+        settings = make_voter(self.label, self.n, self.k).describe()
         return {"kind": "vote", **vars(self), "mechanism": settings}
 
     def accepts(self, result: Any) -> bool:
         """Tell whether a kept vote belongs to this game and holds numbers."""
         try:
-            vote = Vote(**result)
+            vote = VoteRow(**result)
             mine = (self.label, self.n, self.k, self.repetition)
             told = 0.0 if vote.last_error is None else vote.last_error
             return (vote.mechanism, vote.n, vote.k, vote.repetition) == mine and all(
@@ -102,15 +102,15 @@ class VoteGame:
 
     def run(self, threads: int | None) -> dict[str, Any]:
         """Guess, vote, and ask about the vote."""
-        own = row_seed(self.seed, "vote", self.n, self.k, self.repetition)
+        own = repetition_seed(self.seed, "vote", self.n, self.k, self.repetition)
         # Neither the labels nor the guesses depend on the mechanism.
         rng = np.random.default_rng(own)
-        asked = _Asked(voter(self.label, self.n, self.k), self.n, self.k, own)
-        labels = _coins(rng, self.n)
+        asked = _TrackedEstimator(make_voter(self.label, self.n, self.k), self.n, self.k, own)
+        labels = _coin_flips(rng, self.n)
         votes = np.zeros(self.n, dtype=np.int64)
         answered = 0
         for _ in range(self.k):
-            guess = _coins(rng, self.n)
+            guess = _coin_flips(rng, self.n)
             answer = asked.about(guess != labels)
             if answer is None:
                 break
@@ -120,7 +120,7 @@ class VoteGame:
         wrong = (votes >= 0) != labels
         last = asked.about(wrong)
         return asdict(
-            Vote(
+            VoteRow(
                 mechanism=self.label,
                 n=self.n,
                 k=self.k,
@@ -137,12 +137,12 @@ class VoteGame:
         )
 
 
-class _Asked:
+class _TrackedEstimator:
     """An estimator, and how far its answers were from the sample means."""
 
     def __init__(self, mechanism: Mechanism, n: int, k: int, seed: int) -> None:
         tape = Tape(seed=seed)
-        self.estimator = GeneralEstimator(mechanism, n=n, alpha=alpha_of(k), tape=tape)
+        self.estimator = GeneralEstimator(mechanism, n=n, alpha=vote_alpha(k), tape=tape)
         self.farthest = 0.0
 
     def about(self, wrong: Any) -> float | None:
@@ -155,12 +155,12 @@ class _Asked:
         return answer
 
 
-def _coins(rng: np.random.Generator, n: int) -> Any:
+def _coin_flips(rng: np.random.Generator, n: int) -> Any:
     return rng.integers(0, 2, n, dtype=np.uint8).astype(bool)
 
 
 @dataclass(frozen=True)
-class VoteCell:
+class VoteSummary:
     """One mechanism at one n and k.
 
     ``line`` is ``line_of(n, k)``, ``exact_mean`` the mean bias if all k answers were exact,
@@ -185,7 +185,7 @@ class VoteCell:
     farthest: float
 
 
-def line_of(n: int, k: float) -> float:
+def expected_bias(n: int, k: float) -> float:
     """Return sqrt(k/n)/pi, the mean bias for exact answers to first order in k/n.
 
     An exactly answered guess is right on a label with probability p = 1/2 + 1/sqrt(2 pi n), nearly;
@@ -194,27 +194,27 @@ def line_of(n: int, k: float) -> float:
     return math.sqrt(k / n) / math.pi
 
 
-def vote_cells(votes: Iterable[Vote]) -> list[VoteCell]:
+def summarize_votes(votes: Iterable[VoteRow]) -> list[VoteSummary]:
     """Sum votes up, in their order."""
-    groups: dict[tuple[int, int, str], list[Vote]] = {}
+    groups: dict[tuple[int, int, str], list[VoteRow]] = {}
     for vote in votes:
         groups.setdefault((vote.n, vote.k, vote.mechanism), []).append(vote)
-    return [_cell(*key, group) for key, group in groups.items()]
+    return [_summarize_votes(*key, group) for key, group in groups.items()]
 
 
-def _cell(n: int, k: int, mechanism: str, votes: list[Vote]) -> VoteCell:
+def _summarize_votes(n: int, k: int, mechanism: str, votes: list[VoteRow]) -> VoteSummary:
     biases = np.array([vote.bias for vote in votes])
     errors = [vote.last_error for vote in votes if vote.last_error is not None]
-    return VoteCell(
+    return VoteSummary(
         n,
         k,
         mechanism,
         games=len(votes),
-        alpha=float(alpha_of(k)),
+        alpha=float(vote_alpha(k)),
         bias_mean=float(biases.mean()),
         bias_std=float(biases.std(ddof=1)) if len(votes) > 1 else 0.0,
         bias_units=float(biases.mean()) * math.sqrt(n),
-        line=line_of(n, k),
+        line=expected_bias(n, k),
         exact_mean=0.5 - majority_attack_moments(n, k).mean,
         answered_mean=float(np.mean([vote.answered for vote in votes])),
         spent=sum(vote.answered < k for vote in votes),
@@ -224,19 +224,19 @@ def _cell(n: int, k: int, mechanism: str, votes: list[Vote]) -> VoteCell:
     )
 
 
-def draw_votes(study: Study, name: str, cells: Sequence[VoteCell]) -> None:
+def draw_votes(study: ExperimentRun, name: str, cells: Sequence[VoteSummary]) -> None:
     """Draw one line a mechanism, one panel each n; hollow where the threshold was spent."""
     from matplotlib.lines import Line2D  # noqa: PLC0415 - heavy, and optional
     from matplotlib.ticker import NullFormatter  # noqa: PLC0415
 
     sizes = sorted({cell.n for cell in cells})
-    looks = looks_of(list(dict.fromkeys(cell.mechanism for cell in cells)))
+    looks = line_styles(list(dict.fromkeys(cell.mechanism for cell in cells)))
     size = (1.2 + 3.4 * len(sizes), 4.2)
-    with drawn(study, name, 1, len(sizes), size, sharey=True) as (figure, axes):
+    with draw_figure(study, name, 1, len(sizes), size, sharey=True) as (figure, axes):
         for axis, n in zip(axes.flat, sizes, strict=True):
             ks = sorted({cell.k for cell in cells if cell.n == n})
             fine = np.geomspace(ks[0], ks[-1], 40).tolist()
-            line = [line_of(n, k) * math.sqrt(n) for k in fine]
+            line = [expected_bias(n, k) * math.sqrt(n) for k in fine]
             axis.plot(fine, line, color=_GREY, linewidth=1.2, linestyle="--", zorder=2.5)
             for at, (mechanism, look) in enumerate(looks.items()):
                 shift = _APART ** (at - (len(looks) - 1) / 2)
@@ -267,7 +267,7 @@ def draw_votes(study: Study, name: str, cells: Sequence[VoteCell]) -> None:
         figure.legend(handles=handles, loc="outside upper center", ncols=4)
 
 
-def _draw_line(axis: Any, cells: Sequence[VoteCell], shift: float, look: dict[str, Any]) -> None:
+def _draw_line(axis: Any, cells: Sequence[VoteSummary], shift: float, look: dict[str, Any]) -> None:
     """Draw one mechanism; the markers by themselves, since some are hollow."""
     ks = [cell.k * shift for cell in cells]
     biases = [cell.bias_units for cell in cells]

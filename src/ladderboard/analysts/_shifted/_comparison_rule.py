@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from ladderboard.analysts._shifted._normal import above
-from ladderboard.analysts._worlds import pack, unpack
+from ladderboard.analysts._shifted._normal import upper_quantile
+from ladderboard.analysts._worlds import pack_bits, unpack_bits
 from ladderboard.mechanisms import (
     BootstrapLadder,
     Ladder,
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ladderboard.analysts._game import Game
-    from ladderboard.analysts._worlds import Easy
+    from ladderboard.analysts._worlds import PackedKnownLabels
     from ladderboard.mechanisms import Mechanism, Release
 
-_BLURRED = 0.5  # examples, squared
+_MAX_READABLE_BLUR = 0.5  # examples, squared
 
 
-class Rule(NamedTuple):
+class ComparisonRule(NamedTuple):
     """The public settings of a mechanism, counted in examples: a risk of 1/n is 1.
 
     ``step`` is what a model must win by, ``fresh`` the standard deviation of the noise drawn for
@@ -47,7 +47,7 @@ class Rule(NamedTuple):
     by_difference: float = 0.0
 
     @classmethod
-    def of(cls, mechanism: Mechanism, n: int) -> Rule:  # noqa: PLR0911 - a line for each
+    def of(cls, mechanism: Mechanism, n: int) -> ComparisonRule:  # noqa: PLR0911 - a line for each
         """Read the rule off a mechanism; one that nobody knows is taken for exact."""
         if isinstance(mechanism, ShakyLadder):
             # A Laplace scale is 1/sqrt(2) of its standard deviation.
@@ -65,7 +65,7 @@ class Rule(NamedTuple):
         if isinstance(mechanism, ParameterFreeLadder):
             return cls(by_difference=1.0)
         if isinstance(mechanism, BootstrapLadder):
-            sure = 1.0 if mechanism.test == "paired" else above(mechanism.alpha)
+            sure = 1.0 if mechanism.test == "paired" else upper_quantile(mechanism.alpha)
             # A resample of the losses has the standard error of the risk: at most half a root of n.
             return cls(release=math.sqrt(n) / 2 * mechanism.resample, by_difference=sure)
         if isinstance(mechanism, Rounded):
@@ -91,18 +91,18 @@ class Rule(NamedTuple):
     @property
     def drowns(self) -> bool:
         """Whether what is told is so blurred that a few examples drown in it."""
-        return self.blur > _BLURRED
+        return self.blur > _MAX_READABLE_BLUR
 
 
-class EasySet:
+class RiskShifter:
     """The first ``size`` examples, whose labels are known.
 
     A model that is wrong on a chosen number of them has its risk shifted by as much.
     """
 
-    def __init__(self, known: Easy, n: int) -> None:
-        self.size = known.until
-        self._labels = unpack(known.labels, n)
+    def __init__(self, known: PackedKnownLabels, n: int) -> None:
+        self.size = known.size
+        self._labels = unpack_bits(known.labels, n)
 
     def clip(self, wrong: float) -> int:
         """Return the nearest number of easy examples that a model can be wrong on."""
@@ -117,4 +117,4 @@ class EasySet:
         model = self._labels.copy()
         model[:wrong] ^= True
         model[self.size :] = hard
-        return pack(model)
+        return pack_bits(model)

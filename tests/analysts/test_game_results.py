@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.analysts import Coins, Game, MajorityAttack, unpack
+from ladderboard.analysts import CoinFlipWorld, Game, MajorityAttack, unpack_bits
 from ladderboard.analysts._worlds import World
 
 
@@ -39,7 +39,7 @@ def test_the_bias_is_that_of_the_last_question(mechanism):
     game = game_of(mechanism)
     for model in ((50, 90), (10, 30), (40, 35), (30, 42)):  # neither the best nor the worst is last
         game.ask(model)
-    assert game.score().bias == pytest.approx(0.12)
+    assert game.finish().bias == pytest.approx(0.12)
 
 
 def test_silence_is_judged_by_the_least_last_word_and_the_least_true_risk():
@@ -47,7 +47,7 @@ def test_silence_is_judged_by_the_least_last_word_and_the_least_true_risk():
     # The last words are 0.40, 0.20 and 0.30; the least true risk is neither first nor last.
     for account, model in ((0, (40, 55)), (1, (60, 25)), (1, (20, 70)), (2, (30, 45))):
         assert game.ask(model, account=account).value is None
-    score = game.score()
+    score = game.finish()
     assert score.leaderboard_error == pytest.approx(abs(0.25 - 0.20))
     assert score.changes == 4
 
@@ -56,7 +56,7 @@ def test_the_last_word_may_be_too_high_or_too_low():
     for risk, true_risk in ((20, 70), (70, 20)):
         game = game_of(lb.OneBit(step=0.01))
         game.ask((risk, true_risk))
-        assert game.score().leaderboard_error == pytest.approx(0.5)
+        assert game.finish().leaderboard_error == pytest.approx(0.5)
 
 
 class ThresholdoutOnLosses(lb.Thresholdout):
@@ -86,11 +86,11 @@ def test_the_same_tape_gives_an_account_the_same_noise_whoever_asks_before():
 def test_what_is_known_is_what_the_world_says_and_no_more():
     assert game_of(lb.Exact()).known is None
     assert game_of(lb.Exact(), Open()).known is Open.known
-    world = Coins(100, np.random.default_rng(1), easy=0.3)
+    world = CoinFlipWorld(100, np.random.default_rng(1), easy=0.3)
     known = game_of(lb.Exact(), world).known
-    assert known.until == 30
-    assert (unpack(known.labels, 100)[:30] == unpack(world._labels, 100)[:30]).all()
-    assert not unpack(known.labels, 100)[30:].any()
+    assert known.size == 30
+    assert (unpack_bits(known.labels, 100)[:30] == unpack_bits(world._labels, 100)[:30]).all()
+    assert not unpack_bits(known.labels, 100)[30:].any()
 
 
 def test_a_game_has_nothing_else_to_look_at():
@@ -98,12 +98,14 @@ def test_a_game_has_nothing_else_to_look_at():
     game.ask((50, 50))
     seen = {name for name in dir(game) if not name.startswith("_")}
     allowed = {"n", "questions", "mechanism", "known", "rng", "asked", "remaining", "ask"}
-    allowed |= {"intend", "score"}
+    allowed |= {"register_final_model", "finish"}
     assert seen == allowed
 
 
 def test_the_majority_attack_is_right_on_all_that_is_known_to_the_last_question():
     for seed in range(20):
-        game = game_of(lb.Exact(), Coins(40, np.random.default_rng(seed), easy=0.5), seed=seed)
+        game = game_of(
+            lb.Exact(), CoinFlipWorld(40, np.random.default_rng(seed), easy=0.5), seed=seed
+        )
         MajorityAttack(easy=0.5).play(game)
         assert game._true_risks == [0.25] * 10

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ladderboard.analysts import Analyst
-    from ladderboard.arena._runner import Row
+    from ladderboard.arena._runner import GameRow
     from ladderboard.mechanisms import Mechanism
 
 _HEADS = (
@@ -29,7 +29,7 @@ _HEADS = (
 )
 
 # Seconds a question, as measured on one core at n = 10,000; those not named are fast.
-_ANALYSTS = {
+_SECONDS_PER_QUESTION = {
     "hyperparameter_search": 1.2e-2,
     "log_loss": 6e-4,
     "one_bit": 4e-4,
@@ -37,13 +37,13 @@ _ANALYSTS = {
     "abstaining": 3e-4,
     "sybil": 3e-4,
 }
-_FAST = 1e-4
+_FAST_SECONDS = 1e-4
 # Mechanisms that look at every loss: seconds an example and question.
-_BY_EXAMPLE = 2e-8
+_SECONDS_PER_LOSS = 2e-8
 
 
 @dataclass(frozen=True)
-class Cell:
+class PairSummary:
     """One mechanism against one analyst at one size.
 
     Errors and biases are on the risk; those that end in ``_units`` are times sqrt(n), which is
@@ -68,20 +68,22 @@ class Cell:
     note: str = ""
 
 
-def cells_of(rows: Iterable[Row], wanted: int) -> list[Cell]:
+def summarize_pairs(rows: Iterable[GameRow], wanted: int) -> list[PairSummary]:
     """Sum rows up, in their order; a cell with fewer repetitions than wanted gets a note."""
-    groups: dict[tuple[int, int, str, str], list[Row]] = {}
+    groups: dict[tuple[int, int, str, str], list[GameRow]] = {}
     for row in rows:
         groups.setdefault((row.n, row.k, row.analyst, row.mechanism), []).append(row)
-    return [_cell(key, group, wanted) for key, group in groups.items()]
+    return [_summarize_pair(key, group, wanted) for key, group in groups.items()]
 
 
-def _cell(key: tuple[int, int, str, str], rows: list[Row], wanted: int) -> Cell:
+def _summarize_pair(
+    key: tuple[int, int, str, str], rows: list[GameRow], wanted: int
+) -> PairSummary:
     errors = np.array([row.leaderboard_error for row in rows])
     biases = np.array([row.bias for row in rows])
     unit = math.sqrt(key[0])
     fewer = f"slow: {len(rows)} of {wanted} repetitions" if len(rows) < wanted else ""
-    return Cell(
+    return PairSummary(
         *key,
         repetitions=len(rows),
         error_mean=float(errors.mean()),
@@ -102,12 +104,12 @@ def _std(values: Any) -> float:
     return float(values.std(ddof=1)) if len(values) > 1 else 0.0
 
 
-def _with_spread(mean: float, std: float, games: int) -> str:
+def _format_mean(mean: float, std: float, games: int) -> str:
     """Write a mean and its standard deviation, of which a single game has none."""
     return f"{mean:.4f} ± {std:.4f}" if games > 1 else f"{mean:.4f}"
 
 
-def markdown(cells: Sequence[Cell], left_out: Sequence[str] = ()) -> str:
+def pairs_markdown(cells: Sequence[PairSummary], left_out: Sequence[str] = ()) -> str:
     """Return the cells as tables that can be read, and what was left out."""
     lines = [
         "# Mechanisms against analysts",
@@ -132,10 +134,10 @@ def markdown(cells: Sequence[Cell], left_out: Sequence[str] = ()) -> str:
         values = (
             cell.mechanism.replace("|", "\\|"),
             f"{cell.repetitions}",
-            _with_spread(cell.error_mean, cell.error_std, cell.repetitions),
+            _format_mean(cell.error_mean, cell.error_std, cell.repetitions),
             f"{cell.error_worst:.4f}",
             f"{cell.error_units:.2f}",
-            _with_spread(cell.bias_mean, cell.bias_std, cell.repetitions),
+            _format_mean(cell.bias_mean, cell.bias_std, cell.repetitions),
             f"{cell.bias_units:.2f}",
             f"{cell.changes_mean:.1f}",
             f"{cell.seconds_mean:.2g}",
@@ -147,14 +149,14 @@ def markdown(cells: Sequence[Cell], left_out: Sequence[str] = ()) -> str:
     return "\n".join(lines) + "\n"
 
 
-def seconds_of(mechanism: Mechanism, analyst: Analyst, n: int, k: int) -> float:
+def estimate_seconds(mechanism: Mechanism, analyst: Analyst, n: int, k: int) -> float:
     """Return about how long one game takes."""
-    question = _ANALYSTS.get(getattr(analyst, "name", ""), _FAST)
-    return k * (question + (_BY_EXAMPLE * n if mechanism.needs == "losses" else 0.0))
+    question = _SECONDS_PER_QUESTION.get(getattr(analyst, "name", ""), _FAST_SECONDS)
+    return k * (question + (_SECONDS_PER_LOSS * n if mechanism.needs == "losses" else 0.0))
 
 
 @dataclass(frozen=True)
-class Patience:
+class TimeBudget:
     """From how many seconds a game on fewer are played, a single one, or none."""
 
     few: float
@@ -170,5 +172,5 @@ class Patience:
         return min(usual, 3) if seconds >= self.few else usual
 
 
-FULL = Patience(few=2, one=10, none=60)
-QUICK = Patience(few=0.2, one=0.2, none=2)
+FULL_BUDGET = TimeBudget(few=2, one=10, none=60)
+QUICK_BUDGET = TimeBudget(few=0.2, one=0.2, none=2)

@@ -12,7 +12,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.errors import InvalidSetting, OutsideTheorem
-from ladderboard.reduction import _promise
+from ladderboard.reduction import _guarantee
 
 
 def _log_binomial(whole: int, part: int) -> float:
@@ -23,7 +23,7 @@ def _log_binomial(whole: int, part: int) -> float:
 @pytest.mark.parametrize("beta", [0.05, 0.001])
 def test_the_error_is_that_of_the_counting_theorem(n: int, beta: float) -> None:
     # theory.md 4, written again: values over [-1/2, 1], all numbers of changes.
-    found = lb.reduction.promise(n, beta)
+    found = lb.reduction.accuracy_guarantee(n, beta)
     step, grid = (Fraction(str(each)) for each in (found.mechanism.step, found.mechanism.grid))
     points = math.floor(1 / grid) + math.floor(Fraction(1, 2) / grid) + 1
     drop = math.floor((step - grid / 2) / grid) + 1  # strictly more than this many cells
@@ -40,20 +40,23 @@ def test_the_error_is_that_of_the_counting_theorem(n: int, beta: float) -> None:
     assert found.error == pytest.approx(error, rel=1e-3)
     assert found.error < found.alpha / 4
     estimator = lb.GeneralEstimator(found.mechanism, n=n, alpha=found.alpha)
-    assert (estimator.queries, estimator.most_classifiers) == (found.queries, questions)
+    assert (estimator.queries, estimator.max_classifiers) == (found.queries, questions)
 
 
 def test_more_examples_promise_more() -> None:
     sizes = [600, 1_000, 3_000, 10_000, 100_000, 10**6, 10**8]
-    found = [lb.reduction.promise(n) for n in sizes]
+    found = [lb.reduction.accuracy_guarantee(n) for n in sizes]
     assert all(more.alpha < less.alpha for less, more in pairwise(found))
-    assert lb.reduction.promise(10_000, 0.001).alpha > lb.reduction.promise(10_000, 0.05).alpha
+    assert (
+        lb.reduction.accuracy_guarantee(10_000, 0.001).alpha
+        > lb.reduction.accuracy_guarantee(10_000, 0.05).alpha
+    )
 
 
 def test_the_promise_is_kept() -> None:
     # At most one seed in 20 may break it; it is far from tight, and none of these does.
     n = 10_000
-    found = lb.reduction.promise(n)
+    found = lb.reduction.accuracy_guarantee(n)
     for seed in range(20):
         rng = np.random.default_rng(seed)
         estimator = lb.GeneralEstimator(found.mechanism, n=n, alpha=found.alpha)
@@ -64,26 +67,26 @@ def test_the_promise_is_kept() -> None:
 
 def test_too_few_examples_are_refused() -> None:
     with pytest.raises(OutsideTheorem, match=r"No alpha up to 1/3 .* n = 100; n = 406") as refusal:
-        lb.reduction.promise(100)
+        lb.reduction.accuracy_guarantee(100)
     assert refusal.value.least_n == 406
-    assert all(lb.reduction.promise(n).alpha <= 1 / 3 for n in range(406, 420))
+    assert all(lb.reduction.accuracy_guarantee(n).alpha <= 1 / 3 for n in range(406, 420))
     with pytest.raises(OutsideTheorem):
-        lb.reduction.promise(405)
+        lb.reduction.accuracy_guarantee(405)
     with pytest.raises(InvalidSetting, match="beta must be"):
-        lb.reduction.promise(1_000, beta=0)
+        lb.reduction.accuracy_guarantee(1_000, beta=0)
 
 
 @pytest.mark.parametrize("n", [600, 1_797, 10_000, 100_000, 10**6, 10**7])
 def test_no_smaller_alpha_and_no_better_ladder_was_passed_over(n: int) -> None:
-    found = lb.reduction.promise(n)
+    found = lb.reduction.accuracy_guarantee(n)
     unit = 10 ** (math.floor(math.log10(found.alpha)) - 2)
     smaller = [found.alpha - at * unit for at in (1, 2, 3)]
-    assert not any(_promise._try(n, 0.05, round(each, 12)) for each in smaller)
+    assert not any(_guarantee._guarantee_for(n, 0.05, round(each, 12)) for each in smaller)
     step, grid = found.mechanism.step, found.mechanism.grid
     assert grid is not None
     for times in (0.5, 0.7, 1.4, 2):
         other = lb.Ladder(step=times * step, grid=times * grid)
-        assert _promise._error(n, 0.05, found.classifiers, other) > 0.995 * found.error
+        assert _guarantee._error_bound(n, 0.05, found.classifiers, other) > 0.995 * found.error
 
 
 def test_the_table_in_the_docs_is_what_is_promised() -> None:
@@ -93,7 +96,7 @@ def test_the_table_in_the_docs_is_what_is_promised() -> None:
     assert len(rows) == 5
     for n_, alpha, queries, classifiers, rate, splitting in rows:
         n = int(n_.replace(",", ""))
-        found = lb.reduction.promise(n)
+        found = lb.reduction.accuracy_guarantee(n)
         assert (float(alpha), int(queries), int(classifiers)) == (
             found.alpha,
             found.queries,

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ladderboard.analysts._shifted._normal import below_many, mean_within
-from ladderboard.analysts._worlds import random_bits, unpack
+from ladderboard.analysts._shifted._normal import normal_cdf_array, truncated_mean
+from ladderboard.analysts._worlds import random_bits, unpack_bits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ladderboard.analysts._game import Game
-    from ladderboard.analysts._shifted._rule import EasySet, Rule
+    from ladderboard.analysts._shifted._comparison_rule import ComparisonRule, RiskShifter
     from ladderboard.mechanisms import Release
 
 _LUCK = np.linspace(-5, 5, 161)  # of a guess, in standard deviations: fewer examples wrong
@@ -24,15 +24,15 @@ _SHIFTS = 61
 _FINE = 4  # what is told is read to this part of its own spread, unless the grid is coarser
 _LEAST = 1e-300
 
-_OFTENER = 1.25  # a silence this much longer calls for another choice
+_REPLAN_AFTER = 1.25  # a silence this much longer calls for another choice
 
 
-def _weights(points: NDArray[np.float64]) -> NDArray[np.float64]:
+def _normal_weights(points: NDArray[np.float64]) -> NDArray[np.float64]:
     weight = np.exp(-points * points / 2)
     return weight / weight.sum()
 
 
-class Odds:
+class GuessOdds:
     """What becomes of a guess whose luck has a standard deviation of ``spread`` examples.
 
     ``shift`` lists where a guess can be put: how far above the value that stands it is expected.
@@ -44,7 +44,7 @@ class Odds:
     chance of no crossing, ``hidden`` that of one which shows nothing.
     """
 
-    def __init__(self, rule: Rule, spread: float) -> None:
+    def __init__(self, rule: ComparisonRule, spread: float) -> None:
         noise = math.hypot(spread, rule.compare)
         blur = math.hypot(spread, rule.release)
         self.cell = max(rule.grid, blur / _FINE)
@@ -54,17 +54,17 @@ class Odds:
         wrong = self.shift[:, None] - spread * _LUCK  # counted from the value that stands
         slacks = _SLACKS if rule.standing else np.zeros(1)
         lead = -rule.step - wrong + rule.standing * slacks[:, None, None]
-        crossed = _under(lead, rule.fresh) * _weights(_LUCK)
+        crossed = _chance_below(lead, rule.fresh) * _normal_weights(_LUCK)
         self.stayed = 1 - crossed.sum(axis=2)
         # Told at least so many cells below the value; a crossing told no lower shows nothing.
         edges = -self.cell * (self.falls - 0.5)
-        reached = _under(edges[:, None, None] - wrong, rule.release)
+        reached = _chance_below(edges[:, None, None] - wrong, rule.release)
         told = reached - np.concatenate((reached[1:], np.zeros_like(reached[:1])))
         by_shift = told.transpose(1, 2, 0)
         self.told = _sum_over_luck(crossed, by_shift)
         self.luck = _sum_over_luck(crossed * _LUCK, by_shift)
         self.hidden = 1 - self.stayed - self.told.sum(axis=2)
-        self.fresh = _weights(slacks)
+        self.fresh = _normal_weights(slacks)
         self.belief = self.fresh
 
     def begin(self) -> None:
@@ -108,12 +108,12 @@ def _sum_over_luck(
     return np.ascontiguousarray((crossed.transpose(1, 0, 2) @ by_shift).transpose(1, 0, 2))
 
 
-def _under(distance: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
+def _chance_below(distance: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
     """Return the chance that noise of this standard deviation stays below a distance."""
-    return below_many(distance / noise) if noise else (distance > 0).astype(float)
+    return normal_cdf_array(distance / noise) if noise else (distance > 0).astype(float)
 
 
-class Guessing:
+class RandomGuesses:
     """Ask whole random guesses, weigh each by the luck that the release lets expect, and vote.
 
     A guess is wrong on half of the hard examples, give or take ``sqrt(hard)/2``: its luck. The
@@ -121,7 +121,7 @@ class Guessing:
     silence, says as much about the luck as the questions and the room left can pay for.
     """
 
-    def __init__(self, game: Game, easy: EasySet, rule: Rule) -> None:
+    def __init__(self, game: Game, easy: RiskShifter, rule: ComparisonRule) -> None:
         self.game, self.easy, self.rule = game, easy, rule
         self.hard = game.n - easy.size
         self.spread = math.sqrt(self.hard) / 2
@@ -132,8 +132,8 @@ class Guessing:
         return self.votes > 0
 
     @cached_property
-    def _odds(self) -> Odds:
-        return Odds(self.rule, self.spread)
+    def _odds(self) -> GuessOdds:
+        return GuessOdds(self.rule, self.spread)
 
     def open(self, account: int = 0) -> float:
         """Ask a first guess with all easy examples wrong, and return the value that stands then."""
@@ -155,7 +155,7 @@ class Guessing:
             if quiet >= patience:
                 room = max(value - self.hard / 2, 0) + self.spread
                 shift = odds.shift[odds.best(room / left)]
-                patience = max(quiet + 1, int(quiet * _OFTENER))
+                patience = max(quiet + 1, int(quiet * _REPLAN_AFTER))
             quiet += 1
             wrong = self.easy.clip(value + shift - self.hard / 2)
             at = odds.at(wrong + self.hard / 2 - value)
@@ -198,10 +198,10 @@ class Guessing:
         half = self.rule.grid / 2
         if not half:
             return lead / self.spread
-        return mean_within((lead - half) / self.spread, (lead + half) / self.spread)
+        return truncated_mean((lead - half) / self.spread, (lead + half) / self.spread)
 
     def _guess(self) -> NDArray[np.bool_]:
-        return unpack(random_bits(self.game.rng, self.hard), self.hard)
+        return unpack_bits(random_bits(self.game.rng, self.hard), self.hard)
 
     def _weigh(self, guess: NDArray[np.bool_], luck: float) -> None:
         """Let a guess vote by the log-odds that it is right on an example."""

@@ -13,16 +13,16 @@ from ladderboard import _settings
 from ladderboard.bounds import certificate
 from ladderboard.errors import OutsideTheorem
 from ladderboard.mechanisms import Ladder
-from ladderboard.reduction._estimator import COARSEST, RISK_RANGE, Accuracy
+from ladderboard.reduction._estimator import LARGEST_ALPHA, RISK_RANGE, QueryAccuracy
 
 _DIGITS = 3
 _STEPS = (0.07, 0.1, 0.14, 0.2, 0.28, 0.4, 0.57)  # of alpha/4
 _CELLS = (0.5, 1.0, 2.0)  # of the step
-_MOST = 10**15
+_MAX_N = 10**15
 
 
 @dataclass(frozen=True)
-class Promise:
+class AccuracyGuarantee:
     """With probability 1 - beta all answers are within alpha of the true means.
 
     Parameters
@@ -52,7 +52,7 @@ class Promise:
     error: float
 
 
-def promise(n: int, beta: float = 0.05) -> Promise:
+def accuracy_guarantee(n: int, beta: float = 0.05) -> AccuracyGuarantee:
     """Return the least alpha of three digits that can be promised for a sample of n examples.
 
     Whatever an analyst asks, as long as the sample is seen through the answers only.
@@ -60,58 +60,64 @@ def promise(n: int, beta: float = 0.05) -> Promise:
     Examples
     --------
     >>> import ladderboard as lb
-    >>> found = lb.reduction.promise(n=1_000_000)
+    >>> found = lb.reduction.accuracy_guarantee(n=1_000_000)
     >>> found.alpha, found.queries
     (0.0371, 8)
     >>> estimator = lb.GeneralEstimator(found.mechanism, n=found.n, alpha=found.alpha)
     """
-    n = _settings.integer("n", n, at_least=1, at_most=_MOST)
+    n = _settings.integer("n", n, at_least=1, at_most=_MAX_N)
     beta = _settings.number("beta", beta, above=0, below=1)
-    found = _least(n, beta)
+    found = _smallest_alpha(n, beta)
     if found is not None:
         return found
     low, high = n, 2 * n
-    while _least(high, beta) is None:
+    while _smallest_alpha(high, beta) is None:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if _least(middle, beta) is None else (low, middle)
+        low, high = (middle, high) if _smallest_alpha(middle, beta) is None else (low, middle)
     raise OutsideTheorem(
         f"No alpha up to 1/3 can be promised for n = {n}; n = {high} would do.", least_n=high
     )
 
 
 @lru_cache(maxsize=256)
-def _least(n: int, beta: float) -> Promise | None:
+def _smallest_alpha(n: int, beta: float) -> AccuracyGuarantee | None:
     """Search by halving, then among numbers of three digits; what is returned was checked."""
-    if _try(n, beta, float(COARSEST)) is None:
+    if _guarantee_for(n, beta, float(LARGEST_ALPHA)) is None:
         return None
-    low, high = 0.0, float(COARSEST)
+    low, high = 0.0, float(LARGEST_ALPHA)
     while high - low > high / 100:
         middle = (low + high) / 2
-        low, high = (middle, high) if _try(n, beta, middle) is None else (low, middle)
+        low, high = (middle, high) if _guarantee_for(n, beta, middle) is None else (low, middle)
     scale = 10 ** (_DIGITS - 1 - math.floor(math.log10(low)))
     # The number of queries goes in jumps, and what can be promised with it: look on both sides.
     candidates = range(math.floor(low * 0.98 * scale), math.ceil(high * scale) + 1)
-    tried = (_try(n, beta, each / scale) for each in candidates if each / scale <= COARSEST)
-    return next((found for found in tried if found), None) or _try(n, beta, high)
+    tried = (
+        _guarantee_for(n, beta, each / scale)
+        for each in candidates
+        if each / scale <= LARGEST_ALPHA
+    )
+    return next((found for found in tried if found), None) or _guarantee_for(n, beta, high)
 
 
-def _try(n: int, beta: float, alpha: float) -> Promise | None:
+def _guarantee_for(n: int, beta: float, alpha: float) -> AccuracyGuarantee | None:
     """Return the promise of this alpha with the Ladder that errs least, if it is kept."""
-    sizes = Accuracy.read(alpha)
+    sizes = QueryAccuracy.read(alpha)
     best = None
     for part in _STEPS:
         for cells in _CELLS:
             step = float(f"{part * alpha / 4:.2g}")
             ladder = Ladder(step=step, grid=float(f"{cells * step:.2g}"))
-            error = _error(n, beta, sizes.classifiers, ladder)
+            error = _error_bound(n, beta, sizes.classifiers, ladder)
             if error < alpha / 4 and (best is None or error < best.error):
-                best = Promise(n, beta, alpha, sizes.queries, sizes.classifiers, ladder, error)
+                best = AccuracyGuarantee(
+                    n, beta, alpha, sizes.queries, sizes.classifiers, ladder, error
+                )
     return best
 
 
-def _error(n: int, beta: float, questions: int, ladder: Ladder) -> float:
+def _error_bound(n: int, beta: float, questions: int, ladder: Ladder) -> float:
     """Bound the leaderboard error on classifiers whose values spread over 1/2."""
     found = certificate(
         n=n, questions=questions, changes=None, mechanism=ladder, beta=beta, risk_range=RISK_RANGE

@@ -10,13 +10,13 @@ import pytest
 import ladderboard as lb
 from ladderboard.analysts import MajorityAttack, ShiftedMajority
 from ladderboard.arena._experiments import _play
-from ladderboard.arena._experiments._play import Film, stops_of
+from ladderboard.arena._experiments._play import RecordedMatch, frame_questions
 
 KEPT = Path(lb.__file__).parent / "server/_pages/play.json"
 
 
 def film(analyst, mechanism, n=400, k=60, repetition=0):
-    return Film(("board", analyst.name), mechanism, analyst, n, k, repetition, seed=3)
+    return RecordedMatch(("board", analyst.name), mechanism, analyst, n, k, repetition, seed=3)
 
 
 BOARDS = [lb.Exact(), lb.Ladder(step=0.05), lb.ShakyLadder.calibrated(n=400, questions=60)]
@@ -71,10 +71,10 @@ def test_the_experiment_writes_means_that_do_not_depend_on_workers(tmp_path):
     (scene,) = [
         each for each in made["scenes"] if (each["board"], each["attack"]) == ("ladder", "majority")
     ]
-    assert [int(row["asked"]) for row in rows] == stops_of(50)
+    assert [int(row["asked"]) for row in rows] == frame_questions(50)
     assert scene["shown"] == [round(float(row["shown"]) * 10_000) for row in rows]
     films = [
-        Film(("ladder", "majority"), lb.Ladder(step=200**-0.5), ATTACKS[0], 200, 50, at, 0)
+        RecordedMatch(("ladder", "majority"), lb.Ladder(step=200**-0.5), ATTACKS[0], 200, 50, at, 0)
         for at in range(3)
     ]
     shown = np.array([each.run(threads=1)["shown"] for each in films])
@@ -92,10 +92,10 @@ def test_the_experiment_writes_means_that_do_not_depend_on_workers(tmp_path):
 )
 def test_committed_frames_of_the_smallest_size_are_these(board, noise, attack):
     kept = json.loads(KEPT.read_text())
-    made = {each[:2]: each for each in _play.boards(1_000, 200)}
-    scene = _play.Scene(1_000, 200, *made[board, noise], attack)
+    made = {each[:2]: each for each in _play.make_boards(1_000, 200)}
+    scene = _play.AttackScene(1_000, 200, *made[board, noise], attack)
     films = [each.run(threads=1) for each in scene.films(kept["games"], kept["seed"])]
-    assert _play.Reel(scene, films).written() in kept["scenes"]
+    assert _play.SceneSummary(scene, films).written() in kept["scenes"]
 
 
 def test_the_committed_file_is_small_and_whole():

@@ -5,21 +5,21 @@ import csv
 import pytest
 
 from ladderboard.arena import calibrated_experiment
-from ladderboard.arena._experiments._calibrated import _makers, _standings
-from ladderboard.arena._experiments._cells import Cell
+from ladderboard.arena._experiments._calibrated import _make_factories, _summarize_size
+from ladderboard.arena._experiments._summary import PairSummary
 
 
 def cell(mechanism, analyst, error, bias):
     spread = {"error_std": 0.3, "error_worst": 1, "bias_std": 0.6, "changes_mean": 1}
     units = {"error_units": error * 10, "bias_units": bias * 10}
-    return Cell(
+    return PairSummary(
         100, 50, analyst, mechanism, 9, error_mean=error, bias_mean=bias, asked_mean=50,
         seconds_mean=1, **spread, **units,
     )  # fmt: skip
 
 
 def test_the_worst_of_each_and_the_best_ladder():
-    makers = _makers((1, 2))
+    makers = _make_factories((1, 2))
     cells = [
         cell("exact", "majority", 0.5, 0.4),
         cell("exact", "plateau", 0.6, 0.9),  # honest: its bias is nobody's gain
@@ -30,7 +30,7 @@ def test_the_worst_of_each_and_the_best_ladder():
         cell("shaky_ladder", "one_bit", 0.1, 0.1),
         cell("shaky_ladder", "random_search", 0.15, 0.3),
     ]
-    exact, ladder, ours = _standings(cells, makers)
+    exact, ladder, ours = _summarize_size(cells, makers)
     assert (exact.error_by, exact.error, exact.bias_by, exact.bias) == ("plateau", 6, "majority", 4)
     assert (ladder.mechanism, ladder.error, ladder.bias) == ("ladder, best step", 2.5, 2.5)
     assert ladder.settings == "step 2"

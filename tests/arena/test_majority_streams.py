@@ -35,6 +35,6 @@ def test_what_goes_wrong_in_a_thread_is_raised(monkeypatch):
         if first <= 2 < first + errors.size:
             raise MemoryError(threading.current_thread().name)
 
-    monkeypatch.setattr(_majority, "run", fails_once)
+    monkeypatch.setattr(_majority, "run_repetitions", fails_once)
     with pytest.raises(MemoryError, match=r"^majority_attack"):
         lb.majority_attack(10_000, 1_000, repetitions=4, threads=2)

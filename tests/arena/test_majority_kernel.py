@@ -7,7 +7,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.arena._kernels._majority import _COINS, _DEEP, _NARROW, _WARM
-from ladderboard.arena._kernels._threads import Run
+from ladderboard.arena._kernels._threads import MajorityAttackRun
 
 MASK = 2**64 - 1
 
@@ -43,7 +43,7 @@ def bits(words, n):
 
 
 def plain(n, k, sigma, seed, repetition):
-    run = Run(n, k, sigma, seed)
+    run = MajorityAttackRun(n, k, sigma, seed)
     setting, tiles = run.setting, run.words // 16
     deep = _DEEP if tiles > _NARROW else 1
     votes = np.zeros(n, int)
