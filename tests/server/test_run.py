@@ -190,7 +190,7 @@ def players_of(pids):
     """Return the processes that play for some of these, once their own program runs."""
     for _ in range(600):
         found = [child for each in pids for child in children_of(each)]
-        playing = [each for each in found if b"_trial_worker" in told(each)]
+        playing = [each for each in found if b"_attack_worker" in told(each)]
         if playing:
             return playing
         time.sleep(0.05)
