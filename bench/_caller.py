@@ -91,7 +91,7 @@ async def run(job: dict[str, Any]) -> dict[str, Any]:
     await asyncio.gather(*(each.done for _, each in made))
     return {
         "seconds": perf_counter() - begun,
-        "times": [round(1e3 * each, 3) for each in times],
+        "times": [round(1e3 * time, 3) for time in times],
         "statuses": sorted(set(seen)),
     }
 

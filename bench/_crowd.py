@@ -122,7 +122,7 @@ def time_pages(few: int, many: int, limit: int) -> list[float]:
     tasks = [(few, path.format("few")), (many, path.format("many")), (many, middle)]
     for port, each in tasks:
         get(port, each)
-    taken = least_times(*(reading(*each) for each in tasks), rounds=_ROUNDS)
+    taken = least_times(*(reading(*task) for task in tasks), rounds=_ROUNDS)
     for line in lines.values():
         line.close()
     return [each / _TIMES for each in taken]

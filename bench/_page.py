@@ -77,8 +77,8 @@ def time_page(port: int, token: str | None = None) -> tuple[float, float]:
         return run
 
     tasks = [reading("/boards/busy"), reading("/api/v1/boards/busy/leaderboard")]
-    for each in tasks:
-        each()
+    for task in tasks:
+        task()
     page, standings = least_times(*tasks, rounds=_ROUNDS)
     line.close()
     return page / _TIMES, standings / _TIMES

@@ -112,7 +112,7 @@ def flatness() -> None:
             f"cost of a query bit, {name} from {span}: most / least",
             max(bits) / min(bits),
             "at most 2",
-            detail=", ".join(f"{each:.1f}" for each in bits) + " ps",
+            detail=", ".join(f"{bit:.1f}" for bit in bits) + " ps",
         )
 
 

@@ -114,7 +114,7 @@ def times(folder: Path) -> None:
         write(path, ids)
         runs = [make(labels, ids) for make in (ours, merged, reindexed)]
         scores = [run(str(path)) for run in runs]
-        if len({round(each, 12) for each in scores}) != 1:
+        if len({round(score, 12) for score in scores}) != 1:
             raise SystemExit(f"the scores differ: {scores}")
         fast, merge, reindex = least_times(
             *(lambda run=run, path=path: run(str(path)) for run in runs), rounds=rounds

@@ -56,8 +56,8 @@ def make_boards(folder: Path, database: str, boards: int, teams: int) -> list[Ta
         (folder / "board.yaml").write_text(RULES.format(f"board-{at}"))
         board = made.create(read_folder(folder))
         path = f"/api/v1/boards/board-{at}/submissions"
-        seats = [board.seats.admit(organiser, f"team {each}") for each in range(teams)]
-        targets += [(path, each.token) for each in seats]
+        seats = [board.seats.admit(organiser, f"team {index}") for index in range(teams)]
+        targets += [(path, seat.token) for seat in seats]
     made.close()
     return targets
 
@@ -90,13 +90,13 @@ def memory(process: int) -> int:
     children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
     rollup = Path(f"/proc/{process}/smaps_rollup").read_text()
     own = next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
-    return own // 1024 + sum(memory(int(each)) for each in children)
+    return own // 1024 + sum(memory(int(child)) for child in children)
 
 
 def reads(side: Side) -> Side:
     """Return the same boards' standings, to be read."""
     boards = list(dict.fromkeys(path.split("/")[4] for path, _ in side.targets))
-    paths = [f"/api/v1/boards/{each}/leaderboard" for each in boards]
+    paths = [f"/api/v1/boards/{board}/leaderboard" for board in boards]
     return Side(side.server, [(each, None) for each in paths])
 
 
@@ -127,7 +127,7 @@ def long_history(
     """Ask one board for long; print whether it is slower than its twin then, and what it weighs."""
 
     def size() -> int:
-        return sum(each.stat().st_size for each in folder.glob("one.db*") if each.is_file())
+        return sum(path.stat().st_size for path in folder.glob("one.db*") if path.is_file())
 
     before, begun = size(), perf_counter()
     for _ in range(history // 1000):

@@ -55,7 +55,7 @@ def submissions(folder: Path, rounds: int) -> None:
         running(*serve) as ours,
         running(bare, folder / "bench" / "holdout.csv", folder / "bare.db") as theirs,
     ):
-        sides = [(ours.port, [(path, each) for each in tokens])]
+        sides = [(ours.port, [(path, token) for token in tokens])]
         sides += [(theirs.port, [("/submissions", None)])]
         for side in sides:
             callers.press(*side, count=200)  # the first ones are slower

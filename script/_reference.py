@@ -75,16 +75,16 @@ def words(text: str, up: str) -> str:
 def blocks(text: str, up: str) -> str:
     """Paragraphs, examples and drawings as Markdown."""
     made: list[str] = []
-    for each in re.split(r"\n\n+", text.strip()):
-        if each.startswith(">>>"):
+    for part in re.split(r"\n\n+", text.strip()):
+        if part.startswith(">>>"):
             if made and made[-1].startswith("```python") and made[-1].endswith("```"):
-                made[-1] = made[-1].removesuffix("```") + f"\n{each}\n```"
+                made[-1] = made[-1].removesuffix("```") + f"\n{part}\n```"
             else:
-                made.append(f"```python\n{each}\n```")
-        elif each.startswith("    "):
-            made.append(f"```text\n{inspect.cleandoc(each)}\n```")
-        elif each != "::":
-            made.append(words(each.removesuffix("::") + (":" if each.endswith("::") else ""), up))
+                made.append(f"```python\n{part}\n```")
+        elif part.startswith("    "):
+            made.append(f"```text\n{inspect.cleandoc(part)}\n```")
+        elif part != "::":
+            made.append(words(part.removesuffix("::") + (":" if part.endswith("::") else ""), up))
     return "\n\n".join(made)
 
 
@@ -100,7 +100,7 @@ def listed(text: str, up: str) -> str:
             items[-1][1].append(line.strip())
     made = []
     for head, said in items:
-        called = ", ".join(f"`{each.strip()}`" for each in head.split(","))
+        called = ", ".join(f"`{part.strip()}`" for part in head.split(","))
         made.append(f"- {called}: {words(' '.join(said), up)}" if said else f"- {called}")
     return "\n\n".join(filter(None, ["\n".join(made), blocks("\n".join(lines), up)]))
 
@@ -214,7 +214,7 @@ def constant(module: Module, node: ast.Assign | ast.AnnAssign, up: str) -> str:
 def rooms() -> dict[str, list[Module]]:
     """Every room's modules that have a door: one, but for the adapters."""
     made = {name: [Module(f"ladderboard.{name}")] for name in ROOMS}
-    there = sorted(each.stem for each in (SOURCE / "ladderboard/adapters").iterdir())
+    there = sorted(path.stem for path in (SOURCE / "ladderboard/adapters").iterdir())
     made["adapters"] += [
         Module(f"ladderboard.adapters.{each}") for each in there if not each.startswith("_")
     ]

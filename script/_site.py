@@ -100,7 +100,7 @@ def page(source: str) -> str:
 def gather(to: Path) -> None:
     """Copy every page, and every file that one of them shows or links to."""
     waiting = sorted(
-        f"docs/{each.relative_to(ROOT / 'docs')}" for each in ROOT.glob("docs/**/*.md")
+        f"docs/{path.relative_to(ROOT / 'docs')}" for path in ROOT.glob("docs/**/*.md")
     )
     seen = set(waiting)
 

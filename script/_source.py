@@ -90,7 +90,7 @@ def names(node: ast.stmt) -> list[str]:
     if isinstance(node, ast.ClassDef | Function):
         return [node.name]
     targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-    return [each.id for each in targets if isinstance(each, ast.Name)]
+    return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
 def marks(node: ast.ClassDef | Function) -> dict[str, ast.expr]:
@@ -106,7 +106,7 @@ def wrapped(head: str, parts: list[str], tail: str) -> str:
     line = f"{head}({', '.join(parts)}){tail}"
     if len(line) <= WIDTH:
         return line
-    return f"{head}(\n" + "".join(f"    {each},\n" for each in parts) + f"){tail}"
+    return f"{head}(\n" + "".join(f"    {part},\n" for part in parts) + f"){tail}"
 
 
 def parameters(node: Function, *, bound: bool) -> list[str]:
@@ -173,7 +173,7 @@ def fields(module: Module, node: ast.ClassDef) -> dict[str, str]:
 
 def bases(module: Module, node: ast.ClassDef) -> list[tuple[Module, ast.ClassDef]]:
     """The bases that are classes of the house, with the modules they stand in."""
-    found = [module.find(re.sub(r"\[.*", "", ast.unparse(each))) for each in node.bases]
+    found = [module.find(re.sub(r"\[.*", "", ast.unparse(base))) for base in node.bases]
     return [(at, each) for at, each in filter(None, found) if isinstance(each, ast.ClassDef)]
 
 

@@ -83,7 +83,7 @@ def layer_ranks() -> dict[str, int]:
     """Return the rank of every layer in the import contract; the topmost has 0."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     contracts = project["tool"]["importlinter"]["contracts"]
-    (layers,) = (each["layers"] for each in contracts if each["type"] == "layers")
+    (layers,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
     return {name: rank for rank, row in enumerate(layers) for name in re.findall(r"\w+", row)}
 
 
@@ -224,7 +224,10 @@ def summary(traced: Sequence[Call]) -> dict[str, Any]:
         "layer_crossings": sum(call.crosses for call in calls),
         "upward_crossings": len(upward),
         "layers": {
-            layer: {"modules": sum(layer_of(each) == layer for each in modules), "calls": number}
+            layer: {
+                "modules": sum(layer_of(module) == layer for module in modules),
+                "calls": number,
+            }
             for layer, number in sorted(count.items(), key=lambda each: ranks[each[0]])
         },
         "processes": dict(Counter(call.process for call in calls)),

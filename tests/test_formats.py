@@ -54,8 +54,8 @@ NUMBERS = {
 
 def rows():
     page = (ROOT / "docs/reference/formats.md").read_text()
-    lines = [each for each in page.splitlines() if each.startswith("| ")][1:]
-    return [[cell.strip() for cell in each.strip("|").split("|")] for each in lines]
+    lines = [line for line in page.splitlines() if line.startswith("| ")][1:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
 def test_the_page_has_the_numbers_of_the_program():
@@ -100,8 +100,8 @@ def test_tokens_are_read(isolated_home, tmp_path):
 
 
 def test_an_encrypted_guard_opens_with_its_key_file(tmp_path):
-    for each in FORMATS.glob("guard-1.*"):
-        shutil.copy(each, tmp_path / each.name)
+    for path in FORMATS.glob("guard-1.*"):
+        shutil.copy(path, tmp_path / path.name)
     guard = lb.Holdout.open(tmp_path / "guard-1.db", key_file=tmp_path / "guard-1.key")
     assert guard.ask(MAKE["guesses"](8)).again
     assert guard.ask(MAKE["guesses"](2)).question == 2

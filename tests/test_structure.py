@@ -97,4 +97,4 @@ def _first_word(module: str) -> str:
 
 def _assigns_all(node: ast.stmt) -> bool:
     targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-    return any(isinstance(each, ast.Name) and each.id == "__all__" for each in targets)
+    return any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets)

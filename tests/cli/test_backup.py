@@ -30,7 +30,7 @@ def test_a_sentence_a_board_and_old_ones_go(program, boards):
     said = program("backup", "create", "backups", *to, "--keep", 1, "--json").json
     assert [each["board"] for each in said["boards"]] == ["first"]
     assert len(said["removed"]) == 1
-    assert [str(each.absolute()) for each in Path("backups").iterdir()] == [said["folder"]]
+    assert [str(path.absolute()) for path in Path("backups").iterdir()] == [said["folder"]]
     done = program("backup", "check", "backups", *key)
     assert done.code == 0
     assert "less than an hour ago by ladderboard" in done.out
@@ -102,8 +102,8 @@ def test_the_day_it_is_needed(program, boards, predictions, postgres, monkeypatc
     to, key = boards
     token = program("team", "add", "first", "Ada").out.strip()
     program("backup", "create", "backups", *to)
-    for each in Path().glob("ladderboard.db*"):
-        each.unlink() if each.is_file() else shutil.rmtree(each)
+    for path in Path().glob("ladderboard.db*"):
+        path.unlink() if path.is_file() else shutil.rmtree(path)
     name = f"cli_{secrets.token_hex(6)}"
     postgres.run(f"CREATE DATABASE {name}")
     address = postgres.url().replace("/postgres", f"/{name}")

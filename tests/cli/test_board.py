@@ -199,7 +199,7 @@ def test_a_folder_s_rules_amend_the_board(program, folder):
 def test_corrected_labels_are_counted_and_asked_again(program, folder, tmp_path):
     program("board", "create", folder)
     lines = (folder / "holdout.csv").read_text().splitlines()
-    lines[1:4] = [re.sub(",(.),", lambda at: f",{1 - int(at[1])},", each) for each in lines[1:4]]
+    lines[1:4] = [re.sub(",(.),", lambda at: f",{1 - int(at[1])},", line) for line in lines[1:4]]
     (tmp_path / "corrected.csv").write_text("\n".join(lines))
     found = program("board", "amend", "first", "--labels", "corrected.csv", "--json").json
     assert (found["labels"], found["epoch"], found["asked_again"]) == (3, 1, 1)

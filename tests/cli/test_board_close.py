@@ -157,7 +157,7 @@ def test_a_full_disk_leaves_a_closed_board_and_a_way(program, board, tmp_path):
     again = "ladderboard board close first --out first.bundle --labels"
     assert done.stderr.rstrip().endswith(f"write it with: {again}")
     assert "File too large" in done.stderr
-    assert [each.name for each in tmp_path.glob("*bundle*")] == []
+    assert [path.name for path in tmp_path.glob("*bundle*")] == []
     assert board() == "closed"
     assert program(*again.split()[1:], "--yes").code == 0
     assert Path("first.bundle").exists()

@@ -29,7 +29,7 @@ def test_a_board_is_closed_and_left(program, board):
     said = " ".join(done.out.split())
     assert (done.code, board()) == (0, "closed")
     assert "first is closed for good. Final ranking" in said
-    count = len([each for each in SITE.rglob("*") if each.is_file()])
+    count = len([path for path in SITE.rglob("*") if path.is_file()])
     assert (
         f"site holds the board in {count} files, for any web server to host; first.bundle in it "
         "opens the noise key, every risk and every draw, for everybody who comes there. Open "
@@ -49,7 +49,7 @@ def test_a_closed_board_is_left_again(program, board):
     assert (told["before"], told["bundle"]) == (True, None)
     assert told["site"] == {
         "folder": "site",
-        "files": len([each for each in SITE.rglob("*") if each.is_file()]),
+        "files": len([path for path in SITE.rglob("*") if path.is_file()]),
         "head": program("board", "show", "first", "--json").json["board"]["head"]["hash"],
         "bundle": "first.bundle",
     }
@@ -157,6 +157,6 @@ def test_a_full_disk_leaves_a_closed_board_and_a_way(program, board, tmp_path):
     again = "ladderboard board close first --site site --labels"
     assert done.stderr.rstrip().endswith(f"and write it with: {again}")
     assert (board(), SITE.exists()) == ("closed", False)
-    assert [each.name for each in tmp_path.iterdir() if each.name.startswith(".lad")] == []
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".lad")] == []
     assert program(*again.split()[1:], "--yes").code == 0
     assert (SITE / "first.bundle").exists()

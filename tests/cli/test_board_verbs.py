@@ -39,7 +39,7 @@ def test_the_answer_is_a_sentence_with_what_remains(submit, live_server):
     with Client() as client:
         receipts = client.receipts(live_server.slug)
     assert receipts[0].answer["reason"] == "The best is now 0.2000; 24 questions left."
-    assert [each.state for each in receipts] == ["answered"] * 3
+    assert [receipt.state for receipt in receipts] == ["answered"] * 3
 
 
 def test_the_answer_for_machines(submit):
@@ -133,7 +133,7 @@ def test_submissions_in_three_forms(submit, program, live_server):
     assert table[1].endswith("0.2000                      =1+1")
     assert table[2].endswith("0.2000  yes                 first")
     rows = list(csv.DictReader(program("submissions", live_server.slug, "--csv").out.splitlines()))
-    assert [each["number"] for each in rows] == ["2", "1"]
+    assert [row["number"] for row in rows] == ["2", "1"]
     assert rows[0]["message"] == "'=1+1"
     assert (rows[1]["released"], rows[1]["improved"]) == ("0.2", "yes")
     said = program("submissions", live_server.slug, "--json").json
@@ -171,7 +171,7 @@ def test_the_standings_are_shown_and_downloaded(submit, program, live_server, tm
     assert json.loads((tmp_path / "own.json").read_text())["rows"] == said["rows"]
     away = program("leaderboard", live_server.slug, "-d", "-p", "nowhere")
     assert (away.code, away.out) == (2, "")
-    assert not [each for each in tmp_path.iterdir() if each.name.startswith(".ladder")]
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".ladder")]
 
 
 def test_a_closed_board_shows_its_final_ranking(submit, program, live_server):
@@ -208,11 +208,11 @@ def test_baselines_from_elsewhere_are_where_they_belong(
     page = f"{live_server.url}/boards/{live_server.slug}"
     first, *rows = program("leaderboard", page).out.splitlines()
     assert first == "Nothing was submitted yet."
-    assert [each.split()[1] for each in rows] == ["team", "Person", "Coin"]
+    assert [row.split()[1] for row in rows] == ["team", "Person", "Coin"]
     program("login", page, piped=live_server.join("Ada")[1].encode())
     program("submit", page, predictions(60))
-    rows = [each.split() for each in program("leaderboard", page).out.splitlines()]
-    assert [each[:4] for each in rows[1:]] == [
+    rows = [line.split() for line in program("leaderboard", page).out.splitlines()]
+    assert [row[:4] for row in rows[1:]] == [
         ["baseline", "Person", "0.0500", "-"],
         ["1", "Ada", "(you)", "0.2000"],
         ["baseline", "Coin", "(thrown)", "0.5000"],
@@ -222,7 +222,7 @@ def test_baselines_from_elsewhere_are_where_they_belong(
 
 
 def test_only_the_top_is_shown(submit, program, live_server, monkeypatch):
-    monkeypatch.setattr("ladderboard.cli._client._leaderboard._ROWS", 1)
+    monkeypatch.setattr("ladderboard.cli._client._leaderboard._MAX_ROWS", 1)
     live_server.join("Bob")
     submit(60)
     lines = program("leaderboard", live_server.slug).out.splitlines()

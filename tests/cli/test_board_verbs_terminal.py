@@ -76,7 +76,7 @@ def test_a_long_message_is_cut_and_a_row_stays_a_line(words, columns):
     assert piped([*words, "-m", message]).returncode == 0
     code, shown = at_terminal(["submissions", words[1]], COLUMNS=str(columns))
     assert code == 0
-    (row,) = [each for each in shown.decode().splitlines() if "deeper" in each]
+    (row,) = [line for line in shown.decode().splitlines() if "deeper" in line]
     assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d +0\.2000", row)
     assert row.rstrip().endswith("…")
     assert len(row.rstrip()) <= columns
@@ -148,8 +148,8 @@ def test_a_shell_completes_verbs_and_boards_that_are_kept(live_server, page, pro
 def test_completing_loads_no_http(live_server):
     code = (
         "import sys\n"
-        "from ladderboard.cli._client._options import _kept_boards\n"
-        "_kept_boards('')\n"
+        "from ladderboard.cli._client._options import _complete_board_names\n"
+        "_complete_board_names('')\n"
         "print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -77,7 +77,7 @@ def test_a_person_is_told_what_is_promised(run, made):
     assert "new.db is made: 400 labels; 5 questions on 1 ladder." in said
     assert "Answered by: ladder (step 0.02). Gains below about 0.02 may go unseen." in said
     assert "Promised before the data, whatever is asked: With probability at least 0.9," in said
-    assert "Public, and to be told to whoever asks:" in said
+    assert "\nPublic: " in said
     assert "Whoever can read new.db can read them; --key-file would encrypt them." in said
     assert "Are the rows independent of each other?" in said
     assert said.endswith("Next: ladderboard guard ask new.db PREDICTIONS.csv")

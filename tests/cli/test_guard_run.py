@@ -13,9 +13,9 @@ import typer
 
 import ladderboard as lb
 from ladderboard import errors
-from ladderboard.cli._app import load
-from ladderboard.cli._guard import _ask, _Guard, verb_of
-from ladderboard.cli._run import read_quickly
+from ladderboard.cli._app import load_command
+from ladderboard.cli._guard import _ask, _GuardGroup, find_simple_command
+from ladderboard.cli._run import parse_simple_arguments
 
 
 def program(*words, **options):
@@ -107,7 +107,7 @@ def test_every_exit_code(run, made, monkeypatch, error, code, read):
 
     monkeypatch.setattr(_ask, "open_guard", fails)
     if read == "by typer":
-        monkeypatch.setattr("ladderboard.cli._run.read_quickly", lambda *_: None)
+        monkeypatch.setattr("ladderboard.cli._run.parse_simple_arguments", lambda *_: None)
     assert run("ask", "guard.db", "half.csv").code == code
     assert run("ask", "guard.db", "half.csv", "--json").code == code
 
@@ -176,8 +176,8 @@ LINES = [
 
 @pytest.mark.parametrize(("verb", "words"), LINES, ids=" ".join)
 def test_the_quick_way_in_reads_what_typer_reads(verb, words):
-    function = load(_Guard.homes[verb])
-    quick = read_quickly(function, words)
+    function = load_command(_GuardGroup.import_paths[verb])
+    quick = parse_simple_arguments(function, words)
     assert quick is not None
     seen = {}
 
@@ -213,12 +213,12 @@ def test_the_quick_way_in_reads_what_typer_reads(verb, words):
     ids=" ".join,
 )
 def test_anything_unusual_is_left_to_typer(words):
-    assert read_quickly(_ask.ask, words) is None
+    assert parse_simple_arguments(_ask.ask, words) is None
 
 
 def test_verbs_that_are_not_there_are_left_to_typer(run, tmp_path):
-    assert verb_of([]) is None
-    assert verb_of(["aks"]) is None
+    assert find_simple_command([]) is None
+    assert find_simple_command(["aks"]) is None
     done = run("aks", "guard.db")
     assert done.code == 2
     assert "Did you mean 'ask'" in done.err

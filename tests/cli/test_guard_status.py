@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.cli._guard._status import history, meter
+from ladderboard.cli._guard._status import draw_history, draw_meter
 
 
 def test_what_is_public_is_shown(run, made):
@@ -118,7 +118,7 @@ def test_it_fits_the_terminal(run, made, monkeypatch, width):
 def test_letters_that_cannot_be_shown_are_not(run, made, monkeypatch):
     for name in ("half", "good"):
         run("ask", "guard.db", f"{name}.csv", "--ladder", "größe")
-    monkeypatch.setattr("ladderboard.cli._guard._status.can_draw", lambda: False)
+    monkeypatch.setattr("ladderboard.cli._guard._status.can_draw_blocks", lambda: False)
     said = run("status", "guard.db").out
     assert "########" in said
     assert said.replace("größe", "").isascii()
@@ -139,7 +139,7 @@ def test_names_from_a_file_cannot_speak_to_the_terminal(run, made):
 
 
 def test_a_meter_shows_every_question():
-    widths = [meter(used, 1000, 50, plain=True).count("#") for used in range(1001)]
+    widths = [draw_meter(used, 1000, 50, plain=True).count("#") for used in range(1001)]
     assert widths[0] == 0
     assert widths[1] == 1
     assert widths[999] == 49
@@ -151,7 +151,7 @@ def test_a_meter_shows_every_question():
 @pytest.mark.parametrize("plain", [True, False])
 def test_a_plot_begins_high_and_ends_low(count, plain):
     values = np.sort(np.random.default_rng(1).random(count))[::-1].tolist()
-    lines = history(values, 50, 6, plain=plain)
+    lines = draw_history(values, 50, 6, plain=plain)
     assert max(map(len, lines)) <= 50
     assert lines[0].startswith(f"{values[0]:.4g}".rjust(len(f"{values[-1]:.4g}")))
     assert len(lines) == (7 if count > 1 else 2)

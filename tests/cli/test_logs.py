@@ -19,9 +19,9 @@ EXACT = ("--questions", "5", "--mechanism", "exact")
 def samples(tmp_path):
     """What a run of lm-evaluation-harness wrote, in the folder where the program runs."""
     shutil.copytree(DATA, tmp_path, dirs_exist_ok=True)
-    for each in tmp_path.glob("samples_*"):
-        name = "written.jsonl" if "written" in each.name else "sums.jsonl"
-        shutil.copy(each, tmp_path / name)
+    for path in tmp_path.glob("samples_*"):
+        name = "written.jsonl" if "written" in path.name else "sums.jsonl"
+        shutil.copy(path, tmp_path / name)
     return tmp_path
 
 
@@ -72,8 +72,8 @@ def test_asked_with_logs(run, guard):
 
 
 def test_scores_as_a_table_are_asked_as_predictions_are(run, guard):
-    ids = [each.split(",")[0] for each in _ids(guard)]
-    (guard / "scores.csv").write_text("id,score\n" + "".join(f"{each},0.5\n" for each in ids))
+    ids = [id_.split(",")[0] for id_ in _ids(guard)]
+    (guard / "scores.csv").write_text("id,score\n" + "".join(f"{id_},0.5\n" for id_ in ids))
     assert run("ask", "scores.db", "scores.csv").out == "The best is now 0.5; 4 questions left.\n"
 
 

@@ -2,50 +2,50 @@
 
 import pytest
 
-from ladderboard.cli._options import PASSPHRASE, find_passphrase
+from ladderboard.cli._options import PASSPHRASE_VARIABLE, read_passphrase
 from ladderboard.errors import InvalidSetting
 
 
 @pytest.fixture(autouse=True)
 def nothing_around(monkeypatch):
-    monkeypatch.delenv(PASSPHRASE, raising=False)
+    monkeypatch.delenv(PASSPHRASE_VARIABLE, raising=False)
 
 
 @pytest.mark.parametrize(
     "content", [b"correct horse\n", b"correct horse\r\nmore\n", b"correct horse"]
 )
 def test_the_first_line_of_a_file(tmp_path, monkeypatch, content):
-    monkeypatch.setenv(PASSPHRASE, "another one")
+    monkeypatch.setenv(PASSPHRASE_VARIABLE, "another one")
     (tmp_path / "words").write_bytes(content)
-    assert find_passphrase(tmp_path / "words") == "correct horse"
+    assert read_passphrase(tmp_path / "words") == "correct horse"
 
 
 def test_blanks_are_part_of_it(tmp_path):
     (tmp_path / "words").write_text(" correct horse \n")
-    assert find_passphrase(tmp_path / "words") == " correct horse "
+    assert read_passphrase(tmp_path / "words") == " correct horse "
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"\xff\xfe\n", b"x" * 5000])
 def test_a_file_without_one_is_refused(tmp_path, content):
     (tmp_path / "words").write_bytes(content)
     with pytest.raises(InvalidSetting, match="on its first line"):
-        find_passphrase(tmp_path / "words")
+        read_passphrase(tmp_path / "words")
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(InvalidSetting, match="No such file"):
-        find_passphrase(tmp_path / "none")
+        read_passphrase(tmp_path / "none")
 
 
 def test_the_environment(monkeypatch):
-    monkeypatch.setenv(PASSPHRASE, "correct horse")
-    assert find_passphrase(new=True) == "correct horse"
+    monkeypatch.setenv(PASSPHRASE_VARIABLE, "correct horse")
+    assert read_passphrase(new=True) == "correct horse"
 
 
 def test_nobody_is_there_to_type_it(monkeypatch):
     monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(InvalidSetting, match="--passphrase-file"):
-        find_passphrase()
+        read_passphrase()
 
 
 @pytest.mark.parametrize("new", [True, False])
@@ -58,5 +58,5 @@ def test_a_person_types_a_new_one_twice(monkeypatch, new):
 
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("typer.prompt", prompt)
-    assert find_passphrase(new=new) == "correct horse"
+    assert read_passphrase(new=new) == "correct horse"
     assert asked == [{"hide_input": True, "confirmation_prompt": new, "err": True}]

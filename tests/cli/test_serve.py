@@ -65,7 +65,7 @@ def test_the_next_steps_name_what_is_there(serve, program, folder):
 
 
 def test_of_many_boards_it_shows_some(serve, folder, monkeypatch):
-    monkeypatch.setattr("ladderboard.cli._serve._SHOWN", 2)
+    monkeypatch.setattr("ladderboard.cli._serve._MAX_BOARDS_SHOWN", 2)
     rules = (folder / "board.yaml").read_text()
     for at in range(4):
         (folder / "board.yaml").write_text(rules.replace("slug: first", f"slug: other-{at}"))
@@ -82,19 +82,19 @@ def test_a_closed_board_has_no_next_steps(serve, program, folder):
 
 
 def test_a_password_is_not_shown(tmp_path):
-    from ladderboard.cli._serve import Way, another_token, farewell
+    from ladderboard.cli._serve import DatabaseAccess, format_farewell, organiser_token_command
 
     here = "postgresql+psycopg://me@there/boards"
-    assert f"--database {here}" in another_token(Way(here, None, None))
+    assert f"--database {here}" in organiser_token_command(DatabaseAccess(here, None, None))
     for held in (
         "postgresql+psycopg://me:secret@there/boards",
         "postgresql://there/boards?user=me&password=secret",
         "postgresql://me:se/cret@there/boards",
     ):
-        told = another_token(Way(held, None, None)) + farewell(held)
+        told = organiser_token_command(DatabaseAccess(held, None, None)) + format_farewell(held)
         assert "cret" not in told
         assert "--database" not in told
-    assert farewell("sqlite:///boards.db").endswith("sqlite:///boards.db.")
+    assert format_farewell("sqlite:///boards.db").endswith("sqlite:///boards.db.")
 
 
 def test_another_folder_of_that_name_is_refused(serve, folder):
@@ -178,7 +178,7 @@ def test_a_missing_extra_is_named(program, folder, monkeypatch, missing):
     # It is imported anew, and whoever comes later must find the one that was there.
     monkeypatch.setattr(ladderboard, "server", ladderboard.server)
     monkeypatch.setitem(sys.modules, missing, None)
-    for name in [each for each in sys.modules if each.startswith("ladderboard.server")]:
+    for name in [module for module in sys.modules if module.startswith("ladderboard.server")]:
         monkeypatch.delitem(sys.modules, name)
     done = program("serve", folder)
     assert done.code == 2

@@ -155,7 +155,7 @@ def test_verbs_work_while_it_runs(tmp_path):
         assert curl(*send)["remaining"] == 19
         verb("team", "disqualify", "digits", "Ada")
         rows = curl(f"{url}/api/v1/boards/digits/leaderboard")["rows"]
-        assert [each["team"]["name"] for each in rows] == ["Ink in each column"]
+        assert [row["team"]["name"] for row in rows] == ["Ink in each column"]
         verb("team", "revoke", "digits", "Ada")
         assert curl(*send)["status"] == 401
         assert stopped(process)[0] == 0

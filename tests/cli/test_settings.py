@@ -53,7 +53,9 @@ def test_every_setting_is_listed_for_machines(program, config, monkeypatch):
     found = program("settings", "--config", config, "--json").json
     assert found["file"] == str(config)
     assert [each["name"] for each in found["settings"]] == list(SETTINGS)
-    assert [each["name"] for each in found["variables"]] == [each.name for each in VARIABLES]
+    assert [each["name"] for each in found["variables"]] == [
+        variable.name for variable in VARIABLES
+    ]
     told = {each["name"]: (each["value"], each["from"]) for each in found["settings"]}
     assert told["database"] == (str(config.parent / "boards.db"), "file")
     assert told["serve.threads"] == (7, "environment")
@@ -74,7 +76,9 @@ def test_every_setting_is_listed_for_people(program, config, monkeypatch):
     assert done.out.startswith(f"Settings file: {config}\n")
     rows = [line.split() for line in done.out.splitlines()]
     assert ["serve.port", "8123", "file"] in [row[:3] for row in rows]
-    assert {*SETTINGS, *(each.name for each in VARIABLES)} <= {row[0] for row in rows if row}
+    assert {*SETTINGS, *(variable.name for variable in VARIABLES)} <= {
+        row[0] for row in rows if row
+    }
     monkeypatch.delenv("LADDERBOARD_CONFIG")
     assert program("settings").out.startswith("Settings file: none; --config FILE or")
 
@@ -200,6 +204,6 @@ def test_settings_need_no_extra_but_the_command_line(program, config, monkeypatc
     monkeypatch.setattr(ladderboard, "server", ladderboard.server)
     for name in ("fastapi", "uvicorn", "starlette", "polars", "yaml", "psycopg", "httpx", "jinja2"):
         monkeypatch.setitem(sys.modules, name, None)
-    for name in [each for each in sys.modules if each.startswith("ladderboard.server")]:
+    for name in [module for module in sys.modules if module.startswith("ladderboard.server")]:
         monkeypatch.delitem(sys.modules, name)
     assert program("settings", "--config", config, "--json").json["file"] == str(config)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ladderboard.cli._doctor import _told
+from ladderboard.cli._doctor import _format_value
 from ladderboard.server import find_settings
 from ladderboard.server._config import CONFIG, SETTINGS, VARIABLES
 
@@ -41,7 +41,7 @@ def test_the_page_has_every_setting_as_the_table_has_it():
             each.variable,
             each.option or "",
             each.kind.word,
-            _told(each.shown(each.default)),
+            _format_value(each.shown(each.default)),
             each.meaning,
         )
         for each in SETTINGS.values()

@@ -13,7 +13,7 @@ from ladderboard.errors import LadderboardError
 
 __all__ = ["main"]
 
-_DOORS = {
+_EXTRAS = {
     "guard": "guard",
     **dict.fromkeys(("serve", "board", "team", "backup"), "server"),
     **dict.fromkeys(("settings", "doctor"), "client"),  # the least: they look at what there is
@@ -23,7 +23,7 @@ _DOORS = {
     "mcp": "mcp",
 }
 """Verbs with exit codes of their own, and the extras that they come with."""
-_ARENA = {"plan", "calibrate", "attack", "experiment"}
+_ARENA_COMMANDS = {"plan", "calibrate", "attack", "experiment"}
 
 
 def main() -> None:
@@ -36,22 +36,22 @@ def main() -> None:
         gc.set_threshold(100_000)
     try:
         from ladderboard.cli._app import app  # noqa: PLC0415 - typer is optional
-        from ladderboard.cli._output import refuse  # noqa: PLC0415 - not before it is known
+        from ladderboard.cli._output import exit_with_error  # noqa: PLC0415 - not before it is known
     except ImportError as error:
         # The least that there is shows what there is.
-        extra = _DOORS.get(first, "arena" if first in _ARENA else "client")
+        extra = _EXTRAS.get(first, "arena" if first in _ARENA_COMMANDS else "client")
         needed = f"The command line needs {error.name}: pip install 'ladderboard[{extra}]'"
         needed += f", in a clone '.[{extra}]'."
         print(f"ladderboard: {needed}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
-    if first in _DOORS:
-        from ladderboard.cli._run import run_verb  # noqa: PLC0415 - only for its verbs
+    if first in _EXTRAS:
+        from ladderboard.cli._run import run_command  # noqa: PLC0415 - only for its verbs
 
-        run_verb(app, words)
+        run_command(app, words)
     try:
         app(prog_name="ladderboard")
     except LadderboardError as error:
-        refuse(error)
+        exit_with_error(error)
     except BrokenPipeError:
         # Whoever read us has gone, as `| head` does. Nothing is left to be said.
         sys.stderr.close()

@@ -22,7 +22,7 @@ class PlainCommand(TyperCommand):
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the usage line; braces would read as a choice."""
-        return [_BRACES.sub(r"\1\2", each) for each in super().collect_usage_pieces(ctx)]
+        return [_BRACES.sub(r"\1\2", piece) for piece in super().collect_usage_pieces(ctx)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments and options down; a type is shown where nothing better is known."""
@@ -42,41 +42,41 @@ class PlainCommand(TyperCommand):
                     formatter.write_dl(records)
 
 
-class Verbs(TyperGroup):
+class LazyGroup(TyperGroup):
     """A group whose verbs are looked up by name, so that one verb does not pay for the others.
 
     ``homes`` says where each is: a module of this room and, in it, a function or a ``Typer``.
     ``short`` says what a verb does, in the list of all, where its first sentence is too long.
     """
 
-    homes: ClassVar[dict[str, str]] = {}
-    short: ClassVar[dict[str, str]] = {}
+    import_paths: ClassVar[dict[str, str]] = {}
+    short_helps: ClassVar[dict[str, str]] = {}
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the verbs in the order of their homes."""
-        return list(self.homes)
+        return list(self.import_paths)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a verb, loaded; None where there is none of that name."""
-        if cmd_name not in self.homes:
-            for each in self.homes:  # what a mistyped verb may have meant is looked for here
-                self.get_command(ctx, each)
+        if cmd_name not in self.import_paths:
+            for home in self.import_paths:  # what a mistyped verb may have meant is looked for here
+                self.get_command(ctx, home)
             return None
         if cmd_name not in self.commands:
-            command = _command(cmd_name, self.homes[cmd_name])
-            command.short_help = self.short.get(cmd_name, command.short_help)
+            command = _build_command(cmd_name, self.import_paths[cmd_name])
+            command.short_help = self.short_helps.get(cmd_name, command.short_help)
             self.commands[cmd_name] = command
         return self.commands[cmd_name]
 
 
-def load(home: str) -> Any:
+def load_command(home: str) -> Any:
     """Return what is at home in a module of this room."""
     module, _, name = home.partition(":")
     return getattr(import_module(f"ladderboard.cli.{module}"), name)
 
 
-def _command(verb: str, home: str) -> Any:
-    found = load(home)
+def _build_command(verb: str, home: str) -> Any:
+    found = load_command(home)
     if isinstance(found, typer.Typer):
         return get_command(found)
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -84,8 +84,8 @@ def _command(verb: str, home: str) -> Any:
     return get_command(alone)
 
 
-class _Program(Verbs):
-    homes: ClassVar[dict[str, str]] = {
+class _RootGroup(LazyGroup):
+    import_paths: ClassVar[dict[str, str]] = {
         "plan": "_plan:plan",
         "calibrate": "_plan:calibrate",
         "guard": "_guard:app",
@@ -105,7 +105,7 @@ class _Program(Verbs):
         "attack": "_experiment:attack_app",
         "experiment": "_experiment:experiment_app",
     }
-    short: ClassVar[dict[str, str]] = {
+    short_helps: ClassVar[dict[str, str]] = {
         "plan": "Plan a holdout: size, questions or error.",
         "calibrate": "Find the best settings of the Shaky Ladder.",
         "guard": "Keep labels behind a budget, in one file.",
@@ -126,7 +126,7 @@ class _Program(Verbs):
 
 app = typer.Typer(
     name="ladderboard",
-    cls=_Program,
+    cls=_RootGroup,
     help="A leaderboard that stays honest.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -134,7 +134,7 @@ app = typer.Typer(
 )
 
 
-def _tell_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"ladderboard {__version__}")
         raise typer.Exit
@@ -147,7 +147,7 @@ def _root(
         bool,
         typer.Option(
             "--version",
-            callback=_tell_version,
+            callback=_print_version,
             is_eager=True,
             help="Print the version and exit.",
         ),

@@ -8,10 +8,23 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from ladderboard._formatting import format_count, printable
-from ladderboard.cli._app import Verbs
-from ladderboard.cli._database import DATABASE, DEFAULT, Database, KeyFile, open_database, open_live
-from ladderboard.cli._options import AsJson, PassphraseFile, PublicKey, find_passphrase, whole
-from ladderboard.cli._output import say, say_json
+from ladderboard.cli._app import LazyGroup
+from ladderboard.cli._database import (
+    DATABASE_VARIABLE,
+    DEFAULT_DATABASE,
+    Database,
+    KeyFile,
+    open_database,
+    open_public_storage,
+)
+from ladderboard.cli._options import (
+    AsJson,
+    PassphraseFile,
+    PublicKey,
+    parse_integer,
+    read_passphrase,
+)
+from ladderboard.cli._output import echo, echo_json
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
@@ -22,8 +35,8 @@ _HELP = """Back up all boards of a database while they are in use, try a backup 
 Exit codes: 0 done; 1 the check found something wrong; 2 what was given cannot be used; 4 the
 database, a disk or a backup is not in order.
 """
-_AHEAD = 3600.0  # seconds by which clocks may differ
-_STATUS = {"restored": ", and waits"}
+_CLOCK_TOLERANCE = 3600.0  # seconds by which clocks may differ
+_STATUS_SUFFIX = {"restored": ", and waits"}
 _Folder = Annotated[
     Path,
     typer.Argument(metavar="FOLDER", help="A backup, or a folder of them: the newest is taken."),
@@ -34,13 +47,13 @@ _SecretKey = Annotated[
 ]
 
 
-class _Backup(Verbs):
-    homes: ClassVar[dict[str, str]] = {
+class _BackupGroup(LazyGroup):
+    import_paths: ClassVar[dict[str, str]] = {
         "create": "_backup:create",
         "check": "_backup:check",
         "restore": "_backup:restore",
     }
-    short: ClassVar[dict[str, str]] = {
+    short_helps: ClassVar[dict[str, str]] = {
         "create": "Write all boards into a new folder.",
         "check": "Restore a backup to see that it can be.",
         "restore": "Put all boards into an empty database.",
@@ -49,7 +62,7 @@ class _Backup(Verbs):
 
 app = typer.Typer(
     name="backup",
-    cls=_Backup,
+    cls=_BackupGroup,
     help=_HELP,
     no_args_is_help=True,
     add_completion=False,
@@ -76,14 +89,16 @@ def create(
     keep: Annotated[
         int | None,
         typer.Option(
-            parser=whole, metavar="N", help="Remove all backups here but the newest N, afterwards."
+            parser=parse_integer,
+            metavar="N",
+            help="Remove all backups here but the newest N, afterwards.",
         ),
     ] = None,
     without: Annotated[
         list[str] | None,
         typer.Option(metavar="BOARD", help="Leave a board out; may be given again."),
     ] = None,
-    database: Database = DEFAULT,
+    database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -101,24 +116,24 @@ def create(
     def tell(kept: "Kept") -> None:
         if not as_json:
             size = _size(kept.bytes)
-            say(f"{kept.board}: {kept.entries:,} entries, {size}, head {kept.head}.")
+            echo(f"{kept.board}: {kept.entries:,} entries, {size}, head {kept.head}.")
 
     with open_database(database, key_file) as boards:
         left_out = tuple(without or ())
         check_place(boards, folder, left_out)  # before somebody types a passphrase
-        words = find_passphrase(passphrase_file, new=True) if to is None else None
+        words = read_passphrase(passphrase_file, new=True) if to is None else None
         made = back_up(boards, folder, passphrase=words, public_key=to, without=left_out, tell=tell)
     gone = [] if keep is None else forget_old(made, keep)
     if as_json:
-        boards_said = [each._asdict() for each in made.boards]
+        boards_said = [board._asdict() for board in made.boards]
         removed = [str(each) for each in gone]
         said: dict[str, Any] = {"folder": str(made.path), "time": made.time, "boards": boards_said}
-        say_json({**said, "without": list(made.without), "removed": removed})
+        echo_json({**said, "without": list(made.without), "removed": removed})
         return
-    size = _size(sum(each.bytes for each in made.boards))
-    say(f"{printable(made.path)} holds {format_count(len(made.boards), 'board')}, {size}.")
+    size = _size(sum(board.bytes for board in made.boards))
+    echo(f"{printable(made.path)} holds {format_count(len(made.boards), 'board')}, {size}.")
     for each in gone:
-        say(f"{printable(each)} was removed.")
+        echo(f"{printable(each)} was removed.")
 
 
 def check(
@@ -129,7 +144,9 @@ def check(
     within: Annotated[
         int | None,
         typer.Option(
-            parser=whole, metavar="HOURS", help="Fail if the backup is older than so many hours."
+            parser=parse_integer,
+            metavar="HOURS",
+            help="Fail if the backup is older than so many hours.",
         ),
     ] = None,
     scratch: Annotated[
@@ -144,7 +161,7 @@ def check(
         str | None,
         typer.Option(
             metavar="URL",
-            envvar=DATABASE,
+            envvar=DATABASE_VARIABLE,
             help="The database in use, which is only read: tells what the backup lacks.",
         ),
     ] = None,
@@ -160,25 +177,25 @@ def check(
         since,
     )
 
-    backup, words, key = _opened(folder, secret_key, passphrase_file, find_backup)
+    backup, words, key = _find_backup_and_key(folder, secret_key, passphrase_file, find_backup)
     hours = max(time.time() - backup.time, 0) / 3600
-    ahead = backup.time > time.time() + _AHEAD  # it would be the newest for ever
+    ahead = backup.time > time.time() + _CLOCK_TOLERANCE  # it would be the newest for ever
     late = ahead or (within is not None and hours > within)
     if not as_json:
-        said = f"made {_ago(hours)} by ladderboard {backup.ladderboard}"
-        say(f"{printable(backup.path)}, {said}:")
+        said = f"made {_format_age(hours)} by ladderboard {backup.ladderboard}"
+        echo(f"{printable(backup.path)}, {said}:")
 
     def tell(each: "Checked") -> None:
         if as_json:
             return
         asked = format_count(each.questions or 0, "question")
         good = f"restored and recomputed, {asked}."
-        say(f"  {each.board}: {each.wrong or good}")
+        echo(f"  {each.board}: {each.wrong or good}")
 
     found = check_backup(backup, passphrase=words, secret_key=key, scratch=scratch, tell=tell)
     lacks = None
     if database is not None:
-        with closing(open_live(database)) as storage:
+        with closing(open_public_storage(database)) as storage:
             lacks = since(backup, storage, found)
     good = not late and not any(each.wrong for each in found)
     good = good and (lacks is None or not lacks.strange)
@@ -186,32 +203,32 @@ def check(
         told = [each._asdict() for each in found]
         lacking = None if lacks is None else lacks._asdict()
         head = {"folder": str(backup.path), "time": backup.time, "good": good, "late": late}
-        say_json({**head, "boards": told, "since": lacking})
+        echo_json({**head, "boards": told, "since": lacking})
     else:
-        _say_lacking(backup, lacks)
+        _echo_changes_since(backup, lacks)
         if ahead:
-            say("It was made in the future: a clock was wrong, here or there. Make another one.")
+            echo("It was made in the future: a clock was wrong, here or there. Make another one.")
         elif late:
-            say(f"It is older than {within:,} hours: were backups made since?")
-        say("This backup can be restored." if good else "Something is wrong with this backup.")
+            echo(f"It is older than {within:,} hours: were backups made since?")
+        echo("This backup can be restored." if good else "Something is wrong with this backup.")
     if not good:
         raise typer.Exit(1)
 
 
-def _say_lacking(backup: "Backup", lacks: "Since | None") -> None:
+def _echo_changes_since(backup: "Backup", lacks: "Since | None") -> None:
     if backup.without:
-        say(f"Left out on purpose: {', '.join(backup.without)}.")
+        echo(f"Left out on purpose: {', '.join(backup.without)}.")
     if lacks is None:
         return
     for board, count in lacks.entries.items():
         asked = lacks.questions.get(board, 0)
         if count:
-            say(f"Since then {board} has {count:,} entries more, {asked:,} of them questions.")
+            echo(f"Since then {board} has {count:,} entries more, {asked:,} of them questions.")
     for board in lacks.strange:
-        say(f"{board} in the database in use is not the board of the backup, or not there.")
+        echo(f"{board} in the database in use is not the board of the backup, or not there.")
     for board in lacks.lacking:
         if board not in backup.without:
-            say(f"{board} was made since, and is not in the backup.")
+            echo(f"{board} was made since, and is not in the backup.")
 
 
 def restore(
@@ -219,7 +236,7 @@ def restore(
     *,
     secret_key: _SecretKey = None,
     passphrase_file: PassphraseFile = None,
-    database: Database = DEFAULT,
+    database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -233,7 +250,7 @@ def restore(
         restore_backup,
     )
 
-    backup, words, key = _opened(folder, secret_key, passphrase_file, find_backup)
+    backup, words, key = _find_backup_and_key(folder, secret_key, passphrase_file, find_backup)
     told = []
     with open_database(database, key_file, create=True) as boards:
 
@@ -243,22 +260,22 @@ def restore(
             told.append({"board": slug, "new": new, "status": status, "head": head})
             if not as_json:
                 here = "is restored" if new else "was here already and stays as it is"
-                say(f"{slug} {here}{_STATUS.get(status, f', {status}')}; head {head}.")
+                echo(f"{slug} {here}{_STATUS_SUFFIX.get(status, f', {status}')}; head {head}.")
 
         restore_backup(boards, backup, passphrase=words, secret_key=key, tell=tell)
     if as_json:
-        say_json({"folder": str(backup.path), "time": backup.time, "boards": told})
+        echo_json({"folder": str(backup.path), "time": backup.time, "boards": told})
         return
     waiting = [each["board"] for each in told if each["status"] == "restored"]
     if waiting:
-        say(
+        echo(
             "Say of each how many questions may have been answered since, too many rather than too",
             "few; they are taken off the budget:",
             *(f"  ladderboard board resume {slug} --charge N" for slug in waiting),
         )
 
 
-def _opened(
+def _find_backup_and_key(
     folder: Path, secret_key: Path | None, file: Path | None, find: Any
 ) -> tuple["Backup", str | None, str | None]:
     if secret_key is not None and file is not None:
@@ -266,10 +283,10 @@ def _opened(
     backup = find(folder)
     if secret_key is not None:
         return backup, None, str(secret_key)
-    return backup, find_passphrase(file), None
+    return backup, read_passphrase(file), None
 
 
-def _ago(hours: float) -> str:
+def _format_age(hours: float) -> str:
     if hours < 1:
         return "less than an hour ago"
     return f"{hours:,.0f} hours ago" if hours < 72 else f"{hours / 24:,.0f} days ago"

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ladderboard._formatting import printable
-from ladderboard.cli._options import refuse_taken
-from ladderboard.cli._output import say, wrapped
+from ladderboard.cli._options import require_new_file
+from ladderboard.cli._output import echo, wrap_lines
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from ladderboard.ledger import Head
 
-OPENED = "the noise key, every risk and every draw"
-_INSIDE = {
+SECRETS_OPENED = "the noise key, every risk and every draw"
+_OPTIONAL_PARTS = {
     "labels": (
         "The labels stay hidden; --labels puts them in, and then nobody else can use them.",
         "The labels will be in it, so nobody else can use them.",
@@ -27,16 +27,16 @@ _INSIDE = {
 }
 
 
-def check_place(path: Path) -> None:
+def require_bundle_path(path: Path) -> None:
     """Refuse a name under which no bundle can be made, before anything is closed."""
-    refuse_taken(path)
+    require_new_file(path)
     if not path.parent.is_dir():
         raise InvalidSetting(
             f"There is no directory {path.parent} for the bundle. Nothing was changed."
         )
 
 
-def ask_whether(name: str, end: str | None, path: Path | None, **inside: bool) -> None:
+def confirm_closing(name: str, end: str | None, path: Path | None, **inside: bool) -> None:
     """Ask somebody at a terminal whether an end is meant; refuse where nobody is.
 
     ``end`` is None where that was before: what is opened now was not opened then.
@@ -50,12 +50,12 @@ def ask_whether(name: str, end: str | None, path: Path | None, **inside: bool) -
         )
     told = f"{doing} cannot be undone{'' if end is None else f': {end}'}."
     if path is not None:
-        more = " ".join(_INSIDE[what][there] for what, there in inside.items())
+        more = " ".join(_OPTIONAL_PARTS[what][there] for what, there in inside.items())
         told += (
-            f" {path} will hold {OPENED}, for whoever gets it from you. Who has these knows much "
-            f"about the labels, so the holdout is spent. {more}"
+            f" {path} will hold {SECRETS_OPENED}. These reveal much about the labels, so the "
+            f"holdout cannot be used again. {more}"
         )
-    typer.echo("\n".join(wrapped(told)), err=True)
+    typer.echo("\n".join(wrap_lines(told)), err=True)
     what = "close" if end is not None else "open"
     typer.echo(f"Type {printable(name)} to {what} it: ", nl=False, err=True)
     try:
@@ -72,13 +72,13 @@ def describe_bundle(path: Path, head: "Head", **inside: bool) -> dict[str, Any]:
     return {"file": str(path), "entries": head.entries, "head": head.hash.hex(), **inside}
 
 
-def say_bundle(path: Path, head: "Head", **inside: bool) -> None:
+def echo_bundle(path: Path, head: "Head", **inside: bool) -> None:
     """Tell what is in a bundle, and how anybody can check it."""
     more = "".join(f", the {what}" for what, there in inside.items() if there)
     missing = " and ".join(f"no {what}" for what, there in inside.items() if not there)
-    inside_it = f"{OPENED}{more}{f'; {missing}' * bool(missing)}"
-    say(
-        *wrapped(f"{path} holds {head.entries:,} entries, {inside_it}.", indent="  ", first=""),
+    inside_it = f"{SECRETS_OPENED}{more}{f'; {missing}' * bool(missing)}"
+    echo(
+        *wrap_lines(f"{path} holds {head.entries:,} entries, {inside_it}.", indent="  ", first=""),
         "Whoever gets it can check every release:",
         f"  ladderboard verify {path} --head {head.hash.hex()}",
     )

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import typer
 
-from ladderboard.cli._output import wrapped
+from ladderboard.cli._output import wrap_lines
 from ladderboard.errors import InvalidSetting, MissingDependency, NotFound
 
 if TYPE_CHECKING:
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from ladderboard.board import Board, BoardFolder, Boards, Caller
     from ladderboard.ledger import SqlStorage
 
-DATABASE, DEFAULT = "LADDERBOARD_DATABASE", "ladderboard.db"
-_ALL = "SELECT slug FROM board ORDER BY book"
+DATABASE_VARIABLE, DEFAULT_DATABASE = "LADDERBOARD_DATABASE", "ladderboard.db"
+_SELECT_SLUGS = "SELECT slug FROM board ORDER BY book"
 
 
-def boards_here(ctx: Any, incomplete: str) -> list[str]:
+def complete_board_names(ctx: Any, incomplete: str) -> list[str]:
     """Return the boards in the database that was named, if it is a file; it is only looked at."""
     database = str(ctx.params.get("database") or "").removeprefix("sqlite:///")
     if "://" in database or not Path(database).is_file():
@@ -36,13 +36,13 @@ def boards_here(ctx: Any, incomplete: str) -> list[str]:
     address = f"file:{quote(str(Path(database).absolute()))}?{how}"
     try:
         with closing(sqlite3.connect(address, uri=True, timeout=0.1)) as opened:
-            found = [each for (each,) in opened.execute(_ALL)]
+            found = [each for (each,) in opened.execute(_SELECT_SLUGS)]
     except sqlite3.Error:
         return []
     return [each for each in found if each.startswith(incomplete)]
 
 
-def _settled(context: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
+def _resolve_setting(context: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
     """Return what was typed, or else what the environment or the settings file says."""
     name = str(param.name)
     source = context.get_parameter_source(name)
@@ -65,8 +65,8 @@ Database = Annotated[
     str,
     typer.Option(
         metavar="URL",
-        envvar=DATABASE,
-        callback=_settled,
+        envvar=DATABASE_VARIABLE,
+        callback=_resolve_setting,
         help="The database: a file, or postgresql+psycopg://user@host/name.",
     ),
 ]
@@ -75,7 +75,7 @@ KeyFile = Annotated[
     typer.Option(
         metavar="PATH",
         envvar="LADDERBOARD_KEY_FILE",
-        callback=_settled,
+        callback=_resolve_setting,
         help="The key file, where the secret side is encrypted.",
     ),
 ]
@@ -84,7 +84,7 @@ Slug = Annotated[
     typer.Argument(
         metavar="BOARD",
         help="The board's slug, as in its address.",
-        autocompletion=boards_here,
+        autocompletion=complete_board_names,
     ),
 ]
 Folder = Annotated[
@@ -103,25 +103,25 @@ def open_database(
         raise MissingDependency(
             f"Boards need {error.name}: pip install 'ladderboard[server]'."
         ) from None
-    file = _file(database)
+    file = _database_file(database)
     if file is not None:
-        _check_file(file, create=create)
-    refuse_strange_key(database, key_file, create=create)
+        _check_database_file(file, create=create)
+    require_existing_key_file(database, key_file, create=create)
     with closing(open_boards(database, create=create, key_file=key_file)) as boards:
         yield boards
 
 
-def open_live(database: str) -> "SqlStorage":
+def open_public_storage(database: str) -> "SqlStorage":
     """Open a database to look at what is public in it; no key file is needed for that."""
     from ladderboard.board import open_storage  # noqa: PLC0415 - the help first
 
-    file = _file(database)
+    file = _database_file(database)
     if file is not None:
-        _check_file(file, create=False)
+        _check_database_file(file, create=False)
     return open_storage(database)
 
 
-def _file(database: str) -> Path | None:
+def _database_file(database: str) -> Path | None:
     """Return the file that a database is; None if it is elsewhere."""
     if database.startswith("sqlite:///"):
         return Path(database.removeprefix("sqlite:///"))
@@ -130,7 +130,7 @@ def _file(database: str) -> Path | None:
     return None
 
 
-def _check_file(file: Path, *, create: bool) -> None:
+def _check_database_file(file: Path, *, create: bool) -> None:
     if file.is_dir():
         raise InvalidSetting(f"{file} is a directory; a database is one file.")
     if file.exists():
@@ -138,15 +138,15 @@ def _check_file(file: Path, *, create: bool) -> None:
     if not create:
         raise InvalidSetting(
             f"There is no database {file}. One is made with: ladderboard board create DIR, or "
-            f"ladderboard serve DIR. Another one is named with --database or {DATABASE}."
+            f"ladderboard serve DIR. Another one is named with --database or {DATABASE_VARIABLE}."
         )
     if not file.parent.is_dir():
         raise InvalidSetting(f"There is no directory {file.parent} for the database.")
 
 
-def refuse_strange_key(database: str, key_file: Path | None, *, create: bool) -> None:
+def require_existing_key_file(database: str, key_file: Path | None, *, create: bool) -> None:
     """Refuse a key file that is not there, where it would be made and fit nothing."""
-    file = _file(database)
+    file = _database_file(database)
     there = not create or (file is not None and file.exists())
     if key_file is not None and there and not key_file.exists():
         raise InvalidSetting(
@@ -171,7 +171,7 @@ def open_board(boards: "Boards", slug: str) -> "Board":
         raise NotFound(f"There is no board {slug!r:.80} in this database; {known}.") from None
 
 
-def every_team(board: "Board") -> list[dict[str, Any]]:
+def list_teams(board: "Board") -> list[dict[str, Any]]:
     """Return all teams of a board, with baselines and those that are not shown."""
     view, found, after = board.as_seen_by(organiser()), [], 0
     while page := view.teams(limit=1000, after=after):
@@ -184,7 +184,7 @@ def find_team(board: "Board", team: str, *, with_token: bool = False) -> dict[st
     """Return the team with this id, or else with this name."""
     from ladderboard.board import fold  # noqa: PLC0415 - the help must not wait
 
-    every = every_team(board)
+    every = list_teams(board)
     # Ids first: who takes another team's id for a name must not be taken for it.
     found = [each for each in every if each["id"] == team]
     found += [each for each in every if fold(each["name"]) == fold(team)]
@@ -209,7 +209,7 @@ def describe_created(folder: "BoardFolder", board: "Board") -> list[str]:
     )
     hidden = "Labels" if rules.takes == "predictions" else "Ids"
     return [
-        *wrapped(made, indent="  ", first=""),
+        *wrap_lines(made, indent="  ", first=""),
         f"{hidden}, noise key and rules are committed to:",
         f"  {board.book.opening['commitment']}",
     ]

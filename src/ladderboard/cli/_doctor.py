@@ -8,7 +8,7 @@ import typer
 
 from ladderboard.cli._database import Config
 from ladderboard.cli._options import AsJson
-from ladderboard.cli._output import note, say, say_json, say_table, wrapped
+from ladderboard.cli._output import echo, echo_err, echo_json, echo_table, wrap_lines
 
 if TYPE_CHECKING:
     from ladderboard.server import Value, Variable
@@ -27,26 +27,31 @@ def settings(*, config: Config = None, as_json: AsJson = False) -> None:
     values = list(found.values.values())
     unknown = strangers(os.environ)
     if as_json:
-        say_json(
+        echo_json(
             {
                 "file": None if found.file is None else str(found.file),
-                "settings": [_described(each) for each in values],
-                "variables": [_variable(each) for each in VARIABLES],
+                "settings": [_describe_setting(value) for value in values],
+                "variables": [_describe_variable(variable) for variable in VARIABLES],
                 "unknown": unknown,
             }
         )
         return
-    say(f"Settings file: {found.file or 'none; --config FILE or LADDERBOARD_CONFIG names one'}", "")
+    echo(
+        f"Settings file: {found.file or 'none; --config FILE or LADDERBOARD_CONFIG names one'}", ""
+    )
     rows: list[tuple[object, ...]]
-    rows = [(each.setting.name, _shown(each), each.source, each.setting.meaning) for each in values]
-    say_table(("setting", "value", "from", "meaning"), rows)
-    say("")
-    rows = [(each.name, _state(each), each.meaning) for each in VARIABLES]
-    say_table(("variable", "value", "meaning"), rows)
-    note(*unknown)
+    rows = [
+        (value.setting.name, _format_setting(value), value.source, value.setting.meaning)
+        for value in values
+    ]
+    echo_table(("setting", "value", "from", "meaning"), rows)
+    echo("")
+    rows = [(variable.name, _format_variable(variable), variable.meaning) for variable in VARIABLES]
+    echo_table(("variable", "value", "meaning"), rows)
+    echo_err(*unknown)
 
 
-def _described(each: "Value") -> dict[str, Any]:
+def _describe_setting(each: "Value") -> dict[str, Any]:
     setting = each.setting
     return {
         "name": setting.name,
@@ -60,22 +65,22 @@ def _described(each: "Value") -> dict[str, Any]:
     }
 
 
-def _variable(each: "Variable") -> dict[str, Any]:
+def _describe_variable(each: "Variable") -> dict[str, Any]:
     given = os.environ.get(each.name)
-    shown = None if each.secret or not given else _safe(given)
+    shown = None if each.secret or not given else _hide_password(given)
     return {"name": each.name, "set": bool(given), "value": shown, "meaning": each.meaning}
 
 
-def _shown(each: "Value") -> str | None:
+def _format_setting(each: "Value") -> str | None:
     if each.hidden and each.shown is None:
         return "set, not shown"
-    return _told(each.shown) or None
+    return _format_value(each.shown) or None
 
 
-def _told(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """Return a value as it is written in the file, without the quotes; none as nothing."""
     if isinstance(value, list):
-        return ", ".join(map(_told, value))
+        return ", ".join(map(_format_value, value))
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
@@ -83,13 +88,13 @@ def _told(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _state(each: "Variable") -> str | None:
+def _format_variable(each: "Variable") -> str | None:
     if not os.environ.get(each.name):
         return None
-    return "set, not shown" if each.secret else _safe(os.environ[each.name])
+    return "set, not shown" if each.secret else _hide_password(os.environ[each.name])
 
 
-def _safe(value: str) -> str:
+def _hide_password(value: str) -> str:
     from ladderboard.server import without_password  # noqa: PLC0415 - the help first
 
     return without_password(value)
@@ -121,13 +126,13 @@ def doctor(
         found.append(each)
         if not as_json:  # one after another: a database that does not answer takes its time
             first, indent = f"{each.state:<8} ", " " * 9
-            say(*wrapped(f"{each.about}: {each.said}", indent=indent, first=first))
-            say(*([] if each.do is None else wrapped(each.do, indent=indent)))
+            echo(*wrap_lines(f"{each.about}: {each.said}", indent=indent, first=first))
+            echo(*([] if each.do is None else wrap_lines(each.do, indent=indent)))
     problems, notes = (sum(each.state == state for each in found) for state in ("problem", "note"))
     if as_json:
-        say_json({"ok": not problems, "checks": [each._asdict() for each in found]})
+        echo_json({"ok": not problems, "checks": [each._asdict() for each in found]})
     else:
-        say("", f"{_counted(problems, 'problem')}, {_counted(notes, 'note').lower()}.")
+        echo("", f"{_counted(problems, 'problem')}, {_counted(notes, 'note').lower()}.")
     if problems:
         raise typer.Exit(1)
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ladderboard.cli._options import several, whole
+from ladderboard.cli._options import parse_integer, parse_integers
 
 experiment_app = typer.Typer(
     help="Run an experiment and write its tables and figures to a directory.",
@@ -38,7 +38,7 @@ Repetitions = Annotated[
 ]
 
 
-def _add(name: str, short: str, sentence: str) -> None:
+def _add_experiment(name: str, short: str, sentence: str) -> None:
     """Add an experiment that has the common options and no others."""
 
     @experiment_app.command(name, help=sentence, short_help=short)
@@ -53,7 +53,7 @@ def _add(name: str, short: str, sentence: str) -> None:
     ) -> None:
         from ladderboard import arena  # noqa: PLC0415 - the help must not wait
 
-        _do(
+        _run_experiment(
             getattr(arena, f"{name}_experiment"),
             out,
             cluster=cluster,
@@ -64,27 +64,27 @@ def _add(name: str, short: str, sentence: str) -> None:
         )
 
 
-_add(
+_add_experiment(
     "paper",
     "Make both figures of the paper.",
     "Make both figures of the paper: the majority attack under noise.",
 )
-_add(
+_add_experiment(
     "shifted",
     "Attack two ladders by the shifted majority.",
     "Run the shifted majority attack against the Ladder and the Shaky Ladder.",
 )
-_add(
+_add_experiment(
     "calibrated",
     "Compare the calibrated Shaky Ladder.",
     "Compare the calibrated Shaky Ladder with its peers, each at its worst.",
 )
-_add(
+_add_experiment(
     "faithful",
     "See which mechanisms are faithful.",
     "Run the majority attack through the reduction, and see who is faithful.",
 )
-_add(
+_add_experiment(
     "play",
     "Watch two attacks climb three boards.",
     "Watch two attacks climb three boards, frame by frame, for the page Play.",
@@ -131,13 +131,13 @@ def arena(
     """Let every analyst play against every mechanism, and compare."""
     from ladderboard.arena import arena_experiment  # noqa: PLC0415 - the help must not wait
 
-    _do(
+    _run_experiment(
         arena_experiment,
         out,
         mechanisms=mechanism,
         analysts=analyst,
-        n=several(n),
-        k=several(k),
+        n=parse_integers(n),
+        k=parse_integers(k),
         cluster=cluster,
         workers=workers,
         quick=quick,
@@ -146,14 +146,14 @@ def arena(
     )
 
 
-def _do(experiment: Callable[..., list[Path]], out: Path, **settings: Any) -> None:
-    with _stopping_well(out):
+def _run_experiment(experiment: Callable[..., list[Path]], out: Path, **settings: Any) -> None:
+    with _explain_interruption(out):
         for path in experiment(out, progress=True, **settings):
             typer.echo(str(path))
 
 
 @contextmanager
-def _stopping_well(out: Path) -> Iterator[None]:
+def _explain_interruption(out: Path) -> Iterator[None]:
     """Say how to go on after Ctrl-C."""
     try:
         yield
@@ -182,9 +182,12 @@ def _attack() -> None:
 @attack_app.command()
 def majority(
     *,
-    n: Annotated[int, typer.Option(parser=whole, help="How many examples the holdout has.")],
+    n: Annotated[
+        int, typer.Option(parser=parse_integer, help="How many examples the holdout has.")
+    ],
     k: Annotated[
-        int, typer.Option(parser=whole, help="How many random models the attack asks about.")
+        int,
+        typer.Option(parser=parse_integer, help="How many random models the attack asks about."),
     ],
     sigma: Annotated[
         float,
@@ -194,7 +197,7 @@ def majority(
         ),
     ] = 0.0,
     repetitions: Annotated[
-        int, typer.Option(parser=whole, help="How many attacks to simulate.")
+        int, typer.Option(parser=parse_integer, help="How many attacks to simulate.")
     ] = 100,
     seed: Annotated[int, typer.Option(help="The same seed gives the same errors.")] = 0,
     as_json: Annotated[

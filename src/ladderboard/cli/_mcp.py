@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ladderboard.cli._output import note
+from ladderboard.cli._output import echo_err
 from ladderboard.errors import InvalidSetting
 
 
@@ -47,7 +47,7 @@ def mcp(
     if sys.stdin is None:
         raise InvalidSetting("An agent's host speaks with this on stdin, which is closed.")
     if sys.stdin.isatty():
-        note("This speaks with an agent's host, not with people; Ctrl-C ends it.")
+        echo_err("This speaks with an agent's host, not with people; Ctrl-C ends it.")
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # stdin is read in a thread, which would not end
     serve(desk)
     # A thread may still wait for an answer that nobody is left to hear.

@@ -27,7 +27,7 @@ Format = Annotated[
 ]
 
 
-def source_of(predictions: str, verb: str) -> Any:
+def predictions_source(predictions: str, verb: str) -> Any:
     """Return what to read: a path, or the pipe; ``verb`` is what stands behind one."""
     if predictions != "-":
         return Path(predictions)
@@ -38,7 +38,7 @@ def source_of(predictions: str, verb: str) -> Any:
     return sys.stdin.buffer
 
 
-def refuse_taken(path: Path) -> None:
+def require_new_file(path: Path) -> None:
     """Refuse a name for a new file that is taken, or beside which another file left something."""
     if os.path.lexists(path):
         raise InvalidSetting(f"{path} is there already; choose another name. Nothing was changed.")
@@ -47,10 +47,10 @@ def refuse_taken(path: Path) -> None:
             raise InvalidSetting(f"{path}{end} is left from another file; move it away first.")
 
 
-def whole(text: str) -> int:
+def parse_integer(text: str) -> int:
     """Read a whole number, also written as 1e4, 10_000 or, as plans print it, 10,000.
 
-    >>> whole("1e4"), whole("10_000"), whole("10,000")
+    >>> parse_integer("1e4"), parse_integer("10_000"), parse_integer("10,000")
     (10000, 10000, 10000)
     """
     try:
@@ -68,17 +68,17 @@ def whole(text: str) -> int:
     raise typer.BadParameter(f"A whole number is wanted, as in 1000 or 1e3; got {text!r}.")
 
 
-def several(text: str | None) -> list[int] | None:
+def parse_integers(text: str | None) -> list[int] | None:
     """Read whole numbers with commas between.
 
-    >>> several("1000,1e4")
+    >>> parse_integers("1000,1e4")
     [1000, 10000]
     """
-    return None if text is None else [whole(each) for each in text.split(",")]
+    return None if text is None else [parse_integer(part) for part in text.split(",")]
 
 
-PASSPHRASE = "LADDERBOARD_PASSPHRASE"  # noqa: S105 - where it is found
-_LONGEST = 4096
+PASSPHRASE_VARIABLE = "LADDERBOARD_PASSPHRASE"  # noqa: S105 - where it is found
+_MAX_PASSPHRASE_BYTES = 4096
 
 PassphraseFile = Annotated[
     Path | None,
@@ -97,35 +97,35 @@ PublicKey = Annotated[  # in place of one
 ]
 
 
-def find_passphrase(file: Path | None = None, *, new: bool = False) -> str:
+def read_passphrase(file: Path | None = None, *, new: bool = False) -> str:
     """Return the first line of a file, what the environment says, or what a person types.
 
     A ``new`` one is asked for twice.
     """
     if file is not None:
-        return _first_line(file)
-    if PASSPHRASE in os.environ:
-        return os.environ[PASSPHRASE]
+        return _read_passphrase_file(file)
+    if PASSPHRASE_VARIABLE in os.environ:
+        return os.environ[PASSPHRASE_VARIABLE]
     if sys.stdin is None or not sys.stdin.isatty():
         raise InvalidSetting(
             "A passphrase is needed, and nobody is here to type it: put it into a file and name "
-            f"that with --passphrase-file, or into {PASSPHRASE}."
+            f"that with --passphrase-file, or into {PASSPHRASE_VARIABLE}."
         )
     typed: str = typer.prompt("Passphrase", hide_input=True, confirmation_prompt=new, err=True)
     return typed
 
 
-def _first_line(file: Path) -> str:
+def _read_passphrase_file(file: Path) -> str:
     try:
         with file.open("rb") as opened:
-            held = opened.read(_LONGEST + 1)
+            held = opened.read(_MAX_PASSPHRASE_BYTES + 1)
     except OSError as error:
         raise InvalidSetting(f"{file} cannot be read: {error.strerror}.") from None
     try:
         words = held.partition(b"\n")[0].removesuffix(b"\r").decode()
     except ValueError:
         words = ""
-    if not words or len(held) > _LONGEST:
+    if not words or len(held) > _MAX_PASSPHRASE_BYTES:
         raise InvalidSetting(f"{file} must hold a passphrase on its first line, and be short.")
     return words
 

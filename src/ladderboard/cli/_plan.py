@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ladderboard.cli._options import several, whole
+from ladderboard.cli._options import parse_integer, parse_integers
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 def plan(
     *,
     n: Annotated[
-        int | None, typer.Option(parser=whole, help="How many examples the holdout has.")
+        int | None, typer.Option(parser=parse_integer, help="How many examples the holdout has.")
     ] = None,
     questions: Annotated[
-        int | None, typer.Option(parser=whole, help="How many questions are allowed.")
+        int | None, typer.Option(parser=parse_integer, help="How many questions are allowed.")
     ] = None,
     error: Annotated[
         float | None, typer.Option(help="The leaderboard error that may be, below 0.5.")
@@ -59,12 +59,12 @@ def plan(
     if as_json:
         typer.echo(json.dumps(found.describe(), allow_nan=False))
     elif sys.stdout.isatty():
-        _show(f"{found.sentence}\n{found.default}", found.table())
+        _print_table(f"{found.sentence}\n{found.default}", found.table())
     else:
         typer.echo(str(found))
 
 
-def _show(sentence: str, table: list[tuple[str, ...]]) -> None:
+def _print_table(sentence: str, table: list[tuple[str, ...]]) -> None:
     """Print for a person: the last column wraps within itself."""
     from rich.box import SIMPLE  # noqa: PLC0415 - only where there is a terminal
     from rich.console import Console  # noqa: PLC0415 - same
@@ -131,7 +131,7 @@ def calibrate(
     """
     from ladderboard import arena  # noqa: PLC0415 - the help must not wait
 
-    sizes = [several(each) or [] for each in (n, questions, teams)]
+    sizes = [parse_integers(each) or [] for each in (n, questions, teams)]
     if out is not None:
         if most is not None or as_json:
             raise typer.BadParameter("--most and --json are for one size, without --out.")
@@ -148,7 +148,7 @@ def calibrate(
         ):
             typer.echo(path)
         return
-    if any(len(each) != 1 for each in sizes) or workers is not None or cluster is not None:
+    if any(len(size) != 1 for size in sizes) or workers is not None or cluster is not None:
         raise typer.BadParameter("Several sizes, --workers and --cluster go with --out DIR.")
     found = arena.calibrate(
         sizes[0][0],
@@ -159,10 +159,10 @@ def calibrate(
         quick=quick,
         progress=not as_json,
     )
-    typer.echo(json.dumps(found.describe()) if as_json else _shown(found))
+    typer.echo(json.dumps(found.describe()) if as_json else _format_calibration(found))
 
 
-def _shown(found: "Calibration") -> str:
+def _format_calibration(found: "Calibration") -> str:
     n, questions, teams = found.size
     each = "one ladder for all" if teams == 1 else f"{teams:,} teams with a ladder each"
     made = found.mechanism

@@ -18,8 +18,8 @@ import typer
 from typer.models import ArgumentInfo, OptionInfo
 
 from ladderboard._formatting import printable
-from ladderboard.cli._guard import verb_of
-from ladderboard.cli._output import refuse, say_error
+from ladderboard.cli._guard import find_simple_command
+from ladderboard.cli._output import echo_json_error, exit_with_error
 from ladderboard.errors import (
     BrokenDump,
     BrokenLedger,
@@ -38,10 +38,10 @@ from ladderboard.errors import (
     storage_error,
 )
 
-_REFUSED, _STORAGE, _FAULT, _STOPPED = 2, 4, 70, 130  # 70: as sysexits.h has it
+_REFUSED, _STORAGE, _INTERNAL_ERROR, _INTERRUPTED = 2, 4, 70, 130  # 70: as sysexits.h has it
 # The first that fits counts. A wrong key file is the word of who typed it; what else is found in a
 # file that is there is the file's.
-_EXITS: tuple[tuple[tuple[type[LadderboardError], ...], int], ...] = (
+_EXIT_CODES: tuple[tuple[tuple[type[LadderboardError], ...], int], ...] = (
     ((WrongKey,), 2),
     ((BudgetSpent, NotOpen, SessionClosed, RateLimited), 3),
     (
@@ -58,13 +58,13 @@ _EXITS: tuple[tuple[tuple[type[LadderboardError], ...], int], ...] = (
     ),
 )
 # What Typer raises for a line that it cannot read; it has had several homes.
-_Unread: Any = next(
+_ClickException: Any = next(
     each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException"
 )
-_READERS: dict[Any, Callable[[str], Any]] = {str: str, Path: Path, float: float}
+_PARSERS: dict[Any, Callable[[str], Any]] = {str: str, Path: Path, float: float}
 
 
-def run_verb(app: Callable[..., Any], words: list[str]) -> NoReturn:
+def run_command(app: Callable[..., Any], words: list[str]) -> NoReturn:
     """Run a verb and exit; under ``--json`` whatever comes of it is one JSON object."""
     for stream in (sys.stdout, sys.stderr):  # names of files need not be text
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
@@ -73,26 +73,26 @@ def run_verb(app: Callable[..., Any], words: list[str]) -> NoReturn:
     if words[:1] == ["serve"]:
         _run_worker(app, words)
     try:
-        code = _run(app, words, as_json=as_json)
+        code = _run_parsed(app, words, as_json=as_json)
     except LadderboardError as error:
         code = exit_code(error)
-        refuse(error, code, as_json=as_json)
+        exit_with_error(error, code, as_json=as_json)
     except KeyboardInterrupt:
-        code = _STOPPED
+        code = _INTERRUPTED
     except Exception as error:  # noqa: BLE001 - see below
-        if isinstance(error, _Unread):
+        if isinstance(error, _ClickException):
             code = error.exit_code
-            say_error("usage", error.format_message())
-        elif isinstance(error, OSError) and (full := _full(error)) is not None:
+            echo_json_error("usage", error.format_message())
+        elif isinstance(error, OSError) and (full := _disk_error(error)) is not None:
             code = _STORAGE
-            refuse(full, code, as_json=as_json and error.filename is not None)
+            exit_with_error(full, code, as_json=as_json and error.filename is not None)
         else:
             # Not 1, which is Python's own: it would say that a model is no better.
-            code = _FAULT
+            code = _INTERNAL_ERROR
             told = traceback.format_exc().splitlines()
             print("\n".join(map(printable, told)), file=sys.stderr)  # noqa: T201
             if as_json:
-                say_error("fault", f"This should not happen: {type(error).__name__}.")
+                echo_json_error("fault", f"This should not happen: {type(error).__name__}.")
     if words[:2] == ["guard", "ask"] and code in {0, 1}:
         gc.freeze()  # nothing is garbage but everything; looking for it takes a fifth of the time
     sys.exit(code)
@@ -107,17 +107,17 @@ def _run_worker(app: Callable[..., Any], words: list[str]) -> None:
 
     if is_worker():
         with worker_log():
-            sys.exit(_run(app, words, as_json=True))
+            sys.exit(_run_parsed(app, words, as_json=True))
 
 
 def exit_code(error: Exception) -> int:
     """Return the exit code of a verb that ended so."""
     if not isinstance(error, LadderboardError):
-        return _FAULT
-    return next((code for kinds, code in _EXITS if isinstance(error, kinds)), _REFUSED)
+        return _INTERNAL_ERROR
+    return next((code for kinds, code in _EXIT_CODES if isinstance(error, kinds)), _REFUSED)
 
 
-def _full(error: OSError) -> LadderboardError | None:
+def _disk_error(error: OSError) -> LadderboardError | None:
     """Return what to say of a disk that is full or may only be read; None if it is neither.
 
     It may be that of standard output, which has no name, and where nothing more can be said.
@@ -131,9 +131,9 @@ def _full(error: OSError) -> LadderboardError | None:
     return type(failed)(f"{failed} What was done stays done; the same again costs nothing.")
 
 
-def _run(app: Callable[..., Any], words: list[str], *, as_json: bool) -> int:
-    verb = verb_of(words[1:2]) if words[0] == "guard" else None
-    given = None if verb is None else read_quickly(verb, words[2:])
+def _run_parsed(app: Callable[..., Any], words: list[str], *, as_json: bool) -> int:
+    verb = find_simple_command(words[1:2]) if words[0] == "guard" else None
+    given = None if verb is None else parse_simple_arguments(verb, words[2:])
     if verb is None or given is None:
         return app(words, prog_name="ladderboard", standalone_mode=not as_json) or 0
     try:
@@ -143,7 +143,7 @@ def _run(app: Callable[..., Any], words: list[str], *, as_json: bool) -> int:
     return 0
 
 
-def read_quickly(verb: Callable[..., None], words: list[str]) -> dict[str, Any] | None:
+def parse_simple_arguments(verb: Callable[..., None], words: list[str]) -> dict[str, Any] | None:
     """Return the arguments with which to call a verb; None where Typer must look at the line.
 
     >>> from typing import Annotated
@@ -154,20 +154,20 @@ def read_quickly(verb: Callable[..., None], words: list[str]) -> dict[str, Any] 
     ...     training: Annotated[float | None, typer.Option()] = None,
     ...     as_json: Annotated[bool, typer.Option("--json")] = False,
     ... ) -> None: ...
-    >>> read_quickly(verb, ["a.db", "--training=0.5", "--json"])
+    >>> parse_simple_arguments(verb, ["a.db", "--training=0.5", "--json"])
     {'file': PosixPath('a.db'), 'training': 0.5, 'as_json': True}
-    >>> read_quickly(verb, ["a.db", "--trainig", "0.5"]), read_quickly(verb, [])
+    >>> parse_simple_arguments(verb, ["a.db", "--trainig", "0.5"]), parse_simple_arguments(verb, [])
     (None, None)
     """
     try:
-        return _read(verb, words)
+        return _parse_arguments(verb, words)
     except InvalidSetting:
         raise
     except Exception:  # noqa: BLE001 - whatever it is, Typer will say it better
         return None
 
 
-class _Wanted(NamedTuple):
+class _Parameters(NamedTuple):
     """What a verb takes: by place, by option, and what it cannot do without."""
 
     places: list[tuple[str, Callable[[str], Any]]]
@@ -175,11 +175,11 @@ class _Wanted(NamedTuple):
     needed: set[str]
 
 
-def _wanted(verb: Callable[..., None]) -> _Wanted:
-    wanted = _Wanted([], {}, set())
+def _inspect_parameters(verb: Callable[..., None]) -> _Parameters:
+    wanted = _Parameters([], {}, set())
     for name, parameter in inspect.signature(verb).parameters.items():
         kind, info = get_args(parameter.annotation)
-        reads = (name, _reader(kind, info))
+        reads = (name, _value_parser(kind, info))
         if parameter.default is parameter.empty:
             wanted.needed.add(name)
         if isinstance(info, ArgumentInfo):
@@ -191,8 +191,8 @@ def _wanted(verb: Callable[..., None]) -> _Wanted:
     return wanted
 
 
-def _read(verb: Callable[..., None], words: list[str]) -> dict[str, Any]:
-    places, options, needed = _wanted(verb)
+def _parse_arguments(verb: Callable[..., None], words: list[str]) -> dict[str, Any]:
+    places, options, needed = _inspect_parameters(verb)
     found: dict[str, Any] = {}
     rest = iter(words)
     for word in rest:
@@ -202,9 +202,9 @@ def _read(verb: Callable[..., None], words: list[str]) -> dict[str, Any]:
             continue
         option, equals, value = word.partition("=")
         name, reader = options[option]
-        if name in found or (reader is _flag and equals):
+        if name in found or (reader is _parse_flag and equals):
             raise ValueError(word)
-        if not equals and reader is not _flag:
+        if not equals and reader is not _parse_flag:
             value = next(rest)
             if value.startswith("--"):
                 # Typer would take it for the value, and a gate, say, would silently be none.
@@ -215,14 +215,14 @@ def _read(verb: Callable[..., None], words: list[str]) -> dict[str, Any]:
     return found
 
 
-def _reader(kind: Any, info: ArgumentInfo | OptionInfo) -> Callable[[str], Any]:
+def _value_parser(kind: Any, info: ArgumentInfo | OptionInfo) -> Callable[[str], Any]:
     if info.parser is not None:
         return info.parser
     if kind is bool:
-        return _flag
-    (plain,) = [each for each in get_args(kind) or (kind,) if each is not NoneType]
-    return _READERS[plain]
+        return _parse_flag
+    (plain,) = [get_arg for get_arg in get_args(kind) or (kind,) if get_arg is not NoneType]
+    return _PARSERS[plain]
 
 
-def _flag(_: str) -> bool:
+def _parse_flag(_: str) -> bool:
     return True

@@ -9,18 +9,25 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TextIO
 import typer
 
 from ladderboard.cli._database import (
-    DATABASE,
-    DEFAULT,
+    DATABASE_VARIABLE,
+    DEFAULT_DATABASE,
     Config,
     Database,
     KeyFile,
     describe_created,
-    every_team,
+    list_teams,
     open_database,
     organiser,
 )
 from ladderboard.cli._options import AsJson
-from ladderboard.cli._output import near, note, program, python, say, say_json
+from ladderboard.cli._output import (
+    echo,
+    echo_err,
+    echo_json,
+    program_command,
+    python_command,
+    relative_to_cwd,
+)
 from ladderboard.cli._run import exit_code
 from ladderboard.client import read_address
 from ladderboard.errors import InvalidSetting, MissingDependency
@@ -29,8 +36,8 @@ if TYPE_CHECKING:
     from ladderboard.board import Board, BoardFolder, Boards
     from ladderboard.server import Found
 
-_SHOWN = 10
-_EXAMPLE = Path("public", "example_submission.py")
+_MAX_BOARDS_SHOWN = 10
+_EXAMPLE_SCRIPT = Path("public", "example_submission.py")
 
 
 def serve(
@@ -40,7 +47,7 @@ def serve(
     ] = None,
     *,
     config: Config = None,
-    database: Database = DEFAULT,
+    database: Database = DEFAULT_DATABASE,
     host: Annotated[
         str | None, typer.Option(help="The address to listen at; 127.0.0.1 if left out.")
     ] = None,
@@ -79,20 +86,20 @@ def serve(
     was made from; board amend changes a board. Ctrl-C stops it, and nothing is lost. Whatever is
     left out is as the environment or the settings file has it; ladderboard settings tells.
     """
-    server = _load()
+    server = _import_server()
     typed = {"host": host, "port": port, "workers": workers, "url": url, "proxy": proxy}
     given: dict[str, Any] = {"database": database, "key_file": key_file}
     given |= {f"serve.{name}": value for name, value in typed.items()}
     found = server.find_settings(config, given)
-    how = _serving(found, _settings(server, found["serve.url"]))
+    how = _serving_settings(found, _settings_for_url(server, found["serve.url"]))
     if server.serve_as_worker(how):
         return
-    _warn(how.settings.log)
-    contents = _read(folders or [])
-    _try_port(how)
+    _warn_about_unknown_variables(how.settings.log)
+    contents = _read_folders(folders or [])
+    _check_port_free(how)
     with open_database(database, key_file, create=True) as boards:
-        for each in contents:
-            _settle(boards, each, quiet=as_json)
+        for content in contents:
+            _create_or_compare(boards, content, quiet=as_json)
 
         begun = False
 
@@ -103,22 +110,22 @@ def serve(
             public = how.settings.url or address
             if as_json:
                 said = {"url": public, "listening": address, "boards": boards.list()}
-                say_json({**said, "token": token})
+                echo_json({**said, "token": token})
             else:
-                _welcome(boards, contents, public, token, found)
+                _echo_welcome(boards, contents, public, token, found)
 
         try:
             server.serve(how, boards=boards, told=told, command=server.own_command())
         except Exception as error:
             if not begun or as_json or sys.stderr.isatty():
                 raise
-            _log(how.settings.log).error(error)  # from here on every line there is JSON
+            _server_log(how.settings.log).error(error)  # from here on every line there is JSON
             raise typer.Exit(exit_code(error)) from None
     if not as_json:
-        say("", farewell(database))
+        echo("", format_farewell(database))
 
 
-def _settings(server: Any, url: str | None) -> Any:
+def _settings_for_url(server: Any, url: str | None) -> Any:
     if url is None:
         return server.Settings()
     public = read_address(url)
@@ -129,37 +136,37 @@ def _settings(server: Any, url: str | None) -> Any:
     )
 
 
-def _serving(found: "Found", by_url: Any) -> Any:
+def _serving_settings(found: "Found", by_url: Any) -> Any:
     from ladderboard.server import make_serving  # noqa: PLC0415 - the help first
 
     return make_serving(found, by_url)
 
 
-def _log(to: TextIO | None) -> Any:
+def _server_log(to: TextIO | None) -> Any:
     from ladderboard.server import Log, machine_time  # noqa: PLC0415 - the help first
 
     return Log(to, machine_time)
 
 
-def _warn(to: TextIO | None) -> None:
+def _warn_about_unknown_variables(to: TextIO | None) -> None:
     """Name variables that mean nothing: to a person in a sentence, elsewhere in the log."""
     from ladderboard.server import strangers  # noqa: PLC0415 - the help must not wait
 
     for said in strangers(os.environ):
         if sys.stderr.isatty():
-            note(said)
+            echo_err(said)
         else:
-            _log(to).write("warning", said=said)
+            _server_log(to).write("warning", said=said)
 
 
-def _try_port(how: Any) -> None:
+def _check_port_free(how: Any) -> None:
     """Refuse a port that is taken before anything is made, which could not be served."""
     from ladderboard.server import try_port  # noqa: PLC0415 - the help first
 
     try_port(how.host, how.port)
 
 
-def _load() -> Any:
+def _import_server() -> Any:
     try:
         from ladderboard import server  # noqa: PLC0415 - an extra
         from ladderboard.server import serve as _  # noqa: F401, PLC0415 - same
@@ -170,19 +177,19 @@ def _load() -> Any:
     return server
 
 
-def _read(folders: list[Path]) -> "list[BoardFolder]":
+def _read_folders(folders: list[Path]) -> "list[BoardFolder]":
     """Return what is in all folders, before anything is made of one."""
     from ladderboard.board import read_folder  # noqa: PLC0415 - the help must not wait
 
-    contents = [read_folder(each) for each in folders]
-    slugs = [each.rules.slug for each in contents]
-    twice = next((each for each in slugs if slugs.count(each) > 1), None)
+    contents = [read_folder(folder) for folder in folders]
+    slugs = [content.rules.slug for content in contents]
+    twice = next((slug for slug in slugs if slugs.count(slug) > 1), None)
     if twice is not None:
         raise InvalidSetting(f"Two of the folders are called {twice!r}; give one another slug.")
     return contents
 
 
-def _settle(boards: "Boards", folder: "BoardFolder", *, quiet: bool) -> None:
+def _create_or_compare(boards: "Boards", folder: "BoardFolder", *, quiet: bool) -> None:
     """Make a board of a folder that is new; of one that is known, see that it is the same."""
     from ladderboard.board import (  # noqa: PLC0415
         ask_baselines,
@@ -192,7 +199,7 @@ def _settle(boards: "Boards", folder: "BoardFolder", *, quiet: bool) -> None:
     slug = folder.rules.slug
     if slug not in boards.list():
         board = boards.create(folder)
-        say(*([] if quiet else [*describe_created(folder, board), ""]))
+        echo(*([] if quiet else [*describe_created(folder, board), ""]))
         return
     board = boards.open(slug)
     found = differences(board, folder)
@@ -204,28 +211,28 @@ def _settle(boards: "Boards", folder: "BoardFolder", *, quiet: bool) -> None:
             "--labels its labels; or give the folder another slug to make another board."
         )
     if found and not quiet:  # the board was amended, and the folder is as it was at the start
-        say(f"{slug} was amended since it was made of this folder: {'; '.join(found.sentences)}.")
+        echo(f"{slug} was amended since it was made of this folder: {'; '.join(found.sentences)}.")
     if board.row().status == "open":
         ask_baselines(board, folder)  # a crash may have come between
 
 
-def _welcome(
+def _echo_welcome(
     boards: "Boards", contents: "list[BoardFolder]", url: str, token: str | None, found: "Found"
 ) -> None:
-    way = Way(found["database"], found["key_file"], found.file)
-    folders = {each.rules.slug: each for each in contents}
+    way = DatabaseAccess(found["database"], found["key_file"], found.file)
+    folders = {content.rules.slug: content for content in contents}
     # Of many boards those that came with a folder, where there is something to submit, and some.
-    slugs = dict.fromkeys([*folders, *boards.open_first(_SHOWN)])
-    some = [boards.open(each) for each in slugs]
+    slugs = dict.fromkeys([*folders, *boards.open_first(_MAX_BOARDS_SHOWN)])
+    some = [boards.open(slug) for slug in slugs]
     more = len(boards.list()) - len(some)
-    say(*welcome(url, some, more, token, another_token(way)))
+    echo(*format_welcome(url, some, more, token, organiser_token_command(way)))
     ready = [each for each in some if each.row().status == "open"]
     if ready:
         board = ready[0]
-        say(*next_steps(url, board, folders.get(board.slug), way))
+        echo(*format_next_steps(url, board, folders.get(board.slug), way))
 
 
-class Way(NamedTuple):
+class DatabaseAccess(NamedTuple):
     """What leads to a database: its address, its key file, and the settings file, if there is."""
 
     database: str
@@ -233,17 +240,17 @@ class Way(NamedTuple):
     config: Path | None
 
 
-def welcome(
+def format_welcome(
     url: str, boards: "list[Board]", more: int, token: str | None, another: str
 ) -> list[str]:
     """Return where the boards are, and how the organiser comes in; a new token is told."""
     lines = [f"Ladderboard is at {url}; Ctrl-C stops it."]
-    lines += [_line(url, each.as_seen_by(organiser()).summary()) for each in boards]
-    lines += [f"  and {more} more: {program()} board list"] if more else []
+    lines += [_board_line(url, board.as_seen_by(organiser()).summary()) for board in boards]
+    lines += [f"  and {more} more: {program_command()} board list"] if more else []
     if not boards:
         lines += [
             "There are no boards yet. One is made, while this runs or before, with:",
-            f"  {program()} board create DIR",
+            f"  {program_command()} board create DIR",
         ]
     if token is not None:
         lines += [
@@ -258,18 +265,18 @@ def welcome(
     return lines
 
 
-def another_token(way: Way) -> str:
+def organiser_token_command(way: DatabaseAccess) -> str:
     """Return what to type for another organiser's token."""
     from ladderboard.server import CONFIG  # noqa: PLC0415 - the help must not wait
 
-    exports, key, _ = _said(way)
-    before = [each.replace(f"export {DATABASE}=", "--database ") for each in exports]
+    exports, key, _ = _shell_setup(way)
+    before = [export.replace(f"export {DATABASE_VARIABLE}=", "--database ") for export in exports]
     first = "".join(f"{each.removeprefix('export ')} " for each in before if CONFIG in each)
     rest = "".join(f" {each}" for each in before if CONFIG not in each)
-    return f"{first}{program()} board token{rest}{key}"
+    return f"{first}{program_command()} board token{rest}{key}"
 
 
-def _said(way: Way) -> tuple[list[str], str, bool]:
+def _shell_setup(way: DatabaseAccess) -> tuple[list[str], str, bool]:
     """Return what to set, what to type behind a verb, and whether that leads to the database.
 
     A password is not shown: whoever gave it must give it again.
@@ -281,15 +288,15 @@ def _said(way: Way) -> tuple[list[str], str, bool]:
     known = find_settings(config, only=names, environment={})  # to whoever types nothing more
     exports = []
     if config is not None:
-        exports.append(f"export {CONFIG}={shlex.quote(str(near(config)))}")
+        exports.append(f"export {CONFIG}={shlex.quote(str(relative_to_cwd(config)))}")
     shown = database == known["database"] or not has_password(database)
     if database != known["database"] and shown:
-        exports.append(f"export {DATABASE}={shlex.quote(database)}")
+        exports.append(f"export {DATABASE_VARIABLE}={shlex.quote(database)}")
     same = key_file is None or key_file == known["key_file"]
     return exports, "" if same else f" --key-file {shlex.quote(str(key_file))}", shown
 
 
-def farewell(database: str) -> str:
+def format_farewell(database: str) -> str:
     """Return what to say at the end."""
     from ladderboard.server import has_password  # noqa: PLC0415 - the help must not wait
 
@@ -297,52 +304,54 @@ def farewell(database: str) -> str:
     return f"Stopped; everything is kept in {where}."
 
 
-def _line(url: str, summary: dict[str, Any]) -> str:
+def _board_line(url: str, summary: dict[str, Any]) -> str:
     left, said = summary["questions"] - summary["used"], summary["status"]
     if said not in {"closed", "moved"}:  # which answer nothing more
         said = f"{said}, {left:,} of {summary['questions']:,} questions left"
     return f"  {summary['title']}: {url}/boards/{summary['slug']} ({said})"
 
 
-def next_steps(url: str, board: "Board", folder: "BoardFolder | None", way: Way) -> list[str]:
+def format_next_steps(
+    url: str, board: "Board", folder: "BoardFolder | None", way: DatabaseAccess
+) -> list[str]:
     """Return what to type into another terminal to take part in a board; it works as it stands."""
-    exports, key, whole = _said(way)
-    ready = "" if whole else f", with {DATABASE} set to the same database"
+    exports, key, whole = _shell_setup(way)
+    ready = "" if whole else f", with {DATABASE_VARIABLE} set to the same database"
     lines = [f"cd {shlex.quote(str(Path.cwd()))}", *exports]
-    name = _free_name(board)
+    name = _unused_team_name(board)
     if name is not None:
         words = f"team add {board.slug} {shlex.quote(name)}{key}"
-        lines += [f"LADDERBOARD_TOKEN=$({program()} {words})", "export LADDERBOARD_TOKEN"]
+        lines += [f"LADDERBOARD_TOKEN=$({program_command()} {words})", "export LADDERBOARD_TOKEN"]
     else:
         ready += ", with the token of a team as LADDERBOARD_TOKEN"
-    made, predictions = _predictions(folder)
+    made, predictions = _example_predictions(folder)
     # From this very machine nothing goes over a wire.
     trusted = "" if read_address(url).private else " --insecure"
     lines += [
         *made,
-        f"{program()} submit {url}/boards/{board.slug}{trusted} \\",
+        f"{program_command()} submit {url}/boards/{board.slug}{trusted} \\",
         f"  -f {predictions}",
-        f"{program()} leaderboard {url}/boards/{board.slug}{trusted}",
+        f"{program_command()} leaderboard {url}/boards/{board.slug}{trusted}",
     ]
-    return ["", f"Next, in another terminal{ready}:", "", *(f"  {each}" for each in lines), ""]
+    return ["", f"Next, in another terminal{ready}:", "", *(f"  {line}" for line in lines), ""]
 
 
-def _predictions(folder: "BoardFolder | None") -> tuple[list[str], str]:
+def _example_predictions(folder: "BoardFolder | None") -> tuple[list[str], str]:
     """Return how predictions are made, and where they are: by an example, or the sample."""
-    if folder is not None and (folder.path / _EXAMPLE).is_file():
-        place = near(folder.path)
-        command = f"{python()} {shlex.quote(str(place / _EXAMPLE))}"
-        return [command], shlex.quote(str(place / _EXAMPLE.parent / "predictions.csv"))
+    if folder is not None and (folder.path / _EXAMPLE_SCRIPT).is_file():
+        place = relative_to_cwd(folder.path)
+        command = f"{python_command()} {shlex.quote(str(place / _EXAMPLE_SCRIPT))}"
+        return [command], shlex.quote(str(place / _EXAMPLE_SCRIPT.parent / "predictions.csv"))
     if folder is not None and folder.sample is not None and folder.sample.suffix == ".csv":
-        return [], shlex.quote(str(near(folder.sample)))
+        return [], shlex.quote(str(relative_to_cwd(folder.sample)))
     return [], "predictions.csv"
 
 
-def _free_name(board: "Board") -> str | None:
+def _unused_team_name(board: "Board") -> str | None:
     """Return a name that no team has yet; None if all places are taken."""
     from ladderboard.board import fold  # noqa: PLC0415 - the help must not wait
 
-    every = every_team(board)
+    every = list_teams(board)
     taken = {fold(each["name"]) for each in every}
     if sum(each["kind"] == "team" for each in every) >= board.rules.teams:
         return None

@@ -4,20 +4,27 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from ladderboard.cli._app import Verbs
+from ladderboard.cli._app import LazyGroup
 from ladderboard.cli._database import (
-    DEFAULT,
+    DEFAULT_DATABASE,
     Database,
     KeyFile,
     Slug,
-    every_team,
     find_team,
+    list_teams,
     open_board,
     open_database,
     organiser,
 )
 from ladderboard.cli._options import AsJson
-from ladderboard.cli._output import brief, note, say, say_json, say_secret, say_table
+from ladderboard.cli._output import (
+    echo,
+    echo_err,
+    echo_json,
+    echo_secret,
+    echo_table,
+    format_minute,
+)
 
 if TYPE_CHECKING:
     from ladderboard.board import NewTeam
@@ -31,8 +38,8 @@ TOKEN=$(ladderboard team add BOARD NAME). Only its hash is kept.
 _TeamName = Annotated[str, typer.Argument(metavar="TEAM", help="The team's id or its name.")]
 
 
-class _Team(Verbs):
-    homes: ClassVar[dict[str, str]] = {
+class _TeamGroup(LazyGroup):
+    import_paths: ClassVar[dict[str, str]] = {
         "add": "_team:add",
         "list": "_team:list_",
         "invite": "_team:invite",
@@ -41,7 +48,7 @@ class _Team(Verbs):
         "disqualify": "_team:disqualify",
         "reinstate": "_team:reinstate",
     }
-    short: ClassVar[dict[str, str]] = {
+    short_helps: ClassVar[dict[str, str]] = {
         "list": "List all teams, those not shown, too.",
         "rotate-token": "Give a team another token.",
     }
@@ -49,7 +56,7 @@ class _Team(Verbs):
 
 app = typer.Typer(
     name="team",
-    cls=_Team,
+    cls=_TeamGroup,
     help=_HELP,
     no_args_is_help=True,
     add_completion=False,
@@ -66,7 +73,7 @@ def add(
     board: Slug,
     name: Annotated[str, typer.Argument(metavar="NAME", help="What the team shall be called.")],
     *,
-    database: Database = DEFAULT,
+    database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -76,14 +83,16 @@ def add(
     """
     with open_database(database, key_file) as boards:
         made = open_board(boards, board).seats.add(organiser(), name)
-    _tell(board, made, f"{made.name} is on {board} now, with the id {made.id}.", as_json=as_json)
+    _echo_new_token(
+        board, made, f"{made.name} is on {board} now, with the id {made.id}.", as_json=as_json
+    )
 
 
 def rotate_token(
     board: Slug,
     team: _TeamName,
     *,
-    database: Database = DEFAULT,
+    database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -96,22 +105,24 @@ def rotate_token(
         found = open_board(boards, board)
         who = find_team(found, team, with_token=True)
         made = found.seats.rotate(organiser(), who["id"])
-    _tell(board, made, f"The token that {made.name} had before has ended.", as_json=as_json)
+    _echo_new_token(
+        board, made, f"The token that {made.name} had before has ended.", as_json=as_json
+    )
 
 
-def _tell(board: str, made: "NewTeam", sentence: str, *, as_json: bool) -> None:
+def _echo_new_token(board: str, made: "NewTeam", sentence: str, *, as_json: bool) -> None:
     if as_json:
-        say_json({"board": board, "id": made.id, "name": made.name, "token": made.token})
+        echo_json({"board": board, "id": made.id, "name": made.name, "token": made.token})
         return
-    note(sentence)
-    say_secret("Its token", made.token)
+    echo_err(sentence)
+    echo_secret("Its token", made.token)
 
 
 def invite(
     board: Slug,
     *,
     days: Annotated[float, typer.Option(help="For how many days it is good.")] = 7,
-    database: Database = DEFAULT,
+    database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -123,40 +134,40 @@ def invite(
     with open_database(database, key_file) as boards:
         token = open_board(boards, board).seats.invite(organiser(), days=days)
     if as_json:
-        say_json({"board": board, "invitation": token, "days": days})
+        echo_json({"board": board, "invitation": token, "days": days})
         return
-    say_secret(f"An invitation to {board} for one team, good for {days:g} days", token)
+    echo_secret(f"An invitation to {board} for one team, good for {days:g} days", token)
 
 
 def list_(
     board: Slug,
     *,
-    database: Database = DEFAULT,
+    database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
     """List all teams, baselines and those that are not shown, too."""
     with open_database(database, key_file) as boards:
         found = open_board(boards, board)
-        teams, display = every_team(found), found.rules.display
+        teams, display = list_teams(found), found.rules.display
     if as_json:
-        say_json({"board": board, "teams": teams})
+        echo_json({"board": board, "teams": teams})
         return
     if not teams:
-        say(f"{board} has no teams yet. One is made with: ladderboard team add {board} NAME")
+        echo(f"{board} has no teams yet. One is made with: ladderboard team add {board} NAME")
         return
-    say_table(
+    echo_table(
         ("id", "name", "status", "submissions", "last (UTC)", display.name),
         [
             (
-                each["id"],
-                each["name"],
-                "disqualified" if each["disqualified"] else each["kind"],
-                f"{each['submissions']:,}",
-                brief(each["last"]),
-                display.text(each["loss"]),
+                team["id"],
+                team["name"],
+                "disqualified" if team["disqualified"] else team["kind"],
+                f"{team['submissions']:,}",
+                format_minute(team["last"]),
+                display.text(team["loss"]),
             )
-            for each in teams
+            for team in teams
         ],
         right=("submissions", display.name),
     )
@@ -166,7 +177,7 @@ def revoke(
     board: Slug,
     team: _TeamName,
     *,
-    database: Database = DEFAULT,
+    database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -178,36 +189,36 @@ def revoke(
         found = open_board(boards, board)
         who = find_team(found, team, with_token=True)
         found.seats.revoke(organiser(), who["id"])
-    _told(board, who, f"The token of {who['name']} has ended.", as_json=as_json)
+    _echo_team(board, who, f"The token of {who['name']} has ended.", as_json=as_json)
 
 
 def disqualify(
     board: Slug,
     team: _TeamName,
     *,
-    database: Database = DEFAULT,
+    database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Take a team off what is shown. Its questions stay asked, and its ladder as it is."""
-    who = _show(board, team, database, key_file, reinstate=False)
-    _told(board, who, f"{who['name']} is no longer shown on {board}.", as_json=as_json)
+    who = _set_disqualified(board, team, database, key_file, reinstate=False)
+    _echo_team(board, who, f"{who['name']} is no longer shown on {board}.", as_json=as_json)
 
 
 def reinstate(
     board: Slug,
     team: _TeamName,
     *,
-    database: Database = DEFAULT,
+    database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Show a team again that was disqualified."""
-    who = _show(board, team, database, key_file, reinstate=True)
-    _told(board, who, f"{who['name']} is shown on {board} again.", as_json=as_json)
+    who = _set_disqualified(board, team, database, key_file, reinstate=True)
+    _echo_team(board, who, f"{who['name']} is shown on {board} again.", as_json=as_json)
 
 
-def _show(
+def _set_disqualified(
     board: str, team: str, database: str, key_file: Any, *, reinstate: bool
 ) -> dict[str, Any]:
     with open_database(database, key_file) as boards:
@@ -217,8 +228,8 @@ def _show(
     return who
 
 
-def _told(board: str, who: dict[str, Any], sentence: str, *, as_json: bool) -> None:
+def _echo_team(board: str, who: dict[str, Any], sentence: str, *, as_json: bool) -> None:
     if as_json:
-        say_json({"board": board, "id": who["id"], "name": who["name"]})
+        echo_json({"board": board, "id": who["id"], "name": who["name"]})
     else:
-        say(sentence)
+        echo(sentence)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ladderboard.cli._options import AsJson
-from ladderboard.cli._output import check_bar, say, say_json, say_table, wrapped
+from ladderboard.cli._output import echo, echo_json, echo_table, verification_progress, wrap_lines
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from ladderboard.losses import Loss
     from ladderboard.verify import Verified
 
-_ROWS = 20
+_MAX_ROWS = 20
 
 
 def verify(
@@ -72,23 +72,23 @@ def verify(
             "digits.bundle --head HASH"
         )
     path = bundle or ledger or Path()
-    receipts = [each for file in receipt or () for each in read_receipts(file)]
-    with check_bar(quiet=quiet or as_json) as watch:
+    receipts = [read_receipt for file in receipt or () for read_receipt in read_receipts(file)]
+    with verification_progress(quiet=quiet or as_json) as watch:
         found = check(
             path,
             heads=head or (),
             receipts=receipts,
             commitment=commitment,
-            loss=_loss(loss),
+            loss=_load_loss(loss),
             watch=watch,
         )
     if as_json:
-        say_json({"file": str(path), **found.describe()})
+        echo_json({"file": str(path), **found.describe()})
     else:
-        _say(found)
+        _echo_result(found)
 
 
-def _loss(named: str | None) -> "Loss | None":
+def _load_loss(named: str | None) -> "Loss | None":
     if named is None:
         return None
     from ladderboard.losses import loss  # noqa: PLC0415 - only where it is wanted
@@ -96,43 +96,43 @@ def _loss(named: str | None) -> "Loss | None":
     return loss(named)
 
 
-def _say(found: "Verified") -> None:
+def _echo_result(found: "Verified") -> None:
 
-    say(str(found))
-    for each in found.receipts:
-        say(*wrapped(_answered(each), indent="  "))
+    echo(str(found))
+    for receipt in found.receipts:
+        echo(*wrap_lines(_describe_receipt(receipt), indent="  "))
     for title, sentences in (
         ("What holds:", found.checked),
         ("What could not be checked:", found.unchecked),
     ):
         if sentences:
-            say(title)
+            echo(title)
         for sentence in sentences:
-            say(*wrapped(sentence, indent="    ", first="  - "))
-    _say_ranking(found)
-    say(f"commitment {found.commitment}", f"head       {found.head}")
+            echo(*wrap_lines(sentence, indent="    ", first="  - "))
+    _echo_ranking(found)
+    echo(f"commitment {found.commitment}", f"head       {found.head}")
 
 
-def _say_ranking(found: "Verified") -> None:
+def _echo_ranking(found: "Verified") -> None:
     """Print who came where, for everybody to compare with what they were shown."""
     rows = found.ranking
     if not rows:
         return
     final = found.finals is not None
-    say("The final ranking:" if final else "The standings:")
-    say_table(
+    echo("The final ranking:" if final else "The standings:")
+    echo_table(
         ("rank", "team", "score" if final else "loss"),
         [
-            ("baseline" if each.baseline else each.rank, each.team, each.number)
-            for each in rows[:_ROWS]
+            ("baseline" if row.baseline else row.rank, row.team, row.number)
+            for row in rows[:_MAX_ROWS]
         ],
         right=("rank", "score", "loss"),
     )
-    if len(rows) > _ROWS:
-        say(f"These are the first {_ROWS}; --json has all.")
+    if len(rows) > _MAX_ROWS:
+        echo(f"These are the first {_MAX_ROWS}; --json has all.")
 
 
-def _answered(entry: dict[str, Any]) -> str:
+def _describe_receipt(entry: dict[str, Any]) -> str:
     """Return what an entry says, in a sentence; the numbers are losses."""
     when = datetime.fromtimestamp(entry["time"], UTC)
     value = "" if entry["value"] is None else f", the best loss was {entry['value']:g} after it"

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import typer
 
-from ladderboard.cli._app import Verbs
+from ladderboard.cli._app import LazyGroup
 
 __all__ = ["app"]
 
@@ -15,8 +15,8 @@ given cannot be used; 3 the board is closed or has moved; 4 the database or a fi
 """
 
 
-class _Board(Verbs):
-    homes: ClassVar[dict[str, str]] = {
+class _BoardGroup(LazyGroup):
+    import_paths: ClassVar[dict[str, str]] = {
         "new": "_board._create:new",
         "check": "_board._create:check",
         "create": "_board._create:create",
@@ -32,7 +32,7 @@ class _Board(Verbs):
         "restore": "_board._dump:restore",
         "keygen": "_board._dump:keygen",
     }
-    short: ClassVar[dict[str, str]] = {
+    short_helps: ClassVar[dict[str, str]] = {
         "new": "Make a board's folder, or a whole example.",
         "create": "Put a board into the database.",
         "close": "Close a board for good, and rank.",
@@ -44,7 +44,7 @@ class _Board(Verbs):
 
 app = typer.Typer(
     name="board",
-    cls=_Board,
+    cls=_BoardGroup,
     help=_HELP,
     no_args_is_help=True,
     add_completion=False,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ladderboard.cli._database import (
-    DEFAULT,
+    DEFAULT_DATABASE,
     Database,
     KeyFile,
     Slug,
@@ -14,14 +14,14 @@ from ladderboard.cli._database import (
     open_database,
     organiser,
 )
-from ladderboard.cli._options import AsJson, whole
-from ladderboard.cli._output import say, say_json
+from ladderboard.cli._options import AsJson, parse_integer
+from ladderboard.cli._output import echo, echo_json
 from ladderboard.errors import InvalidSetting, StaleCopy
 
 if TYPE_CHECKING:
     from ladderboard.board import Board, Boards
 
-_TEXTS = {"title", "description", "display.name"}
+_TEXT_KEYS = {"title", "description", "display.name"}
 
 
 def amend(
@@ -53,7 +53,7 @@ def amend(
             help="With --labels: ask each team's best again, or none. They count as questions.",
         ),
     ] = "best",
-    database: Database = DEFAULT,
+    database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -69,30 +69,30 @@ def amend(
     with open_database(database, key_file) as boards:
         found = open_board(boards, board)
         if labels is not None:
-            told = _correct(found, labels, replay)
+            told = _correct_labels(found, labels, replay)
         else:
-            told = _change(found, settings or [], rules)
+            told = _amend_rules(found, settings or [], rules)
         told["head"] = found.book.head().hash.hex()
     if as_json:
-        say_json({"board": board, **told})
+        echo_json({"board": board, **told})
     else:
-        say(*_words(board, told))
+        echo(*_describe_amendment(board, told))
 
 
 def _named(*values: Any) -> list[tuple[str, Any]]:
     return list(zip(("--set", "--rules", "--labels"), values, strict=True))
 
 
-def _change(board: "Board", settings: list[str], file: Path | None) -> dict[str, Any]:
+def _amend_rules(board: "Board", settings: list[str], file: Path | None) -> dict[str, Any]:
     before = board.rules
-    changes = _typed(settings) if file is None else _from_file(board, file)
+    changes = _changes_from_options(settings) if file is None else _changes_from_file(board, file)
     after = board.amending.amend(organiser(), changes) if changes else before
     old, new = before.describe(), after.describe()
     pairs = {key: [old.get(key), new.get(key)] for key in {**old, **new}}
     return {"changes": {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}}
 
 
-def _from_file(board: "Board", file: Path) -> dict[str, Any]:
+def _changes_from_file(board: "Board", file: Path) -> dict[str, Any]:
     from ladderboard.board import (  # noqa: PLC0415
         changes_between,
         read_rules,
@@ -107,17 +107,17 @@ def _from_file(board: "Board", file: Path) -> dict[str, Any]:
     return changes_between(board.rules, read_rules(text, where=path.name, slug=board.slug))
 
 
-def _typed(settings: list[str]) -> dict[str, Any]:
+def _changes_from_options(settings: list[str]) -> dict[str, Any]:
     """Return changes from what was typed, one key and value each."""
     changes: dict[str, Any] = {}
-    for each in settings:
-        path, equals, text = each.partition("=")
+    for setting in settings:
+        path, equals, text = setting.partition("=")
         key, dot, part = path.strip().partition(".")
         if not equals or not key or (dot and not part):
             raise InvalidSetting(
-                f"--set needs a key, = and a value, as in questions=2000; got {each!r:.80}."
+                f"--set needs a key, = and a value, as in questions=2000; got {setting!r:.80}."
             )
-        value = text if path.strip() in _TEXTS else _value(path, text)
+        value = text if path.strip() in _TEXT_KEYS else _parse_value(path, text)
         inner = changes.setdefault(key, {} if dot else value)
         if dot and isinstance(inner, dict) and part not in inner:
             inner[part] = value
@@ -126,7 +126,7 @@ def _typed(settings: list[str]) -> dict[str, Any]:
     return changes
 
 
-def _value(path: str, text: str) -> Any:
+def _parse_value(path: str, text: str) -> Any:
     """Return what a value means in board.yaml."""
     from ladderboard.board import read_yaml  # noqa: PLC0415 - the help must not wait
 
@@ -137,7 +137,7 @@ def _value(path: str, text: str) -> Any:
     return value
 
 
-def _correct(board: "Board", file: Path, replay: str) -> dict[str, Any]:
+def _correct_labels(board: "Board", file: Path, replay: str) -> dict[str, Any]:
     from ladderboard.board import (  # noqa: PLC0415
         kept_sample,
         labels_changed,
@@ -156,7 +156,7 @@ def _correct(board: "Board", file: Path, replay: str) -> dict[str, Any]:
     return {"labels": changed, "epoch": row.epoch + 1, "asked_again": asked}
 
 
-def _words(board: str, told: dict[str, Any]) -> list[str]:
+def _describe_amendment(board: str, told: dict[str, Any]) -> list[str]:
     if "labels" in told:
         labels = "1 label was" if told["labels"] == 1 else f"{told['labels']:,} labels were"
         asked = told["asked_again"]
@@ -167,21 +167,25 @@ def _words(board: str, told: dict[str, Any]) -> list[str]:
         ]
     if not told["changes"]:
         return [f"{board} has these rules already; nothing was changed."]
-    lines = [each for key, (old, new) in told["changes"].items() for each in _moves(key, old, new)]
-    return [f"{board} is amended, and its ledger says so:", *(f"  {each}" for each in lines)]
+    lines = [
+        move
+        for key, (old, new) in told["changes"].items()
+        for move in _describe_change(key, old, new)
+    ]
+    return [f"{board} is amended, and its ledger says so:", *(f"  {line}" for line in lines)]
 
 
-def _moves(key: str, old: Any, new: Any) -> list[str]:
+def _describe_change(key: str, old: Any, new: Any) -> list[str]:
     if isinstance(old, dict) and isinstance(new, dict):
         return [
-            f"{key}.{each}: {_shown(old.get(each))} -> {_shown(part)}"
+            f"{key}.{each}: {_format_value(old.get(each))} -> {_format_value(part)}"
             for each, part in new.items()
             if part != old.get(each)
         ]
-    return [f"{key}: {_shown(old)} -> {_shown(new)}"]
+    return [f"{key}: {_format_value(old)} -> {_format_value(new)}"]
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, list) and all(
         isinstance(each, dict) and "start" in each for each in value
     ):
@@ -196,7 +200,7 @@ def _shown(value: Any) -> str:
 def pause(
     board: Slug,
     *,
-    database: Database = DEFAULT,
+    database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -206,9 +210,9 @@ def pause(
         found.amending.pause(organiser())
         status = found.row().status
     if as_json:
-        say_json({"board": board, "status": status})
+        echo_json({"board": board, "status": status})
     else:
-        say(f"{board} is {status}; ladderboard board resume {board} lets it go on.")
+        echo(f"{board} is {status}; ladderboard board resume {board} lets it go on.")
 
 
 def resume(
@@ -217,11 +221,11 @@ def resume(
     charge: Annotated[
         int | None,
         typer.Option(
-            parser=whole,
+            parser=parse_integer,
             help="After a restore: how many questions may have been answered since the copy.",
         ),
     ] = None,
-    database: Database = DEFAULT,
+    database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -231,18 +235,18 @@ def resume(
     answered since the copy was made. They are charged; charge too many rather than too few.
     """
     with open_database(database, key_file) as boards:
-        found = _go_on(boards, board, charge)
+        found = _resume_board(boards, board, charge)
         summary = found.as_seen_by(organiser()).summary()
     left = summary["questions"] - summary["used"]
     if as_json:
         told = {"status": summary["status"], "charged": charge or 0, "remaining": left}
-        say_json({"board": board, **told})
+        echo_json({"board": board, **told})
     else:
         charged = f" {charge:,} questions were charged." if charge else ""
-        say(f"{board} is {summary['status']}.{charged} {left:,} questions are left.")
+        echo(f"{board} is {summary['status']}.{charged} {left:,} questions are left.")
 
 
-def _go_on(boards: "Boards", slug: str, charge: int | None) -> "Board":
+def _resume_board(boards: "Boards", slug: str, charge: int | None) -> "Board":
     try:
         board = open_board(boards, slug)
         if charge is not None or board.row().status != "restored":

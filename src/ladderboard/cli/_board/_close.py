@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ladderboard._formatting import round_outwards
-from ladderboard.cli._bundle import OPENED, ask_whether, check_place, describe_bundle, say_bundle
+from ladderboard.cli._bundle import (
+    SECRETS_OPENED,
+    confirm_closing,
+    describe_bundle,
+    echo_bundle,
+    require_bundle_path,
+)
 from ladderboard.cli._database import (
-    DEFAULT,
+    DEFAULT_DATABASE,
     Database,
     KeyFile,
     Slug,
@@ -17,7 +23,7 @@ from ladderboard.cli._database import (
     organiser,
 )
 from ladderboard.cli._options import AsJson
-from ladderboard.cli._output import say, say_json, say_table, wrapped
+from ladderboard.cli._output import echo, echo_json, echo_table, wrap_lines
 from ladderboard.errors import (
     InvalidSetting,
     LadderboardError,
@@ -32,7 +38,7 @@ if TYPE_CHECKING:
     from ladderboard.server import Site
 
 
-_END = "it takes no more questions, and its private split is used up"
+_CONSEQUENCES = "it takes no more questions, and its private split is used up"
 
 
 def close(
@@ -69,7 +75,7 @@ def close(
         bool, typer.Option("--no-bundle", help="Make none; the same command makes it later.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether it is meant.")] = False,
-    database: Database = DEFAULT,
+    database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -91,28 +97,28 @@ def close(
         if status == "moved" or (status == "closed" and path is None and site is None):
             raise NotOpen(f"{board} is {status} already.")
         if path is not None:
-            check_place(path)
+            require_bundle_path(path)
         if site is not None:
             check_site(found, site, bundle=not no_bundle)
         opened = path if site is None or own is None else site / own
-        final = _end(found, opened, inside, yes=yes)
+        final = _close_board(found, opened, inside, yes=yes)
         if not as_json:
-            _say_end(found, final, before=status == "closed")
+            _echo_closed(found, final, before=status == "closed")
         made = None if site is None else write_site(found, site, inside, bundle=not no_bundle)
-        head = None if path is None else _write(found, path, inside)
+        head = None if path is None else _write_bundle(found, path, inside)
     if as_json:
         told = None if path is None or head is None else describe_bundle(path, head, **inside)
         before = status == "closed"
         ended = {"status": "closed", "before": before, "finals": final, "bundle": told}
-        say_json({"board": board, **ended, "site": None if made is None else made.describe()})
+        echo_json({"board": board, **ended, "site": None if made is None else made.describe()})
         return
     if path is not None and head is not None:
-        say_bundle(path, head, **inside)
+        echo_bundle(path, head, **inside)
     if made is not None:
-        say_site(made, **inside)
+        echo_site(made, **inside)
 
 
-def _end(
+def _close_board(
     found: "Board", path: Path | None, inside: dict[str, bool], *, yes: bool
 ) -> dict[str, Any] | None:
     """Close a board, unless it is; return the final ranking, if there is one.
@@ -121,7 +127,7 @@ def _end(
     """
     before = found.row().status == "closed"
     if not yes and (not before or any(inside.values())):
-        ask_whether(found.slug, None if before else _END, path, **inside)
+        confirm_closing(found.slug, None if before else _CONSEQUENCES, path, **inside)
     if not before:
         from ladderboard.server import sandbox  # noqa: PLC0415 - the help must not wait
 
@@ -130,15 +136,15 @@ def _end(
     return None if found.row().final is None else found.as_seen_by(organiser()).finals()
 
 
-def _say_end(found: "Board", final: dict[str, Any] | None, *, before: bool) -> None:
-    say(f"{found.slug} {'was closed before' if before else 'is closed for good'}.")
+def _echo_closed(found: "Board", final: dict[str, Any] | None, *, before: bool) -> None:
+    echo(f"{found.slug} {'was closed before' if before else 'is closed for good'}.")
     if final is None:
-        say("There is no private split, so the standings are the final ranking.")
+        echo("There is no private split, so the standings are the final ranking.")
     else:
-        say_finals(final, found.rules.display)
+        echo_finals(final, found.rules.display)
 
 
-def _write(found: "Board", path: Path, inside: dict[str, bool]) -> "Head":
+def _write_bundle(found: "Board", path: Path, inside: dict[str, bool]) -> "Head":
     """Write the bundle of a board that is closed by now."""
     from ladderboard.board import write_board_bundle  # noqa: PLC0415 - the help must not wait
 
@@ -152,15 +158,15 @@ def _write(found: "Board", path: Path, inside: dict[str, bool]) -> "Head":
         ) from error
 
 
-def say_finals(final: dict[str, Any], display: "Display") -> None:
+def echo_finals(final: dict[str, Any], display: "Display") -> None:
     """Print the final ranking."""
     sentence = (
         f"Final ranking on {final['n']:,} private examples; with probability at least "
         f"{1 - final['beta']:g} every interval holds its team's true {display.name}, and "
         f"with at least {1 - 2 * final['beta']:g} these and the intervals shown before the close."
     )
-    say(*wrapped(sentence, indent="  ", first=""))
-    say_table(
+    echo(*wrap_lines(sentence, indent="  ", first=""))
+    echo_table(
         ("rank", "team", display.name, "interval", "public rank", "move"),
         [
             (
@@ -179,10 +185,10 @@ def say_finals(final: dict[str, Any], display: "Display") -> None:
 
 def check_site(board: "Board", site: Path, *, bundle: bool) -> None:
     """Refuse, before anything is closed, what no site can be made of or in."""
-    _load().check_site(board, site, bundle=bundle)
+    _import_server().check_site(board, site, bundle=bundle)
 
 
-def _load() -> Any:
+def _import_server() -> Any:
     try:
         from ladderboard import server  # noqa: PLC0415 - an extra
         from ladderboard.server import write_site as _  # noqa: F401, PLC0415 - same
@@ -196,7 +202,7 @@ def _load() -> Any:
 def write_site(board: "Board", site: Path, inside: dict[str, bool], *, bundle: bool) -> "Site":
     """Write the site of a board that is closed by now."""
     try:
-        made: Site = _load().write_site(board, site, bundle=bundle, **inside)
+        made: Site = _import_server().write_site(board, site, bundle=bundle, **inside)
     except LadderboardError as error:
         more = "".join(f" --{what}" for what, there in inside.items() if there)
         more += "" if bundle else " --no-bundle"
@@ -207,16 +213,16 @@ def write_site(board: "Board", site: Path, inside: dict[str, bool], *, bundle: b
     return made
 
 
-def say_site(made: "Site", **inside: bool) -> None:
+def echo_site(made: "Site", **inside: bool) -> None:
     """Tell what is in a site, how to look at it, and how anybody can check it."""
     more = "".join(f", the {what}" for what, there in inside.items() if there)
     told = f"{made.folder} holds the board in {made.files} files, for any web server to host"
     if made.bundle is not None:
-        told += f"; {made.bundle} in it opens {OPENED}{more}, for everybody who comes there"
+        told += f"; {made.bundle} in it opens {SECRETS_OPENED}{more}, for everybody who comes there"
     page = made.folder / "index.html"
-    say(*wrapped(f"{told}. Open {page} to see it.", indent="  ", first=""))
+    echo(*wrap_lines(f"{told}. Open {page} to see it.", indent="  ", first=""))
     if made.bundle is not None:
-        say(
+        echo(
             "Whoever comes there can check every release:",
             f"  ladderboard verify {made.bundle} --head {made.head}",
         )

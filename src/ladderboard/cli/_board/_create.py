@@ -8,7 +8,7 @@ import typer
 
 from ladderboard._formatting import printable
 from ladderboard.cli._database import (
-    DEFAULT,
+    DEFAULT_DATABASE,
     Database,
     Folder,
     KeyFile,
@@ -16,7 +16,7 @@ from ladderboard.cli._database import (
     open_database,
 )
 from ladderboard.cli._options import AsJson
-from ladderboard.cli._output import program, say, say_json
+from ladderboard.cli._output import echo, echo_json, program_command
 from ladderboard.errors import Conflict, InvalidInput, InvalidSetting
 
 _TEMPLATE = """\
@@ -93,7 +93,7 @@ def new(
         if huggingface is not None:
             files = write_huggingface(huggingface, folder)
         else:
-            files = write_example(folder) if example else [_suggest(folder)]
+            files = write_example(folder) if example else [_write_template(folder)]
     except InvalidInput:
         folder.rmdir()
         raise
@@ -102,44 +102,44 @@ def new(
     except OSError as error:
         raise InvalidSetting(f"{folder} cannot be made: {error.strerror}.") from None
     if as_json:
-        say_json({"folder": str(folder), "files": [str(each) for each in files]})
+        echo_json({"folder": str(folder), "files": [str(file) for file in files]})
         return
     named = printable(shlex.quote(str(folder)))
     if example:
-        say(
+        echo(
             f"{printable(folder)} is an example board, with made-up labels that nobody has seen:",
             "  board.yaml   the rules, and holdout.csv the labels, for the organiser",
             "  public       what people get to learn from, and a script that takes part",
             "Serve it, and do what that says:",
-            f"  {program()} serve {named}",
+            f"  {program_command()} serve {named}",
         )
         return
     if huggingface is not None:
-        say(
+        echo(
             f"{printable(folder)} has the rules and labels of {printable(huggingface)}. See to "
             "questions and teams in board.yaml, then:",
-            f"  {program()} board check {named}",
+            f"  {program_command()} board check {named}",
         )
         return
-    say(
+    echo(
         f"{printable(files[0])} is made. Fill it in, and put beside it",
         "  holdout.csv            the labels, with the columns id and label, and as wanted split",
         "                         (public, private or ignored), group and weight",
         "  sample_submission.csv  what a submission looks like, if you like",
         "Then:",
-        f"  {program()} board check {named}",
+        f"  {program_command()} board check {named}",
     )
 
 
-def _suggest(folder: Path) -> Path:
+def _write_template(folder: Path) -> Path:
     """Write rules to fill in."""
     rules = folder / "board.yaml"
     title = folder.name.replace("-", " ").replace("_", " ").capitalize()
-    rules.write_text(_TEMPLATE.format(title=_quoted(title)), encoding="utf-8")
+    rules.write_text(_TEMPLATE.format(title=_quote_yaml(title)), encoding="utf-8")
     return rules
 
 
-def _quoted(title: str) -> str:
+def _quote_yaml(title: str) -> str:
     """Return a title as YAML text, whatever the folder is called."""
     plain = "".join(each for each in title if each.isprintable())
     return "'" + plain.replace("'", "''") + "'"
@@ -156,9 +156,9 @@ def check(folder: Folder, *, as_json: AsJson = False) -> None:
 
     report = check_board(folder)
     if as_json:
-        say_json(report.describe())
+        echo_json(report.describe())
     else:
-        say(*report.lines)
+        echo(*report.lines)
     if not report.ok:
         raise typer.Exit(1)
 
@@ -166,7 +166,7 @@ def check(folder: Folder, *, as_json: AsJson = False) -> None:
 def create(
     folder: Folder,
     *,
-    database: Database = DEFAULT,
+    database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -188,6 +188,6 @@ def create(
         board = boards.create(content)
         if as_json:
             opening = board.book.opening
-            say_json({"board": slug, "n": opening["n"], "commitment": opening["commitment"]})
+            echo_json({"board": slug, "n": opening["n"], "commitment": opening["commitment"]})
         else:
-            say(*describe_created(content, board))
+            echo(*describe_created(content, board))

@@ -6,12 +6,19 @@ from typing import Annotated
 import typer
 
 from ladderboard._formatting import printable
-from ladderboard.cli._database import DEFAULT, Database, KeyFile, Slug, open_board, open_database
-from ladderboard.cli._options import AsJson, PassphraseFile, PublicKey, find_passphrase
-from ladderboard.cli._output import note, say, say_json
+from ladderboard.cli._database import (
+    DEFAULT_DATABASE,
+    Database,
+    KeyFile,
+    Slug,
+    open_board,
+    open_database,
+)
+from ladderboard.cli._options import AsJson, PassphraseFile, PublicKey, read_passphrase
+from ladderboard.cli._output import echo, echo_err, echo_json
 from ladderboard.errors import InvalidSetting
 
-_STATUS = {"restored": "paused"}
+_STATUS_TEXT = {"restored": "paused"}
 
 
 def dump(
@@ -26,7 +33,7 @@ def dump(
         bool,
         typer.Option("--move", help="Seal the board here: it goes on where the dump is restored."),
     ] = False,
-    database: Database = DEFAULT,
+    database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -41,14 +48,14 @@ def dump(
         raise InvalidSetting("Give --to or --passphrase-file, not both.")
     with open_database(database, key_file) as boards:
         open_board(boards, board)  # before anybody types a passphrase
-        words = find_passphrase(passphrase_file, new=True) if to is None else None
+        words = read_passphrase(passphrase_file, new=True) if to is None else None
         head = dump_board(boards, board, out, passphrase=words, public_key=to, move=move)
     if as_json:
         said = {"file": str(out), "moved": move, "entries": head.entries, "head": head.hash.hex()}
-        say_json({"board": board, **said})
+        echo_json({"board": board, **said})
         return
     where = " It takes no more questions here." if move else ""
-    say(
+    echo(
         f"{board} is in {printable(out)}.{where} Elsewhere:",
         f"  ladderboard board restore {printable(out)}",
         f"head {head.hash.hex()}",
@@ -63,7 +70,7 @@ def restore(
         typer.Option(metavar="PATH", help="The secret key whose public key it was dumped to."),
     ] = None,
     passphrase_file: PassphraseFile = None,
-    database: Database = DEFAULT,
+    database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -78,25 +85,25 @@ def restore(
         raise InvalidSetting("Give --secret-key or --passphrase-file, not both.")
     if not file.is_file():
         raise InvalidSetting(f"There is no file {file}.")
-    words = find_passphrase(passphrase_file) if secret_key is None else None
+    words = read_passphrase(passphrase_file) if secret_key is None else None
     key = None if secret_key is None else str(secret_key)
     with open_database(database, key_file, create=True) as boards:
         slug = restore_board(boards, file, passphrase=words, secret_key=key)
         board = open_board(boards, slug)
         status, head = board.row().status, board.book.head().hash.hex()
     if as_json:
-        say_json({"board": slug, "status": status, "head": head})
+        echo_json({"board": slug, "status": status, "head": head})
         return
-    say(f"{slug} is restored, and {_STATUS.get(status, status)}.")
+    echo(f"{slug} is restored, and {_STATUS_TEXT.get(status, status)}.")
     if status == "restored":
-        say(
+        echo(
             "Say how many questions may have been answered since the copy was made, too many",
             "rather than too few; they are taken off the budget:",
             f"  ladderboard board resume {slug} --charge N",
         )
     else:
-        say(f"Remove {printable(file)}: restored a second time it would answer a second time.")
-    say(f"head {head}")
+        echo(f"Remove {printable(file)}: restored a second time it would answer a second time.")
+    echo(f"head {head}")
 
 
 def keygen(
@@ -114,7 +121,7 @@ def keygen(
 
     public = write_public_key(make_secret_key(file).public)
     if as_json:
-        say_json({"file": str(file), "public": public})
+        echo_json({"file": str(file), "public": public})
         return
-    note(f"{printable(file)} is made: keep it, and keep it to yourself. Its public key:")
-    say(public)
+    echo_err(f"{printable(file)} is made: keep it, and keep it to yourself. Its public key:")
+    echo(public)

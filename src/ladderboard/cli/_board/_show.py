@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 from ladderboard._formatting import format_confidence
-from ladderboard.cli._board._close import say_finals
+from ladderboard.cli._board._close import echo_finals
 from ladderboard.cli._database import (
-    DEFAULT,
+    DEFAULT_DATABASE,
     Database,
     KeyFile,
     Slug,
@@ -14,19 +14,19 @@ from ladderboard.cli._database import (
     organiser,
 )
 from ladderboard.cli._options import AsJson
-from ladderboard.cli._output import brief, say, say_json, say_table, wrapped
+from ladderboard.cli._output import echo, echo_json, echo_table, format_minute, wrap_lines
 from ladderboard.errors import NotFound
 
 if TYPE_CHECKING:
     from ladderboard.board import Display
     from ladderboard.bounds import Certificate
 
-_ROWS = 20
+_MAX_ROWS = 20
 
 
 def list_(
     *,
-    database: Database = DEFAULT,
+    database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -36,12 +36,12 @@ def list_(
             open_board(boards, each).as_seen_by(organiser()).summary() for each in boards.list()
         ]
     if as_json:
-        say_json({"boards": every})
+        echo_json({"boards": every})
         return
     if not every:
-        say("There are no boards yet. One is made with: ladderboard board create DIR")
+        echo("There are no boards yet. One is made with: ladderboard board create DIR")
         return
-    say_table(
+    echo_table(
         ("board", "title", "status", "teams", "questions", "deadline (UTC)"),
         [
             (
@@ -50,7 +50,7 @@ def list_(
                 each["status"],
                 f"{each['registered']:,} of {each['teams']:,}",
                 f"{each['used']:,} of {each['questions']:,}",
-                brief(each["deadline"]),
+                format_minute(each["deadline"]),
             )
             for each in every
         ],
@@ -61,7 +61,7 @@ def list_(
 def show(
     board: Slug,
     *,
-    database: Database = DEFAULT,
+    database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -69,26 +69,31 @@ def show(
     with open_database(database, key_file) as boards:
         found = open_board(boards, board)
         view, display = found.as_seen_by(organiser()), found.rules.display
-        summary, standings = view.summary(), view.leaderboard(limit=_ROWS)
+        summary, standings = view.summary(), view.leaderboard(limit=_MAX_ROWS)
         bound = view.certificate()
         try:
             final = view.finals()
         except NotFound:
             final = None
     if as_json:
-        say_json({"board": summary, "leaderboard": standings, "finals": final})
+        echo_json({"board": summary, "leaderboard": standings, "finals": final})
         return
 
-    paragraphs = [*_words(summary), _promised(bound, display, summary["best"]["loss"])]
-    say(*(line for each in paragraphs for line in wrapped(each, indent="  ", first="")))
-    say(f"commitment {summary['commitment']}", f"head       {summary['head']['hash']}", "")
-    _say_standings(standings, display)
+    paragraphs = [
+        *_describe_board(summary),
+        _describe_bound(bound, display, summary["best"]["loss"]),
+    ]
+    echo(
+        *(line for paragraph in paragraphs for line in wrap_lines(paragraph, indent="  ", first=""))
+    )
+    echo(f"commitment {summary['commitment']}", f"head       {summary['head']['hash']}", "")
+    _echo_standings(standings, display)
     if final is not None:
-        say("")
-        say_finals(final, display)
+        echo("")
+        echo_finals(final, display)
 
 
-def _promised(bound: "Certificate", display: "Display", best: float | None) -> str:
+def _describe_bound(bound: "Certificate", display: "Display", best: float | None) -> str:
     """Say what is promised about the best model, in the metric that the standings are in."""
     from ladderboard.bounds import AS_PRINTED, NONE  # noqa: PLC0415 - the help first
 
@@ -107,7 +112,7 @@ def _promised(bound: "Certificate", display: "Display", best: float | None) -> s
     return f"{said} That is no more than was known beforehand." if bound.vacuous else said
 
 
-def _words(summary: dict[str, Any]) -> list[str]:
+def _describe_board(summary: dict[str, Any]) -> list[str]:
     end = "" if summary["deadline"] is None else f"; it ends at {summary['deadline']}"
     ladder = "one ladder for all" if summary["ladder"] == "board" else "a ladder for each team"
     return [
@@ -124,14 +129,14 @@ def _words(summary: dict[str, Any]) -> list[str]:
     ]
 
 
-def _say_standings(standings: dict[str, Any], display: "Display") -> None:
+def _echo_standings(standings: dict[str, Any], display: "Display") -> None:
     rows: list[tuple[object, ...]] = [
         (
             "baseline" if each["baseline"] else each["rank"],
             each["team"]["name"],
             display.text(each["loss"]) if each["loss"] is not None else "no record",
             f"{each['submissions']:,}",
-            brief(each["since"]),
+            format_minute(each["since"]),
         )
         for each in standings["rows"]
     ]
@@ -140,12 +145,12 @@ def _say_standings(standings: dict[str, Any], display: "Display") -> None:
         for each in standings["declared"]
     ]
     if not rows:
-        say("Nothing was submitted yet.")
+        echo("Nothing was submitted yet.")
         return
-    say_table(
+    echo_table(
         ("rank", "team", display.name, "submissions", "since (UTC)"),
         rows,
         right=("rank", display.name, "submissions"),
     )
     if standings["next"] is not None:
-        say(f"These are the first {_ROWS}; the others are on the board's page.")
+        echo(f"These are the first {_MAX_ROWS}; the others are on the board's page.")

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from ladderboard.cli._database import (
-    DEFAULT,
+    DEFAULT_DATABASE,
     Database,
     KeyFile,
     Slug,
@@ -14,7 +14,7 @@ from ladderboard.cli._database import (
     organiser,
 )
 from ladderboard.cli._options import AsJson
-from ladderboard.cli._output import brief, say_json, say_secret, say_table
+from ladderboard.cli._output import echo_json, echo_secret, echo_table, format_minute
 from ladderboard.errors import InvalidSetting
 
 
@@ -35,7 +35,7 @@ def token(
         bool,
         typer.Option("--end-others", help="End all organisers' tokens for all boards before."),
     ] = False,
-    database: Database = DEFAULT,
+    database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -55,10 +55,10 @@ def token(
         else:
             made = open_board(boards, board).seats.trust(organiser(), role)
     if as_json:
-        say_json({"board": board, "role": role.name.lower(), "token": made})
+        echo_json({"board": board, "role": role.name.lower(), "token": made})
         return
     where = "all boards" if board is None else board
-    say_secret(f"An {role.name.lower()}'s token for {where}", made)
+    echo_secret(f"An {role.name.lower()}'s token for {where}", made)
 
 
 def tokens(
@@ -68,7 +68,7 @@ def tokens(
         str | None,
         typer.Option("--end", metavar="ID", help="End this one, with the sessions it began."),
     ] = None,
-    database: Database = DEFAULT,
+    database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -82,12 +82,18 @@ def tokens(
             seats.end_token(organiser(), end)
         good = seats.tokens(organiser())
     if as_json:
-        say_json({"tokens": good})
+        echo_json({"tokens": good})
         return
-    say_table(
+    echo_table(
         ("id", "role", "team", "made (UTC)", "expires (UTC)"),
         [
-            (each["id"], each["role"], each["team"], brief(each["made"]), brief(each["expires"]))
+            (
+                each["id"],
+                each["role"],
+                each["team"],
+                format_minute(each["made"]),
+                format_minute(each["expires"]),
+            )
             for each in good
         ],
     )

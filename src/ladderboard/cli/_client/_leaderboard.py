@@ -11,13 +11,13 @@ import typer
 
 from ladderboard.cli._client._options import AsCsv, BoardName, Insecure, Quiet, Url, open_client
 from ladderboard.cli._options import AsJson
-from ladderboard.cli._output import brief, csv_text, say, say_json, say_table
+from ladderboard.cli._output import echo, echo_json, echo_table, format_csv, format_minute
 from ladderboard.errors import InvalidSetting, NotFound
 
 if TYPE_CHECKING:
     from ladderboard.client import Board, Client, Finals, Standing
 
-_ROWS = 20
+_MAX_ROWS = 20
 _COLUMNS = (
     "rank", "team", "name", "baseline", "released", "shown", "since", "submissions", "last",
     "loss",
@@ -53,27 +53,27 @@ def leaderboard(
     with open_client(board, url, insecure=insecure, quiet=quiet or as_json) as (client, slug):
         download = download or path is not None
         every = download or as_csv or as_json
-        rows = list(islice(client.leaderboard(slug), None if every else _ROWS + 1))
+        rows = list(islice(client.leaderboard(slug), None if every else _MAX_ROWS + 1))
         about = client.board(slug)
-        final = _finals(client, about)
+        final = _fetch_finals(client, about)
         page = f"{client.url}/boards/{slug}"
     if download:
-        file = _write(path or Path(), slug, rows, as_json=as_json)
+        file = _write_standings(path or Path(), slug, rows, as_json=as_json)
         if as_json:
-            say_json({"file": str(file), "rows": len(rows)})
+            echo_json({"file": str(file), "rows": len(rows)})
         elif not quiet:
-            say(f"The standings are in {file}; rows: {len(rows):,}.")
+            echo(f"The standings are in {file}; rows: {len(rows):,}.")
     elif as_json:
-        told = {"board": slug, "status": about.status, "rows": [each.describe() for each in rows]}
-        say_json({**told, "finals": None if final is None else final.describe()})
+        told = {"board": slug, "status": about.status, "rows": [row.describe() for row in rows]}
+        echo_json({**told, "finals": None if final is None else final.describe()})
     elif as_csv:
-        say(*_csv(rows).rstrip("\n").split("\n"))
+        echo(*_standings_csv(rows).rstrip("\n").split("\n"))
     if (show or not download) and not (as_json or as_csv):
-        _say_rows(about, rows, quiet=quiet)
-        _say_end(about, final, page, quiet=quiet)
+        _echo_standings(about, rows, quiet=quiet)
+        _echo_finals(about, final, page, quiet=quiet)
 
 
-def _finals(client: "Client", board: "Board") -> "Finals | None":
+def _fetch_finals(client: "Client", board: "Board") -> "Finals | None":
     """Return the final ranking of a board that is closed; None where there is none."""
     if board.status != "closed":
         return None
@@ -83,40 +83,40 @@ def _finals(client: "Client", board: "Board") -> "Finals | None":
         return None
 
 
-def _say_end(board: "Board", final: "Finals | None", page: str, *, quiet: bool) -> None:
+def _echo_finals(board: "Board", final: "Finals | None", page: str, *, quiet: bool) -> None:
     """Say that a board is closed, and how it ended."""
     if board.status != "closed":
         return
     if final is None:
         if not quiet:
-            say(f"{board.slug} is closed; these standings are the final ranking.")
+            echo(f"{board.slug} is closed; these standings are the final ranking.")
         return
     if not quiet:
-        say("", f"{board.slug} is closed. The final ranking, on {final.n:,} private examples:")
-    many = Counter(each.rank for each in final.rows)
-    say_table(
+        echo("", f"{board.slug} is closed. The final ranking, on {final.n:,} private examples:")
+    many = Counter(row.rank for row in final.rows)
+    echo_table(
         ("rank", "team", board.display.name, "public rank", "move"),
         [
             (
-                "baseline" if each.baseline else f"{'=' * (many[each.rank] > 1)}{each.rank}",
-                each.team.id if each.team.name is None else each.team.name,
-                f"{each.display:.{board.display.digits}f}",
-                each.public_rank,
-                None if each.move is None else f"{each.move:+d}" if each.move else "0",
+                "baseline" if row.baseline else f"{'=' * (many[row.rank] > 1)}{row.rank}",
+                row.team.id if row.team.name is None else row.team.name,
+                f"{row.display:.{board.display.digits}f}",
+                row.public_rank,
+                None if row.move is None else f"{row.move:+d}" if row.move else "0",
             )
-            for each in final.rows[:_ROWS]
+            for row in final.rows[:_MAX_ROWS]
         ],
         right=("rank", board.display.name, "public rank", "move"),
     )
     if not quiet:
-        more = f"These are the first {_ROWS}; all" if len(final.rows) > _ROWS else "All"
-        say(f"{more}, with their intervals: {page}")
+        more = f"These are the first {_MAX_ROWS}; all" if len(final.rows) > _MAX_ROWS else "All"
+        echo(f"{more}, with their intervals: {page}")
 
 
-def _say_rows(board: "Board", rows: "list[Standing]", *, quiet: bool) -> None:
-    declared = [each for each in board.baselines if "display" in each]
+def _echo_standings(board: "Board", rows: "list[Standing]", *, quiet: bool) -> None:
+    declared = [baseline for baseline in board.baselines if "display" in baseline]
     if not rows and not quiet:
-        say("Nothing was submitted yet.")
+        echo("Nothing was submitted yet.")
     if not rows and not declared:
         return
     digits = board.display.digits
@@ -124,11 +124,11 @@ def _say_rows(board: "Board", rows: "list[Standing]", *, quiet: bool) -> None:
         (
             each.loss,
             (
-                "baseline" if each.baseline else _rank(each),
-                _name(each),
+                "baseline" if each.baseline else _format_rank(each),
+                _format_team(each),
                 None if each.display is None else f"{each.display:.{digits}f}",
                 f"{each.submissions:,}",
-                brief(each.said["since"]),
+                format_minute(each.said["since"]),
             ),
         )
         for each in rows
@@ -139,59 +139,59 @@ def _say_rows(board: "Board", rows: "list[Standing]", *, quiet: bool) -> None:
         row = ("baseline", name, f"{told['display']:.{digits}f}", None, None)
         worse = (at for at, (loss, _) in enumerate(lines) if loss is None or loss > value)
         lines.insert(next(worse, len(lines)), (value, row))
-    say_table(
+    echo_table(
         ("rank", "team", board.display.name, "submissions", "since (UTC)"),
-        [line for _, line in lines[:_ROWS]],
+        [line for _, line in lines[:_MAX_ROWS]],
         right=("rank", board.display.name, "submissions"),
     )
-    if len(rows) > _ROWS and not quiet:
-        say(f"These are the first {_ROWS}; for all of them type: "
+    if len(rows) > _MAX_ROWS and not quiet:
+        echo(f"These are the first {_MAX_ROWS}; for all of them type: "
             f"ladderboard leaderboard {board.slug} --download")  # fmt: skip
 
 
-def _name(standing: "Standing") -> str:
+def _format_team(standing: "Standing") -> str:
     """Return a team's name, or its id where teams go without; one's own says so."""
     name = standing.team.id if standing.team.name is None else standing.team.name
     return f"{name} (you)" if standing.you else name
 
 
-def _rank(standing: "Standing") -> str | None:
+def _format_rank(standing: "Standing") -> str | None:
     """Return a rank as a table shows it: shared ones with a sign."""
     if standing.rank is None:
         return None
     return f"={standing.rank}" if standing.tied else f"{standing.rank}"
 
 
-def _csv(rows: "list[Standing]") -> str:
+def _standings_csv(rows: "list[Standing]") -> str:
 
-    return csv_text(
+    return format_csv(
         _COLUMNS,
         [
             (
-                each.rank,
-                each.team.id,
-                each.team.name,
-                each.baseline,
-                each.released,
-                each.display,
-                each.said["since"],
-                each.submissions,
-                each.said["last"],
-                each.loss,
+                row.rank,
+                row.team.id,
+                row.team.name,
+                row.baseline,
+                row.released,
+                row.display,
+                row.said["since"],
+                row.submissions,
+                row.said["last"],
+                row.loss,
             )
-            for each in rows
+            for row in rows
         ],
     )
 
 
-def _write(path: Path, slug: str, rows: "list[Standing]", *, as_json: bool) -> Path:
+def _write_standings(path: Path, slug: str, rows: "list[Standing]", *, as_json: bool) -> Path:
     """Put all rows into a file, whole or not at all, and return it; its name says in which form."""
     kind, file = path.suffix.lower(), path
     if kind not in {".csv", ".json"} or path.is_dir():
         kind = ".json" if as_json else ".csv"
         file = path / f"{slug}-leaderboard{kind}"
-    told = {"board": slug, "rows": [each.describe() for each in rows]}
-    text = json.dumps(told, indent=1) + "\n" if kind == ".json" else _csv(rows)
+    told = {"board": slug, "rows": [row.describe() for row in rows]}
+    text = json.dumps(told, indent=1) + "\n" if kind == ".json" else _standings_csv(rows)
     try:
         with tempfile.TemporaryDirectory(dir=file.parent, prefix=".ladderboard-") as folder:
             new = Path(folder, file.name)

@@ -11,7 +11,7 @@ import typer
 from ladderboard._formatting import printable
 from ladderboard.cli._client._options import BoardName, Insecure, Quiet, Url, open_client
 from ladderboard.cli._options import AsJson
-from ladderboard.cli._output import note, say, say_json
+from ladderboard.cli._output import echo, echo_err, echo_json
 from ladderboard.errors import BrokenLedger, InvalidSetting, StorageFailed
 
 if TYPE_CHECKING:
@@ -47,20 +47,20 @@ def ledger(
             "each a JSON object of its own."
         )
     with open_client(board, url, insecure=insecure, quiet=quiet or as_json) as (client, slug):
-        entries = _entries(client, slug)
-        head = _print(entries) if out is None else _write(entries, out)
+        entries = _fetch_entries(client, slug)
+        head = _print_entries(entries) if out is None else _write_entries(entries, out)
     if head is None:
         return
     told = head.hash.hex()
     if as_json:
-        say_json({"board": slug, "out": str(out), "entries": head.entries, "head": told})
+        echo_json({"board": slug, "out": str(out), "entries": head.entries, "head": told})
     elif out is not None:
-        say(f"{head.entries:,} entries are in {printable(out)}. Its head is", told)
+        echo(f"{head.entries:,} entries are in {printable(out)}. Its head is", told)
     elif not quiet:
-        note(f"{head.entries:,} entries. The head is", told)
+        echo_err(f"{head.entries:,} entries. The head is", told)
 
 
-def _entries(client: "Client", slug: str) -> "Iterator[Entry]":
+def _fetch_entries(client: "Client", slug: str) -> "Iterator[Entry]":
     """Yield the entries of a board, page by page, while they are as they should be."""
     from ladderboard.ledger import follow  # noqa: PLC0415 - the help must not wait
 
@@ -74,10 +74,12 @@ def _entries(client: "Client", slug: str) -> "Iterator[Entry]":
         raise BrokenLedger(f"{told.entries:,} entries are told of; the ledger has {count:,}.")
 
 
-def _print(entries: "Iterator[Entry]") -> "Head | None":
+def _print_entries(entries: "Iterator[Entry]") -> "Head | None":
     """Print entries; None if whoever reads them has gone, as ``| head`` does."""
     try:
-        head = _pour(entries, _say_entry if sys.stdout.isatty() else sys.stdout.buffer.write)
+        head = _copy_entries(
+            entries, _echo_entry if sys.stdout.isatty() else sys.stdout.buffer.write
+        )
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -85,11 +87,11 @@ def _print(entries: "Iterator[Entry]") -> "Head | None":
     return head
 
 
-def _say_entry(line: bytes) -> None:
-    say(line.decode("ascii").rstrip("\n"))  # with what a terminal might obey escaped
+def _echo_entry(line: bytes) -> None:
+    echo(line.decode("ascii").rstrip("\n"))  # with what a terminal might obey escaped
 
 
-def _write(entries: "Iterator[Entry]", out: Path) -> "Head":
+def _write_entries(entries: "Iterator[Entry]", out: Path) -> "Head":
     """Write entries to a new file, all of them or none."""
     try:
         file = out.open("xb")
@@ -99,7 +101,7 @@ def _write(entries: "Iterator[Entry]", out: Path) -> "Head":
         raise StorageFailed(f"{out} cannot be written: {error.strerror}.") from None
     try:
         with file:
-            return _pour(entries, file.write)
+            return _copy_entries(entries, file.write)
     except BaseException as error:
         out.unlink(missing_ok=True)  # half a ledger would look like a whole one
         if isinstance(error, OSError):
@@ -107,7 +109,7 @@ def _write(entries: "Iterator[Entry]", out: Path) -> "Head":
         raise
 
 
-def _pour(entries: "Iterator[Entry]", write: Callable[[bytes], object]) -> "Head":
+def _copy_entries(entries: "Iterator[Entry]", write: Callable[[bytes], object]) -> "Head":
     from ladderboard.ledger import Head  # noqa: PLC0415 - the help must not wait
 
     head = Head(0, bytes(32))

@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ladderboard.cli._client._options import Insecure, Quiet, listed, name_boards, tell_retries
+from ladderboard.cli._client._options import (
+    Insecure,
+    Quiet,
+    echo_retries,
+    format_board_names,
+    suggest_boards,
+)
 from ladderboard.cli._options import AsJson
-from ladderboard.cli._output import say, say_json
+from ladderboard.cli._output import echo, echo_json
 from ladderboard.errors import InvalidSetting, NotAllowed
 
 if TYPE_CHECKING:
@@ -46,10 +52,15 @@ def login(
     The token is typed without being shown, or comes through a pipe; the server is asked whether it
     is good before it is kept, in a file that only you can read. A token goes to no other server.
     """
-    server, slug = _place(url, board)
+    server, slug = _parse_server_and_board(url, board)
     if forget:
-        names = _kept(server, slug)
-        said = {"url": server, "board": slug, "forgotten": _forget(server, slug), "boards": names}
+        names = _boards_with_tokens(server, slug)
+        said = {
+            "url": server,
+            "board": slug,
+            "forgotten": _forget_tokens(server, slug),
+            "boards": names,
+        }
         told = f"Forgotten at {server}: {', '.join(names)}."
         if not names:
             told = f"Nothing of {slug or 'any board'} at {server} was kept."
@@ -59,31 +70,31 @@ def login(
         find_access(server, "", insecure=insecure).check()  # before anybody types a token
         with (
             Client(server, "", receipts=None) as client,  # as the public
-            tell_retries(quiet=quiet or as_json),
+            echo_retries(quiet=quiet or as_json),
         ):
-            slug = _board_of(client, slug)
-        token = _token(f"{server}/boards/{slug}")
+            slug = _choose_board(client, slug)
+        token = _read_token(f"{server}/boards/{slug}")
         with Client(server, token, receipts=None, insecure=insecure) as client:
-            name = _who(client, slug)
+            name = _check_token(client, slug)
         said = {"url": server, "board": slug, "team": name}
-        said["file"] = _keep(server, slug, token, default=default)
+        said["file"] = _save_token(server, slug, token, default=default)
         told = f"The token of {name or 'this board'} is good, and kept in {said['file']}. Next:\n"
-        told += f"  ladderboard submit {_shown(server, slug)} -f predictions.csv"
+        told += f"  ladderboard submit {_board_argument(server, slug)} -f predictions.csv"
     if as_json:
-        say_json(said)
+        echo_json(said)
     elif not quiet:
-        say(*told.splitlines())
+        echo(*told.splitlines())
 
 
-def _place(url: str | None, board: str | None) -> tuple[str, str | None]:
+def _parse_server_and_board(url: str | None, board: str | None) -> tuple[str, str | None]:
     """Return the server, and the board if one is named."""
     from ladderboard.client import find_access, read_address, split_board  # noqa: PLC0415
 
     slug = None
     if url is not None and "://" not in url:
         if re.search("[.:/]", url):
-            raise InvalidSetting(_how_it_begins(url))
-        url, board = None, _same(split_board(url)[1], board)
+            raise InvalidSetting(_suggest_scheme(url))
+        url, board = None, _require_same_board(split_board(url)[1], board)
     if url is not None and "/boards/" in url:
         url, slug = split_board(url)
         if board not in {None, slug}:
@@ -95,13 +106,13 @@ def _place(url: str | None, board: str | None) -> tuple[str, str | None]:
     return read_address(url).url, slug
 
 
-def _same(named: str, board: str | None) -> str:
+def _require_same_board(named: str, board: str | None) -> str:
     if board not in {None, named}:
         raise InvalidSetting("Two boards are named; leave --board out.")
     return named
 
 
-def _how_it_begins(url: str) -> str:
+def _suggest_scheme(url: str) -> str:
     """Return what to say of an address that has no beginning."""
     from ladderboard.client import read_address  # noqa: PLC0415 - the help must not wait
 
@@ -113,21 +124,21 @@ def _how_it_begins(url: str) -> str:
     return f"{said}; try {'http' if alone else 'https'}://{url}"
 
 
-def _board_of(client: "Client", slug: str | None) -> str:
+def _choose_board(client: "Client", slug: str | None) -> str:
     """Return the board that is meant: the one that is named, or the only one there is."""
     if slug is not None:
-        with name_boards(client.url, slug):
+        with suggest_boards(client.url, slug):
             return client.board(slug).slug
-    names = [each.slug for each in client.boards()]
+    names = [board.slug for board in client.boards()]
     if len(names) != 1:
         raise InvalidSetting(
             f"A token is for one board; name it with --board, or give its page's address. At "
-            f"{client.url} there is: {listed(names)}."
+            f"{client.url} there is: {format_board_names(names)}."
         )
     return names[0]
 
 
-def _token(page: str) -> str:
+def _read_token(page: str) -> str:
     """Return what is typed without being shown, or what comes through a pipe."""
     if sys.stdin is not None and sys.stdin.isatty():
         try:
@@ -141,7 +152,7 @@ def _token(page: str) -> str:
     return typed.strip()
 
 
-def _who(client: "Client", slug: str) -> str | None:
+def _check_token(client: "Client", slug: str) -> str | None:
     """Return the team's name; None for an evaluator or an organiser. A bad token is refused."""
     try:
         client.board(slug)
@@ -155,14 +166,14 @@ def _who(client: "Client", slug: str) -> str | None:
         return None
 
 
-def _kept(server: str, slug: str | None) -> list[str]:
+def _boards_with_tokens(server: str, slug: str | None) -> list[str]:
     """Return the boards of a server that tokens are kept for."""
     from ladderboard.client import read_config  # noqa: PLC0415 - the help must not wait
 
     return [each for each in read_config().tokens.get(server, {}) if slug in {None, each}]
 
 
-def _keep(server: str, slug: str, token: str, *, default: bool) -> str:
+def _save_token(server: str, slug: str, token: str, *, default: bool) -> str:
     from ladderboard.client import Config, change_config  # noqa: PLC0415 - the help must not wait
 
     def keep(kept: Config) -> Config:
@@ -172,13 +183,13 @@ def _keep(server: str, slug: str, token: str, *, default: bool) -> str:
     return str(change_config(keep)[1])
 
 
-def _forget(server: str, slug: str | None) -> bool:
+def _forget_tokens(server: str, slug: str | None) -> bool:
     from ladderboard.client import change_config  # noqa: PLC0415 - the help must not wait
 
     return change_config(lambda kept: kept.forget(server, slug))[0]
 
 
-def _shown(server: str, slug: str) -> str:
+def _board_argument(server: str, slug: str) -> str:
     from ladderboard.client import read_config  # noqa: PLC0415 - the help must not wait
 
     return slug if read_config().default == server else f"{server}/boards/{slug}"

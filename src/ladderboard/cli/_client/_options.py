@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ladderboard.cli._output import note
+from ladderboard.cli._output import echo_err
 from ladderboard.errors import BudgetSpent, InvalidSetting, LadderboardError, NotFound
 
 if TYPE_CHECKING:
     from ladderboard.client import Client
 
-_MOST = 10
+_MAX_NAMES = 10
 
 
-def _kept_boards(incomplete: str) -> list[str]:
+def _complete_board_names(incomplete: str) -> list[str]:
     """Return the boards that tokens are kept for, for a shell to complete."""
     from ladderboard.client import read_config  # noqa: PLC0415 - only while somebody types
     from ladderboard.errors import LadderboardError  # noqa: PLC0415 - same
@@ -39,7 +39,7 @@ BoardName = Annotated[
     typer.Argument(
         metavar="BOARD",
         help="The board's short name, or its page's address.",
-        autocompletion=_kept_boards,
+        autocompletion=_complete_board_names,
     ),
 ]
 Url = Annotated[
@@ -78,20 +78,20 @@ def open_client(
         )
     with (
         Client(named or url, insecure=insecure) as client,
-        tell_retries(quiet=quiet),
-        name_boards(client.url, slug),
-        _name_the_end(client, slug),
+        echo_retries(quiet=quiet),
+        suggest_boards(client.url, slug),
+        _explain_spent_budget(client, slug),
     ):
         yield client, slug
 
 
 @contextmanager
-def tell_retries(*, quiet: bool) -> Iterator[None]:
+def echo_retries(*, quiet: bool) -> Iterator[None]:
     """Say on a terminal that something is tried again, so that nobody waits in silence."""
     if quiet or not sys.stderr.isatty():
         yield
         return
-    log, handler = logging.getLogger("ladderboard.client"), _Told()
+    log, handler = logging.getLogger("ladderboard.client"), _EchoHandler()
     level, log.level = log.level, logging.INFO
     log.addHandler(handler)
     try:
@@ -101,15 +101,15 @@ def tell_retries(*, quiet: bool) -> Iterator[None]:
         log.level = level
 
 
-class _Told(logging.Handler):
+class _EchoHandler(logging.Handler):
     """Tells a person what a client notes."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        note(record.getMessage())
+        echo_err(record.getMessage())
 
 
 @contextmanager
-def _name_the_end(client: "Client", slug: str) -> Iterator[None]:
+def _explain_spent_budget(client: "Client", slug: str) -> Iterator[None]:
     """Say where it is chosen what counts in the end, once no question is left."""
     try:
         yield
@@ -121,7 +121,7 @@ def _name_the_end(client: "Client", slug: str) -> Iterator[None]:
 
 
 @contextmanager
-def name_boards(url: str, slug: str | None) -> Iterator[None]:
+def suggest_boards(url: str, slug: str | None) -> Iterator[None]:
     """Name the boards that a server has, if the one that was meant is not among them."""
     from ladderboard.client import Client  # noqa: PLC0415 - the help must not wait
 
@@ -130,18 +130,22 @@ def name_boards(url: str, slug: str | None) -> Iterator[None]:
     except NotFound as error:
         try:
             with Client(url, "", receipts=None, retries=0) as public:
-                names = [each.slug for each in public.boards()]
+                names = [board.slug for board in public.boards()]
         except LadderboardError:
             raise error from None
         if slug is None or slug in names:
             raise
-        raise NotFound(f"There is no board {slug!r} at {url}. There is: {listed(names)}.") from None
+        raise NotFound(
+            f"There is no board {slug!r} at {url}. There is: {format_board_names(names)}."
+        ) from None
 
 
-def listed(names: list[str]) -> str:
+def format_board_names(names: list[str]) -> str:
     """Return the names of boards in a sentence, not too many of them.
 
-    >>> listed(["digits", "letters"]), listed([])
+    >>> format_board_names(["digits", "letters"]), format_board_names([])
     ('digits, letters', 'none yet')
     """
-    return ", ".join([*names[:_MOST], "..."] if len(names) > _MOST else names) or "none yet"
+    return (
+        ", ".join([*names[:_MAX_NAMES], "..."] if len(names) > _MAX_NAMES else names) or "none yet"
+    )

@@ -21,10 +21,18 @@ from ladderboard.cli._options import (
     InspectLog,
     LmEvalSamples,
     MetricOfLog,
+    predictions_source,
     read_scores,
-    source_of,
 )
-from ladderboard.cli._output import brief, csv_text, note, say, say_json, say_table, upload_bar
+from ladderboard.cli._output import (
+    echo,
+    echo_err,
+    echo_json,
+    echo_table,
+    format_csv,
+    format_minute,
+    upload_progress,
+)
 from ladderboard.errors import InvalidSetting
 
 _COLUMNS = (
@@ -78,7 +86,7 @@ def submit(
         raise InvalidSetting("A log has the scores and its own format; leave -f and --format out.")
     with (
         open_client(board, url, insecure=insecure, quiet=quiet or as_json) as (client, slug),
-        upload_bar(quiet=quiet or as_json) as progress,
+        upload_progress(quiet=quiet or as_json) as progress,
     ):
         if scores is not None:
             scores.check(client.guard(slug, team))
@@ -86,7 +94,7 @@ def submit(
             warnings.simplefilter("always", RuntimeWarning)
             reply = client.submit(
                 slug,
-                _source(file, board) if scores is None else scores.table,
+                _find_predictions(file, board) if scores is None else scores.table,
                 message=message,
                 team=team,
                 key=key,
@@ -95,22 +103,22 @@ def submit(
             )
         kept = client.receipts_file(slug)
     if as_json:
-        say_json(reply.describe())
+        echo_json(reply.describe())
     else:
-        say(str(reply))
-    note(*(str(each.message) for each in told))  # a receipt that could not be kept
+        echo(str(reply))
+    echo_err(*(str(each.message) for each in told))  # a receipt that could not be kept
     if kept is not None and not told and not (quiet or as_json) and sys.stderr.isatty():
-        note(f"The receipt is kept in {kept}.")
+        echo_err(f"The receipt is kept in {kept}.")
 
 
-def _source(file: str, board: str) -> Any:
+def _find_predictions(file: str, board: str) -> Any:
     """Return what to read, if it was named."""
     if not file:
         raise InvalidSetting(
             "Name what to submit: -f FILE; or the log of an evaluation, with --inspect or "
             "--lm-eval, on a board of scores."
         )
-    return source_of(file, f"submit {board} -f -")
+    return predictions_source(file, f"submit {board} -f -")
 
 
 def submissions(
@@ -128,22 +136,22 @@ def submissions(
         found = list(client.submissions(slug, team))
         display = client.board(slug).display
     if as_json:
-        say_json({"submissions": [each.describe() for each in found]})
+        echo_json({"submissions": [each.describe() for each in found]})
         return
     if as_csv:
-        _say_csv([each.describe() for each in found])
+        _echo_csv([each.describe() for each in found])
         return
     if not found:
         if not quiet:
-            say("Nothing was submitted yet.")
+            echo("Nothing was submitted yet.")
         return
     best = f"best {display.name} then"
-    say_table(
+    echo_table(
         ("number", "time (UTC)", best, "improved", "selected", "message"),
         [
             (
                 each.number,
-                brief(each.said["time"]),
+                format_minute(each.said["time"]),
                 None if each.display is None else f"{each.display:.{display.digits}f}",
                 "yes" if each.improved else "",
                 "yes" if each.selected else "",
@@ -156,7 +164,7 @@ def submissions(
     )
 
 
-def _say_csv(found: list[dict[str, object]]) -> None:
+def _echo_csv(found: list[dict[str, object]]) -> None:
 
     rows = [tuple({**each, "shown": each["display"]}[name] for name in _COLUMNS) for each in found]
-    say(*csv_text(_COLUMNS, rows).rstrip("\n").split("\n"))
+    echo(*format_csv(_COLUMNS, rows).rstrip("\n").split("\n"))

@@ -5,9 +5,9 @@ from typing import ClassVar
 
 import typer
 
-from ladderboard.cli._app import Verbs, load
+from ladderboard.cli._app import LazyGroup, load_command
 
-__all__ = ["app", "verb_of"]
+__all__ = ["app", "find_simple_command"]
 
 _HELP = """Keep labels behind a budget, in one file, and ask about models.
 
@@ -17,8 +17,8 @@ refusal costs no question and changes nothing.
 """
 
 
-class _Guard(Verbs):
-    homes: ClassVar[dict[str, str]] = {
+class _GuardGroup(LazyGroup):
+    import_paths: ClassVar[dict[str, str]] = {
         "create": "_guard._create:create",
         "ask": "_guard._ask:ask",
         "status": "_guard._status:status",
@@ -27,7 +27,7 @@ class _Guard(Verbs):
         "backup": "_guard._export:backup",
         "serve": "_guard._serve:serve",
     }
-    short: ClassVar[dict[str, str]] = {
+    short_helps: ClassVar[dict[str, str]] = {
         "create": "Make a guard's file from labels.",
         "ask": "Ask about a model by its predictions.",
         "status": "Show budget, best, ladders and certificate.",
@@ -39,7 +39,7 @@ class _Guard(Verbs):
 
 app = typer.Typer(
     name="guard",
-    cls=_Guard,
+    cls=_GuardGroup,
     help=_HELP,
     no_args_is_help=True,
     add_completion=False,
@@ -52,9 +52,9 @@ def _guard() -> None:
     pass
 
 
-def verb_of(words: list[str]) -> Callable[..., None] | None:
+def find_simple_command(words: list[str]) -> Callable[..., None] | None:
     """Return the verb that a command line begins with, if it can be read quickly."""
-    if not words or words[0] not in _Guard.homes or words[0] == "serve":
+    if not words or words[0] not in _GuardGroup.import_paths or words[0] == "serve":
         return None
-    found: Callable[..., None] = load(_Guard.homes[words[0]])
+    found: Callable[..., None] = load_command(_GuardGroup.import_paths[words[0]])
     return found

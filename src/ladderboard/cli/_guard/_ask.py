@@ -16,17 +16,17 @@ from ladderboard.cli._options import (
     InspectLog,
     LmEvalSamples,
     MetricOfLog,
+    predictions_source,
     read_scores,
-    source_of,
 )
-from ladderboard.cli._output import say, say_json
+from ladderboard.cli._output import echo, echo_json
 from ladderboard.errors import InvalidSetting, LadderboardError
 
 if TYPE_CHECKING:
     from ladderboard.bounds import Certificate
     from ladderboard.holdout import Reply
 
-_SPECIAL = set("\\`*_{}[]<>#|~&!")  # in Markdown
+_MARKDOWN_SPECIAL = set("\\`*_{}[]<>#|~&!")  # in Markdown
 
 
 def ask(
@@ -70,52 +70,52 @@ def ask(
     cannot be used; 3 the budget is spent or the guard closed; 4 the guard's file or storage is not
     in order.
     """
-    with _noting(summary) as note, open_guard(file, key_file) as guard:
+    with _open_summary(summary) as note, open_guard(file, key_file) as guard:
         scores = read_scores(inspect, lm_eval, metric)
         if scores is None:
-            source = _source(predictions, file)
+            source = _find_predictions(predictions, file)
             reply = guard.ask(source, training=training, format=format, ladder=ladder)
         else:
-            _check_alone(predictions, format)
+            _refuse_file_options(predictions, format)
             reply = scores.ask(guard, training=training, ladder=ladder)
         note(reply)
     if as_json:
-        say_json(reply.describe())
+        echo_json(reply.describe())
     else:
-        say(str(reply))
+        echo(str(reply))
     if fail_unless_improved and not reply.improved:
         raise typer.Exit(1)
 
 
-def _source(predictions: str, file: str) -> Any:
+def _find_predictions(predictions: str, file: str) -> Any:
     """Return what to read, if it was named."""
     if not predictions:
         raise InvalidSetting(
             "Name what to ask about: a file of predictions, - for a pipe, or the log of an "
             "evaluation with --inspect or --lm-eval."
         )
-    return source_of(predictions, f"guard ask {file} -")
+    return predictions_source(predictions, f"guard ask {file} -")
 
 
-def _check_alone(predictions: str, form: str | None) -> None:
+def _refuse_file_options(predictions: str, form: str | None) -> None:
     if predictions or form:
         raise InvalidSetting(
             "A log has the scores and its own format; leave predictions and --format out."
         )
 
 
-def _noting(summary: Path | None) -> Any:
+def _open_summary(summary: Path | None) -> Any:
     if summary is None:
-        return nullcontext(_nothing)
-    return noting(summary)
+        return nullcontext(_discard)
+    return append_summary(summary)
 
 
-def _nothing(_: "Reply") -> None:
+def _discard(_: "Reply") -> None:
     """Note nothing."""
 
 
 @contextmanager
-def noting(path: Path) -> Iterator[Callable[["Reply"], None]]:
+def append_summary(path: Path) -> Iterator[Callable[["Reply"], None]]:
     """Open a summary before anything is asked, so that no question is spent on a wrong path.
 
     What the block notes is appended; if it is refused, so is the refusal. Should the disk be full
@@ -129,9 +129,9 @@ def noting(path: Path) -> Iterator[Callable[["Reply"], None]]:
         ) from None
     said: list[str] = []
     try:
-        yield lambda reply: said.extend(_answer(reply))
+        yield lambda reply: said.extend(_summarise_reply(reply))
     except LadderboardError as error:
-        said.extend(_refused(error))
+        said.extend(_summarise_refusal(error))
         raise
     finally:
         try:
@@ -144,19 +144,19 @@ def noting(path: Path) -> Iterator[Callable[["Reply"], None]]:
             )
 
 
-def _answer(reply: "Reply") -> list[str]:
-    on = f" on ladder {_plain(reply.ladder)}" if reply.ladder else ""
+def _summarise_reply(reply: "Reply") -> list[str]:
+    on = f" on ladder {_escape_markdown(reply.ladder)}" if reply.ladder else ""
     rows = [
         ("released", "at the close" if reply.released is None else f"{reply.released:.6g}"),
         ("improved", "yes" if reply.improved else "no"),
         ("question", f"{reply.question:,}{on}"),
         ("questions left", f"{reply.remaining:,}"),
-        _bound(reply.bound),
+        _bound_row(reply.bound),
     ]
     return [
         "### Holdout guard",
         "",
-        _plain(reply.reason),
+        _escape_markdown(reply.reason),
         "",
         "| | |",
         "|---|---|",
@@ -165,8 +165,8 @@ def _answer(reply: "Reply") -> list[str]:
     ]
 
 
-def _refused(error: LadderboardError) -> list[str]:
-    lines = [_plain(line.removeprefix("- ")) for line in str(error).splitlines()]
+def _summarise_refusal(error: LadderboardError) -> list[str]:
+    lines = [_escape_markdown(line.removeprefix("- ")) for line in str(error).splitlines()]
     return [
         "### Holdout guard",
         "",
@@ -177,13 +177,13 @@ def _refused(error: LadderboardError) -> list[str]:
     ]
 
 
-def _bound(bound: "Certificate") -> tuple[str, str]:
-    from ladderboard.cli._guard._wording import interval  # noqa: PLC0415 - same
+def _bound_row(bound: "Certificate") -> tuple[str, str]:
+    from ladderboard.cli._guard._wording import format_interval  # noqa: PLC0415 - same
 
     what = "best true risk less the released value" if bound.differences else "best true risk"
-    return f"{what}, at {format_confidence(bound.beta)}", interval(bound)
+    return f"{what}, at {format_confidence(bound.beta)}", format_interval(bound)
 
 
-def _plain(text: str) -> str:
+def _escape_markdown(text: str) -> str:
     """Return a text that Markdown shows as it is."""
-    return "".join(f"\\{each}" if each in _SPECIAL else each for each in printable(text))
+    return "".join(f"\\{each}" if each in _MARKDOWN_SPECIAL else each for each in printable(text))

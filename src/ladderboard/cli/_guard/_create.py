@@ -16,11 +16,11 @@ from ladderboard.cli._options import (
     InspectLog,
     LmEvalSamples,
     MetricOfLog,
+    parse_integer,
     read_scores,
-    refuse_taken,
-    whole,
+    require_new_file,
 )
-from ladderboard.cli._output import say, say_json, wrapped
+from ladderboard.cli._output import echo, echo_json, wrap_lines
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
@@ -29,32 +29,34 @@ if TYPE_CHECKING:
     from ladderboard.files import HoldoutTable
     from ladderboard.holdout import Holdout
 
-_PUBLIC = (
+_PUBLIC_WITH_LABELS = (
     "the number of examples, the loss with its classes or range, the mechanism, the budget, "
     "whether labels are numbers or text, and every release with its time"
 )
 
-_PUBLIC_SCORES = (
+_PUBLIC_WITH_SCORES = (
     "the ids and the number of examples, the loss, the mechanism, the budget, and every release "
     "with its time"
 )
 
-_SCORES = ("score", "shortfall")  # of these there are no labels
+_SCORE_LOSSES = ("score", "shortfall")  # of these there are no labels
 
-_MORE = "More labels, or fewer questions, would promise something; ladderboard plan tells how many."
-_FEWER = "Fewer ladders, more labels or fewer questions would promise something."
+_HINT_ONE_LADDER = (
+    "More labels, or fewer questions, would promise something; ladderboard plan tells how many."
+)
+_HINT_SEVERAL_LADDERS = "Fewer ladders, more labels or fewer questions would promise something."
 
 
 def create(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The file to make.")],
     *,
     questions: Annotated[
-        int, typer.Option(parser=whole, help="The budget: how many questions are allowed.")
+        int, typer.Option(parser=parse_integer, help="The budget: how many questions are allowed.")
     ],
     ladders: Annotated[
         int | None,
         typer.Option(
-            parser=whole,
+            parser=parse_integer,
             help="How many ladders there may be: one for each study, run or team that need not "
             "beat the best of another; 1 if left out. More of them promise less.",
         ),
@@ -88,7 +90,7 @@ def create(
         typer.Option("--range", metavar="LOW,HIGH", help="Where numbers to be predicted lie."),
     ] = None,
     k: Annotated[
-        int | None, typer.Option(parser=whole, help="How many guesses top_k looks at.")
+        int | None, typer.Option(parser=parse_integer, help="How many guesses top_k looks at.")
     ] = None,
     clip: Annotated[
         float | None, typer.Option(help="The least probability the log loss counts.")
@@ -130,13 +132,13 @@ def create(
     """
     from ladderboard.holdout import Holdout  # noqa: PLC0415 - the help must not wait
 
-    _check_new(file)
+    _require_new_guard(file)
     scores = read_scores(inspect, lm_eval, metric)
-    name = _loss_name(loss, labels, scores)
-    table = _table(labels, scores, kind, labelled=name not in _SCORES)
+    name = _choose_loss(loss, labels, scores)
+    table = _read_examples(labels, scores, kind, labelled=name not in _SCORE_LOSSES)
     given = {
-        "classes": None if classes is None else _classes(classes, table.kind),
-        "range": None if range_ is None else _range(range_),
+        "classes": None if classes is None else _parse_classes(classes, table.kind),
+        "range": None if range_ is None else _parse_range(range_),
         "k": k,
         "clip": clip,
         "quantile": quantile,
@@ -146,26 +148,26 @@ def create(
         table,
         questions=questions,
         ladders=1 if ladders is None else ladders,
-        loss=_loss(name, {name: each for name, each in given.items() if each is not None}),
-        mechanism=None if mechanism is None else _mechanism(mechanism),
+        loss=_make_loss(name, {name: each for name, each in given.items() if each is not None}),
+        mechanism=None if mechanism is None else _make_mechanism(mechanism),
         beta=beta,
         key_file=key_file,
     )
     with closing(made) as guard:
-        bound = _beforehand(guard)
+        bound = _initial_certificate(guard)
         if as_json:
-            told = _described(file, guard, bound, encrypted=key_file is not None)
-            say_json({**told, "unused": [] if table.split is None else ["split"]})
+            told = _describe_for_json(file, guard, bound, encrypted=key_file is not None)
+            echo_json({**told, "unused": [] if table.split is None else ["split"]})
         else:
             grouped = table.group is not None
             option = None if scores is None else "--lm-eval FILE" if lm_eval else "--inspect LOG"
-            lines = _shown(file, guard, bound, key_file, grouped=grouped, option=option)
-            lines[-2:-2] = _classes_words(guard, declared=classes is not None)
-            say(*_limited(scores), *_unused(table), *lines)
-        _warn_coarse(guard)
+            lines = _describe_guard(file, guard, bound, key_file, grouped=grouped, option=option)
+            lines[-2:-2] = _describe_classes(guard, declared=classes is not None)
+            echo(*_describe_partial_log(scores), *_describe_unused_split(table), *lines)
+        _warn_if_too_coarse(guard)
 
 
-def _warn_coarse(guard: "Holdout") -> None:
+def _warn_if_too_coarse(guard: "Holdout") -> None:
     """Tell the owner, on stderr, that the answers are too coarse to show a better model."""
     from ladderboard.holdout import coarseness  # noqa: PLC0415 - same
 
@@ -177,13 +179,13 @@ def _warn_coarse(guard: "Holdout") -> None:
             "may look no better. Use more examples, declare a narrower range, or give --mechanism "
             "a finer step and grid. (This tells of the labels; it is for you alone.)"
         )
-        typer.echo("\n".join(wrapped(said, indent="  ", first="")), err=True)
+        typer.echo("\n".join(wrap_lines(said, indent="  ", first="")), err=True)
 
 
-def _check_new(file: str) -> None:
+def _require_new_guard(file: str) -> None:
     if is_url(file):
         raise InvalidSetting("A guard is made as a file; `ladderboard guard serve` serves it then.")
-    refuse_taken(Path(file))
+    require_new_file(Path(file))
     mark = Path(f"{file}.mark")
     if mark.exists():
         raise InvalidSetting(
@@ -192,7 +194,7 @@ def _check_new(file: str) -> None:
         )
 
 
-def _loss_name(loss: str | None, labels: Path | None, scores: "Scores | None") -> str:
+def _choose_loss(loss: str | None, labels: Path | None, scores: "Scores | None") -> str:
     """Return the loss that goes with labels, or with a log; refuse none of them, and both."""
     if (labels is None) is (scores is None):
         raise InvalidSetting(
@@ -201,14 +203,14 @@ def _loss_name(loss: str | None, labels: Path | None, scores: "Scores | None") -
         )
     if scores is None:
         return "zero_one" if loss is None else loss
-    if loss is not None and loss not in _SCORES:
+    if loss is not None and loss not in _SCORE_LOSSES:
         raise InvalidSetting(
             f"From a log come scores, so the loss is score; got --loss {loss!r:.80}."
         )
     return "score"
 
 
-def _table(
+def _read_examples(
     labels: Path | None, scores: "Scores | None", kind: str | None, *, labelled: bool
 ) -> "HoldoutTable":
     from ladderboard.files import Limits, read_holdout  # noqa: PLC0415 - the help must not wait
@@ -220,7 +222,7 @@ def _table(
     return read_holdout(source, kind=kind, limits=limits, labelled=labelled)  # type: ignore[arg-type]
 
 
-def _limited(scores: "Scores | None") -> list[str]:
+def _describe_partial_log(scores: "Scores | None") -> list[str]:
 
     if scores is None or scores.of == len(scores):
         return []
@@ -235,10 +237,10 @@ def _limited(scores: "Scores | None") -> list[str]:
             f"The log has {len(scores):,} of the {scores.of:,} examples of its dataset. The guard "
             "is made of these, and will refuse a log with more."
         )
-    return wrapped(said, indent="  ", first="")
+    return wrap_lines(said, indent="  ", first="")
 
 
-def _unused(table: "HoldoutTable") -> list[str]:
+def _describe_unused_split(table: "HoldoutTable") -> list[str]:
     """Say that splits, which boards have, mean nothing here."""
     if table.split is None:
         return []
@@ -246,10 +248,10 @@ def _unused(table: "HoldoutTable") -> list[str]:
         f"The column split is not used by a guard: all {len(table):,} rows are asked about. If "
         "some shall stay private, leave them out of the labels."
     )
-    return wrapped(said, indent="  ", first="")
+    return wrap_lines(said, indent="  ", first="")
 
 
-def _classes(text: str, kind: str) -> Any:
+def _parse_classes(text: str, kind: str) -> Any:
     """Read classes as the labels are: numbers, or text; quotes hold what has a comma; or any."""
     (row,) = csv.reader([text], skipinitialspace=True)
     if row == ["any"]:
@@ -265,7 +267,7 @@ def _classes(text: str, kind: str) -> Any:
         ) from None
 
 
-def _classes_words(guard: "Holdout", *, declared: bool) -> list[str]:
+def _describe_classes(guard: "Holdout", *, declared: bool) -> list[str]:
     """Say which classes there are and where they come from, or what it costs that none are."""
     from ladderboard.holdout import UNDECLARED  # noqa: PLC0415 - same
 
@@ -283,10 +285,10 @@ def _classes_words(guard: "Holdout", *, declared: bool) -> list[str]:
             said += " Some have fewer than five labels; declare all with --classes A,B,C."
     else:
         return []
-    return wrapped(said, indent="  ", first="")
+    return wrap_lines(said, indent="  ", first="")
 
 
-def _range(text: str) -> tuple[float, float]:
+def _parse_range(text: str) -> tuple[float, float]:
     try:
         low, high = map(float, text.split(","))
     except ValueError:
@@ -296,16 +298,16 @@ def _range(text: str) -> tuple[float, float]:
     return low, high
 
 
-def _loss(name: str, params: dict[str, Any]) -> Any:
+def _make_loss(name: str, params: dict[str, Any]) -> Any:
     """Make a loss; what is wrong is said in the words of the command line."""
     from ladderboard.losses import loss  # noqa: PLC0415 - the help must not wait
 
     try:
         return loss(name, **params)
     except InvalidSetting as error:
-        for each in params:
-            if f"unexpected keyword argument {each!r}" in str(error):
-                raise InvalidSetting(f"The loss {name} takes no --{each}.") from None
+        for param in params:
+            if f"unexpected keyword argument {param!r}" in str(error):
+                raise InvalidSetting(f"The loss {name} takes no --{param}.") from None
         if "range=" in str(error):
             raise InvalidSetting(
                 f"The loss {name} needs the range in which labels lie, as in --range 0,100."
@@ -313,7 +315,7 @@ def _loss(name: str, params: dict[str, Any]) -> Any:
         raise
 
 
-def _mechanism(text: str) -> Any:
+def _make_mechanism(text: str) -> Any:
     """Make a mechanism from its name, or from JSON with its settings."""
     from ladderboard.mechanisms import MECHANISMS, mechanism  # noqa: PLC0415 - as above
 
@@ -322,16 +324,18 @@ def _mechanism(text: str) -> Any:
         try:
             settings = json.loads(text)
         except ValueError as error:
-            raise InvalidSetting(f"The mechanism is not JSON: {error}. {_FORM}") from None
+            raise InvalidSetting(f"The mechanism is not JSON: {error}. {_MECHANISM_HINT}") from None
     if not isinstance(settings, dict) or "mechanism" not in settings:
-        raise InvalidSetting(f"A mechanism is a name, or in JSON an object with one. {_FORM}")
+        raise InvalidSetting(
+            f"A mechanism is a name, or in JSON an object with one. {_MECHANISM_HINT}"
+        )
     kind = MECHANISMS.get(str(settings.get("mechanism")))
     if kind is not None:
-        known = {each.name: each.default is MISSING for each in fields(kind) if each.compare}
+        known = {field.name: field.default is MISSING for field in fields(kind) if field.compare}
         lacking = [each for each, needed in known.items() if needed and each not in settings]
-        unknown = [each for each in settings if each not in {"mechanism", *known}]
+        unknown = [setting for setting in settings if setting not in {"mechanism", *known}]
         if lacking:
-            raise InvalidSetting(f"{kind.name} needs {', '.join(lacking)}. {_FORM}")
+            raise InvalidSetting(f"{kind.name} needs {', '.join(lacking)}. {_MECHANISM_HINT}")
         if unknown:
             there_is = ", ".join(known) or "none"
             raise InvalidSetting(
@@ -340,10 +344,10 @@ def _mechanism(text: str) -> Any:
     return mechanism(settings)
 
 
-_FORM = """Settings go in JSON: --mechanism '{"mechanism": "ladder", "step": 0.01}'"""
+_MECHANISM_HINT = """Settings go in JSON: --mechanism '{"mechanism": "ladder", "step": 0.01}'"""
 
 
-def _beforehand(guard: "Holdout") -> "Certificate":
+def _initial_certificate(guard: "Holdout") -> "Certificate":
     """Return what can be promised before the data: the worst over all that may be seen."""
     from ladderboard.bounds import certificate  # noqa: PLC0415 - the help must not wait
 
@@ -362,7 +366,7 @@ def _beforehand(guard: "Holdout") -> "Certificate":
     )
 
 
-def _described(
+def _describe_for_json(
     file: str, guard: "Holdout", bound: "Certificate", *, encrypted: bool
 ) -> dict[str, Any]:
     from ladderboard.holdout import unseen  # noqa: PLC0415 - the help must not wait
@@ -382,7 +386,7 @@ def _described(
     }
 
 
-def _shown(
+def _describe_guard(
     file: str,
     guard: "Holdout",
     bound: "Certificate",
@@ -391,13 +395,13 @@ def _shown(
     grouped: bool,
     option: str | None,
 ) -> list[str]:
-    from ladderboard.cli._guard._wording import described, promised  # noqa: PLC0415 - same
+    from ladderboard.cli._guard._wording import describe_bound, describe_settings  # noqa: PLC0415 - same
     from ladderboard.holdout import unseen  # noqa: PLC0415 - same
 
     opening = guard.status().opening
     n, rules = opening["n"], opening["rules"]
     gain = unseen(guard.meter.mechanism)
-    scored = opening["loss"]["loss"] in _SCORES
+    scored = opening["loss"]["loss"] in _SCORE_LOSSES
     what = "examples" if scored else "labels"
     counted = f"{rules['rows']:,} {what} in {n:,} groups" if grouped else f"{n:,} {what}"
     if rules["weighted"]:
@@ -405,12 +409,16 @@ def _shown(
     budget = f"{rules['questions']:,} questions on {format_count(rules['ladders'], 'ladder')}"
     paragraphs = [
         f"{file} is made: {counted}; {budget}.",
-        f"Loss: {described('loss', opening['loss'])}.",
-        f"Answered by: {described('mechanism', opening['mechanism'])}."
+        f"Loss: {describe_settings('loss', opening['loss'])}.",
+        f"Answered by: {describe_settings('mechanism', opening['mechanism'])}."
         + ("" if gain is None else f" Gains below about {gain:.2g} may go unseen."),
-        f"Promised before the data, whatever is asked: {promised(bound)}",
-        *([_MORE if rules["ladders"] == 1 else _FEWER] if bound.vacuous else []),
-        f"Public, and to be told to whoever asks: {_PUBLIC_SCORES if scored else _PUBLIC}.",
+        f"Promised before the data, whatever is asked: {describe_bound(bound)}",
+        *(
+            [_HINT_ONE_LADDER if rules["ladders"] == 1 else _HINT_SEVERAL_LADDERS]
+            if bound.vacuous
+            else []
+        ),
+        f"Public: {_PUBLIC_WITH_SCORES if scored else _PUBLIC_WITH_LABELS}.",
         f"Secret: {'' if scored else 'labels, '}risks and the noise key. "
         + (
             f"They are encrypted; {key_file} opens them. Without it all is lost: keep a copy of it "
@@ -429,5 +437,7 @@ def _shown(
     asked = option or ("SCORES.csv" if scored else "PREDICTIONS.csv")
     command = f"  ladderboard guard ask {printable(file)} {asked}"
     key = "" if key_file is None else f" --key-file {printable(key_file)}"
-    lines = [line for each in paragraphs for line in wrapped(each, indent="  ", first="")]
+    lines = [
+        line for paragraph in paragraphs for line in wrap_lines(paragraph, indent="  ", first="")
+    ]
     return [*lines, "Next:", command + key]

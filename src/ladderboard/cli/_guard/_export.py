@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ladderboard._formatting import printable
-from ladderboard.cli._bundle import ask_whether, check_place, describe_bundle, say_bundle
-from ladderboard.cli._guard._options import File, KeyFile, check_file, is_url, open_guard
-from ladderboard.cli._options import AsJson, refuse_taken, whole
-from ladderboard.cli._output import say, say_json
+from ladderboard.cli._bundle import (
+    confirm_closing,
+    describe_bundle,
+    echo_bundle,
+    require_bundle_path,
+)
+from ladderboard.cli._guard._options import File, KeyFile, is_url, open_guard, require_guard_file
+from ladderboard.cli._options import AsJson, parse_integer, require_new_file
+from ladderboard.cli._output import echo, echo_json
 from ladderboard.errors import InvalidSetting, LadderboardError, StorageFailed
 
 if TYPE_CHECKING:
@@ -53,26 +58,26 @@ def export(
     That spends the holdout, so it cannot be undone. Of a guard that is closed already the bundle is
     written again.
     """
-    check_file(file)
+    require_guard_file(file)
     if close:
-        _reveal(file, out, labels=labels, yes=yes, key_file=key_file, as_json=as_json)
+        _close_and_reveal(file, out, labels=labels, yes=yes, key_file=key_file, as_json=as_json)
         return
     if labels or yes:
         raise InvalidSetting("Nothing is opened without --close; leave --labels and --yes out.")
     if key_file is not None:
         raise InvalidSetting("The public side needs no key; leave --key-file out.")
-    _export(file, out, as_json=as_json)
+    _export_entries(file, out, as_json=as_json)
 
 
-def _export(file: str, out: Path, *, as_json: bool) -> None:
+def _export_entries(file: str, out: Path, *, as_json: bool) -> None:
     from ladderboard.holdout import export_entries  # noqa: PLC0415 - the help must not wait
 
     head = export_entries(file, out)
     found = {"file": file, "out": str(out), "entries": head.entries, "head": head.hash.hex()}
     if as_json:
-        say_json(found)
+        echo_json(found)
     else:
-        say(
+        echo(
             f"{head.entries:,} entries are in {printable(out)}. Its head is",
             head.hash.hex(),
             "Keep the head where nobody can change it, and tell it to those who should trust",
@@ -81,28 +86,28 @@ def _export(file: str, out: Path, *, as_json: bool) -> None:
         )
 
 
-def _reveal(
+def _close_and_reveal(
     file: str, out: Path, *, labels: bool, yes: bool, key_file: Path | None, as_json: bool
 ) -> None:
-    check_place(out)
+    require_bundle_path(out)
     with open_guard(file, key_file) as guard:
         before = guard.meter.at.closed
         if not yes and (labels or not before):
             end = None if before else "it answers no more questions"
-            ask_whether(Path(file).name, end, out, labels=labels)
+            confirm_closing(Path(file).name, end, out, labels=labels)
         if not before:
             guard.close_for_good()
         if not as_json:
-            say(f"{file} {'was closed before' if before else 'is closed for good'}.")
-        head = _write(guard, file, out, labels=labels)
+            echo(f"{file} {'was closed before' if before else 'is closed for good'}.")
+        head = _write_bundle(guard, file, out, labels=labels)
     if as_json:
         told = describe_bundle(out, head, labels=labels)
-        say_json({"file": file, "status": "closed", "before": before, "bundle": told})
+        echo_json({"file": file, "status": "closed", "before": before, "bundle": told})
     else:
-        say_bundle(out, head, labels=labels)
+        echo_bundle(out, head, labels=labels)
 
 
-def _write(guard: "Holdout", file: str, out: Path, *, labels: bool) -> "Head":
+def _write_bundle(guard: "Holdout", file: str, out: Path, *, labels: bool) -> "Head":
     """Write the bundle of a guard that is closed by now."""
     try:
         return guard.reveal(out, labels=labels)
@@ -129,16 +134,16 @@ def backup(
     """
     from ladderboard.ledger import SqliteStorage  # noqa: PLC0415 - the help must not wait
 
-    check_file(file)
-    refuse_taken(to)
+    require_guard_file(file)
+    require_new_file(to)
     if not to.parent.is_dir():
         raise InvalidSetting(f"There is no directory {to.parent} for the copy.")
     with closing(SqliteStorage(file)) as storage:
         storage.backup(to)
     if as_json:
-        say_json({"file": file, "copy": str(to)})
+        echo_json({"file": file, "copy": str(to)})
     else:
-        say(
+        echo(
             f"{printable(to)} is a copy of {printable(file)}, as secret as that. To go on with it:",
             f"  ladderboard guard restore {printable(to)} --charge N",
             "where N questions may have been answered since now.",
@@ -151,7 +156,8 @@ def restore(
     charge: Annotated[
         int,
         typer.Option(
-            parser=whole, help="How many questions may have been answered since the copy was made."
+            parser=parse_integer,
+            help="How many questions may have been answered since the copy was made.",
         ),
     ],
     copy: Annotated[
@@ -173,13 +179,13 @@ def restore(
     from ladderboard.holdout import Holdout  # noqa: PLC0415 - the help must not wait
 
     if copy is None or is_url(file) or Path(file).exists():
-        check_file(file)
+        require_guard_file(file)
     if copy is not None:
-        check_file(copy)
+        require_guard_file(copy)
     with closing(Holdout.restore(file, charge, copy=copy, key_file=key_file)) as guard:
         remaining, head = guard.remaining, guard.head
     if as_json:
-        say_json(
+        echo_json(
             {
                 "file": file,
                 "charged": charge,
@@ -189,4 +195,4 @@ def restore(
         )
     else:
         said = "question was" if charge == 1 else "questions were"
-        say(f"{charge:,} {said} charged; {remaining:,} left. The ledger says so.")
+        echo(f"{charge:,} {said} charged; {remaining:,} left. The ledger says so.")

@@ -49,11 +49,11 @@ def _open(file: str, key_file: Path | None) -> "Holdout | Any":
         if key_file is not None:
             raise InvalidSetting("A guard that is served has its key itself; leave --key-file out.")
         return Holdout.connect(file)  # which finds the token that is for it
-    check_file(file)
+    require_guard_file(file)
     return Holdout.open(file, key_file=key_file)
 
 
-def check_file(file: str) -> None:
+def require_guard_file(file: str) -> None:
     """Refuse what cannot be a guard's file, with what to type."""
     path = Path(file)
     if is_url(file):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ladderboard.cli._guard._options import File, KeyFile, check_file
+from ladderboard.cli._guard._options import File, KeyFile, require_guard_file
 from ladderboard.cli._options import AsJson
-from ladderboard.cli._output import say, say_json
+from ladderboard.cli._output import echo, echo_json
 from ladderboard.errors import InvalidSetting, MissingDependency
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _MIB = 2**20
 
 
-def _mode(text: str) -> int:
+def _parse_mode(text: str) -> int:
     try:
         return int(text, 8)
     except ValueError:
@@ -44,7 +44,9 @@ def serve(
     ] = None,
     socket_mode: Annotated[
         int,
-        typer.Option(parser=_mode, metavar="MODE", help="Who may use the socket, as chmod has it."),
+        typer.Option(
+            parser=_parse_mode, metavar="MODE", help="Who may use the socket, as chmod has it."
+        ),
     ] = "660",  # type: ignore[assignment] # typer parses it, too
     token_file: Annotated[
         Path | None,
@@ -82,7 +84,7 @@ def serve(
         ) from None
     if socket is not None and (host is not None or port is not None):
         raise InvalidSetting("Give --socket, or --host and --port; not both.")
-    check_file(file)
+    require_guard_file(file)
     server.check_private(file, key_file, token_file)
     gc.set_threshold(700, 10, 10)  # the program's own start put it off, which is for short lives
     with closing(Holdout.open(file, key_file=key_file)) as holdout:
@@ -96,9 +98,11 @@ def serve(
         _log_to_stderr()
         meter = holdout.meter
         if as_json:
-            say_json({"url": listener.url, "questions": meter.budget, "remaining": meter.remaining})
+            echo_json(
+                {"url": listener.url, "questions": meter.budget, "remaining": meter.remaining}
+            )
         else:
-            say(*_welcome(file, meter, listener.url, token_file))
+            echo(*_format_welcome(file, meter, listener.url, token_file))
         server.serve_guard(holdout, listener, token=token, most_bytes=limit * _MIB, ladder=ladder)
 
 
@@ -113,7 +117,7 @@ def _log_to_stderr() -> None:
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
 
 
-def _welcome(file: str, meter: "Meter", url: str, token_file: Path | None) -> list[str]:
+def _format_welcome(file: str, meter: "Meter", url: str, token_file: Path | None) -> list[str]:
     lines = [
         f"Guarding {file}: {meter.remaining:,} of {meter.budget:,} questions left.",
         f"Listening at {url}; Ctrl-C stops. Whoever asks types, in Python,",

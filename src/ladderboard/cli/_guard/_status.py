@@ -11,14 +11,14 @@ import typer
 from ladderboard._formatting import printable
 from ladderboard.cli._guard._options import FileOrUrl, KeyFile, is_url, open_guard
 from ladderboard.cli._options import AsJson
-from ladderboard.cli._output import say, say_json, screen, wrapped
+from ladderboard.cli._output import echo, echo_json, terminal_width, wrap_lines
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from ladderboard.holdout import LadderStatus, Status
 
-_TALL = 6
-_ROWS = 12
+_CHART_HEIGHT = 6
+_MAX_LADDERS = 12
 _FULL, _EMPTY = "█", "░"
 _BRAILLE = 0x2800
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # by row, then by column
@@ -46,14 +46,14 @@ def status(
         checked = guard.check() if check else None
         found = guard.status()
     if as_json:
-        say_json({**found.describe(), **({} if checked is None else {"checked": checked})})
+        echo_json({**found.describe(), **({} if checked is None else {"checked": checked})})
         return
-    say(*_shown(file, found))
+    echo(*_format_status(file, found))
     if checked is not None:
-        say("", _checked(checked, found.meter.at.asked))
+        echo("", _describe_check(checked, found.meter.at.asked))
 
 
-def _checked(recomputed: int, asked: int) -> str:
+def _describe_check(recomputed: int, asked: int) -> str:
     if recomputed == asked:
         return f"Checked: all {asked:,} releases follow from the key and the secret side."
     return (
@@ -62,15 +62,15 @@ def _checked(recomputed: int, asked: int) -> str:
     )
 
 
-def _shown(file: str, found: "Status") -> list[str]:
+def _format_status(file: str, found: "Status") -> list[str]:
     from ladderboard.cli._guard._wording import (  # noqa: PLC0415
-        assumed,
-        described,
-        promised,
+        describe_assumptions,
+        describe_bound,
+        describe_settings,
     )
     from ladderboard.holdout import unseen  # noqa: PLC0415 - same
 
-    plain, width = not can_draw(), screen()
+    plain, width = not can_draw_blocks(), terminal_width()
     opening, at, budget = found.opening, found.meter.at, found.meter.budget
     examples = (
         f"{opening['n']:,} {'groups' if opening['rules']['rows'] != opening['n'] else 'examples'}"
@@ -79,51 +79,57 @@ def _shown(file: str, found: "Status") -> list[str]:
     if at.charged:
         used += f"; {at.charged:,} of them charged for an old copy"
     lines = [
-        *wrapped(
-            f"{file}: {described('loss', opening['loss'])} on {examples}", indent="  ", first=""
+        *wrap_lines(
+            f"{file}: {describe_settings('loss', opening['loss'])} on {examples}",
+            indent="  ",
+            first="",
         ),
-        *wrapped(
-            f"answered by {described('mechanism', opening['mechanism'])}", indent="  ", first=""
+        *wrap_lines(
+            f"answered by {describe_settings('mechanism', opening['mechanism'])}",
+            indent="  ",
+            first="",
         ),
         "",
-        meter(found.meter.used, budget, min(width, 60), plain=plain),
-        *wrapped(used),
+        draw_meter(found.meter.used, budget, min(width, 60), plain=plain),
+        *wrap_lines(used),
     ]
     declared = opening["rules"].get("ladders", 1)
     if declared > 1:
-        in_use = sum(each.questions > 0 for each in found.ladders)
-        lines += wrapped(f"{in_use:,} of {declared:,} ladders in use")
+        in_use = sum(ladder.questions > 0 for ladder in found.ladders)
+        lines += wrap_lines(f"{in_use:,} of {declared:,} ladders in use")
     if at.closed:
-        lines += wrapped("It is closed and answers no more questions.")
+        lines += wrap_lines("It is closed and answers no more questions.")
     gain = unseen(found.meter.mechanism)
-    lines += ["", *wrapped(_best(found))]
+    lines += ["", *wrap_lines(_describe_best(found))]
     if gain is not None:
-        lines += wrapped(f"Gains below about {gain:.2g} may go unseen.")
-    values = _running(found)
+        lines += wrap_lines(f"Gains below about {gain:.2g} may go unseen.")
+    values = _best_so_far(found)
     if len(set(values)) > 1:
-        lines += ["", *history(values, min(width, 70), _TALL, plain=plain)]
-        lines += wrapped("The best release after each question.")
+        lines += ["", *draw_history(values, min(width, 70), _CHART_HEIGHT, plain=plain)]
+        lines += wrap_lines("The best release after each question.")
     if len(found.ladders) > 1:
-        lines += ["", *_ladders(found.ladders, width)]
+        lines += ["", *_ladder_table(found.ladders, width)]
     bound = found.certificate
-    lines += ["", *wrapped(promised(bound)), *assumed(bound)]
+    lines += ["", *wrap_lines(describe_bound(bound)), *describe_assumptions(bound)]
     return [*lines, "", f"commitment {found.commitment}", f"head       {found.head}"]
 
 
-def _best(found: "Status") -> str:
+def _describe_best(found: "Status") -> str:
     asked = found.meter.at.asked
     if not asked:
         return "Nothing was asked yet."
-    changes = sum(each.changes for each in found.ladders)
-    moves = f"{changes:,} of {asked:,} questions improved on what stood, {_when(found)} UTC"
+    changes = sum(ladder.changes for ladder in found.ladders)
+    moves = (
+        f"{changes:,} of {asked:,} questions improved on what stood, {_question_times(found)} UTC"
+    )
     if found.released is None:
         return f"Releases are told at the close; {moves}."
-    best = next(each for each in found.ladders if each.released == found.released)
+    best = next(ladder for ladder in found.ladders if ladder.released == found.released)
     on = f" on ladder {printable(best.name)}" if best.name else ""
     return f"The best release is {found.released:.6g}{on}; {moves}."
 
 
-def _running(found: "Status") -> list[float]:
+def _best_so_far(found: "Status") -> list[float]:
     """Return the least value released so far, after each question on any ladder."""
     least: list[float] = []
     for each in found.history:
@@ -132,17 +138,17 @@ def _running(found: "Status") -> list[float]:
     return least
 
 
-def _when(found: "Status") -> str:
+def _question_times(found: "Status") -> str:
     first, last = (
         time.strftime("%Y-%m-%d %H:%M", time.gmtime(found.history[each].time)) for each in (0, -1)
     )
     return f"asked on {first}" if first == last else f"asked from {first} to {last}"
 
 
-def _ladders(ladders: "tuple[LadderStatus, ...]", width: int) -> list[str]:
-    ladders = tuple(each for each in ladders if each.questions or len(ladders) == 1)
-    shown = sorted(ladders, key=_order)[:_ROWS]
-    rows = [("ladder", "released", "questions", "improved"), *map(_row, shown)]
+def _ladder_table(ladders: "tuple[LadderStatus, ...]", width: int) -> list[str]:
+    ladders = tuple(ladder for ladder in ladders if ladder.questions or len(ladders) == 1)
+    shown = sorted(ladders, key=_by_release)[:_MAX_LADDERS]
+    rows = [("ladder", "released", "questions", "improved"), *map(_ladder_row, shown)]
     longest = max(width - 34, 8)
     rows = [
         (name if len(name) <= longest else f"{name[: longest - 3]}...", *more)
@@ -154,11 +160,11 @@ def _ladders(ladders: "tuple[LadderStatus, ...]", width: int) -> list[str]:
     return [*lines, *([f"and {more:,} more, in --json"] if more else [])]
 
 
-def _order(ladder: "LadderStatus") -> tuple[float, str]:
+def _by_release(ladder: "LadderStatus") -> tuple[float, str]:
     return (1e9 if ladder.released is None else ladder.released, ladder.name)
 
 
-def _row(ladder: "LadderStatus") -> tuple[Any, ...]:
+def _ladder_row(ladder: "LadderStatus") -> tuple[Any, ...]:
     value = "kept back" if ladder.released is None else f"{ladder.released:.6g}"
     return (
         printable(ladder.name) or "(no name)",
@@ -168,7 +174,7 @@ def _row(ladder: "LadderStatus") -> tuple[Any, ...]:
     )
 
 
-def can_draw() -> bool:
+def can_draw_blocks() -> bool:
     """Return whether stdout shows blocks and braille; some terminals and encodings cannot."""
     if os.environ.get("TERM") in {"dumb", "linux"} and sys.stdout.isatty():
         return False
@@ -179,10 +185,10 @@ def can_draw() -> bool:
     return True
 
 
-def meter(used: int, budget: int, width: int, *, plain: bool) -> str:
+def draw_meter(used: int, budget: int, width: int, *, plain: bool) -> str:
     """Draw a bar; a question used shows, and one left shows, too.
 
-    >>> meter(1, 1000, 10, plain=True), meter(999, 1000, 10, plain=True)
+    >>> draw_meter(1, 1000, 10, plain=True), draw_meter(999, 1000, 10, plain=True)
     ('#.........', '#########.')
     """
     full = round(width * used / budget)
@@ -192,10 +198,10 @@ def meter(used: int, budget: int, width: int, *, plain: bool) -> str:
     return marks[0] * full + marks[1] * (width - full)
 
 
-def history(values: Sequence[float], width: int, height: int, *, plain: bool) -> list[str]:
+def draw_history(values: Sequence[float], width: int, height: int, *, plain: bool) -> list[str]:
     r"""Draw values as steps, the largest at the top, with their numbers before and below.
 
-    >>> print("\n".join(history([0.5, 0.5, 0.25, 0.25], 13, 3, plain=True)))
+    >>> print("\n".join(draw_history([0.5, 0.5, 0.25, 0.25], 13, 3, plain=True)))
      0.5 #####
              #
     0.25     ####
@@ -207,8 +213,8 @@ def history(values: Sequence[float], width: int, height: int, *, plain: bool) ->
     margin = max(map(len, ends))
     columns = max(width - margin - 1, 8)
     across, down = (columns, height) if plain else (2 * columns, 4 * height)
-    dots = _steps(values, across, down)
-    rows = _hashes(dots) if plain else _braille(dots)
+    dots = _step_grid(values, across, down)
+    rows = _draw_hashes(dots) if plain else _draw_braille(dots)
     labels = [ends[0], *[""] * (height - 2), *ends[1:]]
     return [
         *(f"{label:>{margin}} {row}".rstrip() for label, row in zip(labels, rows, strict=True)),
@@ -216,7 +222,7 @@ def history(values: Sequence[float], width: int, height: int, *, plain: bool) ->
     ]
 
 
-def _steps(values: Sequence[float], across: int, down: int) -> list[list[bool]]:
+def _step_grid(values: Sequence[float], across: int, down: int) -> list[list[bool]]:
     """Return a grid of dots, the top row first: a step line through the values."""
     low, high = min(values), max(values)
     unit = (down - 1) / (high - low) if low < high else 0
@@ -227,17 +233,17 @@ def _steps(values: Sequence[float], across: int, down: int) -> list[list[bool]]:
         place = max(at * len(values) // across, (at + 1) * len(values) // across - 1)
         row = round((high - values[place]) * unit)
         top, bottom = sorted((before, row))
-        for each in range(top, bottom + 1):
-            grid[each][at] = True
+        for index in range(top, bottom + 1):
+            grid[index][at] = True
         before = row
     return grid
 
 
-def _hashes(dots: list[list[bool]]) -> list[str]:
+def _draw_hashes(dots: list[list[bool]]) -> list[str]:
     return ["".join("#" if each else " " for each in row) for row in dots]
 
 
-def _braille(dots: list[list[bool]]) -> list[str]:
+def _draw_braille(dots: list[list[bool]]) -> list[str]:
     rows = []
     for top in range(0, len(dots), 4):
         cells = []

@@ -1,4 +1,4 @@
-"""The house: signs at the doors, light imports, docs that hold together."""
+"""The package as a whole: docstrings and ``__all__``, light imports, docs without dead links."""
 
 import importlib
 import re
@@ -17,39 +17,39 @@ from ladderboard.losses import LOSSES, METRICS
 from ladderboard.mechanisms import MECHANISMS
 
 ROOT = Path(__file__).parents[1]
-ROOMS = sorted(path.parent.name for path in (ROOT / "src/ladderboard").glob("*/__init__.py"))
+PACKAGES = sorted(path.parent.name for path in (ROOT / "src/ladderboard").glob("*/__init__.py"))
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("*.md"))]
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_every_room_has_a_sign_and_a_door(room):
-    module = importlib.import_module(f"ladderboard.{room}")
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_package_has_a_docstring_and_exports_its_names(package):
+    module = importlib.import_module(f"ladderboard.{package}")
     assert len(module.__doc__.strip()) > 10
     assert all(hasattr(module, name) for name in module.__all__)
 
 
-def test_every_adapter_is_kept_from_the_others():
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
-    (kept,) = (each for each in contracts["contracts"] if each["type"] == "independence")
-    there = [each.name for each in iter_modules(adapters.__path__) if each.name[0] != "_"]
-    assert kept["modules"] == [f"ladderboard.adapters.{each}" for each in there]
+def test_the_contract_of_independent_adapters_lists_every_adapter():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    (contract,) = (row for row in settings["contracts"] if row["type"] == "independence")
+    names = [info.name for info in iter_modules(adapters.__path__) if info.name[0] != "_"]
+    assert contract["modules"] == [f"ladderboard.adapters.{name}" for name in names]
 
 
-def test_public_names_are_where_they_should_be():
+def test_public_names_can_be_imported_and_others_cannot():
     assert all(getattr(lb, name) is not None for name in lb.__all__)
     assert set(dir(lb)) == set(lb.__all__)
     with pytest.raises(AttributeError, match="no attribute 'Laddder'"):
         _ = lb.Laddder
 
 
-def test_the_tree_of_errors_is_drawn_whole():
+def test_the_tree_of_errors_shows_every_error():
     tree = errors.__doc__
     for name in errors.__all__:
         assert name in tree
         assert issubclass(getattr(errors, name), lb.LadderboardError)
 
 
-def test_importing_costs_nothing_and_the_core_needs_numpy_only():
+def test_importing_loads_nothing_and_the_core_needs_numpy_only():
     code = """
 import sys
 before = set(sys.modules)
@@ -74,8 +74,8 @@ def test_links_between_pages_lead_somewhere(page):
         assert linked.exists(), target
         if anchor:
             headings = re.findall(r"^#+ (.+)$", linked.read_text(), flags=re.MULTILINE)
-            slugs = {re.sub(r"[^\w\- ]", "", each).lower().replace(" ", "-") for each in headings}
-            assert anchor in slugs, target
+            plain = (re.sub(r"[^\w\- ]", "", heading) for heading in headings)
+            assert anchor in {heading.lower().replace(" ", "-") for heading in plain}, target
 
 
 def test_every_page_is_on_the_index():
@@ -91,8 +91,8 @@ def test_the_reference_names_everything():
     analysts = (ROOT / "docs/reference/analysts.md").read_text()
     bounds = (ROOT / "docs/reference/bounds.md").read_text()
     errors_page = (ROOT / "docs/reference/errors.md").read_text()
-    assert all(each.__name__ in mechanisms for each in MECHANISMS.values())
-    assert all(each.__name__ in analysts for each in ANALYSTS.values())
+    assert all(mechanism.__name__ in mechanisms for mechanism in MECHANISMS.values())
+    assert all(analyst.__name__ in analysts for analyst in ANALYSTS.values())
     assert all(f"`{name}`" in analysts for name in ANALYSTS)
     assert all(f"`{name}`" in losses for name in (*LOSSES, *METRICS))
     assert all(name in bounds for name in lb.bounds.__all__)
