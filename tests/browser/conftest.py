@@ -1,30 +1,26 @@
-"""A browser, a live server, and people who visit it.
+"""A browser, a live server and its visitors.
 
-The server reads files in its own parsers, as always, and keeps its boards in SQLite: what a browser
-sees does not depend on the database, which the tests of the board room and the server look at with
-both. One flow in ``test_flow.py`` goes through PostgreSQL all the same.
+The server has real parser processes and uses SQLite: pages do not depend on the database, and the
+tests of board and server cover both. One flow in ``test_flow.py`` runs on PostgreSQL.
 """
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-# Tests are no package: helpers are found beside this file, and where servers are tested.
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "server")]
+from support.browser.browser_server import serve_for_browser
+from support.browser.chromium import open_browser
+from support.browser.example_boards import make_example_boards
+from support.browser.visitor import Visitor
 
-from _chromium import open_browser  # noqa: E402
-from _live import serve  # noqa: E402
-from _visitor import Visitor  # noqa: E402
-from _world import make_world  # noqa: E402
+HERE = Path(__file__).parent
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Without a script the fast lane submits and joins; script/test --all does everything so."""
+    """Mark most tests without JavaScript as slow: the fast lane only submits and joins so."""
     for item in items:
         params = item.callspec.params if hasattr(item, "callspec") else {}
         if (
@@ -37,39 +33,39 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="module")
 def browser():
-    """Give a browser. It goes with its module: its loop would be in the way of other tests'."""
-    with open_browser() as made:
-        yield made
+    """Give a browser, closed with its module: its event loop would disturb other tests."""
+    with open_browser() as browser:
+        yield browser
 
 
 @pytest.fixture(scope="module")
 def live_server(tmp_path_factory):
-    """Serve boards for all tests of a module, without limits on what goes wrong."""
-    with serve(tmp_path_factory.mktemp("live_server")) as made:
-        yield made
+    """Serve boards for all tests of a module, practically without rate limits."""
+    with serve_for_browser(tmp_path_factory.mktemp("server")) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
-def world(live_server, tmp_path_factory):
-    """Give the lively world, which is for looking at: whoever changes things makes a board."""
-    return make_world(live_server, tmp_path_factory.mktemp("world"))
+def example_boards(live_server, tmp_path_factory):
+    """Give boards in every state, for reading only; tests that change a board create one."""
+    return make_example_boards(live_server, tmp_path_factory.mktemp("boards"))
 
 
 @pytest.fixture
 def make_board(live_server):
-    """Give a function that makes a small board for one test; it returns the board's slug.
+    """Give a function that creates a small board and returns its slug.
 
-    Ids are 0 to 399, labels 0 and 1 in turn, the last 100 private; ``predict`` makes files for it.
+    Its rows are those of ``make_predictions``.
     """
 
-    def make(**more):
+    def make(**changes):
         live_server.reset()
         rules = {
             "title": "Small",
             "loss": "{name: accuracy, classes: [0, 1]}",
             "display": "{name: accuracy, digits: 3}",
         }
-        live_server.create_board(**{**rules, **more})
+        live_server.create_board(**{**rules, **changes})
         return live_server.slug
 
     return make
@@ -77,15 +73,15 @@ def make_board(live_server):
 
 @pytest.fixture
 def visit(browser, live_server):
-    """Give a function that lets somebody in; what their browsers did is looked at in the end."""
+    """Give a function that opens a visitor; at the end their browsers must show no problems."""
     visitors = []
 
-    def enter(token=None, **how):
-        visitors.append(Visitor(browser, live_server, token, **how))
+    def enter(token=None, **options):
+        visitors.append(Visitor(browser, live_server, token, **options))
         return visitors[-1]
 
     yield enter
-    for each in visitors:
-        each.leave()
-    for each in visitors:
-        each.watch.check()
+    for visitor in visitors:
+        visitor.close()
+    for visitor in visitors:
+        visitor.monitor.check()

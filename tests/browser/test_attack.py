@@ -1,7 +1,8 @@
 """What could an attacker gain: games that are played while one watches."""
 
 import pytest
-from _looks import check_looks
+
+from support.browser.page_checks import check_page
 
 
 @pytest.fixture
@@ -42,11 +43,11 @@ def test_games_run_to_their_figure(organiser, make_board, live_server):
     ours, exact = float(told[-1][1]), float(told[-1][2])
     assert exact > ours  # which is what the board is for
     assert exact > 0.05
-    check_looks(organiser)
+    check_page(organiser)
     page.get_by_role("button", name="Play again, with other luck").click()
     page.get_by_role("button", name="Cancel").click()
     page.get_by_text("The games were cancelled.").wait_for()
-    assert "What they found" in organiser.said()  # the last whole ones
+    assert "What they found" in organiser.text()  # the last whole ones
     beside.reload()
     assert beside.get_by_role("button", name="Play the games").count() == 1
 
@@ -60,12 +61,12 @@ def test_without_a_script_the_page_comes_again_by_itself(live_server, make_board
     page.get_by_role("progressbar").wait_for()
     page.get_by_role("link", name="Look again").click()
     page.get_by_role("button", name="Cancel").click()
-    assert "The games were cancelled." in organiser.said()
+    assert "The games were cancelled." in organiser.text()
 
 
 @pytest.mark.slow
 def test_a_start_that_was_refused_is_not_sent_again_when_the_games_end(organiser):
-    organiser.watch.expect(409)
+    organiser.monitor.expect_statuses(409)
     page, path = organiser.page, organiser.page.url
     beside = organiser.context.new_page()
     beside.goto(path)
@@ -79,4 +80,4 @@ def test_a_start_that_was_refused_is_not_sent_again_when_the_games_end(organiser
     # The page that refused follows the games, and comes again when they have ended: by itself.
     page.get_by_text("The games were cancelled.").wait_for()
     assert sent.count("POST") == 1
-    assert "under way" not in organiser.said()
+    assert "under way" not in organiser.text()

@@ -4,9 +4,9 @@ import re
 import secrets
 
 import pytest
-from _live import serve
 
 from ladderboard.ledger import PostgresStorage
+from support.browser.browser_server import serve_for_browser
 from support.server.live_server import make_predictions
 
 
@@ -14,7 +14,7 @@ from support.server.live_server import make_predictions
 def live_server(postgres, tmp_path_factory):
     """Serve boards from PostgreSQL."""
     storage = PostgresStorage(postgres.url(), create=True, schema=f"w_{secrets.token_hex(6)}")
-    with serve(tmp_path_factory.mktemp("live_server"), storage) as made:
+    with serve_for_browser(tmp_path_factory.mktemp("server"), storage) as made:
         yield made
 
 
@@ -28,11 +28,11 @@ def test_a_board_from_beginning_to_end(visit, live_server, make_board):
     team.page.get_by_label("Your team's name").fill("Alpha")
     team.page.get_by_role("button", name="Join").click()
     team.page.get_by_role("link", name="Go on to submit").click()
-    assert team.send(make_predictions(60, private=20)).startswith(
+    assert team.submit_file(make_predictions(60, private=20)).startswith(
         "A new best: 0.800; 24 questions left."
     )
-    team.watch.expect(422)
-    assert "Nothing was counted" in team.send(b"id,prediction\n1,1\n")
+    team.monitor.expect_statuses(422)
+    assert "Nothing was counted" in team.submit_file(b"id,prediction\n1,1\n")
     organiser.open(f"{board}/organise")
     page = organiser.page
     row = page.get_by_role("row", name="Alpha").first.inner_text()
@@ -41,11 +41,13 @@ def test_a_board_from_beginning_to_end(visit, live_server, make_board):
     with page.expect_navigation():
         page.get_by_role("button", name="Pause the board").click()
     team.open(f"{board}/submit")
-    assert "The board is paused" in team.said()
+    assert "The board is paused" in team.text()
     with page.expect_navigation():
         page.get_by_role("button", name="Resume the board").click()
     team.open(f"{board}/submit")
-    assert team.send(make_predictions(30, private=10)).startswith("A new best: 0.900 (was 0.800)")
+    assert team.submit_file(make_predictions(30, private=10)).startswith(
+        "A new best: 0.900 (was 0.800)"
+    )
     page.get_by_text("I want to close this board").click()
     page.get_by_label(f"Type {slug} to confirm").fill(slug)
     page.once("dialog", lambda dialog: dialog.accept())

@@ -20,49 +20,51 @@ def test_somebody_joins_submits_and_comes_back_elsewhere(visit, make_board, live
     page.get_by_label("Your team's name").fill("Ada & Söhne <x>")
     page.get_by_role("button", name="Join").click()
     page.get_by_role("heading", name="Welcome, Ada & Söhne <x>").wait_for()
-    told = TOKEN.findall(newcomer.said())
+    told = TOKEN.findall(newcomer.text())
     assert len(set(told)) == 1
     token = told[0]
     assert live_server.call("GET", "/boards/first/team", token).json()["name"] == "Ada & Söhne <x>"
     assert token not in page.url
     page.get_by_role("link", name="Go on to submit").click()
-    assert newcomer.send(make_predictions(60)).startswith("A new best: 0.800; 24 questions left.")
+    assert newcomer.submit_file(make_predictions(60)).startswith(
+        "A new best: 0.800; 24 questions left."
+    )
     newcomer.open(f"/boards/{slug}")  # it is told once
     assert token not in page.content()
-    assert "Ada & Söhne <x>" in newcomer.said()
+    assert "Ada & Söhne <x>" in newcomer.text()
     elsewhere = visit(script=script)
     elsewhere.open(f"/boards/{slug}/submit")
     elsewhere.page.get_by_label("Your team's token").fill(token)
     elsewhere.page.get_by_role("button", name="Sign in").click()
-    assert "Ada & Söhne <x>: 24 questions left" in elsewhere.said()
+    assert "Ada & Söhne <x>: 24 questions left" in elsewhere.text()
     with elsewhere.page.expect_navigation(url=live_server.url + "/"):
         elsewhere.page.get_by_role("button", name="Sign out").click()
     elsewhere.open(f"/boards/{slug}/submit")
-    assert "Sign in to submit" in elsewhere.said()
+    assert "Sign in to submit" in elsewhere.text()
 
 
 def test_a_name_that_is_taken_and_a_board_that_is_full(visit, make_board, live_server):
     slug = make_board(teams=2)
     live_server.join("Alpha")
     newcomer = visit()
-    newcomer.watch.expect(409)
+    newcomer.monitor.expect_statuses(409)
     page = newcomer.page
     newcomer.open(f"/boards/{slug}/join")
-    assert "1 of 2 places are taken" in newcomer.said()
+    assert "1 of 2 places are taken" in newcomer.text()
     page.get_by_label("Your team's name").fill("ALPHA")
     page.get_by_role("button", name="Join").click()
-    assert "Another team has this name" in newcomer.said("[role=alert]")
+    assert "Another team has this name" in newcomer.text("[role=alert]")
     assert page.get_by_label("Your team's name").input_value() == "ALPHA"
     third = visit()
-    third.watch.expect(409)
+    third.monitor.expect_statuses(409)
     third.open(f"/boards/{slug}/join")  # before it is full
     page.get_by_label("Your team's name").fill("Beta")
     page.get_by_role("button", name="Join").click()
-    assert "Welcome, Beta" in newcomer.said()
+    assert "Welcome, Beta" in newcomer.text()
     third.page.get_by_label("Your team's name").fill("Gamma")
     third.page.get_by_role("button", name="Join").click()
-    assert "All 2 places on this board are taken" in third.said("[role=alert]")
-    assert "The board is full" in third.said()
+    assert "All 2 places on this board are taken" in third.text("[role=alert]")
+    assert "The board is full" in third.text()
 
 
 def test_by_invitation_only(visit, make_board, live_server):
@@ -72,7 +74,7 @@ def test_by_invitation_only(visit, make_board, live_server):
     )
     invitation = said.json()["invitation"]
     guest = visit()
-    guest.watch.expect(403)
+    guest.monitor.expect_statuses(403)
     page = guest.page
     # What is behind the # stays in the browser.
     guest.open(f"/boards/{slug}/join#{invitation}")
@@ -81,24 +83,24 @@ def test_by_invitation_only(visit, make_board, live_server):
     page.get_by_label("Invitation", exact=True).fill("lb_invitation_wrong")
     page.get_by_label("Your team's name").fill("Guests")
     page.get_by_role("button", name="Join").click()
-    assert "This invitation is unknown" in guest.said("[role=alert]")
+    assert "This invitation is unknown" in guest.text("[role=alert]")
     page.get_by_label("Invitation", exact=True).fill(invitation)
     page.get_by_role("button", name="Join").click()
-    assert "Welcome, Guests" in guest.said()
+    assert "Welcome, Guests" in guest.text()
     late = visit(script=False)
-    late.watch.expect(403)
+    late.monitor.expect_statuses(403)
     late.open(f"/boards/{slug}/join")
     late.page.get_by_label("Your team's name").fill("Others")
     late.page.get_by_label("Invitation", exact=True).fill(invitation)
     late.page.get_by_role("button", name="Join").click()
-    assert "was used before" in late.said("[role=alert]")
+    assert "was used before" in late.text("[role=alert]")
 
 
 def test_the_organiser_makes_the_teams(visit, make_board):
     slug = make_board(registration="organiser")
     guest = visit()
     guest.open(f"/boards/{slug}/join")
-    assert "The organiser makes the teams of this board" in guest.said()
+    assert "The organiser makes the teams of this board" in guest.text()
     assert guest.page.locator("main form").count() == 0
 
 
@@ -112,13 +114,15 @@ def test_a_token_is_replaced(visit, make_board, live_server, script):
     here.open(f"/boards/{slug}/submit")
     here.page.get_by_text("Replace it by a new one").click()
     here.page.get_by_role("button", name="Make a new token").click()
-    new = TOKEN.search(here.said()).group()
+    new = TOKEN.search(here.text()).group()
     assert new != old
     assert live_server.call("GET", "/boards/first/team", old).status_code == 401
     assert live_server.call("GET", "/boards/first/team", new).status_code == 200
-    assert here.send(make_predictions(60)).startswith("A new best: 0.800; 24 questions left.")
-    there.watch.expect(401)
-    assert "Your session has ended. Sign in again below." in there.send(make_predictions(50))
+    assert here.submit_file(make_predictions(60)).startswith(
+        "A new best: 0.800; 24 questions left."
+    )
+    there.monitor.expect_statuses(401)
+    assert "Your session has ended. Sign in again below." in there.submit_file(make_predictions(50))
     there.page.get_by_label("Your team's token").fill(new)
     there.page.get_by_role("button", name="Sign in").click()
-    assert "Alpha: 24 questions left" in there.said()
+    assert "Alpha: 24 questions left" in there.text()

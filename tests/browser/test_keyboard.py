@@ -1,7 +1,6 @@
 """With a keyboard alone: from the address bar to an answer, and an organiser's pause."""
 
-from _keys import Keys
-
+from support.browser.keyboard import KeyboardUser
 from support.server.live_server import make_predictions
 
 
@@ -11,45 +10,45 @@ def test_from_the_address_bar_to_an_answer(visit, make_board, live_server, tmp_p
     file = tmp_path / "predictions.csv"
     file.write_bytes(make_predictions(60))
     team = visit()
-    page, keys = team.page, Keys(team)
+    page, keys = team.page, KeyboardUser(team)
     team.open("/")
-    keys.find("Skip to the content")
+    keys.focus("Skip to the content")
     keys.press("Enter")
     assert page.evaluate("document.activeElement.id") == "main"
     keys.follow("With keys alone")
     assert page.url.endswith(f"/boards/{slug}")
     keys.follow("Submit")
     assert page.url.endswith("/submit")
-    keys.find("Your team's token")
+    keys.focus("Your team's token")
     keys.type(token)
     with page.expect_navigation():
         keys.press("Enter")
-    assert "Alpha: 25 questions left" in team.said()
-    keys.find("Predictions")
+    assert "Alpha: 25 questions left" in team.text()
+    keys.focus("Predictions")
     with page.expect_file_chooser() as chooser:
         keys.press("Space")
     chooser.value.set_files(file)
-    keys.find("Message")
+    keys.focus("Message")
     keys.type("by hand")
-    keys.find("Submit")
+    keys.focus("Submit")
     keys.press("Space")
     page.get_by_text("A new best: 0.800; 24 questions left.").wait_for()
     # The reply has the focus, so that it is read out, and the next Tab goes on from there.
     assert page.evaluate("document.activeElement.id") == "reply"
-    keys.find("Predictions")
-    assert "by hand" in team.said()
+    keys.focus("Predictions")
+    assert "by hand" in team.text()
 
 
 def test_a_refusal_is_read_out_and_can_be_mended(visit, make_board, live_server):
     slug = make_board()
     team = visit(live_server.join("Alpha")[1])
-    team.watch.expect(422)
+    team.monitor.expect_statuses(422)
     team.open(f"/boards/{slug}/submit")
-    team.choose(b"id,prediction\n1,1\n")
-    keys = Keys(team)
-    keys.find("Message")
-    keys.find("Submit")
+    team.choose_file(b"id,prediction\n1,1\n")
+    keys = KeyboardUser(team)
+    keys.focus("Message")
+    keys.focus("Submit")
     keys.press("Enter")
     team.page.wait_for_selector("#reply")
     assert team.page.evaluate("document.activeElement.getAttribute('role')") == "alert"
-    keys.find("Predictions")
+    keys.focus("Predictions")

@@ -3,10 +3,10 @@
 import re
 
 import pytest
-from _keys import Keys
 
 from ladderboard.board import Boards, DatabaseStore, restore_board
 from ladderboard.ledger import SqliteStorage
+from support.browser.keyboard import KeyboardUser
 from support.server.live_server import make_predictions
 
 WORDS = "correct horse battery"
@@ -28,13 +28,13 @@ class Run:
         """Press a button of the organiser's page; return what is said about it."""
         with self.organiser.page.expect_navigation():
             self.organiser.page.get_by_role("button", name=name, exact=True).click()
-        return self.organiser.said("main [role=status], main [role=alert]")
+        return self.organiser.text("main [role=status], main [role=alert]")
 
     def seen(self, token=None):
         """Return what somebody reads on the board's page."""
         visitor = self.visit(token)
         visitor.open(self.board)
-        return visitor.said()
+        return visitor.text()
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def run(live_server, make_board, visit):
 
 @pytest.mark.slow
 def test_the_meter_and_who_was_active(run):
-    said = run.organiser.said()
+    said = run.organiser.text()
     for told in ("Questions used 2 of 100; 98 left", "Visible changes 2", "Each team's share 25"):
         assert told in said
     row = run.organiser.page.get_by_role("row", name="Beta").first.inner_text().split()
@@ -54,17 +54,17 @@ def test_the_meter_and_who_was_active(run):
 
 
 def test_pause_with_a_keyboard_and_resume(run, visit):
-    keys = Keys(run.organiser)
+    keys = KeyboardUser(run.organiser)
     keys.follow("Pause the board", "Space")
-    assert "The board is paused. It takes no questions" in run.organiser.said("[role=status]")
+    assert "The board is paused. It takes no questions" in run.organiser.text("[role=status]")
     team = visit(run.alpha[1])
     team.open(f"{run.board}/submit")
-    assert "The board is paused" in team.said()
+    assert "The board is paused" in team.text()
     assert team.page.locator("input[type=file]").count() == 0
     assert "paused" in run.seen()
     assert run.press("Resume the board") == "The board takes questions again."
     team.open(f"{run.board}/submit")
-    assert team.send(make_predictions(30)).startswith("A new best: 0.900")
+    assert team.submit_file(make_predictions(30)).startswith("A new best: 0.900")
 
 
 def test_freeze_and_hide(run):
@@ -96,7 +96,7 @@ def test_freeze_and_hide(run):
 @pytest.mark.slow
 def test_amend_a_deadline_and_a_title(run):
     page = run.organiser.page
-    run.organiser.watch.expect(422)
+    run.organiser.monitor.expect_statuses(422)
     page.get_by_text("Deadline and phases").click()
     page.get_by_label("End", exact=True).first.fill("2027-01-31")
     said = run.press("Amend the times")
@@ -115,12 +115,12 @@ def test_amend_a_deadline_and_a_title(run):
     visitor.open(run.board)
     assert visitor.page.get_by_role("heading", level=1).inner_text() == "Very well run <i>"
     assert visitor.page.locator("main strong", has_text="bold").count() == 1
-    assert "<script>alert(1)</script>" in visitor.said()
+    assert "<script>alert(1)</script>" in visitor.text()
 
 
 def test_close_for_good_and_not_by_accident(run):
     page, asked = run.organiser.page, []
-    run.organiser.watch.expect(422)
+    run.organiser.monitor.expect_statuses(422)
     page.get_by_text("I want to close this board").click()
     confirm = page.get_by_label(f"Type {run.slug} to confirm")
     answer = {"accept": False}
@@ -151,7 +151,7 @@ def test_close_for_good_and_not_by_accident(run):
         ("1", "Beta", "0.850"), ("2", "Alpha", "0.800"),
     ]  # fmt: skip
     visitor.open(f"{run.board}/submit")
-    assert "The board is closed" in visitor.said()
+    assert "The board is closed" in visitor.text()
 
 
 def test_a_team_is_added_disqualified_and_reinstated(run, visit):
@@ -162,7 +162,7 @@ def test_a_team_is_added_disqualified_and_reinstated(run, visit):
     assert "The token of Gamma" in said
     team = visit(token)
     team.open(f"{run.board}/submit")
-    assert team.send(make_predictions(15)).startswith("A new best: 0.950")
+    assert team.submit_file(make_predictions(15)).startswith("A new best: 0.950")
     run.organiser.open(run.page)
     assert token not in page.content()
     page.get_by_role("link", name="Gamma").click()
@@ -176,7 +176,7 @@ def test_a_team_is_added_disqualified_and_reinstated(run, visit):
     page.once("dialog", lambda dialog: dialog.accept())
     assert "has ended" in run.press("End its token")
     team.open(f"{run.board}/submit")
-    assert "Sign in to submit" in team.said()
+    assert "Sign in to submit" in team.text()
 
 
 def test_an_invitation_is_used_by_another_browser(run, visit):
@@ -190,9 +190,9 @@ def test_an_invitation_is_used_by_another_browser(run, visit):
     guest.page.get_by_label("Your team's name").fill("Guests")
     guest.page.get_by_label("Invitation", exact=True).fill(invitation)
     guest.page.get_by_role("button", name="Join").click()
-    assert "Welcome, Guests" in guest.said()
+    assert "Welcome, Guests" in guest.text()
     run.organiser.open(run.page)
-    assert "Guests" in run.organiser.said()
+    assert "Guests" in run.organiser.text()
 
 
 @pytest.mark.slow
@@ -203,19 +203,19 @@ def test_somebody_is_trusted_and_then_not(run, visit):
     token = re.search(r"lb_organiser_[\w-]+", said).group()
     other = visit(token)
     other.open(run.page)
-    assert "Pause the board" in other.said()
+    assert "Pause the board" in other.text()
     run.organiser.open(run.page)
     page.once("dialog", lambda dialog: dialog.accept())
     with page.expect_navigation():
         page.get_by_role("button", name=re.compile("^End the token")).first.click()
-    other.watch.expect(401)
+    other.monitor.expect_statuses(401)
     assert other.open(run.page) == 401
 
 
 @pytest.mark.slow
 def test_a_copy_is_downloaded_and_restored_elsewhere(run, tmp_path):
     page = run.organiser.page
-    run.organiser.watch.expect(422)
+    run.organiser.monitor.expect_statuses(422)
     page.get_by_text("Download an encrypted dump").click()
     page.get_by_label("Passphrase", exact=True).fill(WORDS)
     page.get_by_label("The same again").fill("correct horse")
@@ -223,7 +223,7 @@ def test_a_copy_is_downloaded_and_restored_elsewhere(run, tmp_path):
     assert page.get_by_label("Passphrase", exact=True).input_value() == ""
     for label in ("Passphrase", "The same again"):
         page.get_by_label(label, exact=True).fill(WORDS)
-    run.organiser.watch.allow_abort("/organise")
+    run.organiser.monitor.allow_abort("/organise")
     with page.expect_download() as download:
         page.get_by_role("button", name="Download a copy").click()
     assert download.value.suggested_filename == f"{run.slug}-2027-01-15.dump"
@@ -244,14 +244,14 @@ def test_a_copy_is_downloaded_and_restored_elsewhere(run, tmp_path):
 @pytest.mark.slow
 def test_others_are_not_let_in(run, visit):
     public = visit()
-    public.watch.expect(401)
+    public.monitor.expect_statuses(401)
     assert public.open(run.page) == 401
-    assert "Pause" not in public.said()
+    assert "Pause" not in public.text()
     public.page.get_by_role("link", name="Sign in").first.click()
     public.page.get_by_label("Token").fill(run.alpha[1])
     with public.page.expect_navigation(url=f"**{run.board}**"):
         public.page.get_by_role("button", name="Sign in").click()
-    public.watch.expect(403)
+    public.monitor.expect_statuses(403)
     assert public.open(run.page) == 403
-    assert "Pause" not in public.said()
+    assert "Pause" not in public.text()
     assert public.page.get_by_role("link", name="Organise").count() == 0

@@ -17,7 +17,7 @@ def numbers(visitor):
 
 
 def asked(visitor):
-    return int(visitor.said(".play-controls output").split(" of ")[0].replace(",", ""))
+    return int(visitor.text(".play-controls output").split(" of ")[0].replace(",", ""))
 
 
 def revealed(visitor):
@@ -30,13 +30,13 @@ def revealed(visitor):
 
 
 @pytest.fixture(scope="module")
-def world(live_server):
-    """Make the example board, which is all that is needed here."""
+def digits_board(live_server):
+    """Create the example board."""
     return live_server.boards.create(read_folder(EXAMPLE))
 
 
 @pytest.fixture
-def still(visit, world):
+def still(visit, digits_board):
     """Give somebody who would rather have nothing move."""
     made = visit()
     made.open(PLACE)
@@ -77,7 +77,7 @@ def test_numbers_and_words_by_hand_are_those_of_the_table(still):
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
-def test_what_the_picture_is_there_to_say(visit, world, script):
+def test_what_the_picture_is_there_to_say(visit, digits_board, script):
     visitor = visit(script=script)
     visitor.open(PLACE)
     assert visitor.page.locator(".play-panel h3").all_inner_texts() == [
@@ -93,14 +93,14 @@ def test_what_the_picture_is_there_to_say(visit, world, script):
 def test_real_boards_have_none(visit, make_board):
     slug = make_board(title="In earnest")
     visitor = visit()
-    visitor.watch.expect(404)
+    visitor.monitor.expect_statuses(404)
     assert visitor.open(f"/boards/{slug}/play") == 404
     visitor.open(f"/boards/{slug}")
     tabs = visitor.page.get_by_role("navigation", name="In earnest")
     assert tabs.get_by_role("link").all_inner_texts() == ["Board", "Submit"]
 
 
-def test_it_plays_and_pauses(visit, world):
+def test_it_plays_and_pauses(visit, digits_board):
     visitor = visit(motion=True)
     visitor.open(PLACE)
     page = visitor.page
@@ -119,7 +119,7 @@ def test_it_plays_and_pauses(visit, world):
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
-def test_another_choice(visit, world, script):
+def test_another_choice(visit, digits_board, script):
     visitor = visit(script=script)
     visitor.open("/boards/digits")
     page = visitor.page
@@ -133,5 +133,5 @@ def test_another_choice(visit, world, script):
     assert page.locator(".play-label:visible").count() == 6
     assert page.locator(".play-controls").count() == script
     visitor.open(f"{PLACE}?n=12")
-    assert visitor.said("[role=alert]") == "There is nothing for n '12'; this is 1,000."
+    assert visitor.text("[role=alert]") == "There is nothing for n '12'; this is 1,000."
     assert numbers(visitor) == small

@@ -3,9 +3,9 @@
 import re
 
 import pytest
-from _live import serve
-from _visitor import Visitor
 
+from support.browser.browser_server import serve_for_browser
+from support.browser.visitor import Visitor
 from support.nginx import Nginx, free_port
 from support.server.live_server import make_predictions
 
@@ -15,7 +15,7 @@ def public(tmp_path_factory):
     """Serve boards; give the server, which goes by its address at nginx."""
     port = free_port()
     url = f"https://localhost:{port}/ladder"
-    with serve(tmp_path_factory.mktemp("live_server"), url=url, secure=True) as live_server:
+    with serve_for_browser(tmp_path_factory.mktemp("server"), url=url, secure=True) as live_server:
         nginx = Nginx(live_server.port, port=port)
         live_server.url = url
         try:
@@ -33,13 +33,13 @@ def test_joining_and_submitting_below_a_path(browser, public):
         assert ada.open(f"{public.url}/") == 200
         ada.page.get_by_role("link", name="Small").first.click()
         ada.page.wait_for_url(board)
-        assert f"ladderboard submit {board} -f" in ada.said("main")
+        assert f"ladderboard submit {board} -f" in ada.text("main")
         ada.page.get_by_role("link", name="Join").first.click()
         ada.page.get_by_label("name").first.fill("Ada")
         ada.page.get_by_role("button", name=re.compile("Join|Register")).click()
         ada.page.get_by_role("link", name="Go on to submit").click()
         ada.page.wait_for_url(f"{board}/submit")
-        assert "questions left" in ada.send(make_predictions(30))
+        assert "questions left" in ada.submit_file(make_predictions(30))
         (cookie,) = [each for each in ada.context.cookies() if each["name"].endswith("_session")]
         assert (cookie["path"], cookie["secure"], cookie["httpOnly"]) == ("/ladder", True, True)
         ada.page.get_by_role("button", name="Sign out").click()
@@ -47,5 +47,5 @@ def test_joining_and_submitting_below_a_path(browser, public):
         left = [each["name"] for each in ada.context.cookies()]
         assert "ladderboard_session" not in left
     finally:
-        ada.leave()
-    ada.watch.check()
+        ada.close()
+    ada.monitor.check()

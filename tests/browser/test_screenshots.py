@@ -1,20 +1,25 @@
 """The command that takes pictures of all pages, in short."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from _gallery import GALLERY
 from PIL import Image
 
+from support.browser.page_states import PAGE_STATES
+
 ROOT = Path(__file__).parents[2]
-PROGRAM = Path(__file__).with_name("_screenshots.py")
 
 
 def run(*words):
     return subprocess.run(
-        [sys.executable, PROGRAM, *words], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "support.browser.screenshots", *words],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "tests")},
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -44,7 +49,7 @@ def test_a_page_that_is_not_there(tmp_path):
 
 
 def test_every_page_has_a_name_of_its_own():
-    names = [each.name for each in GALLERY]
+    names = [state.name for state in PAGE_STATES]
     assert len(names) == len(set(names))
 
 

@@ -18,15 +18,15 @@ def table(visitor, name):
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
-def test_all_boards(visit, world, script):
+def test_all_boards(visit, example_boards, script):
     visitor = visit(script=script)
     visitor.open("/")
     cards = [
         " ".join(each.split()) for each in visitor.page.locator(".cards > li").all_inner_texts()
     ]
-    assert len(cards) == len(world.scenes)
+    assert len(cards) == len(example_boards.boards)
     leaves, birds, beetles, digits = (
-        f"{world.live_server.call('GET', f'/boards/{slug}').json()['best']['display']:.3f}"
+        f"{example_boards.live_server.call('GET', f'/boards/{slug}').json()['best']['display']:.3f}"
         for slug in ("leaves", "birdsong", "beetles-2026", "digits")
     )
     told = {
@@ -44,9 +44,9 @@ def test_all_boards(visit, world, script):
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
-def test_standings_with_ties_baselines_and_oneself(visit, world, script):
-    scene = world["leaves"]
-    own = scene.teams[0]
+def test_standings_with_ties_baselines_and_oneself(visit, example_boards, script):
+    board = example_boards["leaves"]
+    own = board.teams[0]
     public, team = visit(script=script), visit(own.token, script=script)
     for visitor in (public, team):
         visitor.open("/boards/leaves")
@@ -65,14 +65,14 @@ def test_standings_with_ties_baselines_and_oneself(visit, world, script):
     assert next(row for row in rows if row[1] == "Latecomers")[2] == "no record"
     marked = [row for row in table(team, "Standings")[1:] if "you" in row[1].split()]
     assert [row[1].split()[0] for row in marked] == [own.name]
-    assert f"{own.name} (you)" in team.said()
-    assert "(you)" not in public.said()
+    assert f"{own.name} (you)" in team.text()
+    assert "(you)" not in public.text()
 
 
-def test_the_best_over_time_rules_and_meanings(visit, world):
+def test_the_best_over_time_rules_and_meanings(visit, example_boards):
     public = visit()
     public.open("/boards/leaves")
-    page, said = public.page, public.said()
+    page, said = public.page, public.text()
     chart = page.locator("section", has=page.get_by_role("heading", name="The best over time"))
     assert chart.locator("svg:visible").count() == 1
     assert chart.locator("svg:visible path, svg:visible polyline").count() >= 2  # line and band
@@ -89,18 +89,18 @@ def test_the_best_over_time_rules_and_meanings(visit, world):
         "Released", "Improved", "Bound", "With confidence 95%",
     ):  # fmt: skip
         assert told in said, told
-    board = world.live_server.call("GET", "/boards/leaves").json()
+    board = example_boards.live_server.call("GET", "/boards/leaves").json()
     assert board["commitment"] in said
     assert board["head"]["hash"] in said
 
 
-def test_downloads_and_programs(visit, world, tmp_path):
-    scene = world["leaves"]
+def test_downloads_and_programs(visit, example_boards, tmp_path):
+    board = example_boards["leaves"]
     public = visit()
     public.context.grant_permissions(["clipboard-read", "clipboard-write"])
     public.open("/boards/leaves")
     page = public.page
-    public.watch.allow_abort("/boards/leaves/")
+    public.monitor.allow_abort("/boards/leaves/")
 
     def download(name):
         downloads = page.get_by_role("region", name="Downloads")
@@ -111,23 +111,23 @@ def test_downloads_and_programs(visit, world, tmp_path):
     text, name = download("CSV")
     rows = list(csv.DictReader(io.StringIO(text)))
     assert name.endswith(".csv")
-    assert {row["name"] for row in rows} == {"Always oak", *(each.name for each in scene.teams)}
+    assert {row["name"] for row in rows} == {"Always oak", *(each.name for each in board.teams)}
     text, _ = download("JSON")
     assert len(json.loads(text)["rows"]) == len(rows)
     text, _ = download("JSON Lines")
     assert (
         len(text.splitlines())
-        == world.live_server.call("GET", "/boards/leaves").json()["head"]["entries"]
+        == example_boards.live_server.call("GET", "/boards/leaves").json()["head"]["entries"]
     )
     # What is shown to be pasted works when it is pasted.
     snippet = page.locator("pre", has_text="from ladderboard.client import Client")
     snippet.locator("xpath=following-sibling::button[1]").click()
     pasted = page.evaluate("navigator.clipboard.readText()")
     assert pasted == snippet.inner_text().strip()
-    (tmp_path / "predictions.csv").write_bytes(scene.predict(0.4))
+    (tmp_path / "predictions.csv").write_bytes(board.make_predictions(0.4))
     told = {
         **os.environ,
-        "LADDERBOARD_TOKEN": scene.teams[-1].token,
+        "LADDERBOARD_TOKEN": board.teams[-1].token,
         "XDG_STATE_HOME": str(tmp_path),
     }
     done = subprocess.run(
@@ -137,29 +137,29 @@ def test_downloads_and_programs(visit, world, tmp_path):
     assert re.match(r"A new best: \w+ 0\.\d+; \d+ questions left", done.stdout), done.stderr
 
 
-def test_boards_that_do_not_show_all(visit, world):
-    public, organiser = visit(), visit(world.live_server.organiser)
-    team = visit(world["mushrooms"].teams[1].token)
+def test_boards_that_do_not_show_all(visit, example_boards):
+    public, organiser = visit(), visit(example_boards.live_server.organiser)
+    team = visit(example_boards["mushrooms"].teams[1].token)
     public.open("/boards/mushrooms")
-    said = public.said()
+    said = public.text()
     assert "The organiser keeps the standings of this board hidden" in said
-    assert not re.search(r"0\.\d{3}", public.said("main > .card"))
-    assert not any(each.name in said for each in world["mushrooms"].teams)
+    assert not re.search(r"0\.\d{3}", public.text("main > .card"))
+    assert not any(each.name in said for each in example_boards["mushrooms"].teams)
     assert public.page.get_by_role("heading", name="The best over time").count() == 0
     team.open("/boards/mushrooms/submit")
     assert len(table(team, "Your submissions")) == 4
     organiser.open("/boards/mushrooms")
-    assert "This board is hidden. You see all of it; others do not." in organiser.said()
+    assert "This board is hidden. You see all of it; others do not." in organiser.text()
     assert len(table(organiser, "Standings")) == 5
     public.open("/boards/birdsong")
-    assert "The organiser froze the standings" in public.said()
+    assert "The organiser froze the standings" in public.text()
     frozen = table(public, "Standings")
     organiser.open("/boards/birdsong")
     assert table(organiser, "Standings") != frozen
     assert max(row[2] for row in table(organiser, "Standings")[1:]) > max(r[2] for r in frozen[1:])
 
 
-def test_a_board_that_is_over_and_one_that_has_not_begun(visit, world):
+def test_a_board_that_is_over_and_one_that_has_not_begun(visit, example_boards):
     public = visit()
     public.open("/boards/beetles-2026")
     finals = table(public, "Final ranking")[1:]
@@ -168,31 +168,31 @@ def test_a_board_that_is_over_and_one_that_has_not_begun(visit, world):
     assert all(re.fullmatch(r"0\.\d{3} and [01]\.\d{3}", row[5]) for row in finals)
     assert {row[1] for row in finals} == {row[1] for row in table(public, "Public standings")[1:]}
     assert len({row[4] for row in finals}) > 1  # who went up or down since the public standings
-    team = visit(world["beetles-2026"].teams[0].token)
+    team = visit(example_boards["beetles-2026"].teams[0].token)
     team.open("/boards/beetles-2026/submit")
-    assert "The board is closed. It takes no more submissions." in team.said()
+    assert "The board is closed. It takes no more submissions." in team.text()
     public.open("/boards/seedlings")
-    said = public.said()
+    said = public.text()
     assert "No team is here yet" in said
     assert "2027-03-01 08:00 UTC" in said
     assert public.page.locator("figure.chart").count() == 0
 
 
-def test_signing_in_with_a_wrong_token_and_a_good_one(visit, world):
+def test_signing_in_with_a_wrong_token_and_a_good_one(visit, example_boards):
     somebody = visit(script=False)
-    somebody.watch.expect(401)
+    somebody.monitor.expect_statuses(401)
     somebody.open("/login?next=/boards/leaves/submit")
     page = somebody.page
     page.get_by_label("Token").fill("lb_team_wrong")
     page.get_by_role("button", name="Sign in").click()
-    assert "This token is not good here" in somebody.said("[role=alert]")
-    page.get_by_label("Token").fill(world["leaves"].teams[3].token)
+    assert "This token is not good here" in somebody.text("[role=alert]")
+    page.get_by_label("Token").fill(example_boards["leaves"].teams[3].token)
     page.get_by_role("button", name="Sign in").click()
     assert page.url.endswith("/boards/leaves/submit")
-    assert world["leaves"].teams[3].name in somebody.said()
+    assert example_boards["leaves"].teams[3].name in somebody.text()
 
 
-def test_a_snippet_is_copied(visit, world):
+def test_a_snippet_is_copied(visit, example_boards):
     visitor = visit()
     visitor.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     visitor.open("/boards/leaves")
@@ -200,4 +200,4 @@ def test_a_snippet_is_copied(visit, world):
     visitor.page.get_by_role("button", name="Copied: the curl command").wait_for()
     copied = visitor.page.evaluate("navigator.clipboard.readText()")
     assert copied.startswith('curl -H "Authorization: Bearer $LADDERBOARD_TOKEN"')
-    assert copied.endswith(f"{world.live_server.url}/api/v1/boards/leaves/submissions")
+    assert copied.endswith(f"{example_boards.live_server.url}/api/v1/boards/leaves/submissions")

@@ -7,12 +7,12 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-from _looks import check_looks
-from _visitor import Visitor
-from _world import _small
 
 from ladderboard.board import Caller, Role
 from ladderboard.server import write_site
+from support.browser.example_boards import make_small_board
+from support.browser.page_checks import check_page
+from support.browser.visitor import Visitor
 from support.site_crawler import crawl_site
 
 ORGANISER = Caller(Role.ORGANISER)
@@ -47,7 +47,9 @@ def sites(live_server, tmp_path_factory):
     below = top / "archive" / "of old boards"
     below.mkdir(parents=True)
     boards = {
-        "beetles-2026": _small(live_server, "beetles-2026", 4, 6, title="Beetles, 2026").board,
+        "beetles-2026": make_small_board(
+            live_server, "beetles-2026", 4, 6, title="Beetles, 2026"
+        ).board,
         "odd": _odd(live_server),
         "many": _many(live_server),
         "hidden": _hidden(live_server),
@@ -107,14 +109,14 @@ def visit(browser, url):
 
     yield enter
     for each in visitors:
-        each.leave()
-        each.watch.check()
+        each.close()
+        each.monitor.check()
 
 
 @pytest.mark.parametrize("site", ["beetles-2026", "odd", "hidden"])
 @pytest.mark.parametrize("url", ["hosted"], indirect=True)  # axe reads a style sheet by itself
 def test_it_can_be_read_in_every_light_and_on_a_phone(visit, site):
-    check_looks(visit(f"{site}/index.html"))
+    check_page(visit(f"{site}/index.html"))
 
 
 def test_it_looks_as_it_should(visit):
@@ -123,7 +125,7 @@ def test_it_looks_as_it_should(visit):
     assert visitor.page.evaluate(back) == "12px"  # the style came, whatever the policy says
     box = visitor.page.locator("figure svg:visible").first.bounding_box()
     assert box["width"] > 500
-    assert "The board was closed at 2027-01-15 08:00 UTC, after 18 questions." in visitor.said()
+    assert "The board was closed at 2027-01-15 08:00 UTC, after 18 questions." in visitor.text()
 
 
 def test_one_walks_through_it(visit, url):
@@ -133,7 +135,7 @@ def test_one_walks_through_it(visit, url):
     assert page.url.endswith("many/index.html#check")
     page.click("text=Next page")
     assert page.url.endswith("many/standings-2.html#standings")
-    assert "Team 101" in visitor.said("table.standings")
+    assert "Team 101" in visitor.text("table.standings")
     page.click("text=First page")
     assert page.url.endswith("many/index.html#standings")
     page.click("a.brand")
@@ -142,13 +144,13 @@ def test_one_walks_through_it(visit, url):
 
 def test_names_stay_names(visit):
     visitor = visit("odd/index.html")
-    assert visitor.said("h1") == f"Title {EVIL}"
-    assert EVIL[:60] in visitor.said("table.standings")
+    assert visitor.text("h1") == f"Title {EVIL}"
+    assert EVIL[:60] in visitor.text("table.standings")
 
 
 def test_a_download_comes_whole(visit, sites):
     visitor = visit("beetles-2026/index.html")
-    visitor.watch.allow_abort(".bundle")
+    visitor.monitor.allow_abort(".bundle")
     with visitor.page.expect_download() as coming:
         visitor.page.click("text=beetles-2026.bundle >> nth=0")
     top, prefix = sites

@@ -50,23 +50,23 @@ def test_good_files(visit, live_server, small, script):
     path, token = small
     team = visit(token, script=script)
     assert team.open(path) == 200
-    assert "Alpha: 25 questions left" in team.said()
-    said = team.send(GOOD)
+    assert "Alpha: 25 questions left" in team.text()
+    said = team.submit_file(GOOD)
     assert said.startswith("A new best: 0.800; 24 questions left.")
     assert "With confidence 95%, the best of your models so far truly has accuracy between" in said
-    said = team.send(make_predictions(59))
+    said = team.submit_file(make_predictions(59))
     assert said.startswith(
         "Your best stays 0.800; gains below about 0.01 may go unseen; 23 questions left."
     )
     assert "does not mean that this model is no better" in said
     assert script == bool(team.page.locator("main time[title$='your time']").count())
-    said = team.send(GOOD)
+    said = team.submit_file(GOOD)
     assert said.startswith(
         "The same predictions were answered before, as your submission 1; nothing was counted. "
         "Then your best became 0.800; 23 questions left."
     )
     team.page.get_by_label("Message").fill("half as many mistakes <b>")
-    said = team.send(make_predictions(30))
+    said = team.submit_file(make_predictions(30))
     assert said.startswith("A new best: 0.900 (was 0.800); 22 questions left.")
     rows = team.page.get_by_role("region", name="Your submissions").get_by_role("row")
     told = [" ".join(row.split()) for row in rows.all_inner_texts()]
@@ -82,14 +82,14 @@ def test_good_files(visit, live_server, small, script):
 def test_bad_files_are_listed_and_cost_nothing(visit, small, script):
     path, token = small
     team = visit(token, script=script)
-    team.watch.expect(422)
+    team.monitor.expect_statuses(422)
     team.open(path)
     for kind, (body, told) in BAD.items():
-        said = team.send(body)
+        said = team.submit_file(body)
         assert [each for each in told if each not in said] == [], (kind, said)
         assert team.page.locator("#reply").get_attribute("role") == "alert"
-    assert "Alpha: 25 questions left" in team.said()
-    assert team.send(GOOD).startswith("A new best: 0.800; 24 questions left.")
+    assert "Alpha: 25 questions left" in team.text()
+    assert team.submit_file(GOOD).startswith("A new best: 0.800; 24 questions left.")
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
@@ -97,10 +97,10 @@ def test_a_file_that_is_too_large(visit, make_board, live_server, script):
     slug = make_board(files="{bytes: 8000}")
     team = visit(live_server.join("Alpha")[1], script=script)
     if not script:
-        team.watch.expect(413)
+        team.monitor.expect_statuses(413)
     team.open(f"/boards/{slug}/submit")
-    assert "at most 8 kB" in team.said()
-    said = team.send(text(*LINES * 4), "all of it.csv")
+    assert "at most 8 kB" in team.text()
+    said = team.submit_file(text(*LINES * 4), "all of it.csv")
     expected = "all of it.csv has 9.21 kB; at most 8 kB are taken. Nothing was sent."
     assert said == (
         expected if script else "Predictions are larger than 8000 bytes, which is the limit here. "
@@ -135,16 +135,16 @@ def test_progress_is_seen_and_sending_can_be_cancelled(visit, small):
     team.open(path)
     line = Line(team)
     line.set(200_000)
-    team.choose(big(60), "predictions.jsonl")
+    team.choose_file(big(60), "predictions.jsonl")
     page.get_by_role("button", name="Submit").click()
     half_way = "() => { const bar = document.querySelector('progress');"
     page.wait_for_function(half_way + " return bar && bar.value > 0.05 && bar.value < 0.95; }")
     assert page.get_by_role("progressbar", name="Sending").is_visible()
     assert page.get_by_role("button", name="Submit").is_disabled()
-    team.watch.allow_abort("/submit?csrf=")
+    team.monitor.allow_abort("/submit?csrf=")
     page.get_by_role("button", name="Cancel").click()
     page.wait_for_selector("#reply")
-    assert "Sending the same file again is safe" in team.said("#reply")
+    assert "Sending the same file again is safe" in team.text("#reply")
     assert page.locator("progress").count() == 0
     assert (
         team.live_server.call("GET", "/boards/first/submissions", token).json()["submissions"] == []
@@ -158,14 +158,14 @@ def test_a_connection_that_breaks(visit, small):
     path, token = small
     team = visit(token)
     team.open(path)
-    team.watch.allow_abort("/submit?csrf=")
-    team.watch.allow_abort("/static/icon.svg")
+    team.monitor.allow_abort("/submit?csrf=")
+    team.monitor.allow_abort("/static/icon.svg")
     team.context.set_offline(True)
-    assert team.send(GOOD) == (
+    assert team.submit_file(GOOD) == (
         "The connection broke. Sending the same file again is safe: it is counted once."
     )
     team.context.set_offline(False)
-    assert team.send(GOOD).startswith("A new best: 0.800; 24 questions left.")
+    assert team.submit_file(GOOD).startswith("A new best: 0.800; 24 questions left.")
 
 
 def test_a_file_is_dropped(visit, small):
@@ -200,13 +200,13 @@ def test_finals_are_selected(visit, live_server, small, script):
     team = visit(token, script=script)
     page = team.page
     team.open(path)
-    assert "You have selected none, so your latest 2 submissions with a new best" in team.said()
+    assert "You have selected none, so your latest 2 submissions with a new best" in team.text()
     boxes = page.get_by_role("checkbox")
     assert boxes.count() == 3
     boxes.nth(1).check()
     boxes.nth(2).check()
     if script:
-        assert "2 of 2 selected" in team.said()
+        assert "2 of 2 selected" in team.text()
     page.get_by_role("button", name="Save the selection").click()
     page.get_by_text("You have selected 2; these alone take part.").wait_for()
     chosen = live_server.call("GET", "/boards/first/selections", token).json()
@@ -214,11 +214,11 @@ def test_finals_are_selected(visit, live_server, small, script):
     assert {each["number"] for each in own if each["selected"]} == {1, 2}, chosen
     boxes.nth(0).check()
     if script:
-        assert "3 of 2 selected: 1 too many" in team.said()
-    team.watch.expect(422)
+        assert "3 of 2 selected: 1 too many" in team.text()
+    team.monitor.expect_statuses(422)
     page.get_by_role("button", name="Save the selection").click()
     page.get_by_role("alert").wait_for()
-    assert "2" in team.said("[role=alert]")
+    assert "2" in team.text("[role=alert]")
     own = live_server.call("GET", "/boards/first/submissions", token).json()["submissions"]
     assert {each["number"] for each in own if each["selected"]} == {1, 2}
     assert json.dumps(own).count("selected") == 3

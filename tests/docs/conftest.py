@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parent / "browser"), str(HERE.parents[1] / "script")]
+sys.path.insert(0, str(Path(__file__).parents[2] / "script"))
 
-import _site as builder  # noqa: E402
+import _site as builder
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,8 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from _chromium import DESK, PHONE, open_browser
+
+from support.browser.chromium import DESKTOP, PHONE, open_browser
 
 PAGES = (
     "index", "tutorials/first-board", "reference/cli", "figures/arena/table",
@@ -41,7 +42,7 @@ def visit(browser, address):
     """Give a function that opens a page, which may ask for nothing elsewhere and not complain."""
     wrong, contexts = [], []
 
-    def opened(place, view=DESK, base=address):
+    def opened(place, view=DESKTOP, base=address):
         context = browser.new_context(viewport=view)
         contexts.append(context)
         page = context.new_page()

@@ -1,4 +1,4 @@
-"""Debian's Chromium, driven by Playwright; nothing is fetched from anywhere."""
+"""Debian's Chromium, driven by Playwright; nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import shutil
 
 from playwright.sync_api import sync_playwright
 
-__all__ = ["DESK", "PHONE", "open_browser"]
-
-DESK = {"width": 1280, "height": 900}
+DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
-_QUIET = (
+_FLAGS = (
     "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
@@ -20,14 +18,14 @@ _QUIET = (
 
 @contextlib.contextmanager
 def open_browser():
-    """Give a browser; a context of it is a visitor without a past."""
-    found = shutil.which("chromium")
-    assert found, "The tests need Chromium; script/chromium installs it."
+    """Give a browser; each new context starts without cookies."""
+    path = shutil.which("chromium")
+    assert path, "The tests need Chromium; script/chromium installs it."
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=found,
-            args=list(_QUIET),
-            chromium_sandbox=os.geteuid() != 0,  # root cannot have one
+            executable_path=path,
+            args=list(_FLAGS),
+            chromium_sandbox=os.geteuid() != 0,  # unavailable to root
         )
         try:
             yield browser

@@ -1,9 +1,9 @@
 """The watch itself: what a page must not do is noticed."""
 
 import pytest
-from _visitor import Visitor
 
 from ladderboard.server._middleware import SECURITY
+from support.browser.visitor import Visitor
 
 BAD = {
     "<script>document.title = 1</script>": "policy: script-src-elem inline",
@@ -26,7 +26,7 @@ def visitor(browser, live_server):
     """Somebody of whom no good is expected."""
     made = Visitor(browser, live_server)
     yield made
-    made.leave()
+    made.close()
 
 
 def serve(visitor, path, body, kind="text/html"):
@@ -42,23 +42,23 @@ def test_what_must_not_be_is_noticed(visitor):
         serve(visitor, f"/static/{name}.js", script, "text/javascript")
     visitor.open("/page")
     visitor.page.wait_for_load_state("networkidle")
-    told = "\n".join(visitor.watch.complaints)
+    told = "\n".join(visitor.monitor.problems)
     assert [each for each in BAD.values() if each not in told] == [], told
-    assert visitor.watch.statuses == [404]
+    assert visitor.monitor.statuses == [404]
     with pytest.raises(AssertionError, match="no such thing"):
-        visitor.watch.check()
+        visitor.monitor.check()
 
 
 def test_a_refusal_that_was_to_come_must_come(visitor):
-    visitor.watch.expect(404)
+    visitor.monitor.expect_statuses(404)
     assert visitor.open("/") == 200
-    with pytest.raises(AssertionError, match=r"was to be refused with \{404\}"):
-        visitor.watch.check()
+    with pytest.raises(AssertionError, match=r"expected statuses \{404\}"):
+        visitor.monitor.check()
     assert visitor.open("/boards/nowhere") == 404
-    visitor.watch.check()
-    visitor.watch.expect(403)
-    with pytest.raises(AssertionError, match=r"was to be refused with \{403\}"):
-        visitor.watch.check()
+    visitor.monitor.check()
+    visitor.monitor.expect_statuses(403)
+    with pytest.raises(AssertionError, match=r"expected statuses \{403\}"):
+        visitor.monitor.check()
 
 
 def test_what_nobody_can_read_is_noticed(visitor):
@@ -66,6 +66,8 @@ def test_what_nobody_can_read_is_noticed(visitor):
     wide += "</pre><p><font color='#dddddd'>pale</font>"
     serve(visitor, "/page", wide)
     visitor.open("/page")
-    assert "label (critical)" in visitor.axe()
-    assert list(visitor.axe("color-contrast", "target-size")) == ["color-contrast (serious)"]
-    assert any(each.startswith("<pre>") for each in visitor.wider())
+    assert "label (critical)" in visitor.axe_violations()
+    assert list(visitor.axe_violations("color-contrast", "target-size")) == [
+        "color-contrast (serious)"
+    ]
+    assert any(each.startswith("<pre>") for each in visitor.overflowing())

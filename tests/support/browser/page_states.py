@@ -1,0 +1,149 @@
+"""Every page in its possible states, for tests and screenshots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from support.browser.example_boards import ExampleBoards
+    from support.browser.visitor import Visitor
+
+
+@dataclass(frozen=True)
+class PageState:
+    """A page as a role sees it, after some actions."""
+
+    name: str
+    path: str
+    role: str = "public"
+    prepare: Callable[[Visitor, ExampleBoards], None] = lambda visitor, boards: None
+    """Actions before the page is in this state."""
+    statuses: tuple[int, ...] = ()
+    """Error statuses that the actions provoke."""
+    slow: bool = False
+    """Whether it takes long; another test covers what it does."""
+
+    def token(self, boards: ExampleBoards) -> str | None:
+        """Return a token of the role."""
+        if self.role == "public":
+            return None
+        if self.role == "organiser":
+            return boards.live_server.organiser
+        return boards[self.path.split("/")[2]].teams[0].token
+
+
+def _submit(visitor: Visitor, body: bytes) -> None:
+    file = {"name": "predictions.csv", "mimeType": "text/csv", "buffer": body}
+    visitor.page.set_input_files("input[type=file]", file)
+    visitor.page.click("form[enctype] button")
+    visitor.page.wait_for_selector("[role=status], [role=alert]")
+
+
+def _submit_valid(visitor: Visitor, boards: ExampleBoards) -> None:
+    _submit(visitor, boards["leaves"].make_predictions(0.1))
+
+
+def _submit_invalid(visitor: Visitor, boards: ExampleBoards) -> None:
+    lines = boards["leaves"].make_predictions(0.1).decode().splitlines()
+    lines = [*lines[:40], *lines[300:], lines[500], lines[501], "leaf-9999,oak"]
+    _submit(visitor, "\n".join([*lines[:-9], "leaf-0041,hornbeam", *lines[-9:]]).encode())
+
+
+def _join(visitor: Visitor, boards: ExampleBoards) -> None:
+    count = len(boards["leaves"].board.as_seen_by(boards["leaves"].caller).teams())
+    visitor.page.fill("#name", f"Newcomers {count}")
+    visitor.page.click("main form button")
+    visitor.page.wait_for_selector(".token")
+
+
+def _rotate_token(visitor: Visitor, boards: ExampleBoards) -> None:
+    visitor.page.click("summary:has-text('Replace it')")
+    visitor.page.click("button:has-text('Make a new token')")
+    token = visitor.page.wait_for_selector(".token").inner_text().strip()
+    teams = boards["birdsong"].teams
+    teams[0] = teams[0]._replace(token=token)
+
+
+def _invite(visitor: Visitor, boards: ExampleBoards) -> None:
+    visitor.page.click("button:has-text('Make an invitation')")
+    visitor.page.wait_for_selector("#made")
+
+
+def _open_details(visitor: Visitor, boards: ExampleBoards) -> None:
+    for summary in visitor.page.locator("summary").all():
+        summary.click()
+
+
+def _amend_invalid(visitor: Visitor, boards: ExampleBoards) -> None:
+    visitor.page.click("summary:has-text('Deadline and phases')")
+    visitor.page.fill("#in-phase_0_end", "next friday")
+    visitor.page.click("button:has-text('Amend the times')")
+    visitor.page.wait_for_selector("[role=alert]")
+
+
+def _open_team(visitor: Visitor, boards: ExampleBoards) -> None:
+    visitor.page.click("a:has-text('Evergreen')")
+    visitor.page.wait_for_selector("#affairs")
+
+
+def _cancel_attack(visitor: Visitor, boards: ExampleBoards) -> None:
+    visitor.page.click("button:has-text('Play')")
+    visitor.page.wait_for_selector("progress")
+    visitor.page.click("button:has-text('Cancel')")
+    visitor.page.wait_for_selector(".notice")
+
+
+def _run_attack(visitor: Visitor, boards: ExampleBoards) -> None:
+    if visitor.page.locator("#found").count() == 0:
+        visitor.page.click("button:has-text('Play')")
+        visitor.page.wait_for_selector("#found", timeout=300_000)
+
+
+PAGE_STATES = (
+    PageState("boards", "/"),
+    PageState("board", "/boards/leaves"),
+    PageState("board-team", "/boards/leaves", "team", _open_details),
+    PageState("board-organiser", "/boards/mushrooms", "organiser"),
+    PageState("board-hidden", "/boards/mushrooms", slow=True),
+    PageState("board-frozen", "/boards/birdsong", slow=True),
+    PageState("board-closed", "/boards/beetles-2026"),
+    PageState("board-empty", "/boards/seedlings", slow=True),
+    PageState("board-digits", "/boards/digits", slow=True),
+    PageState("play", "/boards/digits/play"),
+    PageState(
+        "play-other",
+        "/boards/digits/play?n=1000&questions=1000&noise=none",
+        prepare=_open_details,
+        slow=True,
+    ),
+    PageState("play-problem", "/boards/digits/play?n=7", slow=True),
+    PageState("login", "/login"),
+    PageState("refusal", "/boards/nowhere", statuses=(404,)),
+    PageState("submit-public", "/boards/leaves/submit", slow=True),
+    PageState("submit", "/boards/leaves/submit", "team"),
+    PageState("submit-reply", "/boards/leaves/submit", "team", _submit_valid),
+    PageState("submit-refused", "/boards/leaves/submit", "team", _submit_invalid, (422,)),
+    PageState("submit-organiser", "/boards/leaves/submit", "organiser", slow=True),
+    PageState("submit-closed", "/boards/beetles-2026/submit", "team", slow=True),
+    PageState("submit-token", "/boards/birdsong/submit", "team", _rotate_token, slow=True),
+    PageState("join", "/boards/seedlings/join"),
+    PageState("join-token", "/boards/leaves/join", prepare=_join, slow=True),
+    PageState("organise", "/boards/leaves/organise", "organiser"),
+    PageState("organise-all", "/boards/digits/organise", "organiser", _open_details),
+    PageState("organise-token", "/boards/seedlings/organise", "organiser", _invite, slow=True),
+    PageState(
+        "organise-refused",
+        "/boards/leaves/organise",
+        "organiser",
+        _amend_invalid,
+        (422,),
+        slow=True,
+    ),
+    PageState("organise-closed", "/boards/beetles-2026/organise", "organiser", slow=True),
+    PageState("organise-team", "/boards/leaves/organise", "organiser", _open_team, slow=True),
+    PageState("attack-cancelled", "/boards/digits/attack", "organiser", _cancel_attack, slow=True),
+    PageState("attack", "/boards/digits/attack", "organiser", _run_attack, slow=True),
+)
