@@ -85,7 +85,7 @@ def test_calibration_is_what_the_rule_says():
     assert calibrate(**QUICK, seed=3) != found
     mechanism = found.mechanism
     assert mechanism.step == pytest.approx(found.chosen.candidate.step / math.sqrt(500))
-    assert mechanism.standing == 0
+    assert mechanism.threshold_noise == 0
     described = json.loads(json.dumps(found.describe(), allow_nan=False))
     assert described["finalists"][0]["bias"] == found.chosen.bias
     assert described["mechanism"]["grid"] == found.chosen.candidate.grid

@@ -9,7 +9,7 @@ import pytest
 import ladderboard as lb
 from ladderboard.arena import run
 from ladderboard.errors import GameFailed, InvalidSetting
-from ladderboard.mechanisms import Teller
+from ladderboard.mechanisms import ScoreMechanism
 
 OWN = """
 from dataclasses import dataclass
@@ -182,7 +182,7 @@ def test_a_game_that_fails_says_which(mechanism, analyst, sentence, workers):
 
 @pytest.mark.parametrize("said", [float("nan"), float("inf"), "hello"])
 def test_a_mechanism_that_talks_nonsense_is_named(said):
-    class Odd(Teller):
+    class Odd(ScoreMechanism):
         name = "odd"
 
         def score(self, risk, draws):

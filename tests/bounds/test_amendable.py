@@ -6,8 +6,13 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.bounds import certificate
-from ladderboard.bounds._counting import Weights
-from ladderboard.bounds._noise import Sample, _for_ever, _known, _mixed
+from ladderboard.bounds._counting import TranscriptWeights
+from ladderboard.bounds._noise import (
+    ReleaseDeviation,
+    _anytime_shares,
+    _known_budget_shares,
+    _mixed_shares,
+)
 from ladderboard.bounds._transcript import transcript_of
 from ladderboard.errors import InvalidSetting
 from ladderboard.holdout import Meter
@@ -22,7 +27,7 @@ NOISY = lb.ShakyLadder(0.02, 0.01, 0.005, 0.01)
 def test_weights_sum_to_at_most_one(questions):
     """Over all questions for ever, and everything that may be seen before each of them."""
     values = transcript_of(TENTHS, Setup(100, 0.0, 1.0)).values
-    weights = Weights(questions, 1.0, 1, amendable=True)
+    weights = TranscriptWeights(questions, 1.0, 1, amendable=True)
     total = 0.0
     for t in range(1, 400):
         price = weights._uniform(values, t)
@@ -69,8 +74,11 @@ def test_amending_the_budget_changes_no_certificate():
 
 def test_noise_shares_sum_to_at_most_one():
     for ladders in (1, 3):
-        known = _known(20, ladders)
-        mixed = [_mixed(known if t <= 20 else None, _for_ever(t, ladders)) for t in range(1, 5000)]
+        known = _known_budget_shares(20, ladders)
+        mixed = [
+            _mixed_shares(known if t <= 20 else None, _anytime_shares(t, ladders))
+            for t in range(1, 5000)
+        ]
         assert 0.9 < sum(each.draw for each in mixed) <= 1
-    alone = Sample(0.01, 0.005, 0.004, 0.0, 0.002)
-    assert alone.ends(20, 0.05, asked=20)[1] <= alone.ends(20, 0.025)[1]
+    alone = ReleaseDeviation(0.01, 0.005, 0.004, 0.0, 0.002)
+    assert alone.interval(20, 0.05, asked=20)[1] <= alone.interval(20, 0.025)[1]

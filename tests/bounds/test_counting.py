@@ -8,9 +8,9 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.bounds import certificate
-from ladderboard.bounds._counting import Cells, _largest, log_binomial
+from ladderboard.bounds._counting import GridValues, _largest, log_binomial
 from ladderboard.bounds._transcript import transcript_of
-from ladderboard.mechanisms import Seen, Setup
+from ladderboard.mechanisms import Observation, Setup
 
 BETA = 0.05
 LADDERS = [
@@ -37,7 +37,7 @@ def next_values(mechanism, setup, state):
     """Return every state, other than this one, that one question can lead to."""
     found = set()
     for risk in spots(setup.low, setup.high):
-        step = mechanism.advance(setup, state, Seen(risk, None, None), (0, 0, 0))
+        step = mechanism.advance(setup, state, Observation(risk, None, None), (0, 0, 0))
         if step.state != state:
             found.add(step.state)
     return found
@@ -89,7 +89,7 @@ def test_a_shaky_ladder_says_no_more_than_is_counted(release):
             for noise in (-0.5, 0.0, 0.5):
                 units = round(noise * 1e12) if release else 0
                 draws = (-(10**12), units, 0)  # a comparison that always crosses
-                step = mechanism.advance(setup, state, Seen(risk, None, None), draws)
+                step = mechanism.advance(setup, state, Observation(risk, None, None), draws)
                 if step.improved and step.state.best not in seen:
                     seen.add(step.state.best)
                     stack.append((step.state, depth + 1))
@@ -118,7 +118,7 @@ def test_the_weights_of_all_transcripts_sum_to_at_most_one(mechanism, form):
     """Kraft's inequality, on what certificates say: the whole proof stands on it."""
     k = 7
     told = transcript_of(mechanism, Setup(100, 0.0, 1.0)).values
-    points, drop = (told.points, told.drop) if isinstance(told, Cells) else (1, 0)
+    points, drop = (told.points, told.drop) if isinstance(told, GridValues) else (1, 0)
     total = 0.0
     for t, rounds in prefixes(points, drop, k):
         if len(rounds) > told.most:
@@ -181,7 +181,7 @@ def test_binomial_coefficients(whole, part):
 def test_prices_are_concave_in_the_number_of_changes():
     """The largest is looked for by thirds; this is why that finds it."""
     for points, drop in ((30, 1), (50, 2), (90, 4)):
-        cells = Cells.of(points, drop)
+        cells = GridValues.of(points, drop)
         logs = [cells.log_count(b) for b in range(cells.most + 1)]
         steps = [after - before for before, after in pairwise(logs)]
         assert all(after <= before + 1e-9 for before, after in pairwise(steps))

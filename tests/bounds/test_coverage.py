@@ -24,8 +24,8 @@ from ladderboard.analysts import (
 )
 from ladderboard.bounds import certificate
 from ladderboard.bounds._kl import kl_upper
-from ladderboard.mechanisms import Seen, Setup, Step
-from ladderboard.mechanisms._ladder import Standing
+from ladderboard.mechanisms import Observation, Setup, Step
+from ladderboard.mechanisms._ladder import LadderState
 
 N, QUESTIONS, BETA = 100, 40, 0.2
 LADDER = lb.Ladder(step=0.1, grid=0.05)
@@ -113,11 +113,11 @@ class Unrounded(lb.Ladder):
 
     name: ClassVar[str] = "unrounded"
 
-    def advance(self, setup, state, seen, draws):
+    def advance(self, setup, state, observation, draws):
         step, _ = self._units
-        risk = round(seen.risk * 10**12)
+        risk = round(observation.risk * 10**12)
         if risk < state.best - step:
-            return Step(Standing(risk), risk / 10**12, risk / 10**12, True)
+            return Step(LadderState(risk), risk / 10**12, risk / 10**12, True)
         return Step(state, state.best / 10**12, None, False)
 
 
@@ -189,7 +189,7 @@ def asked_again(record_type, seed, *, redrawn, questions=700, tries=150):
 
     def ask(model, pick=max):
         nonlocal state
-        seen = Seen(float((model != labels).mean()), None, None)
+        seen = Observation(float((model != labels).mean()), None, None)
         many = [each(rng, tries if redrawn else 1).tolist() for each in draw]
         steps = [RETRIED.advance(setup, state, seen, draws) for draws in zip(*many, strict=True)]
         kept = pick(steps, key=lambda step: step.value)

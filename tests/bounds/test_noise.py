@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ladderboard.bounds._noise import UNIT, Sample, difference_quantile, quantile
+from ladderboard.bounds._noise import UNIT, ReleaseDeviation, difference_quantile, noise_quantile
 
 LAWS = ["gaussian", "laplace"]
 
@@ -23,7 +23,7 @@ def mass(law, scale, reach):
 @pytest.mark.parametrize("chance", [0.4, 0.05, 1e-3, 1e-8])
 def test_exact_laws_keep_to_their_quantiles(law, scale, chance):
     x, p = mass(law, scale, 60 * scale)
-    q = quantile(law, scale * UNIT, chance) / UNIT
+    q = noise_quantile(law, scale * UNIT, chance) / UNIT
     assert p[x > q + 1e-9].sum() <= chance
     # And not by much more than a unit: two units lower would be too often.
     assert p[x > q - 2 - 1e-9].sum() > chance
@@ -42,34 +42,38 @@ def test_differences_keep_to_their_quantiles(law, scale, chance):
 
 
 def test_a_gaussian_is_given_by_its_deviation_a_laplace_law_by_its_scale():
-    assert quantile("gaussian", 0.01, 0.025) == pytest.approx(0.01 * stats.norm.isf(0.025))
-    assert quantile("laplace", 0.01, 0.025) == pytest.approx(0.01 * stats.laplace.isf(0.025))
-    assert quantile("laplace", 0.0, 0.025) == 0.0
+    assert noise_quantile("gaussian", 0.01, 0.025) == pytest.approx(0.01 * stats.norm.isf(0.025))
+    assert noise_quantile("laplace", 0.01, 0.025) == pytest.approx(0.01 * stats.laplace.isf(0.025))
+    assert noise_quantile("laplace", 0.0, 0.025) == 0.0
 
 
 def test_the_ends_of_a_ladder_without_noise():
-    assert Sample(0.01, 0.005).ends(1000, 0.05) == pytest.approx((-0.0025, 0.01), abs=1e-11)
+    assert ReleaseDeviation(0.01, 0.005).interval(1000, 0.05) == pytest.approx(
+        (-0.0025, 0.01), abs=1e-11
+    )
     # A step below half a cell: rounding up is then the larger part.
-    assert Sample(0.001, 0.005).ends(1000, 0.05) == pytest.approx((-0.0025, 0.0025), abs=1e-11)
+    assert ReleaseDeviation(0.001, 0.005).interval(1000, 0.05) == pytest.approx(
+        (-0.0025, 0.0025), abs=1e-11
+    )
 
 
 @pytest.mark.parametrize("law", LAWS)
 def test_noise_widens_the_ends_by_all_questions_quantiles(law):
-    low, high = Sample(0.01, 0.005, 0.004, 0.004, 0.002, law).ends(1000, 0.05)
-    single = quantile(law, 0.002, 0.05 / 4 / 1000)
+    low, high = ReleaseDeviation(0.01, 0.005, 0.004, 0.004, 0.002, law).interval(1000, 0.05)
+    single = noise_quantile(law, 0.002, 0.05 / 4 / 1000)
     assert low == pytest.approx(-0.0025 - single, abs=1e-11)
     pairs = difference_quantile(law, 0.004, 0.05 / 2 / (1000 * 1001 / 2))
-    apart = quantile(law, 0.004, 0.05 / 4 / 1000)
+    apart = noise_quantile(law, 0.004, 0.05 / 4 / 1000)
     assert high == pytest.approx(0.01 + min(pairs, 2 * apart), abs=1e-11)
 
 
 def test_noise_that_does_not_stand_is_paid_for_once():
-    fresh = Sample(0.01, 0.005, compare=0.004).ends(1000, 0.05)[1]
-    assert fresh == pytest.approx(0.01 + quantile("gaussian", 0.004, 0.05 / 1000), abs=1e-11)
-    standing = Sample(0.01, 0.005, standing=0.004).ends(1000, 0.05)[1]
+    fresh = ReleaseDeviation(0.01, 0.005, compare=0.004).interval(1000, 0.05)[1]
+    assert fresh == pytest.approx(0.01 + noise_quantile("gaussian", 0.004, 0.05 / 1000), abs=1e-11)
+    standing = ReleaseDeviation(0.01, 0.005, standing=0.004).interval(1000, 0.05)[1]
     assert standing == pytest.approx(fresh, abs=1e-11)
-    both = Sample(0.01, 0.005, compare=0.004, standing=0.001).ends(1000, 0.05)[1]
-    apart = sum(quantile("gaussian", each, 0.05 / 2 / 1000) for each in (0.004, 0.001))
+    both = ReleaseDeviation(0.01, 0.005, compare=0.004, standing=0.001).interval(1000, 0.05)[1]
+    apart = sum(noise_quantile("gaussian", each, 0.05 / 2 / 1000) for each in (0.004, 0.001))
     assert both == pytest.approx(0.01 + apart, abs=1e-11)
 
 
@@ -80,7 +84,9 @@ def test_the_ends_hold_for_all_questions_at_once(standing):
 
     beta, k, failed = 0.2, 200, 0
     mechanism = lb.ShakyLadder(0.05, 0.03, 0.02, grid=0.02, standing_noise=standing)
-    low, high = Sample(0.05, 0.02, 0.03, mechanism.standing, 0.02).ends(k, beta)
+    low, high = ReleaseDeviation(0.05, 0.02, 0.03, mechanism.threshold_noise, 0.02).interval(
+        k, beta
+    )
     for seed in range(400):
         risks = np.random.default_rng(seed).random(k) * np.linspace(0.9, 0.1, k)
         said = mechanism.start(n=100, tape=lb.NumpyTape(seed=seed)).ask_many(risks).value

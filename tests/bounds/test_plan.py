@@ -95,7 +95,7 @@ def test_the_plan_that_is_promised():
         assert row(found, f"Ladder, after {changes} changes").found == after
     # The table of docs/explanation/certificates.md has 0.063 for a grid that was not chosen.
     assert row(found, "Ladder made for 5 changes").found <= 0.063
-    assert row(found, "no peeking").found == bounds.floor(10_000, 1_000)
+    assert row(found, "no peeking").found == bounds.nonadaptive_error(10_000, 1_000)
     assert row(found, "the paper's settings").found == bounds.paper(10_000, 1_000).bound
     exact = bounds.certificate(10_000, 1_000, None, lb.Exact()).half_width
     assert row(found, "exact scores").found == exact

@@ -8,7 +8,7 @@ from scipy import stats
 
 import ladderboard as lb
 from ladderboard.bounds import certificate
-from ladderboard.bounds._noise import UNIT, Sample, difference_quantile, quantile
+from ladderboard.bounds._noise import UNIT, ReleaseDeviation, difference_quantile, noise_quantile
 from ladderboard.errors import InvalidSetting
 
 SHAKY = lb.ShakyLadder(0.01, 0.004, 0.002, grid=0.005)
@@ -29,13 +29,13 @@ def test_noise_is_paid_for_all_questions_allowed_from_the_first():
     """Quantiles that grew with the questions asked would need weights of their own."""
     first = certificate(1_000, 100, 0, SHAKY, asked=1)
     assert first.sample == certificate(1_000, 100, 0, SHAKY).sample
-    ends = Sample(0.01, 0.005, 0.004, 0.004, 0.002).ends(100, 0.025)
+    ends = ReleaseDeviation(0.01, 0.005, 0.004, 0.004, 0.002).interval(100, 0.025)
     assert first.sample == pytest.approx(ends, abs=1e-15)
 
 
 def test_noise_that_stands_is_noise():
     found = certificate(1_000, 100, 0, STANDING)
-    reach = 0.01 + quantile(GAUSSIAN, 0.004, 0.025 / 100)
+    reach = 0.01 + noise_quantile(GAUSSIAN, 0.004, 0.025 / 100)
     assert found.sample == pytest.approx((-0.0025, reach), abs=1e-11)
     assert found.sample[1] == pytest.approx(0.0239, abs=5e-5)
     assert any("never redrawn" in each for each in found.assumptions)
@@ -43,17 +43,17 @@ def test_noise_that_stands_is_noise():
 
 def test_every_ladder_opens_with_noise_of_its_own():
     many = certificate(1_000, 100, 0, STANDING, ladders=50).sample[1]
-    assert many == pytest.approx(0.01 + quantile(GAUSSIAN, 0.004, 0.025 / 149), abs=1e-11)
+    assert many == pytest.approx(0.01 + noise_quantile(GAUSSIAN, 0.004, 0.025 / 149), abs=1e-11)
     assert many > certificate(1_000, 100, 0, STANDING).sample[1]
     # No more are opened than questions are asked.
     assert certificate(1_000, 100, 0, STANDING, ladders=1_000).sample[1] == pytest.approx(
-        0.01 + quantile(GAUSSIAN, 0.004, 0.025 / 199), abs=1e-11
+        0.01 + noise_quantile(GAUSSIAN, 0.004, 0.025 / 199), abs=1e-11
     )
 
 
 def test_private_teams_open_one_ladder_each():
     mine = certificate(1_000, 100, 0, STANDING, ladders=50, private=True).sample[1]
-    assert mine == pytest.approx(0.01 + quantile(GAUSSIAN, 0.004, 0.0005 / 100), abs=1e-11)
+    assert mine == pytest.approx(0.01 + noise_quantile(GAUSSIAN, 0.004, 0.0005 / 100), abs=1e-11)
 
 
 @pytest.mark.parametrize("ladders", [1, 2, 3])
@@ -61,14 +61,20 @@ def test_private_teams_open_one_ladder_each():
 def test_draws_are_counted_by_ladders(k, ladders):
     """k fresh draws; k - 1 that may stand and one for each ladder opened; pairs of the two."""
     opened = min(ladders, k)
-    alone = Sample(0, 0.005, standing=0.05).ends(k, 0.05, ladders=ladders)[1]
-    assert alone == pytest.approx(quantile(GAUSSIAN, 0.05, 0.05 / (k - 1 + opened)), abs=1e-11)
-    apart = Sample(0, 0.005, compare=0.001, standing=0.05).ends(k, 0.05, ladders=ladders)[1]
-    fresh = quantile(GAUSSIAN, 0.001, 0.025 / k)
-    stood = quantile(GAUSSIAN, 0.05, 0.025 / (k - 1 + opened))
+    alone = ReleaseDeviation(0, 0.005, standing=0.05).interval(k, 0.05, ladders=ladders)[1]
+    assert alone == pytest.approx(
+        noise_quantile(GAUSSIAN, 0.05, 0.05 / (k - 1 + opened)), abs=1e-11
+    )
+    apart = ReleaseDeviation(0, 0.005, compare=0.001, standing=0.05).interval(
+        k, 0.05, ladders=ladders
+    )[1]
+    fresh = noise_quantile(GAUSSIAN, 0.001, 0.025 / k)
+    stood = noise_quantile(GAUSSIAN, 0.05, 0.025 / (k - 1 + opened))
     assert apart == pytest.approx(fresh + stood, abs=1e-11)
     pairs = k * (k - 1) // 2 + k * opened
-    both = Sample(0, 0.005, compare=0.05, standing=0.05).ends(k, 0.05, ladders=ladders)[1]
+    both = ReleaseDeviation(0, 0.005, compare=0.05, standing=0.05).interval(
+        k, 0.05, ladders=ladders
+    )[1]
     together = difference_quantile(GAUSSIAN, 0.05, 0.05 / pairs)
     assert both == pytest.approx(together, abs=1e-11)
 
@@ -80,14 +86,18 @@ def test_draws_are_counted_for_ever(k, ladders):
     weight = k * (k + 1)
 
     def high(**noise):
-        return Sample(0, 0.005, **noise).ends(k, 0.05, ladders=ladders, anytime=True)[1]
+        return ReleaseDeviation(0, 0.005, **noise).interval(k, 0.05, ladders=ladders, anytime=True)[
+            1
+        ]
 
     slacks = weight if ladders == 1 else 2 * weight
-    fresh = quantile(GAUSSIAN, 0.05, 0.05 / weight)
+    fresh = noise_quantile(GAUSSIAN, 0.05, 0.05 / weight)
     assert high(compare=0.05) == pytest.approx(fresh, abs=1e-11)
-    stood = quantile(GAUSSIAN, 0.05, 0.05 / slacks)
+    stood = noise_quantile(GAUSSIAN, 0.05, 0.05 / slacks)
     assert high(standing=0.05) == pytest.approx(stood, abs=1e-11)
-    apart = quantile(GAUSSIAN, 0.04, 0.025 / weight) + quantile(GAUSSIAN, 0.05, 0.025 / slacks)
+    apart = noise_quantile(GAUSSIAN, 0.04, 0.025 / weight) + noise_quantile(
+        GAUSSIAN, 0.05, 0.025 / slacks
+    )
     assert high(compare=0.04, standing=0.05) == pytest.approx(apart, abs=1e-11)
     pairs = weight * (k - 1 + min(ladders, k))
     together = difference_quantile(GAUSSIAN, 0.05, 0.05 / pairs)
@@ -95,18 +105,22 @@ def test_draws_are_counted_for_ever(k, ladders):
 
 
 def test_noises_of_two_sizes_are_bounded_one_by_one():
-    high = Sample(0, 0.005, compare=0.001, standing=0.05).ends(10, 0.05)[1]
+    high = ReleaseDeviation(0, 0.005, compare=0.001, standing=0.05).interval(10, 0.05)[1]
     assert high == pytest.approx(0.1432, abs=5e-5)
 
 
 def test_release_noise_reaches_both_ways():
-    low, high = Sample(0, 0.005, release=0.01).ends(10, 0.05)
-    assert high == -low == pytest.approx(0.0025 + quantile(GAUSSIAN, 0.01, 0.05 / 20), abs=1e-11)
+    low, high = ReleaseDeviation(0, 0.005, release=0.01).interval(10, 0.05)
+    assert (
+        high == -low == pytest.approx(0.0025 + noise_quantile(GAUSSIAN, 0.01, 0.05 / 20), abs=1e-11)
+    )
 
 
 def test_risks_are_rounded_twice_and_that_is_paid_for():
-    assert Sample(0.01, 0.005).ends(10, 0.05) == pytest.approx((-0.0025 - 2e-12, 0.01 + 2e-12))
-    low, high = Sample(0.01, 0.005).ends(10, 0.05)
+    assert ReleaseDeviation(0.01, 0.005).interval(10, 0.05) == pytest.approx(
+        (-0.0025 - 2e-12, 0.01 + 2e-12)
+    )
+    low, high = ReleaseDeviation(0.01, 0.005).interval(10, 0.05)
     assert -0.0025 - low == pytest.approx(2e-12, rel=1e-3)
     assert high - 0.01 == pytest.approx(2e-12, rel=1e-3)
 

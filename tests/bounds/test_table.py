@@ -30,7 +30,7 @@ def test_the_table(row):
     ladder = lb.Ladder(step=eta, grid=eta / 2)
     assert shown(bounds.paper(n, k).bound, paper) == paper
     assert shown(bounds.best_ladder(n, k)[1].half_width, worst) <= worst
-    assert shown(bounds.floor(n, k), least) == least
+    assert shown(bounds.nonadaptive_error(n, k), least) == least
     for changes, figure in zip((3, 5, 10), after, strict=True):
         found = bounds.certificate(n, k, changes, ladder)
         assert shown(found.half_width, figure) <= figure

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ladderboard.bounds import untouched
+from ladderboard.bounds import fresh_sample_interval
 from ladderboard.errors import InvalidSetting
 
 
@@ -25,7 +25,10 @@ def test_all_intervals_hold_at_once_as_often_as_promised(weighted):
             risks = losses @ weight / weight.sum()
         else:
             worth, risks = n, rng.binomial(n, truth) / n
-        ends = [untouched(worth, risk, among=among, beta=0.2, weighted=weighted) for risk in risks]
+        ends = [
+            fresh_sample_interval(worth, risk, among=among, beta=0.2, weighted=weighted)
+            for risk in risks
+        ]
         failed += any(
             not low <= true <= high for (low, high), true in zip(ends, truth, strict=True)
         )
@@ -33,11 +36,17 @@ def test_all_intervals_hold_at_once_as_often_as_promised(weighted):
 
 
 def test_more_models_and_fewer_examples_widen_it():
-    low, high = untouched(1000, 0.1)
-    assert untouched(1000, 0.1, among=20)[0] < low < 0.1 < high < untouched(500, 0.1)[1]
-    assert untouched(1000, 0.0)[0] == 0
-    assert untouched(1000, 1.0)[1] == 1
-    wide = untouched(1000, 0.1, weighted=True)
+    low, high = fresh_sample_interval(1000, 0.1)
+    assert (
+        fresh_sample_interval(1000, 0.1, among=20)[0]
+        < low
+        < 0.1
+        < high
+        < fresh_sample_interval(500, 0.1)[1]
+    )
+    assert fresh_sample_interval(1000, 0.0)[0] == 0
+    assert fresh_sample_interval(1000, 1.0)[1] == 1
+    wide = fresh_sample_interval(1000, 0.1, weighted=True)
     assert wide[0] <= low
     assert wide[1] >= high
 
@@ -45,4 +54,4 @@ def test_more_models_and_fewer_examples_widen_it():
 def test_what_is_no_risk_is_refused():
     for n, risk, among in ((0, 0.1, 1), (10, 1.1, 1), (10, 0.1, 0)):
         with pytest.raises(InvalidSetting):
-            untouched(n, risk, among=among)
+            fresh_sample_interval(n, risk, among=among)

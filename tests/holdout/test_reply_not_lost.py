@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.bounds._certificate import NONE
+from ladderboard.bounds._certificate import NO_THEOREM
 from ladderboard.errors import InvalidSetting
 
 LABELS = np.arange(100) % 2
@@ -30,7 +30,7 @@ def test_settings_without_a_certificate_are_refused_at_creation(tmp_path, how, w
 def test_the_least_beta_and_the_largest_budget_have_certificates(tmp_path):
     guard = lb.Holdout.create(tmp_path / "g.db", LABELS, questions=10**15, beta=1e-100)
     bound = guard.ask(LABELS).bound
-    assert (bound.theorem != NONE, bound.beta) == (True, 1e-100)
+    assert (bound.theorem != NO_THEOREM, bound.beta) == (True, 1e-100)
 
 
 def test_a_guard_that_was_made_with_less_still_replies(tmp_path, monkeypatch):
@@ -39,10 +39,10 @@ def test_a_guard_that_was_made_with_less_still_replies(tmp_path, monkeypatch):
     reply = guard.ask(LABELS)
     assert (reply.question, reply.remaining) == (1, 9)
     described = reply.describe()
-    assert (described["bound"]["theorem"], described["bound"]["low"]) == (NONE, None)
+    assert (described["bound"]["theorem"], described["bound"]["low"]) == (NO_THEOREM, None)
     (why,) = described["bound"]["assumptions"]
     assert why.startswith("No certificate could be computed: beta must be a number at least 1e-100")
-    assert guard.status().describe()["bound"]["theorem"] == NONE
+    assert guard.status().describe()["bound"]["theorem"] == NO_THEOREM
     assert guard.ask(LABELS).describe()["again"]
 
 

@@ -137,5 +137,9 @@ def test_it_is_opened_as_what_it_was_made(path, tmp_path):
 
 def test_shown_as_a_score():
     metric = lb.metric("score")
-    assert (metric.direction, metric.loss.name, metric.shown(0.25)) == ("higher", "shortfall", 0.75)
+    assert (metric.direction, metric.loss.name, metric.display(0.25)) == (
+        "higher",
+        "shortfall",
+        0.75,
+    )
     assert lb.loss("score") == lb.loss({"loss": "shortfall"})

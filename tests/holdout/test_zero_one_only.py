@@ -5,7 +5,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.bounds import certificate
-from ladderboard.bounds._certificate import NONE
+from ladderboard.bounds._certificate import NO_THEOREM
 
 ABSOLUTE = lb.loss("absolute", range=(0, 1))
 
@@ -45,7 +45,7 @@ def test_a_guard_of_another_loss_promises_nothing(tmp_path):
         mechanism=lb.ParameterFreeLadder(),
     )
     last, _ = play_near_ties(guard.ask, 100, 60, rng)
-    assert (last.bound.theorem, last.bound.vacuous) == (NONE, True)
+    assert (last.bound.theorem, last.bound.vacuous) == (NO_THEOREM, True)
     assert "under zero-one loss only" in last.bound.assumptions[0]
 
 
@@ -81,7 +81,7 @@ def test_exact_scores_with_weights_give_all_labels_away_and_promise_nothing(tmp_
         decoded[block] = own % 2**39 >> bit[block] & 1
     assert (decoded == labels).all()
     bound = guard.ask(decoded).bound
-    assert bound.theorem == NONE  # 0 +- 0.3 before, for a model that is right by luck alone
+    assert bound.theorem == NO_THEOREM  # 0 +- 0.3 before, for a model that is right by luck alone
     assert guard.status().opening["rules"]["zero_one"] is False
 
 
@@ -103,7 +103,7 @@ def test_only_losses_of_0_and_1_that_count_alike_are_counted(tmp_path, mechanism
     if loss is not None and loss.name == "hamming":
         labels = np.stack([labels, labels[::-1]], axis=1)
     guard = lb.Holdout.create(tmp_path / "g.db", labels, questions=3, mechanism=mechanism, **how)
-    assert (guard.certificate.theorem != NONE) is counted
+    assert (guard.certificate.theorem != NO_THEOREM) is counted
     assert guard.status().opening["rules"]["zero_one"] is counted
 
 

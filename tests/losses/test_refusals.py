@@ -18,7 +18,7 @@ from ladderboard.errors import (
     LadderboardError,
     NoPerExampleLoss,
 )
-from ladderboard.losses import METRICS, REFUSED
+from ladderboard.losses import METRICS, REFUSED_METRICS
 
 NAN, INF = float("nan"), float("inf")
 GAPS = np.dtypes.StringDType
@@ -172,7 +172,7 @@ def test_the_owner_is_told_about_labels_that_do_not_fit(name, params, labels):
         lb.loss(name, **params).read_labels(labels)
 
 
-@pytest.mark.parametrize("name", sorted(REFUSED))
+@pytest.mark.parametrize("name", sorted(REFUSED_METRICS))
 def test_metrics_without_a_per_example_loss_are_refused_by_name(name):
     with pytest.raises(NoPerExampleLoss) as caught:
         lb.loss(name)
@@ -208,7 +208,7 @@ def test_refusals_survive_pickling():
 
 
 def test_no_name_is_both_taken_and_refused():
-    assert not set(REFUSED) & {*METRICS, *lb.losses.LOSSES}
+    assert not set(REFUSED_METRICS) & {*METRICS, *lb.losses.LOSSES}
 
 
 @pytest.mark.parametrize(

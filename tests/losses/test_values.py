@@ -243,12 +243,12 @@ def test_friendly_names(name, params, loss, direction, risk, shown):
     metric = lb.metric(name, **params)
     assert metric.loss.name == loss
     assert metric.direction == direction
-    assert metric.shown(risk) == pytest.approx(shown)
+    assert metric.display(risk) == pytest.approx(shown)
     assert lb.loss(name, **params) == metric.loss
 
 
 def test_a_metric_from_a_loss_or_a_function_shows_the_loss():
-    assert lb.metric(lb.loss("brier")).shown(0.2) == 0.2
+    assert lb.metric(lb.loss("brier")).display(0.2) == 0.2
     assert lb.metric("operator:ne").direction == "lower"
     assert lb.metric({"loss": "zero_one"}).loss == lb.loss("zero_one")
 

@@ -46,7 +46,7 @@ def test_a_measured_cell_is_returned_as_it_is(cell):
     assert mechanism.compare_noise == pytest.approx(cell["compare"] * unit, rel=1e-3)
     assert mechanism.release_noise == pytest.approx(cell["release"] * unit, rel=1e-3)
     assert mechanism.grid == cell["grid"]
-    assert mechanism.standing == 0
+    assert mechanism.threshold_noise == 0
     assert origin.note.startswith("measured at")
     assert origin.repetitions == cell["repetitions"]
     assert origin.error == pytest.approx(cell["error"] * unit, rel=1e-3)

@@ -48,12 +48,12 @@ def test_conditions_are_tested_at_epsilon_sqrt_b():
     """On epsilon itself the third condition would fail past 5e3, and this would be refused."""
     found = paper_settings(10_000, 1_000, 0.05)
     assert found.n < math.log(4 * found.epsilon / found.delta) / found.epsilon**2
-    assert not found.failures()
+    assert not found.failed_conditions()
 
 
 def test_each_condition_can_fail_and_is_named():
     """Few questions and a large beta make e small: then it is n that does not suffice."""
-    message = "; ".join(paper_settings(1000, 1, 0.9).failures())
+    message = "; ".join(paper_settings(1000, 1, 0.9).failed_conditions())
     assert "n must be at least log(4e/delta)/e^2" in message
     with pytest.raises(OutsideTheorem, match="the least n that would do"):
         lb.ShakyLadder.from_paper(n=1000, questions=1, beta=0.9)
@@ -63,7 +63,7 @@ def test_the_conditions_at_their_edges():
     """Each of the three, just kept and just broken, on settings written down by hand."""
 
     def failures(n, delta, e):
-        return PaperSettings(n, 10, 0.05, 0.01, delta, 0.01, 0.1, 40, e).failures()
+        return PaperSettings(n, 10, 0.05, 0.01, delta, 0.01, 0.1, 40, e).failed_conditions()
 
     assert not failures(10**4, 1e-9, 0.333)
     assert len(failures(10**4, 1e-9, 0.334)) == 1
@@ -79,11 +79,11 @@ def test_the_least_n_is_least_and_everything_above_holds_too(questions, beta):
     least = least_n(questions, beta)
     if least is None:
         return
-    assert not paper_settings(least, questions, beta).failures()
+    assert not paper_settings(least, questions, beta).failed_conditions()
     if least > 1:
-        assert paper_settings(least - 1, questions, beta).failures()
+        assert paper_settings(least - 1, questions, beta).failed_conditions()
     for factor in (1.5, 10, 1e3, 1e6):
-        assert not paper_settings(int(least * factor) + 1, questions, beta).failures()
+        assert not paper_settings(int(least * factor) + 1, questions, beta).failed_conditions()
 
 
 @pytest.mark.parametrize(

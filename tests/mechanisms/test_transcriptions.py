@@ -7,7 +7,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.mechanisms import _by_example
-from ladderboard.mechanisms._fixed_point import nearest, to_units
+from ladderboard.mechanisms._fixed_point import round_to_multiple, to_units
 
 KEY = bytes(range(32))
 
@@ -101,7 +101,7 @@ def uniform(seed, count):
 @pytest.mark.parametrize("test", ["paired", "bayes"])
 @pytest.mark.parametrize("seed", range(3))
 def test_bootstrap_ladder(test, seed, monkeypatch):
-    monkeypatch.setattr(_by_example, "_AT_ONCE", 100)  # several chunks of weights
+    monkeypatch.setattr(_by_example, "_MAX_WEIGHTS_IN_MEMORY", 100)  # several chunks of weights
     n, replicates, alpha = 20, 16, 0.25
     mechanism = lb.BootstrapLadder(test=test, replicates=replicates, alpha=alpha)
     tape = lb.Tape(seed=seed)
@@ -128,7 +128,21 @@ def test_bootstrap_ladder(test, seed, monkeypatch):
 
 def test_fixed_point_rounds_to_nearest():
     assert all(to_units(k / 1000) == k * 10**9 for k in range(1001))
-    assert [nearest(x, 4) for x in range(-6, 7)] == [-8, -4, -4, -4, 0, 0, 0, 0, 0, 4, 4, 4, 8]
+    assert [round_to_multiple(x, 4) for x in range(-6, 7)] == [
+        -8,
+        -4,
+        -4,
+        -4,
+        0,
+        0,
+        0,
+        0,
+        0,
+        4,
+        4,
+        4,
+        8,
+    ]
 
 
 def test_the_grid_told_is_the_grid_used():

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import ladderboard as lb
 from ladderboard.errors import BudgetSpent
-from ladderboard.mechanisms import Mechanism, Seen, Setup, Step
+from ladderboard.mechanisms import Mechanism, Observation, Setup, Step
 from ladderboard.reduction import _estimator
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ class Adversary(Mechanism):
     def begin(self, setup: Setup, draws: Draws) -> Any:
         return (np.inf, setup.high)
 
-    def advance(self, setup: Setup, state: Any, seen: Seen, draws: Draws) -> Step:
-        least = min(state[0], seen.risk)
+    def advance(self, setup: Setup, state: Any, observation: Observation, draws: Draws) -> Step:
+        least = min(state[0], observation.risk)
         low, high = least - self.error, least + self.error
         said = self.manner(low, high, state[1], self.known, self.rng)
         assert low <= said <= high

@@ -19,7 +19,7 @@ from ladderboard.errors import (
     InvalidSetting,
     InvalidState,
 )
-from ladderboard.mechanisms import Teller
+from ladderboard.mechanisms import ScoreMechanism
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_other_training_data_meet_other_noise() -> None:
 
 
 @dataclass(frozen=True)
-class Secretive(Teller):
+class Secretive(ScoreMechanism):
     """Tell values, and none of them twice."""
 
     name = "secretive"

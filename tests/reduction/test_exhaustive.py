@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import ladderboard as lb
-from ladderboard.mechanisms import Mechanism, Seen, Setup, Step
+from ladderboard.mechanisms import Mechanism, Observation, Setup, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ class Puppet(Mechanism):
     def begin(self, setup: Setup, draws: Draws) -> Any:
         return None
 
-    def advance(self, setup: Setup, state: Any, seen: Seen, draws: Draws) -> Step:
+    def advance(self, setup: Setup, state: Any, observation: Observation, draws: Draws) -> Step:
         return Step(None, self.lines.pop(0), None, improved=False)
 
     def value(self, state: Any) -> float | None:

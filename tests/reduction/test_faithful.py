@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import ladderboard as lb
 from ladderboard.errors import BrokenMechanism, InvalidSetting
-from ladderboard.mechanisms import Mechanism, Seen, Setup, Step, Teller
+from ladderboard.mechanisms import Mechanism, Observation, ScoreMechanism, Setup, Step
 
 # Where a mechanism is deterministic the verdict is certain. Elsewhere the limits are wrong with
 # probability 1%, the false-alarm rate of the tests that look at them.
@@ -87,7 +87,7 @@ def test_a_coarse_ladder_is_not() -> None:
     assert 0 < found.within < 1  # now and then a risk is near a multiple of the step
 
 
-class Liar(Teller):
+class Liar(ScoreMechanism):
     """Tell the risk, or in some sessions something a little further off than is faithful."""
 
     name = "liar"
@@ -174,10 +174,10 @@ class Says(Mechanism):
     def begin(self, setup: Setup, draws: Any) -> Any:
         return (0, math.inf, math.inf)
 
-    def advance(self, setup: Setup, state: Any, seen: Seen, draws: Any) -> Step:
+    def advance(self, setup: Setup, state: Any, observation: Observation, draws: Any) -> Step:
         question, risk, value = state
-        said = self.rule(question + 1, seen.risk, risk, value)
-        return Step((question + 1, seen.risk, said), said, said, improved=False)
+        said = self.rule(question + 1, observation.risk, risk, value)
+        return Step((question + 1, observation.risk, said), said, said, improved=False)
 
     def value(self, state: Any) -> float:
         return float(state[-1])

@@ -35,8 +35,8 @@ class Deaf(Mechanism):
     def begin(self, setup, draws):
         return Count(1.0, 0)
 
-    def advance(self, setup, state, seen, draws):
-        best = seen.risk if self.listens else state.best - 0.125
+    def advance(self, setup, state, observation, draws):
+        best = observation.risk if self.listens else state.best - 0.125
         return Step(Count(best, state.asked + 1), best, None, best < state.best)
 
 

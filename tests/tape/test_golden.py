@@ -49,7 +49,7 @@ def test_golden_draws():
 
 
 def test_the_stream_is_keyed_blake2b_over_the_written_address():
-    place = Stream.place(3, 5, b"ctx")
+    place = Stream.address(3, 5, b"ctx")
     message = (
         (3).to_bytes(8, "big")
         + (5).to_bytes(8, "big")
@@ -69,8 +69,8 @@ def test_the_stream_is_keyed_blake2b_over_the_written_address():
 
 @pytest.mark.parametrize("bound", [1, 2, 3, 255, 256, 257, 10**40])
 def test_below_stays_below_and_reads_whole_bytes(bound):
-    stream = Stream(KEY, Stream.place(0, 0), 0)
-    assert all(0 <= stream.below(bound) < bound for _ in range(200))
+    stream = Stream(KEY, Stream.address(0, 0), 0)
+    assert all(0 <= stream.uniform_below(bound) < bound for _ in range(200))
 
 
 def test_a_seed_is_a_key():

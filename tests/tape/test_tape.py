@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ladderboard.errors import InvalidSetting
 from ladderboard.tape import DiscreteGaussian, DiscreteLaplace, Laplace, NumpyTape, Seed, Tape
-from ladderboard.tape._numpy import _span
+from ladderboard.tape._numpy import _block_of_question
 
 LAWS = (DiscreteGaussian(10**9), DiscreteLaplace(10**9), Laplace(1.0), Seed())
 KEY = bytes(range(100, 132))
@@ -52,8 +52,8 @@ def test_many_at_once_is_one_by_one(first, count):
 def test_blocks_tile_the_questions():
     at = 0
     for _ in range(12):
-        number, first, size = _span(at)
-        assert (first, _span(at + size - 1)) == (at, (number, first, size))
+        number, first, size = _block_of_question(at)
+        assert (first, _block_of_question(at + size - 1)) == (at, (number, first, size))
         at += size
 
 

@@ -33,7 +33,7 @@ class GlobalNoise(Exact):
 class Forgetful(Noisy):
     name: ClassVar[str] = "forgetful"
 
-    def freeze(self, state):
+    def dump_state(self, state):
         return {"best": None if state.best is None else round(state.best, 1)}
 
 
@@ -74,11 +74,11 @@ class ChangesState(Mechanism):
     def begin(self, setup, draws):
         return Tally(1.0, [])
 
-    def thaw(self, written, setup, fresh):
+    def load_state(self, written, setup, fresh):
         return Tally(written["best"], list(written["seen"]))
 
-    def advance(self, setup, state, seen, draws):
-        state.seen.append(seen.risk)
+    def advance(self, setup, state, observation, draws):
+        state.seen.append(observation.risk)
         best = min(state.seen)
         return Step(Tally(best, state.seen), best, None, False)
 
@@ -87,9 +87,9 @@ class ChangesState(Mechanism):
 class ChangesLosses(ParameterFreeLadder):
     name: ClassVar[str] = "changes_losses"
 
-    def advance(self, setup, state, seen, draws):
-        seen.losses[0] = 0.5
-        return super().advance(setup, state, seen, draws)
+    def advance(self, setup, state, observation, draws):
+        observation.losses[0] = 0.5
+        return super().advance(setup, state, observation, draws)
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,8 @@ class SaysYes(Mechanism):
     def begin(self, setup, draws):
         return Tally(1.0, [])
 
-    def advance(self, setup, state, seen, draws):
-        return Step(state, seen.risk, None, "yes")
+    def advance(self, setup, state, observation, draws):
+        return Step(state, observation.risk, None, "yes")
 
 
 @pytest.mark.parametrize(

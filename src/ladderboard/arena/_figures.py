@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ladderboard.arena._runner import STANDARD_MECHANISMS
-from ladderboard.bounds import FEW, MEASURED, OTHERS, WORST_CASE, after
+from ladderboard.bounds import ALTERNATIVES, FEW_CHANGES, MEASURED, WORST_CASE, ladder_after_changes
 from ladderboard.errors import InvalidSetting, MissingDependency
 
 if TYPE_CHECKING:
@@ -261,7 +261,7 @@ def plan_figure(plan: Plan, path: Path | str) -> Path:
 def _draw_plan(axis: Any, plan: Plan, n: int) -> None:
     ks = _question_grid(max(plan.questions, 1))
     lines: list[_PlanCurve] = []
-    for at, way in enumerate((WORST_CASE, after(FEW), *OTHERS)):
+    for at, way in enumerate((WORST_CASE, ladder_after_changes(FEW_CHANGES), *ALTERNATIVES)):
         errors = [(k, way.error(n, k, plan.beta)) for k in ks]
         points = [(k, error) for k, error in errors if error < _TRIVIAL_ERROR]
         if len(points) > 1:

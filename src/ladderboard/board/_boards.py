@@ -230,7 +230,7 @@ class Boards:
     def create(self, folder: BoardFolder) -> Board:
         """Start a board: commit to its holdout, key and rules, and ask its baselines."""
         rules = folder.rules
-        table = folder.table if rules.loss.labelled else folder.table.unlabelled()
+        table = folder.table if rules.loss.uses_labels else folder.table.unlabelled()
         scorer = Scorer(table, rules.loss, rules.files.limits, rows=rows_of(table, "public"))
         worth = int(scorer.grouping.effective_n)
         mechanism = self._mechanism or rules.mechanism_for(worth)

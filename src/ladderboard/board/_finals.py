@@ -15,7 +15,7 @@ from ladderboard.board._rules import displayed, metric_of
 from ladderboard.board._standings import read_standings
 from ladderboard.board._submissions import KeptSubmission, kept_predictions
 from ladderboard.board._tables import ENDED, find_team, is_plain, read_board, time_of, written
-from ladderboard.bounds import untouched
+from ladderboard.bounds import fresh_sample_interval
 from ladderboard.errors import InvalidSetting, NotFound, NotOpen
 from ladderboard.holdout import Scorer, open_entries, put_opening
 from ladderboard.ledger import Asked, Commitment, decode, digest, encode, write_bundle
@@ -178,7 +178,7 @@ class Finishing:
                     best[each.team] = (risk, each)
         rows = []
         for risk, each in sorted(best.values(), key=lambda pair: pair[0]):
-            low, high = untouched(
+            low, high = fresh_sample_interval(
                 worth, risk, among=len(entrants), beta=rules.beta, weighted=weighted
             )
             rows.append(_row(rules, each, risk, (low, high), ranks.get(each.team)))

@@ -213,7 +213,7 @@ def read_folder(path: Path | str) -> BoardFolder:
     noted.refuse_if_any()
     assert rules is not None  # noqa: S101 - nothing was noted
     assert table is not None  # noqa: S101 - same
-    loss = rules.loss.with_classes_of(table.labels, _sample_values(sample, rules, table))
+    loss = rules.loss.with_inferred_classes(table.labels, _sample_values(sample, rules, table))
     derived, rules = loss != rules.loss, replace(rules, loss=loss)
     found = BoardFolder(folder, rules, table, sample, baselines, derived)
     _check_mechanism(found, noted)
@@ -263,7 +263,7 @@ def _sample(folder: Path, noted: Noted) -> Path | None:
 
 def _sample_values(sample: Path | None, rules: Rules, table: HoldoutTable) -> Any:
     """Return what a sample submission predicts, None if it cannot be read: a check says why."""
-    if sample is None or not rules.loss.labelled:
+    if sample is None or not rules.loss.uses_labels:
         return None
     try:
         return read_predictions(sample, Roster.of(table), rules.loss, limits=rules.files.limits)
@@ -308,7 +308,7 @@ def read_table(path: Path, rules: Rules | None, noted: Noted) -> HoldoutTable | 
             path,
             kind=None if rules is None else _kind(rules.loss),
             limits=Limits(bytes=2**40),
-            labelled=rules is None or rules.loss.labelled,
+            labelled=rules is None or rules.loss.uses_labels,
         )
     except InvalidInput as error:
         for each in error.problems or ():

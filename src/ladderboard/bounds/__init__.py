@@ -6,22 +6,27 @@ nats. The proofs are in docs/explanation/certificates.md. The paper's own theore
 its constants.
 """
 
-from ladderboard.bounds._alternatives import FEW as FEW
+from ladderboard.bounds._alternatives import ALTERNATIVES as ALTERNATIVES
+from ladderboard.bounds._alternatives import FEW_CHANGES as FEW_CHANGES
 from ladderboard.bounds._alternatives import MEASURED as MEASURED
-from ladderboard.bounds._alternatives import OTHERS as OTHERS
-from ladderboard.bounds._alternatives import TYPICAL as TYPICAL
+from ladderboard.bounds._alternatives import TYPICAL_CHANGES as TYPICAL_CHANGES
 from ladderboard.bounds._alternatives import WORST_CASE as WORST_CASE
 from ladderboard.bounds._alternatives import Alternative as Alternative
-from ladderboard.bounds._alternatives import after as after
-from ladderboard.bounds._best_ladder import best_ladder, floor
+from ladderboard.bounds._alternatives import ladder_after_changes as ladder_after_changes
+from ladderboard.bounds._best_ladder import best_ladder, nonadaptive_error
 from ladderboard.bounds._certificate import AS_PRINTED as AS_PRINTED
 from ladderboard.bounds._certificate import CORRECTED as CORRECTED
-from ladderboard.bounds._certificate import NONE as NONE
-from ladderboard.bounds._certificate import Certificate
-from ladderboard.bounds._certify import certificate, nothing, read_beta, read_count
+from ladderboard.bounds._certificate import NO_THEOREM as NO_THEOREM
+from ladderboard.bounds._certificate import (
+    Certificate,
+    certificate,
+    read_beta,
+    read_count,
+    vacuous_certificate,
+)
+from ladderboard.bounds._kl import fresh_sample_interval
 from ladderboard.bounds._kl import kl_lower as kl_lower
 from ladderboard.bounds._kl import kl_upper as kl_upper
-from ladderboard.bounds._kl import untouched
 from ladderboard.bounds._paper import PaperBound, Privacy, paper
 from ladderboard.bounds._plan import Plan, PlanRow, plan
 
@@ -33,11 +38,11 @@ __all__ = [
     "Privacy",
     "best_ladder",
     "certificate",
-    "floor",
-    "nothing",
+    "fresh_sample_interval",
+    "nonadaptive_error",
     "paper",
     "plan",
     "read_beta",
     "read_count",
-    "untouched",
+    "vacuous_certificate",
 ]

@@ -6,8 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.bounds._best_ladder import Job, choose, error_of, floor
-from ladderboard.bounds._certify import certificate
+from ladderboard.bounds._best_ladder import (
+    LadderRequirements,
+    choose_ladder,
+    ladder_error,
+    nonadaptive_error,
+)
+from ladderboard.bounds._certificate import certificate
 from ladderboard.bounds._paper import paper
 from ladderboard.bounds._transcript import transcript_of
 from ladderboard.mechanisms import Exact, Setup, ShakyLadder, calibrated_settings
@@ -17,17 +22,22 @@ if TYPE_CHECKING:
 
     from ladderboard.mechanisms import Ladder, Mechanism
 
-SURE, IF, MEASURED, UNSURE = "promised", "promised if", "measured", "not promised"
+PROMISED, PROMISED_IF, MEASURED, NOT_PROMISED = (
+    "promised",
+    "promised if",
+    "measured",
+    "not promised",
+)
 # So many visible changes are few.
-FEW = 5
+FEW_CHANGES = 5
 # So often a ladder that people climb is likely to be seen to move: what ``board check`` supposes.
-TYPICAL = 8
-SHAKY, SHAKY_TYPICAL = "Shaky Ladder", f"Shaky Ladder, after {TYPICAL} changes"
+TYPICAL_CHANGES = 8
+SHAKY, SHAKY_TYPICAL = "Shaky Ladder", f"Shaky Ladder, after {TYPICAL_CHANGES} changes"
 SHAKY_MEASURED = "Shaky Ladder, measured"
 # The form of the certificates of guards and of boards with one ladder.
-_GUARDS: dict[str, Any] = {"ladders": 1, "opened": 1, "amendable": True}
+_GUARD_SETTINGS: dict[str, Any] = {"ladders": 1, "opened": 1, "amendable": True}
 # The paper's theorem speaks of fewer questions than these, if of any.
-_FEWEST = 65
+_MAX_FIRST_QUESTION = 65
 
 
 @dataclass(frozen=True)
@@ -46,12 +56,12 @@ class Alternative:
         Its error for n examples, so many questions and beta; infinite where there is none.
     reaches
         Whether that error is at most the last number, where this is known sooner than the error.
-    missing
+    why_missing
         Why there is no error, where there is none.
-    settled
+    monotone
         Whether more examples are never worse, and more questions, from the first on, never better;
         otherwise a search finds one border among several.
-    first
+    first_question
         The least number of questions it can be asked for, given n and beta.
     """
 
@@ -60,45 +70,50 @@ class Alternative:
     sentence: str
     error: Callable[[int, int, float], float]
     reaches: Callable[[int, int, float, float], bool] | None = None
-    missing: Callable[[int, int, float], str] = lambda *_: "nothing is promised"
-    settled: bool = True
-    first: Callable[[int, float], int] = lambda *_: 1
+    why_missing: Callable[[int, int, float], str] = lambda *_: "nothing is promised"
+    monotone: bool = True
+    first_question: Callable[[int, float], int] = lambda *_: 1
 
-    def will_do(self, n: int, questions: int, beta: float, error: float) -> bool:
+    def achieves(self, n: int, questions: int, beta: float, error: float) -> bool:
         """Return whether it reaches an error."""
         if self.reaches is not None:
             return self.reaches(n, questions, beta, error)
         return self.error(n, questions, beta) <= error
 
 
-def _chosen(name: str, status: str, sentence: str, changes: int | None) -> Alternative:
+def _best_ladder_alternative(
+    name: str, status: str, sentence: str, changes: int | None
+) -> Alternative:
     """Return the Ladder that is best for this very job."""
 
     def error(n: int, questions: int, beta: float) -> float:
-        return choose(n, Job(questions, beta, changes))[0]
+        return choose_ladder(n, LadderRequirements(questions, beta, changes))[0]
 
     def reaches(n: int, questions: int, beta: float, wanted: float) -> bool:
-        return choose(n, Job(questions, beta, changes), enough=wanted)[0] <= wanted
+        return (
+            choose_ladder(n, LadderRequirements(questions, beta, changes), enough=wanted)[0]
+            <= wanted
+        )
 
     return Alternative(name, status, sentence, error, reaches)
 
 
-def after(changes: int, ladder: Ladder | None = None) -> Alternative:
+def ladder_after_changes(changes: int, ladder: Ladder | None = None) -> Alternative:
     """Return one Ladder after so many changes; if none is named, the best for the worst case."""
 
     def error(n: int, questions: int, beta: float) -> float:
-        one = ladder or choose(n, Job(questions, beta))[1]
-        return error_of(n, one, Job(questions, beta, changes))
+        one = ladder or choose_ladder(n, LadderRequirements(questions, beta))[1]
+        return ladder_error(n, one, LadderRequirements(questions, beta, changes))
 
     return Alternative(
         f"Ladder, after {changes} changes",
-        IF,
+        PROMISED_IF,
         f"the same board, if it changes at most {changes} times",
         error,
     )
 
 
-def _error(
+def _certified_error(
     n: int, questions: int, changes: int | None, mechanism: Mechanism, beta: float, **form: Any
 ) -> float:
     """Return how far at most the released value lies from the best true risk so far."""
@@ -109,14 +124,16 @@ def _error(
 
 def _shaky(n: int, questions: int, beta: float) -> float:
     mechanism = ShakyLadder.calibrated(n, questions)
-    return _error(n, questions, None, mechanism, beta, **_GUARDS)
+    return _certified_error(n, questions, None, mechanism, beta, **_GUARD_SETTINGS)
 
 
 def _shaky_typical(n: int, questions: int, beta: float) -> float:
     mechanism = ShakyLadder.calibrated(n, questions)
     transcript = transcript_of(mechanism, Setup(n, 0.0, 1.0))
-    most = TYPICAL if transcript is None else transcript.values.most
-    return _error(n, questions, min(TYPICAL, questions, most), mechanism, beta, **_GUARDS)
+    most = TYPICAL_CHANGES if transcript is None else transcript.values.most
+    return _certified_error(
+        n, questions, min(TYPICAL_CHANGES, questions, most), mechanism, beta, **_GUARD_SETTINGS
+    )
 
 
 def _shaky_measured(n: int, questions: int, _beta: float) -> float:
@@ -125,7 +142,7 @@ def _shaky_measured(n: int, questions: int, _beta: float) -> float:
 
 
 def _exact(n: int, questions: int, beta: float) -> float:
-    return _error(n, questions, None, Exact(), beta)
+    return _certified_error(n, questions, None, Exact(), beta)
 
 
 def _paper(n: int, questions: int, beta: float) -> float:
@@ -133,73 +150,75 @@ def _paper(n: int, questions: int, beta: float) -> float:
     return found.bound if found.holds else math.inf
 
 
-def _first_of_paper(n: int, beta: float) -> int:
+def _first_question_of_paper(n: int, beta: float) -> int:
     """Return the least number of questions that the theorem covers; 1 if it covers no few.
 
     Its condition on n asks for more where ln(k / beta) is small: one question may be too few.
     """
-    return next((k for k in range(1, _FEWEST) if paper(n, k, beta).holds), 1)
+    return next((k for k in range(1, _MAX_FIRST_QUESTION) if paper(n, k, beta).holds), 1)
 
 
 def _split(n: int, questions: int, beta: float) -> float:
     part = n // questions
-    return floor(part, questions, beta) if part else math.inf
+    return nonadaptive_error(part, questions, beta) if part else math.inf
 
 
-WORST_CASE = _chosen("Ladder", SURE, "worst case before the data, whatever is asked", None)
-OTHERS = (
-    _chosen(
-        f"Ladder made for {FEW} changes",
-        IF,
-        f"another grid, chosen for this, if the board changes at most {FEW} times",
-        FEW,
+WORST_CASE = _best_ladder_alternative(
+    "Ladder", PROMISED, "worst case before the data, whatever is asked", None
+)
+ALTERNATIVES = (
+    _best_ladder_alternative(
+        f"Ladder made for {FEW_CHANGES} changes",
+        PROMISED_IF,
+        f"another grid, chosen for this, if the board changes at most {FEW_CHANGES} times",
+        FEW_CHANGES,
     ),
     Alternative(
         SHAKY,
-        SURE,
+        PROMISED,
         "calibrated, the default; worst case before the data",
         _shaky,
-        settled=False,
+        monotone=False,
     ),
     Alternative(
         SHAKY_TYPICAL,
-        IF,
-        f"the same, if the board changes at most {TYPICAL} times",
+        PROMISED_IF,
+        f"the same, if the board changes at most {TYPICAL_CHANGES} times",
         _shaky_typical,
-        settled=False,
+        monotone=False,
     ),
     Alternative(
         SHAKY_MEASURED,
         MEASURED,
         "mean error against the worst analyst of the arena, not a bound",
         _shaky_measured,
-        settled=False,
+        monotone=False,
     ),
     Alternative(
         "exact scores",
-        IF,
+        PROMISED_IF,
         "every score told, about k ln(n + 1) nats, if the loss is zero-one",
         _exact,
     ),
     Alternative(
         "the paper's settings",
-        IF,
+        PROMISED_IF,
         "its theorem with the constants of its proof, if it holds as printed",
         _paper,
-        missing=lambda *size: f"conditions fail: {'; '.join(paper(*size).conditions)}",
-        first=_first_of_paper,
+        why_missing=lambda *size: f"conditions fail: {'; '.join(paper(*size).conditions)}",
+        first_question=_first_question_of_paper,
     ),
     Alternative(
         "splitting the data",
-        SURE,
+        PROMISED,
         "a fresh part of n/k examples for every question",
         _split,
-        missing=lambda *_: "there are fewer examples than questions",
+        why_missing=lambda *_: "there are fewer examples than questions",
     ),
     Alternative(
         "no peeking",
-        IF,
+        PROMISED_IF,
         "the floor in the Hoeffding form, if all models are chosen before the first answer",
-        floor,
+        nonadaptive_error,
     ),
 )

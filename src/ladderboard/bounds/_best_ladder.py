@@ -14,23 +14,26 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ladderboard.bounds._certify import certificate, read_beta, read_count
-from ladderboard.bounds._counting import Weights
-from ladderboard.bounds._transcript import History, transcript_of
+from ladderboard.bounds._certificate import certificate, read_beta, read_count
+from ladderboard.bounds._counting import TranscriptWeights
+from ladderboard.bounds._transcript import ChangeHistory, transcript_of
 from ladderboard.mechanisms import UNITS, Ladder, Setup
 
 if TYPE_CHECKING:
     from ladderboard.bounds._certificate import Certificate
     from ladderboard.bounds._transcript import Transcript
 
-CELLS = (*range(1, 1000), *(digits * 10**e for e in range(1, 10) for digits in range(100, 1000)))
+CELL_COUNTS = (
+    *range(1, 1000),
+    *(digits * 10**e for e in range(1, 10) for digits in range(100, 1000)),
+)
 # Sums of floats are this good; a grid is passed over only if it is worse by more.
-_HAIR = 1e-12
-_ENOUGH = 1000  # half a cell is then below a part in a thousand of the other part
+_FLOAT_TOLERANCE = 1e-12
+_GRID_FINE_ENOUGH = 1000  # half a cell is then below a part in a thousand of the other part
 
 
 @dataclass(frozen=True)
-class Job:
+class LadderRequirements:
     """What a Ladder is chosen for.
 
     Parameters
@@ -60,72 +63,76 @@ def ladder_with(cells: int) -> Ladder:
 
 
 @lru_cache(maxsize=16_384)
-def _counted(ladder: Ladder) -> Transcript:
+def _transcript_of_ladder(ladder: Ladder) -> Transcript:
     transcript = transcript_of(ladder, Setup(1, 0.0, 1.0))
     assert transcript is not None  # noqa: S101 - a Ladder's transcript can be counted
     return transcript
 
 
 @lru_cache(maxsize=65_536)
-def _priced(ladder: Ladder, job: Job) -> tuple[float, float, float]:
+def _price(ladder: Ladder, job: LadderRequirements) -> tuple[float, float, float]:
     """Return nats and the ends of the sample part: for a Ladder neither depends on n."""
-    transcript = _counted(ladder)
-    nats = Weights(job.questions, job.beta).nats(transcript, History(job.questions, job.changes))
-    return nats, *transcript.sample.ends(job.questions, job.beta)
+    transcript = _transcript_of_ladder(ladder)
+    nats = TranscriptWeights(job.questions, job.beta).nats(
+        transcript, ChangeHistory(job.questions, job.changes)
+    )
+    return nats, *transcript.deviation.interval(job.questions, job.beta)
 
 
-def error_of(n: int, ladder: Ladder, job: Job) -> float:
+def ladder_error(n: int, ladder: Ladder, job: LadderRequirements) -> float:
     """Return what ``certificate(...).error`` would be, without the words.
 
     >>> ladder = Ladder(step=0.01, grid=0.005)
-    >>> round(error_of(10_000, ladder, Job(1_000, 0.05, changes=5)), 4)
+    >>> round(ladder_error(10_000, ladder, LadderRequirements(1_000, 0.05, changes=5)), 4)
     0.0665
     """
-    nats, least, most = _priced(ladder, job)
+    nats, least, most = _price(ladder, job)
     return min(math.sqrt(nats / n / 2) + max(most, -least), 1.0)
 
 
 @lru_cache(maxsize=4096)
-def choose(n: int, job: Job, enough: float = 0.0) -> tuple[float, Ladder]:
+def choose_ladder(n: int, job: LadderRequirements, enough: float = 0.0) -> tuple[float, Ladder]:
     """Return the least error, and the Ladder that has it; or the first that is ``enough``.
 
     Branch and bound: the sample part falls and the price grows with the number of cells, so the
     first price and the last sample part bound a whole stretch of grids from below.
 
-    >>> error, ladder = choose(10_000, Job(1_000, 0.05))
+    >>> error, ladder = choose_ladder(10_000, LadderRequirements(1_000, 0.05))
     >>> round(error, 4), ladder
     (0.0989, Ladder(step=0.026315789474, grid=0.052631578948))
     """
-    last = len(CELLS) - 1
+    last = len(CELL_COUNTS) - 1
     best = (math.inf, 0)
     stretches = [(0.0, 0, last)]
     while stretches:
         bound, first, end = heapq.heappop(stretches)
-        if bound * (1 - _HAIR) > best[0] or (enough and bound * (1 - _HAIR) > enough):
+        if bound * (1 - _FLOAT_TOLERANCE) > best[0] or (
+            enough and bound * (1 - _FLOAT_TOLERANCE) > enough
+        ):
             break
         middle = (first + end) // 2
         for low, high in ((first, middle), (middle + 1, end)):
             if low > high:
                 continue
-            ladder = ladder_with(CELLS[low])
-            best = min(best, (error_of(n, ladder, job), low))
+            ladder = ladder_with(CELL_COUNTS[low])
+            best = min(best, (ladder_error(n, ladder, job), low))
             if best[0] <= enough:
                 return best[0], ladder
             if low < high:
-                nats, *_ = _priced(ladder, job)
+                nats, *_ = _price(ladder, job)
                 # The sample part is half a cell on either side: step and rounding are as large.
-                bound = math.sqrt(nats / n / 2) + 0.5 / CELLS[high]
+                bound = math.sqrt(nats / n / 2) + 0.5 / CELL_COUNTS[high]
                 heapq.heappush(stretches, (bound, low, high))
-    return best[0], ladder_with(CELLS[best[1]])
+    return best[0], ladder_with(CELL_COUNTS[best[1]])
 
 
-def floor(n: int, questions: int, beta: float = 0.05) -> float:
+def nonadaptive_error(n: int, questions: int, beta: float = 0.05) -> float:
     """Return the error of a holdout asked about models that were all chosen beforehand.
 
     sqrt(ln(2k/beta) / (2n)), Hoeffding's inequality and a union bound: the floor in that form,
     which certificates have that are not given the released value: peeking can only add to it.
 
-    >>> round(floor(n=10_000, questions=1_000), 3)
+    >>> round(nonadaptive_error(n=10_000, questions=1_000), 3)
     0.023
     """
     n, questions = read_count("n", n), read_count("questions", questions)
@@ -152,6 +159,6 @@ def best_ladder(n: int, questions: int, beta: float = 0.05) -> tuple[Ladder, Cer
             best = ladder, found
         # More points cost more nats, so this part alone only grows from here on.
         reach = found.generalisation[0]
-        if reach >= best[1].half_width or points * reach > _ENOUGH:
+        if reach >= best[1].half_width or points * reach > _GRID_FINE_ENOUGH:
             return best
         points += max(1, points // 100)

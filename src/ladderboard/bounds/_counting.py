@@ -16,12 +16,12 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ladderboard.bounds._transcript import History, Transcript
+    from ladderboard.bounds._transcript import ChangeHistory, Transcript
 
-_SHORT = 1000
+_MAX_DIRECT_TERMS = 1000
 # Prices are rounded up by this part of them, more than all rounding on the way to them and from
 # them to an interval: docs/explanation/certificates.md, "In floating point".
-_SAFE = 1e-11
+_ROUND_UP_FACTOR = 1e-11
 
 
 @lru_cache(maxsize=65_536)
@@ -34,7 +34,7 @@ def log_binomial(whole: int, part: int) -> float:
     if not 0 <= part <= whole:
         return -math.inf
     part = min(part, whole - part)
-    if part <= _SHORT:
+    if part <= _MAX_DIRECT_TERMS:
         at = np.arange(part, dtype=np.float64)
         return float(np.log((whole - at) / (part - at)).sum())
     # Stirling's series, cut above for the whole and below for the parts: an upper bound on paper,
@@ -42,16 +42,22 @@ def log_binomial(whole: int, part: int) -> float:
     rest = whole - part
     entropy = part * math.log(whole / part) - rest * math.log1p(-part / whole)
     root = 0.5 * math.log(whole / (2 * math.pi * part * rest))
-    return entropy + root + 1 / (12 * whole) - _least_tail(part) - _least_tail(rest)
+    return (
+        entropy
+        + root
+        + 1 / (12 * whole)
+        - _stirling_tail_lower_bound(part)
+        - _stirling_tail_lower_bound(rest)
+    )
 
 
-def _least_tail(number: int) -> float:
+def _stirling_tail_lower_bound(number: int) -> float:
     """Return a lower bound on what Stirling's formula leaves out of ln(number!)."""
     return 1 / (12 * number) - 1 / (360 * number**3)
 
 
 @dataclass(frozen=True)
-class Values:
+class ReleaseValues:
     """What a ladder's changes may say.
 
     Parameters
@@ -87,11 +93,11 @@ class Values:
 
 
 @dataclass(frozen=True)
-class Cells(Values):
+class GridValues(ReleaseValues):
     """Values on a grid, each lower than the last by at least ``drop`` cells."""
 
     @classmethod
-    def of(cls, points: int, drop: int) -> Cells:
+    def of(cls, points: int, drop: int) -> GridValues:
         """Return the cells of a grid; b changes need 1 + (b - 1) drop points."""
         points = max(points, 0)
         return cls(points, (points + drop - 1) // drop, drop)
@@ -108,7 +114,7 @@ class Cells(Values):
 
 
 @dataclass(frozen=True)
-class AnyOrder(Values):
+class FallingValues(ReleaseValues):
     """Strictly falling values on ``points`` points, counted as points^b / b!.
 
     A little more than C(points, b), so that the bound falls as the number of points, which is
@@ -124,7 +130,7 @@ class AnyOrder(Values):
 
 
 @dataclass(frozen=True)
-class Nothing(Values):
+class HiddenValues(ReleaseValues):
     """Changes are seen, values are not."""
 
     def log_count(self, changes: int) -> float:
@@ -137,7 +143,7 @@ class Nothing(Values):
 
 
 @dataclass(frozen=True)
-class Weights:
+class TranscriptWeights:
     """Weights over all (question, what was seen before it).
 
     Parameters
@@ -157,11 +163,13 @@ class Weights:
     ladders: int = 1
     amendable: bool = False
 
-    def nats(self, transcript: Transcript, history: History) -> float:
+    def nats(self, transcript: Transcript, history: ChangeHistory) -> float:
         """Return the largest price among the questions asked so far, rounded up."""
-        return (self._largest(transcript, history) + math.log(2 / self.beta)) * (1 + _SAFE)
+        return (self._largest(transcript, history) + math.log(2 / self.beta)) * (
+            1 + _ROUND_UP_FACTOR
+        )
 
-    def _largest(self, transcript: Transcript, history: History) -> float:
+    def _largest(self, transcript: Transcript, history: ChangeHistory) -> float:
         if transcript.every_question:
             t = history.asked
             return self._time(t) + (t - 1) * math.log(transcript.values.points)
@@ -175,7 +183,7 @@ class Weights:
         if history.counts is None or history.count is None:
             return top
         split = self._split_count(values, history.counts, most, history.asked)
-        return _mix(top, split)
+        return _mix_prices(top, split)
 
     def _time(self, t: int) -> float:
         """Return the price of the question's number alone."""
@@ -193,21 +201,23 @@ class Weights:
             return anytime
         if not self.amendable:
             return known
-        return _halved(anytime, math.inf if t > self.questions else known)
+        return _half_and_half(anytime, math.inf if t > self.questions else known)
 
-    def _shared(self, values: Values, changes: int) -> float:
+    def _shared(self, values: ReleaseValues, changes: int) -> float:
         if self.ladders == 1:
             return values.log_count(changes)
         return values.log_shared(changes, self.ladders)
 
-    def _uniform(self, values: Values, t: int) -> Callable[[int], float]:
+    def _uniform(self, values: ReleaseValues, t: int) -> Callable[[int], float]:
         return lambda changes: self._when(t, changes) + self._shared(values, changes)
 
     def _ways(self, changes: int) -> float:
         """Return the price of how so many changes are shared among the ladders."""
         return log_binomial(changes + self.ladders - 1, changes)
 
-    def _split_count(self, values: Values, counts: tuple[int, ...], most: int, t: int) -> float:
+    def _split_count(
+        self, values: ReleaseValues, counts: tuple[int, ...], most: int, t: int
+    ) -> float:
         """Return a bound on the price by ladders, whatever the order the changes came in."""
         if self.ladders == 1:
             return math.inf
@@ -216,7 +226,7 @@ class Weights:
         known = sum(_largest(values.log_count, count) for count in counts)
         return _largest(lambda changes: self._when(t, changes), most) + known + self._ways(most)
 
-    def _by_rounds(self, values: Values, history: History) -> float:
+    def _by_rounds(self, values: ReleaseValues, history: ChangeHistory) -> float:
         """Return the largest price under a mixture of uniform, record and split weights."""
         assert history.rounds is not None  # noqa: S101 - the caller looked
         rounds = history.rounds
@@ -229,13 +239,15 @@ class Weights:
             if changes and rounds[changes - 1] >= t:
                 break
             shared = self._shared(values, changes)
-            prices = [_mix(self._when(t, changes), self._time(t) + math.log(t) + drift) + shared]
+            prices = [
+                _mix_prices(self._when(t, changes), self._time(t) + math.log(t) + drift) + shared
+            ]
             if owners is not None:
                 split = values.log_split(list(held.values()))
                 if split is not None:
                     by_ladder = prices[0] - shared + split + self._ways(changes)
                     prices.append(by_ladder)
-            worst = max(worst, prices[0] if len(prices) == 1 else _mix(*prices))
+            worst = max(worst, prices[0] if len(prices) == 1 else _mix_prices(*prices))
             if changes < len(rounds):
                 drift += math.log(rounds[changes])
                 if owners is not None:
@@ -243,12 +255,12 @@ class Weights:
         return worst
 
 
-def _mix(one: float, other: float) -> float:
+def _mix_prices(one: float, other: float) -> float:
     """Return the price under weights half and half; alone, one that prices everything."""
-    return one if math.isinf(other) else _halved(one, other)
+    return one if math.isinf(other) else _half_and_half(one, other)
 
 
-def _halved(one: float, other: float) -> float:
+def _half_and_half(one: float, other: float) -> float:
     """Return the price under weights half and half; one of them may be infinite."""
     low, high = min(one, other), max(one, other)
     return low + math.log(2) - math.log1p(math.exp(low - high))

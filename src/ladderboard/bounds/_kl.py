@@ -12,11 +12,11 @@ from ladderboard import _settings
 
 _HALVINGS = 1100  # between 0 and 1 there are so many powers of two, and a double's bits
 _SMALL = 0.1
-_TERMS = 18  # of a series in 0.1: the next is below a double's last bit
+_SERIES_TERMS = 18  # of a series in 0.1: the next is below a double's last bit
 # The relative error of ``kl`` is below this; what is solved for is moved outwards by as much.
 _SLACK = 1e-13
-_STEPS, _CLOSE = 6, 1e-12  # of Newton's method; how close it usually comes
-_LEAST = 1e-300  # below this doubles lose digits; 0 is further out
+_NEWTON_STEPS, _NEWTON_TOLERANCE = 6, 1e-12  # of Newton's method; how close it usually comes
+_SMALLEST = 1e-300  # below this doubles lose digits; 0 is further out
 
 
 def kl(q: float, p: float) -> float:
@@ -35,15 +35,17 @@ def kl(q: float, p: float) -> float:
     if p <= 0 or p >= 1:
         return math.inf
     more = p - q
-    return q * _g(more / q, p / q) + (1 - q) * _g(-more / (1 - q), (1 - p) / (1 - q))
+    return q * _log_remainder(more / q, p / q) + (1 - q) * _log_remainder(
+        -more / (1 - q), (1 - p) / (1 - q)
+    )
 
 
-def _g(x: float, ratio: float) -> float:
+def _log_remainder(x: float, ratio: float) -> float:
     """Return x - ln(1 + x), where ``ratio`` is 1 + x; by its series where it is small."""
     if abs(x) > _SMALL:
         return x - math.log(ratio)
     total = 0.0
-    for power in range(_TERMS, 1, -1):
+    for power in range(_SERIES_TERMS, 1, -1):
         total = 1 / power - x * total
     return x * x * total
 
@@ -58,7 +60,7 @@ def kl_upper(q: float, nats: float) -> float:
     nats *= 1 + _SLACK
     if q <= 0:
         return min(math.nextafter(-math.expm1(-nats), 1.0), 1.0)
-    return _solve(q, nats, q, 1.0)
+    return _bisect_kl(q, nats, q, 1.0)
 
 
 @lru_cache(maxsize=1024)
@@ -71,10 +73,10 @@ def kl_lower(q: float, nats: float) -> float:
     nats *= 1 + _SLACK
     if q >= 1:
         return max(math.nextafter(math.exp(-nats), 0.0), 0.0)
-    return _solve(q, nats, q, 0.0)
+    return _bisect_kl(q, nats, q, 0.0)
 
 
-def _near(q: float, nats: float, inside: float, outside: float) -> tuple[float, float]:
+def _newton_bracket(q: float, nats: float, inside: float, outside: float) -> tuple[float, float]:
     """Return ends as close to the solution as Newton's method comes: less is left to halve.
 
     It starts outside, by Pinsker, and kl is convex: it comes nearer with every step. Whether the
@@ -82,11 +84,13 @@ def _near(q: float, nats: float, inside: float, outside: float) -> tuple[float, 
     """
     way = 1.0 if outside > inside else -1.0
     p = q + way * math.sqrt(nats / 2)
-    for _ in range(_STEPS):
+    for _ in range(_NEWTON_STEPS):
         if not 0 < p < 1 or p == q:
             return inside, outside
         p -= (kl(q, p) - nats) * p * (1 - p) / (p - q)
-    before, after = (p - way * part * min(p, 1 - p) for part in (_CLOSE, -_CLOSE))
+    before, after = (
+        p - way * part * min(p, 1 - p) for part in (_NEWTON_TOLERANCE, -_NEWTON_TOLERANCE)
+    )
     if 0 < before < 1 and (before - inside) * way > 0 and kl(q, before) <= nats:
         inside = before
     if 0 < after < 1 and (outside - after) * way > 0 and kl(q, after) > nats:
@@ -94,9 +98,9 @@ def _near(q: float, nats: float, inside: float, outside: float) -> tuple[float, 
     return inside, outside
 
 
-def _solve(q: float, nats: float, inside: float, outside: float) -> float:
+def _bisect_kl(q: float, nats: float, inside: float, outside: float) -> float:
     """Return the first p on the way outside whose kl is above nats."""
-    inside, outside = _near(q, nats, inside, outside)
+    inside, outside = _newton_bracket(q, nats, inside, outside)
     for _ in range(_HALVINGS):
         middle = (inside + outside) / 2
         if middle in {inside, outside}:
@@ -105,10 +109,10 @@ def _solve(q: float, nats: float, inside: float, outside: float) -> float:
             inside = middle
         else:
             outside = middle
-    return 0.0 if outside < _LEAST else outside
+    return 0.0 if outside < _SMALLEST else outside
 
 
-def untouched(
+def fresh_sample_interval(
     n: int, risk: float, *, among: int = 1, beta: float = 0.05, weighted: bool = False
 ) -> tuple[float, float]:
     """Return where the true risk of a model lies that was chosen without this sample.
@@ -128,7 +132,7 @@ def untouched(
 
     Examples
     --------
-    >>> low, high = untouched(10_000, 0.1, among=50)
+    >>> low, high = fresh_sample_interval(10_000, 0.1, among=50)
     >>> print(f"[{low:.3f}, {high:.3f}]")
     [0.089, 0.112]
     """

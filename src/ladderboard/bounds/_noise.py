@@ -23,20 +23,20 @@ _ROUNDING = 2 * UNIT
 
 
 @lru_cache(maxsize=1024)  # within a budget they are the same for every question
-def quantile(law: str, scale: float, chance: float) -> float:
+def noise_quantile(law: str, scale: float, chance: float) -> float:
     """Return q such that one draw is above q with probability at most ``chance``.
 
     ``scale`` is the standard deviation of a Gaussian law, the scale of a Laplace law.
 
-    >>> round(quantile("gaussian", 1.0, 0.025), 3)
+    >>> round(noise_quantile("gaussian", 1.0, 0.025), 3)
     1.96
-    >>> round(quantile("laplace", 1.0, 0.025), 3)
+    >>> round(noise_quantile("laplace", 1.0, 0.025), 3)
     2.996
     """
     if scale == 0:
         return 0.0
     tail = _gaussian if law == "gaussian" else _laplace
-    return scale * _invert(tail, chance) + UNIT
+    return scale * _invert_tail(tail, chance) + UNIT
 
 
 @lru_cache(maxsize=1024)
@@ -49,8 +49,8 @@ def difference_quantile(law: str, scale: float, chance: float) -> float:
     if scale == 0:
         return 0.0
     if law == "gaussian":
-        return math.sqrt(2) * scale * _invert(_gaussian, chance / _EXCESS) + UNIT
-    return scale * _invert(_laplace_difference, chance) + 2 * UNIT
+        return math.sqrt(2) * scale * _invert_tail(_gaussian, chance / _EXCESS) + UNIT
+    return scale * _invert_tail(_laplace_difference, chance) + 2 * UNIT
 
 
 def _gaussian(x: float) -> float:
@@ -65,7 +65,7 @@ def _laplace_difference(x: float) -> float:
     return (2 + x) * math.exp(-x) / 4
 
 
-def _invert(tail: Callable[[float], float], chance: float) -> float:
+def _invert_tail(tail: Callable[[float], float], chance: float) -> float:
     """Return the least x >= 0 with tail(x) <= chance, rounded up."""
     low, high = 0.0, 1.0
     while tail(high) > chance:
@@ -82,7 +82,7 @@ def _invert(tail: Callable[[float], float], chance: float) -> float:
 
 
 @dataclass(frozen=True)
-class Sample:
+class ReleaseDeviation:
     """What decides R_t - min_i R_S(f_i): step, grid, and the three noises with their law."""
 
     step: float
@@ -97,7 +97,7 @@ class Sample:
         """Whether some of the failure probability must go to the noise."""
         return bool(self.compare or self.standing or self.release)
 
-    def ends(
+    def interval(
         self,
         questions: int,
         beta: float,
@@ -115,12 +115,14 @@ class Sample:
         if not self.noisy:
             on_compare = on_release = 0.0
         elif anytime:
-            shares = _for_ever(questions, ladders)
+            shares = _anytime_shares(questions, ladders)
             on_compare, on_release = self._quantiles(shares, shares, beta)
         else:
-            known = shares = _known(questions, ladders)
+            known = shares = _known_budget_shares(questions, ladders)
             if asked is not None:
-                shares = _mixed(None if asked > questions else known, _for_ever(asked, ladders))
+                shares = _mixed_shares(
+                    None if asked > questions else known, _anytime_shares(asked, ladders)
+                )
             on_compare, on_release = self._quantiles(shares, known, beta)
         half = self.grid / 2
         low = -half - on_release
@@ -131,18 +133,18 @@ class Sample:
         """Return the quantiles of comparison and release; ``known`` decides which way to bound."""
         compared = bool(self.compare or self.standing)
         beta /= compared + bool(self.release)
-        on_release = quantile(self.law, self.release, beta / 2 * shares.draw)
+        on_release = noise_quantile(self.law, self.release, beta / 2 * shares.draw)
         if not self.standing:
-            return quantile(self.law, self.compare, beta * shares.draw), on_release
+            return noise_quantile(self.law, self.compare, beta * shares.draw), on_release
         if not self.compare:
-            return quantile(self.law, self.standing, beta * shares.slack), on_release
+            return noise_quantile(self.law, self.standing, beta * shares.slack), on_release
         if self.standing == self.compare and self._together(known, beta) < self._apart(known, beta):
             return self._together(shares, beta), on_release
         return self._apart(shares, beta), on_release
 
     def _apart(self, shares: _Shares, beta: float) -> float:
-        on_draw = quantile(self.law, self.compare, beta / 2 * shares.draw)
-        return on_draw + quantile(self.law, self.standing, beta / 2 * shares.slack)
+        on_draw = noise_quantile(self.law, self.compare, beta / 2 * shares.draw)
+        return on_draw + noise_quantile(self.law, self.standing, beta / 2 * shares.slack)
 
     def _together(self, shares: _Shares, beta: float) -> float:
         return difference_quantile(self.law, self.compare, beta * shares.pair)
@@ -159,20 +161,20 @@ class _Shares(NamedTuple):
     pair: float
 
 
-def _known(k: int, ladders: int) -> _Shares:
+def _known_budget_shares(k: int, ladders: int) -> _Shares:
     """Return even shares, for a number of questions that is known."""
     opened = min(ladders, k)
     return _Shares(1 / k, 1 / (k - 1 + opened), 1 / (k * (k - 1) // 2 + k * opened))
 
 
-def _for_ever(t: int, ladders: int) -> _Shares:
+def _anytime_shares(t: int, ladders: int) -> _Shares:
     """Return the shares that question t has of weights for any number of questions."""
     draw = 1 / (t * (t + 1))
     slack = draw if ladders == 1 else draw / 2
     return _Shares(draw, slack, draw / (t - 1 + min(ladders, t)))
 
 
-def _mixed(known: _Shares | None, for_ever: _Shares) -> _Shares:
+def _mixed_shares(known: _Shares | None, for_ever: _Shares) -> _Shares:
     """Return half of both; nothing is known of questions past the number at the start."""
     known = _Shares(0, 0, 0) if known is None else known
     return _Shares(*((one + other) / 2 for one, other in zip(known, for_ever, strict=True)))

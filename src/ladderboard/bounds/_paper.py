@@ -117,15 +117,15 @@ def paper(n: int, questions: int, beta: float = 0.05) -> PaperBound:
         settings=found,
         transfer=18 * e,
         noise=found.step / 4,  # log(4k/beta) sigma, by Eq. (2)
-        conditions=tuple(found.failures()),
+        conditions=tuple(found.failed_conditions()),
         claimed=Privacy(e, found.delta, "the lemma, epsilon sqrt(B), its O(delta) read as delta"),
-        accounted=_composed(per_epoch, epochs, found.delta),
+        accounted=_compose_epochs(per_epoch, epochs, found.delta),
         per_epoch=per_epoch,
         epochs=epochs,
     )
 
 
-def _composed(epsilon: float, epochs: int, delta: float) -> Privacy:
+def _compose_epochs(epsilon: float, epochs: int, delta: float) -> Privacy:
     """Compose the sparse vector's epochs: threshold 1, comparisons 2, release 1 over n sigma."""
     basic = epochs * epsilon
     # Dwork, Roth (2014), Theorem 3.20; the second term is infinite where the first is useless.

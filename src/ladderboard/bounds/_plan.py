@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 from ladderboard import _settings
 from ladderboard._formatting import format_confidence, format_count, round_up, round_up_to
 from ladderboard.bounds._alternatives import (
+    ALTERNATIVES,
     MEASURED,
-    OTHERS,
+    NOT_PROMISED,
     SHAKY,
     SHAKY_MEASURED,
     SHAKY_TYPICAL,
-    TYPICAL,
-    UNSURE,
+    TYPICAL_CHANGES,
     WORST_CASE,
-    after,
+    ladder_after_changes,
 )
-from ladderboard.bounds._best_ladder import Job, choose
-from ladderboard.bounds._certify import certificate, read_beta, read_count
+from ladderboard.bounds._best_ladder import LadderRequirements, choose_ladder
+from ladderboard.bounds._certificate import certificate, read_beta, read_count
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from ladderboard.mechanisms import Ladder
 
 LARGEST = 10**15
-KNOWN = 0.5  # every risk lies within this of 0.5
+TRIVIAL_ERROR = 0.5  # every risk lies within this of 0.5
 
-_HEADS = {"n": "examples", "questions": "questions", "error": "error"}
+_TABLE_HEADS = {"n": "examples", "questions": "questions", "error": "error"}
 _CHANGES = (3, 5, 10)
 
 
-def least(does: Callable[[int], bool]) -> int | None:
+def smallest_sufficient(does: Callable[[int], bool]) -> int | None:
     """Return the least number that will do, if all above it will too; None beyond 10^15.
 
-    >>> least(lambda x: x * x >= 50)
+    >>> smallest_sufficient(lambda x: x * x >= 50)
     8
     """
     high = 1
@@ -48,15 +48,15 @@ def least(does: Callable[[int], bool]) -> int | None:
         if high == LARGEST:
             return None
         high = min(2 * high, LARGEST)
-    return _border(does, high, high // 2)
+    return _bisect(does, high, high // 2)
 
 
-def most(does: Callable[[int], bool], first: int = 1) -> int:
+def largest_sufficient(does: Callable[[int], bool], first: int = 1) -> int:
     """Return the largest number that will do, if all from the first to it will too; 0 if none.
 
     10^15 at most.
 
-    >>> most(lambda x: x * x <= 50)
+    >>> largest_sufficient(lambda x: x * x <= 50)
     7
     """
     if does(LARGEST):
@@ -66,10 +66,10 @@ def most(does: Callable[[int], bool], first: int = 1) -> int:
     low, high = first, min(2 * first, LARGEST)
     while does(high):
         low, high = high, min(2 * high, LARGEST)
-    return _border(does, low, high)
+    return _bisect(does, low, high)
 
 
-def _border(does: Callable[[int], bool], good: int, bad: int) -> int:
+def _bisect(does: Callable[[int], bool], good: int, bad: int) -> int:
     """Return the last number that will do on the way from one that does to one that does not."""
     while abs(good - bad) > 1:
         middle = (good + bad) // 2
@@ -103,7 +103,7 @@ class PlanRow:
 
 
 @dataclass(frozen=True)
-class Asked:
+class PlanRequest:
     """Two of three numbers, and beta."""
 
     n: int | None
@@ -112,7 +112,7 @@ class Asked:
     beta: float
 
     @classmethod
-    def read(cls, n: Any, questions: Any, error: Any, beta: Any) -> Asked:
+    def read(cls, n: Any, questions: Any, error: Any, beta: Any) -> PlanRequest:
         """Read what a person gave; exactly two of the three."""
         given = {"n": n, "questions": questions, "error": error}
         names = [name for name, value in given.items() if value is not None]
@@ -124,7 +124,9 @@ class Asked:
         return cls(
             None if n is None else read_count("n", n),
             None if questions is None else read_count("questions", questions),
-            None if error is None else _settings.number("error", error, above=0, below=KNOWN),
+            None
+            if error is None
+            else _settings.number("error", error, above=0, below=TRIVIAL_ERROR),
             read_beta(beta),
         )
 
@@ -137,9 +139,11 @@ class Asked:
         """Return what one way to answer needs or gives; None where there is none."""
         n, k, error, beta = self.n, self.questions, self.error, self.beta
         if n is None and k is not None and error is not None:
-            return least(lambda n: way.will_do(n, k, beta, error))
+            return smallest_sufficient(lambda n: way.achieves(n, k, beta, error))
         if n is not None and k is None and error is not None:
-            return most(lambda k: way.will_do(n, k, beta, error), way.first(n, beta))
+            return largest_sufficient(
+                lambda k: way.achieves(n, k, beta, error), way.first_question(n, beta)
+            )
         assert n is not None  # noqa: S101 - two are given, and error is not
         assert k is not None  # noqa: S101 - same
         found = way.error(n, k, beta)
@@ -154,31 +158,34 @@ class Asked:
         if self.what != "error":
             beyond = found == (None if self.what == "n" else LARGEST)
             if not found:
-                status, sentence = UNSURE, f"{sentence}; {self._why_not(way)}"
-            elif not way.settled:
+                status, sentence = NOT_PROMISED, f"{sentence}; {self._why_not(way)}"
+            elif not way.monotone:
                 sentence = f"{sentence}; about, as its settings go by n and questions"
-            elif self.n is not None and way.first(self.n, self.beta) > 1:
-                first = way.first(self.n, self.beta)
+            elif self.n is not None and way.first_question(self.n, self.beta) > 1:
+                first = way.first_question(self.n, self.beta)
                 sentence = f"{sentence}; for fewer than {first} questions its conditions fail"
         elif found is None:
-            status, sentence = UNSURE, way.missing(self.n or 0, self.questions or 0, self.beta)
-        elif found >= KNOWN and status != MEASURED:
-            status, sentence = UNSURE, f"{sentence}; {KNOWN:g} is known without data"
+            status, sentence = (
+                NOT_PROMISED,
+                way.why_missing(self.n or 0, self.questions or 0, self.beta),
+            )
+        elif found >= TRIVIAL_ERROR and status != MEASURED:
+            status, sentence = NOT_PROMISED, f"{sentence}; {TRIVIAL_ERROR:g} is known without data"
         return PlanRow(way.name, found, status, sentence, beyond)
 
     def _why_not(self, way: Alternative) -> str:
         """Return why no number was found."""
         if self.n is None:
             return "no n up to 10^15 has this error"
-        first = way.first(self.n, self.beta)
+        first = way.first_question(self.n, self.beta)
         error = way.error(self.n, first, self.beta)
         if not math.isfinite(error):
-            return way.missing(self.n, first, self.beta)
+            return way.why_missing(self.n, first, self.beta)
         asked = "one question has" if first == 1 else f"{first} questions have"
         return f"{asked} an error of {round_up(error, 3)}"
 
 
-def answer(plan: Plan) -> str:
+def answer_sentence(plan: Plan) -> str:
     """Return the answer in a sentence or two."""
     questions = format_count(plan.questions, "question")
     if plan.n is None:
@@ -209,17 +216,17 @@ def answer(plan: Plan) -> str:
     )
 
 
-def default(plan: Plan) -> str:
+def default_mechanism_sentence(plan: Plan) -> str:
     """Say the same for the mechanism that guards and boards use, promise by promise."""
     rows = {row.name: row for row in plan.rows}
     worst, typical, measured = (
-        _found(plan, rows.get(each)) for each in (SHAKY, SHAKY_TYPICAL, SHAKY_MEASURED)
+        _format_result(plan, rows.get(each)) for each in (SHAKY, SHAKY_TYPICAL, SHAKY_MEASURED)
     )
     wanted = {"error": "error", "questions": "questions", "n": "examples"}[plan.asked_for]
     said = (
         f"{wanted.capitalize()} with the default mechanism, a calibrated Shaky Ladder: {worst} "
-        f"promised whatever is asked; {typical} promised if the board changes at most {TYPICAL} "
-        "times, as `board check` supposes of one ladder"
+        f"promised whatever is asked; {typical} promised if the board changes at most "
+        f"{TYPICAL_CHANGES} times, as `board check` supposes of one ladder"
     )
     if measured is not None:
         said += f"; {measured} measured on average in games against attackers, not promised"
@@ -228,18 +235,20 @@ def default(plan: Plan) -> str:
     return f"{said}."
 
 
-def _found(plan: Plan, row: PlanRow | None) -> str | None:
+def _format_result(plan: Plan, row: PlanRow | None) -> str | None:
     if row is None or (row.found is None and not row.beyond):
         return None
     if plan.asked_for == "error":
         assert row.found is not None  # noqa: S101 - errors have no end of a search
         return (
-            round_up_to(row.found, 2 if row.found > 0.1 else 3) if row.found < KNOWN else "nothing"
+            round_up_to(row.found, 2 if row.found > 0.1 else 3)
+            if row.found < TRIVIAL_ERROR
+            else "nothing"
         )
     return "more than 10^15" if row.found is None else f"{int(row.found):,}"
 
 
-def cells(plan: Plan) -> list[tuple[str, ...]]:
+def table_rows(plan: Plan) -> list[tuple[str, ...]]:
     """Return the table, heads first: name, what was found, status, sentence."""
     errors = plan.asked_for == "error"
     decimals = max(_decimals(row.found) for row in plan.rows if row.found) if errors else 0
@@ -252,20 +261,22 @@ def cells(plan: Plan) -> list[tuple[str, ...]]:
         return "10^15 or more" if beyond else f"{found:,}"
 
     rows = [(row.name, shown(row.found, row.beyond), row.status, row.sentence) for row in plan.rows]
-    return [("", _HEADS[plan.asked_for], "", ""), *rows]
+    return [("", _TABLE_HEADS[plan.asked_for], "", ""), *rows]
 
 
 def _decimals(value: float) -> int:
     """Return how many decimals show three digits, and at least four; a promise is below 0.5."""
     decimals = max(4, 2 - math.floor(math.log10(value)))
-    while value < KNOWN <= float(round_up_to(value, decimals)):
+    while value < TRIVIAL_ERROR <= float(round_up_to(value, decimals)):
         decimals += 1
     return decimals
 
 
 def _enough_for_one(plan: Plan) -> str:
-    job = Job(1, plan.beta)
-    needed = least(lambda n: choose(n, job, enough=plan.error)[0] <= plan.error)
+    job = LadderRequirements(1, plan.beta)
+    needed = smallest_sufficient(
+        lambda n: choose_ladder(n, job, enough=plan.error)[0] <= plan.error
+    )
     return "" if needed is None else f"; that needs {format_count(needed, 'example')}"
 
 
@@ -308,17 +319,17 @@ class Plan:
     @property
     def promised(self) -> bool:
         """Whether there is a promise, and it says more than is known without data."""
-        return self.mechanism is not None and self.error < KNOWN
+        return self.mechanism is not None and self.error < TRIVIAL_ERROR
 
     @property
     def sentence(self) -> str:
         """The answer in words."""
-        return answer(self)
+        return answer_sentence(self)
 
     @property
     def default(self) -> str:
         """The same for the mechanism that guards and boards use, in words."""
-        return default(self)
+        return default_mechanism_sentence(self)
 
     def describe(self) -> dict[str, Any]:
         """Return everything, JSON-able."""
@@ -340,7 +351,7 @@ class Plan:
 
     def table(self) -> list[tuple[str, ...]]:
         """Return the rows as they are printed, heads first: name, found, status, sentence."""
-        return cells(self)
+        return table_rows(self)
 
     def __str__(self) -> str:
         table = self.table()
@@ -384,7 +395,7 @@ def plan(
     >>> plan(n=10_000, error=0.1).questions
     1173
     """
-    asked = Asked.read(n, questions, error, beta)
+    asked = PlanRequest.read(n, questions, error, beta)
     first = asked.row(WORST_CASE)
     assert first is not None  # noqa: S101 - it is computed, not measured
     # What was found stands where nothing was given.
@@ -395,10 +406,10 @@ def plan(
     assert width is not None  # noqa: S101 - a Ladder always has an error
     ladder = found = None
     if size is not None and allowed:
-        ladder = choose(int(size), Job(int(allowed), asked.beta))[1]
+        ladder = choose_ladder(int(size), LadderRequirements(int(allowed), asked.beta))[1]
         found = certificate(int(size), int(allowed), None, ladder, asked.beta)
-    same = () if ladder is None else tuple(after(b, ladder) for b in _CHANGES)
-    others = map(asked.row, (*same, *OTHERS))
+    same = () if ladder is None else tuple(ladder_after_changes(b, ladder) for b in _CHANGES)
+    others = map(asked.row, (*same, *ALTERNATIVES))
     return Plan(
         asked_for=asked.what,
         n=None if size is None else int(size),

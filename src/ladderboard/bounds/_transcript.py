@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ladderboard import _settings
-from ladderboard.bounds._counting import AnyOrder, Cells, Nothing, Values
-from ladderboard.bounds._noise import Sample
+from ladderboard.bounds._counting import FallingValues, GridValues, HiddenValues, ReleaseValues
+from ladderboard.bounds._noise import ReleaseDeviation
 from ladderboard.errors import InvalidSetting
 from ladderboard.mechanisms import (
     UNITS,
@@ -25,9 +25,9 @@ from ladderboard.mechanisms import (
     Rounded,
     Setup,
     ShakyLadder,
-    ends,
     from_units,
-    nearest,
+    release_range,
+    round_to_multiple,
     to_units,
 )
 
@@ -35,11 +35,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 ZERO_ONE = "The loss is zero-one, without weights and groups: every risk is a multiple of 1/n."
-_NEAR = 1e-6  # how far, in cells, a value may be from a multiple of 1/n and still be meant
+_CELL_TOLERANCE = (
+    1e-6  # how far, in cells, a value may be from a multiple of 1/n and still be meant
+)
 
 
 @dataclass(frozen=True)
-class History:
+class ChangeHistory:
     """What is known of the changes among the first ``asked`` questions.
 
     Parameters
@@ -63,33 +65,37 @@ class History:
     counts: tuple[int, ...] | None = None
 
     @classmethod
-    def read(cls, changes: Any, asked: int) -> History:
+    def read(cls, changes: Any, asked: int) -> ChangeHistory:
         """Read changes as a person gives them; see ``certificate``."""
         if changes is None:
             return cls(asked, None)
         if isinstance(changes, Mapping):
             return cls._read_ladders(changes, asked)
         if _is_list(changes):
-            rounds = _rounds("changes", changes, asked)
+            rounds = _read_rounds("changes", changes, asked)
             return cls(asked, len(rounds), rounds)
-        return cls(asked, _count("changes", changes, asked))
+        return cls(asked, _read_change_count("changes", changes, asked))
 
     @classmethod
-    def _read_ladders(cls, changes: Mapping[Any, Any], asked: int) -> History:
+    def _read_ladders(cls, changes: Mapping[Any, Any], asked: int) -> ChangeHistory:
         names = {owner: f"changes[{_settings.safe_repr(owner)}]" for owner in changes}
         if all(_is_list(each) for each in changes.values()):
             # Each is read once: it may be an iterator.
-            read = {owner: _rounds(names[owner], each, asked) for owner, each in changes.items()}
+            read = {
+                owner: _read_rounds(names[owner], each, asked) for owner, each in changes.items()
+            }
             owned = sorted(
                 ((at, owner) for owner, each in read.items() for at in each),
                 key=lambda pair: pair[0],
             )
-            rounds = _rounds("changes", [at for at, _ in owned], asked)
+            rounds = _read_rounds("changes", [at for at, _ in owned], asked)
             owners = tuple(owner for _, owner in owned)
             counts = tuple(map(len, read.values()))
             return cls(asked, len(rounds), rounds, owners, counts)
-        counts = tuple(_count(names[owner], each, asked) for owner, each in changes.items())
-        return cls(asked, _count("changes", sum(counts), asked), counts=counts)
+        counts = tuple(
+            _read_change_count(names[owner], each, asked) for owner, each in changes.items()
+        )
+        return cls(asked, _read_change_count("changes", sum(counts), asked), counts=counts)
 
 
 def _is_list(given: Any) -> bool:
@@ -102,11 +108,11 @@ def _is_list(given: Any) -> bool:
     return True
 
 
-def _count(name: str, given: Any, asked: int) -> int:
+def _read_change_count(name: str, given: Any, asked: int) -> int:
     return _settings.integer(name, given, at_least=0, at_most=asked)
 
 
-def _rounds(name: str, given: Iterable[Any], asked: int) -> tuple[int, ...]:
+def _read_rounds(name: str, given: Iterable[Any], asked: int) -> tuple[int, ...]:
     rounds = tuple(
         _settings.integer(f"a round in {name}", each, at_least=1, at_most=asked) for each in given
     )
@@ -136,15 +142,15 @@ class Transcript:
         What must hold besides.
     """
 
-    values: Values
-    sample: Sample
+    values: ReleaseValues
+    deviation: ReleaseDeviation
     lowest: int
     highest: int
     cell: float
     every_question: bool = False
     assumptions: tuple[str, ...] = ()
 
-    def tells(self, value: float, high: float, changes: int | None) -> bool:
+    def can_release(self, value: float, high: float, changes: int | None) -> bool:
         """Return whether a ladder can stand at a value after so many changes (None: any number)."""
         ladder = not self.every_question
         # In units, as the ladder stands: the upper end of the range may lie between two.
@@ -153,13 +159,13 @@ class Transcript:
         if ladder and changes == 0:
             return False
         cells = value / self.cell
-        near = abs(cells - round(cells)) < _NEAR * max(1.0, abs(cells) * _NEAR)
+        near = abs(cells - round(cells)) < _CELL_TOLERANCE * max(1.0, abs(cells) * _CELL_TOLERANCE)
         highest = self.highest
         if ladder and changes:
             highest -= (changes - 1) * self.values.drop
         return near and self.lowest <= round(cells) <= highest
 
-    def gaps(self, setup: Setup) -> tuple[float, float]:
+    def difference_range(self, setup: Setup) -> tuple[float, float]:
         """Return between which ends a risk minus a release lies, whatever happens."""
         top, bottom = self.highest * self.cell, self.lowest * self.cell
         if not self.every_question:
@@ -169,15 +175,15 @@ class Transcript:
 
 def _ladder(mechanism: Any, setup: Setup) -> Transcript:
     step, grid = mechanism._units  # noqa: SLF001 - the settings as they are used
-    bottom, top = ends(setup.low, setup.high, grid)
+    bottom, top = release_range(setup.low, setup.high, grid)
     start = to_units(setup.high)
     # A crossing has risk <= R - step - 1 in units, and lands within half a cell of it.
     drop = max(1, -(-(2 * step + 2 - grid) // (2 * grid)))
-    first = min(nearest(start - step - 1, grid), _below(start, grid), top)
-    cells = Cells.of((first - bottom) // grid + 1, drop)
+    first = min(round_to_multiple(start - step - 1, grid), _multiple_below(start, grid), top)
+    cells = GridValues.of((first - bottom) // grid + 1, drop)
     return Transcript(
         cells,
-        Sample(step / UNITS, grid / UNITS),
+        ReleaseDeviation(step / UNITS, grid / UNITS),
         bottom // grid,
         first // grid,
         grid / UNITS,
@@ -186,10 +192,10 @@ def _ladder(mechanism: Any, setup: Setup) -> Transcript:
 
 def _one_bit(mechanism: Any, setup: Setup) -> Transcript:
     told = _ladder(mechanism, setup)
-    silent = Nothing(told.values.points, told.values.most, told.values.drop)
+    silent = HiddenValues(told.values.points, told.values.most, told.values.drop)
     return Transcript(
         silent,
-        told.sample,
+        told.deviation,
         told.lowest,
         told.highest,
         told.cell,
@@ -200,18 +206,18 @@ def _one_bit(mechanism: Any, setup: Setup) -> Transcript:
 def _shaky(mechanism: Any, setup: Setup) -> Transcript | None:
     if mechanism.grid is None:
         return None
-    if not (mechanism.compare_noise or mechanism.release_noise or mechanism.standing):
+    if not (mechanism.compare_noise or mechanism.release_noise or mechanism.threshold_noise):
         return _ladder(mechanism, setup)
     step, grid = mechanism._units  # noqa: SLF001 - the settings as they are used
-    bottom, top = ends(setup.low, setup.high, grid)
-    first = min(_below(to_units(setup.high), grid), top)
+    bottom, top = release_range(setup.low, setup.high, grid)
+    first = min(_multiple_below(to_units(setup.high), grid), top)
     return Transcript(
-        Cells.of((first - bottom) // grid + 1, 1),
-        Sample(
+        GridValues.of((first - bottom) // grid + 1, 1),
+        ReleaseDeviation(
             step / UNITS,
             grid / UNITS,
             compare=mechanism.compare_noise,
-            standing=mechanism.standing,
+            standing=mechanism.threshold_noise,
             release=mechanism.release_noise,
             law=mechanism.law,
         ),
@@ -225,8 +231,8 @@ def _parameter_free(_mechanism: Any, setup: Setup) -> Transcript | None:
     if (setup.low, setup.high) != (0, 1):
         return None
     return Transcript(
-        AnyOrder(setup.n + 1, setup.n),
-        Sample(1 / math.sqrt(setup.n)),
+        FallingValues(setup.n + 1, setup.n),
+        ReleaseDeviation(1 / math.sqrt(setup.n)),
         0,
         setup.n - 1,
         1 / setup.n,
@@ -238,8 +244,8 @@ def _exact(_mechanism: Any, setup: Setup) -> Transcript | None:
     if (setup.low, setup.high) != (0, 1):
         return None
     return Transcript(
-        Values(setup.n + 1, setup.n + 1),
-        Sample(0.0),
+        ReleaseValues(setup.n + 1, setup.n + 1),
+        ReleaseDeviation(0.0),
         0,
         setup.n,
         1 / setup.n,
@@ -250,11 +256,11 @@ def _exact(_mechanism: Any, setup: Setup) -> Transcript | None:
 
 def _rounded(mechanism: Any, setup: Setup) -> Transcript:
     grid = to_units(mechanism.grid)
-    bottom, top = ends(setup.low, setup.high, grid)
+    bottom, top = release_range(setup.low, setup.high, grid)
     points = (top - bottom) // grid + 1
     return Transcript(
-        Values(points, points),
-        Sample(0.0, grid / UNITS),
+        ReleaseValues(points, points),
+        ReleaseDeviation(0.0, grid / UNITS),
         bottom // grid,
         top // grid,
         grid / UNITS,
@@ -262,13 +268,13 @@ def _rounded(mechanism: Any, setup: Setup) -> Transcript:
     )
 
 
-def _below(units: int, grid: int) -> int:
+def _multiple_below(units: int, grid: int) -> int:
     """Return the largest multiple of the grid strictly below."""
     return (units - 1) // grid * grid
 
 
 # By exact type: a subclass may say more than its parent.
-_KNOWN: dict[type[Mechanism], Callable[[Any, Setup], Transcript | None]] = {
+_TRANSCRIPTS: dict[type[Mechanism], Callable[[Any, Setup], Transcript | None]] = {
     Ladder: _ladder,
     OneBit: _one_bit,
     ShakyLadder: _shaky,
@@ -284,5 +290,5 @@ def transcript_of(
     """Return what a mechanism can be seen to say; None where that is not a finite list."""
     if mechanism.zero_one_only and not zero_one:
         return None
-    known = _KNOWN.get(type(mechanism))
+    known = _TRANSCRIPTS.get(type(mechanism))
     return None if known is None else known(mechanism, setup)

@@ -23,7 +23,7 @@ from ladderboard.files._memory import as_column, read_vector
 from ladderboard.files._problems import Problems, listed, refuse
 from ladderboard.files._roster import Roster, Rows, Small, join, put_small
 from ladderboard.files._source import Limits
-from ladderboard.losses import Loss, ZeroOne, known, spelled
+from ladderboard.losses import Loss, ZeroOne, format_unknown_classes, is_class
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,7 +149,7 @@ def _joined(
         for code, bad in reading.bad.items():
             rule = f"The value of {listed([column])} {VALUE_RULES[code]}"
             if code == "unknown_class" and want.classes is not None:
-                there = spelled(reading.values[bad], want.classes)
+                there = format_unknown_classes(reading.values[bad], want.classes)
                 rule += f" ({listed(want.classes)}); there is {there}"
             problems.add_rows(code, rule, bad, rows, column=column)
     several = want.form != "one" and not (len(columns) == 1 and (want.single or want.width is None))
@@ -232,7 +232,7 @@ def _names(sheet: Sheet, choice: Choice) -> list[str]:
 
 def _check_classes(reading: Reading, classes: tuple[Any, ...]) -> None:
     """Mark what is no declared class and is not marked yet."""
-    fine = known(reading.values, classes)
+    fine = is_class(reading.values, classes)
     for bad in reading.bad.values():
         fine |= bad
     reading.mark("unknown_class", ~fine)

@@ -260,11 +260,11 @@ class GuardFile:
         table = read_sample(book.kept(SAMPLE))
         loss = loss_of(book.opening["loss"] if self.loss is None else self.loss)
         if loss.describe() != book.opening["loss"]:
-            loss = loss.with_classes_of(table.labels)
+            loss = loss.with_inferred_classes(table.labels)
         if loss.describe() != book.opening["loss"]:
             raise InvalidSetting("This was started with another loss.")
         if given is not None:
-            check_same(table, given(labelled=loss.labelled))
+            check_same(table, given(labelled=loss.uses_labels))
         scorer = Scorer(table, loss)
         return book, scorer if self.limits is None else scorer.within(self.limits)
 

@@ -133,8 +133,8 @@ class Holdout:
         ladders = _settings.integer("ladders", ladders, at_least=1, at_most=questions)
         found = loss_of(loss, **({} if classes is None else {"classes": classes}))
         parts = {"ids": ids, "group": group, "weight": weight, "kind": kind}
-        table = take_sample(labels, **parts, labelled=found.labelled)
-        found = found.with_classes_of(table.labels)
+        table = take_sample(labels, **parts, labelled=found.uses_labels)
+        found = found.with_inferred_classes(table.labels)
         scorer = Scorer(table, found)
         grouping = scorer.grouping
         worth = int(grouping.effective_n)

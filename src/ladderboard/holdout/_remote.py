@@ -282,7 +282,7 @@ class _Foreign(Mechanism):
         """It cannot be started here."""
         raise NotImplementedError
 
-    def advance(self, setup: Any, state: Any, seen: Any, draws: Any) -> Any:
+    def advance(self, setup: Any, state: Any, observation: Any, draws: Any) -> Any:
         """Nor asked."""
         raise NotImplementedError
 

@@ -64,18 +64,20 @@ class Meter:
         It never fails: the question is recorded by then, and its reply must not be lost. A
         certificate that cannot be computed promises nothing and says why.
         """
-        from ladderboard.bounds import nothing  # noqa: PLC0415 - few questions want it
+        from ladderboard.bounds import vacuous_certificate  # noqa: PLC0415 - few questions want it
 
         try:
             return self._certificate(released)
         except Exception as error:  # noqa: BLE001 - whatever it is, the reply comes first
             # Everything that goes in is public, so the message is too.
-            return nothing(f"No certificate could be computed: {error}", self.rules["beta"])
+            return vacuous_certificate(
+                f"No certificate could be computed: {error}", self.rules["beta"]
+            )
 
     def _certificate(self, released: float | None) -> Certificate:
         from ladderboard.bounds import (  # noqa: PLC0415
             CORRECTED,
-            NONE,
+            NO_THEOREM,
             certificate,
         )
 
@@ -95,7 +97,7 @@ class Meter:
             amendable=True,
             zero_one=self.rules.get("zero_one", False),
         )
-        if self.rules.get("corrected") and found.theorem != NONE:
+        if self.rules.get("corrected") and found.theorem != NO_THEOREM:
             return replace(found, assumptions=(*found.assumptions, CORRECTED))
         return found
 
@@ -107,7 +109,7 @@ def unseen(mechanism: Mechanism) -> float | None:
     over half a cell of its grid with the noise on what is told.
     """
     if isinstance(mechanism, ShakyLadder):
-        compared = _NEARLY * (mechanism.compare_noise**2 + mechanism.standing**2) ** 0.5
+        compared = _NEARLY * (mechanism.compare_noise**2 + mechanism.threshold_noise**2) ** 0.5
         told = (mechanism.grid or 0) / 2 + _NEARLY * mechanism.release_noise
         return max(mechanism.step + compared, told) or None
     if isinstance(mechanism, Ladder):

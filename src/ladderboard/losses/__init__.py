@@ -8,16 +8,16 @@ function, or subclass :class:`Loss` and run ``ladderboard.testing.check_loss`` o
 
 from ladderboard.losses._base import Loss
 from ladderboard.losses._classification import Brier, Hamming, Log, TopK, ZeroOne
-from ladderboard.losses._classification import known as known
-from ladderboard.losses._classification import spelled as spelled
+from ladderboard.losses._classification import format_unknown_classes as format_unknown_classes
+from ladderboard.losses._classification import is_class as is_class
 from ladderboard.losses._custom import Custom, Shortfall
-from ladderboard.losses._registry import LOSSES, METRICS, REFUSED, Metric, loss, metric
+from ladderboard.losses._registry import LOSSES, METRICS, REFUSED_METRICS, Metric, loss, metric
 from ladderboard.losses._regression import Absolute, Pinball, Squared
 
 __all__ = [
     "LOSSES",
     "METRICS",
-    "REFUSED",
+    "REFUSED_METRICS",
     "Absolute",
     "Brier",
     "Custom",

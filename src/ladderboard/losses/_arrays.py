@@ -18,26 +18,26 @@ from ladderboard.errors import InvalidInput, Problem
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Refusal = type[InvalidInput]
+ErrorClass = type[InvalidInput]
 
-_SHOWN = 10
+_MAX_ROWS_SHOWN = 10
 _INT64 = 2.0**63
 # Whole numbers up to here are doubles too.
-_EXACT = 2**53
-_PLAIN = {bool, int, float, str}
+_MAX_EXACT_INT = 2**53
+_PLAIN_TYPES = {bool, int, float, str}
 _TEXT = np.dtypes.StringDType()
 
 
-def read_values(values: Any, what: str, refusal: Refusal) -> NDArray[Any]:
+def read_values(values: Any, what: str, refusal: ErrorClass) -> NDArray[Any]:
     """Return an array of text, numbers or a mix of both; refuse None, NaN and infinities.
 
     Takes arrays, lists, and pandas or polars objects. The array is the caller's no more.
     """
-    array = _as_array(values, what, refusal)
+    array = _copy_to_array(values, what, refusal)
     if array.dtype.kind == "T" and array.dtype != _TEXT:  # may hold gaps, which only objects show
         array = array.astype(object)
     if array.dtype.kind == "O":
-        array = _plain(array, what, refusal)
+        array = _to_plain(array, what, refusal)
     elif array.dtype.kind == "U":
         array = array.astype(_TEXT)
     elif array.dtype.kind == "f" and array.dtype.itemsize > 8:
@@ -45,11 +45,11 @@ def read_values(values: Any, what: str, refusal: Refusal) -> NDArray[Any]:
             array = array.astype(np.float64)
     elif array.dtype.kind not in "biufT":
         raise refusal(f"{what} must be text, numbers or booleans; got {array.dtype}.")
-    refuse_rows(_missing(array), f"{what} must not be None, NaN or infinite", refusal)
+    raise_for_rows(_missing_values(array), f"{what} must not be None, NaN or infinite", refusal)
     return array
 
 
-def is_read(values: Any) -> bool:
+def is_plain_numbers(values: Any) -> bool:
     """Return whether ``read_values`` would return just a copy: of plain numbers, all finite."""
     if type(values) is not np.ndarray or not values.ndim:
         return False
@@ -59,10 +59,10 @@ def is_read(values: Any) -> bool:
     return kind in "biu"
 
 
-def read_numbers(values: Any, what: str, refusal: Refusal) -> NDArray[np.float64]:
+def read_numbers(values: Any, what: str, refusal: ErrorClass) -> NDArray[np.float64]:
     """Return an array of finite doubles; text is refused, also where it spells a number."""
     array = read_values(values, what, refusal)
-    if array.dtype.kind == "T" or any(isinstance(each, str) for each in _objects(array)):
+    if array.dtype.kind == "T" or any(isinstance(each, str) for each in _flat_objects(array)):
         raise refusal(f"{what} must be numbers; got text.")
     try:
         return array.astype(np.float64)
@@ -70,14 +70,14 @@ def read_numbers(values: Any, what: str, refusal: Refusal) -> NDArray[np.float64
         raise refusal(f"{what} must be numbers that a double can hold.") from None
 
 
-def refuse_rows(bad: NDArray[np.bool_], rule: str, refusal: Refusal) -> None:
+def raise_for_rows(bad: NDArray[np.bool_], rule: str, refusal: ErrorClass) -> None:
     """Refuse, with the number of bad rows and the positions of the first ten, if there are any."""
     rows = np.asarray(bad.any(axis=tuple(range(1, bad.ndim))))
     if not rows.any():
         return
-    positions = tuple(np.flatnonzero(rows)[:_SHOWN].tolist())
+    positions = tuple(np.flatnonzero(rows)[:_MAX_ROWS_SHOWN].tolist())
     count = int(np.count_nonzero(rows))
-    which = ", ".join(map(str, positions)) + (", ..." if count > _SHOWN else "")
+    which = ", ".join(map(str, positions)) + (", ..." if count > _MAX_ROWS_SHOWN else "")
     raise refusal(
         f"{rule}; {count} of {len(rows)} rows break this rule (at position {which}).",
         positions=positions,
@@ -85,7 +85,7 @@ def refuse_rows(bad: NDArray[np.bool_], rule: str, refusal: Refusal) -> None:
     )
 
 
-def different(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.bool_]:
+def not_equal(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.bool_]:
     """Return where two arrays that were read differ: numbers by value, text by its characters.
 
     A number never equals a text. Whole numbers and doubles are compared exactly, also past 2^53.
@@ -105,7 +105,7 @@ def different(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.bool_]:
     return unequal
 
 
-def _as_array(values: Any, what: str, refusal: Refusal) -> NDArray[Any]:
+def _copy_to_array(values: Any, what: str, refusal: ErrorClass) -> NDArray[Any]:
     """Return a copy as an array; what is not an array yet keeps each value as it was."""
     try:
         if hasattr(values, "to_numpy"):  # pandas and polars
@@ -121,14 +121,14 @@ def _as_array(values: Any, what: str, refusal: Refusal) -> NDArray[Any]:
     return array
 
 
-def _plain(array: NDArray[Any], what: str, refusal: Refusal) -> NDArray[Any]:
+def _to_plain(array: NDArray[Any], what: str, refusal: ErrorClass) -> NDArray[Any]:
     """Return an array of objects as the narrowest array that holds the same values."""
     flat = array.ravel().tolist()
     kinds = set(map(type, flat))
-    if not kinds <= _PLAIN:
+    if not kinds <= _PLAIN_TYPES:
         flat = [_plain_value(each) for each in flat]
         kinds = set(map(type, flat))
-    odd = kinds - _PLAIN - {type(None)}
+    odd = kinds - _PLAIN_TYPES - {type(None)}
     if odd:
         names = ", ".join(sorted(kind.__name__ for kind in odd))
         raise refusal(f"{what} must be text, numbers or booleans; got {names}.")
@@ -138,7 +138,7 @@ def _plain(array: NDArray[Any], what: str, refusal: Refusal) -> NDArray[Any]:
     if (
         numeric
         and float in kinds
-        and not any(type(each) is int and abs(each) > _EXACT for each in flat)
+        and not any(type(each) is int and abs(each) > _MAX_EXACT_INT for each in flat)
     ):
         return np.array(flat, dtype=np.float64).reshape(array.shape)
     if numeric and float not in kinds:
@@ -158,7 +158,7 @@ def _plain_value(value: Any) -> Any:
     """
     if isinstance(value, np.bool_ | np.integer | np.floating) and value.dtype.kind in "biuf":
         value = value.item()
-    if type(value) in _PLAIN:
+    if type(value) in _PLAIN_TYPES:
         return value
     if isinstance(value, str):
         return str.__str__(value)
@@ -169,11 +169,11 @@ def _plain_value(value: Any) -> Any:
     return value
 
 
-def _objects(array: NDArray[Any]) -> list[Any]:
+def _flat_objects(array: NDArray[Any]) -> list[Any]:
     return array.ravel().tolist() if array.dtype.kind == "O" else []
 
 
-def _missing(array: NDArray[Any]) -> NDArray[np.bool_]:
+def _missing_values(array: NDArray[Any]) -> NDArray[np.bool_]:
     if array.dtype.kind == "f":
         return ~np.isfinite(array)
     if array.dtype.kind == "O":

@@ -26,12 +26,12 @@ class Loss(ABC):
 
     ``range`` is the interval of what is predicted: declared for numbers, (0, 1) for probabilities
     and for right or wrong. ``unit`` is what a loss of 1 is worth in the metric's own unit.
-    ``labelled`` says that it looks at labels; where it does not, a holdout has none.
+    ``uses_labels`` says that it looks at labels; where it does not, a holdout has none.
     """
 
     name: ClassVar[str]
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
-    labelled: ClassVar[bool] = True
+    uses_labels: ClassVar[bool] = True
 
     @property
     def unit(self) -> float:
@@ -68,7 +68,7 @@ class Loss(ABC):
             raise InvalidLabels(f"labels must be a vector, not empty; got the shape {read.shape}.")
         return read
 
-    def with_classes_of(self, labels: NDArray[Any], also: NDArray[Any] | None = None) -> Loss:
+    def with_inferred_classes(self, labels: NDArray[Any], also: NDArray[Any] | None = None) -> Loss:
         """Return the loss with the classes that labels show, where it has none and could have.
 
         For the owner, who publishes them: ``labels`` are the holdout's, ``also`` predictions that
@@ -76,7 +76,7 @@ class Loss(ABC):
         """
         return self
 
-    def abstention(self, labels: NDArray[Any]) -> float | None:
+    def abstention_accuracy(self, labels: NDArray[Any]) -> float | None:
         """Return how often the prediction that is wrong most surely is right, for the owner only.
 
         0 where values are accepted that are no label; None where nothing is surely wrong. See
@@ -95,9 +95,9 @@ class Loss(ABC):
     def score(self, labels: NDArray[Any], predictions: Any) -> NDArray[np.float64]:
         """Score predictions against labels that ``read_labels`` returned."""
         read = self.read_predictions(predictions, labels.shape)
-        return _checked(self, self.per_example(labels, read), len(labels))
+        return _check_losses(self, self.per_example(labels, read), len(labels))
 
-    def constants(self, labels: NDArray[Any]) -> list[Any]:
+    def constant_predictions(self, labels: NDArray[Any]) -> list[Any]:
         """Return good predictions that are the same for every example, for the owner only.
 
         ``labels`` are those that ``read_labels`` returned. Empty where the loss knows none.
@@ -109,7 +109,7 @@ class Loss(ABC):
         return self.score(self.read_labels(labels), predictions)
 
 
-def _checked(loss: Loss, values: Any, n: int) -> NDArray[np.float64]:
+def _check_losses(loss: Loss, values: Any, n: int) -> NDArray[np.float64]:
     """Return what a loss gave if it is a loss. No number is printed: it would tell of labels."""
     try:
         read = np.asarray(values, dtype=np.float64)
@@ -122,7 +122,7 @@ def _checked(loss: Loss, values: Any, n: int) -> NDArray[np.float64]:
     return read
 
 
-def one_for_each(read: NDArray[Any], n: int) -> NDArray[Any]:
+def require_one_per_example(read: NDArray[Any], n: int) -> NDArray[Any]:
     """Refuse predictions that are not a vector with one value for each example."""
     if read.shape != (n,):
         raise InvalidPredictions(

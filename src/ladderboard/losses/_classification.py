@@ -15,8 +15,14 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidInput, InvalidLabels, InvalidPredictions, InvalidSetting
-from ladderboard.losses._arrays import different, is_read, read_numbers, read_values, refuse_rows
-from ladderboard.losses._base import Loss, one_for_each
+from ladderboard.losses._arrays import (
+    is_plain_numbers,
+    not_equal,
+    raise_for_rows,
+    read_numbers,
+    read_values,
+)
+from ladderboard.losses._base import Loss, require_one_per_example
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,17 +31,19 @@ Classes = tuple[Any, ...]
 ANY = "any"
 """In place of classes: any value is accepted, and what is not a label is wrong."""
 
-_MOST = 1_000  # classes that are taken from labels
-_OFTEN = 5  # labels of a class that is taken from them: fewer may be one person's answer
-_FEW = 16  # comparing with each class takes longer than sorting if there are more
-_SPELLED = 3
+_MAX_INFERRED_CLASSES = 1_000  # classes that are taken from labels
+_MIN_LABELS_PER_CLASS = (
+    5  # labels of a class that is taken from them: fewer may be one person's answer
+)
+_MAX_SCANNED_CLASSES = 16  # comparing with each class takes longer than sorting if there are more
+_MAX_SUGGESTIONS = 3
 
 # Printed probabilities are rounded, so a row may miss 1 by this much; it is then made to sum to 1.
 _SUM_TOLERANCE = 0.01
 # Single precision can leave [0, 1] by this much; it is then clipped.
 _EDGE_TOLERANCE = 1e-6
 
-_NAMED = 10
+_MAX_CLASSES_SHOWN = 10
 
 
 @overload
@@ -63,17 +71,17 @@ def class_index(labels: NDArray[Any], classes: Classes) -> NDArray[np.int64]:
     """Return the place of each label among the classes."""
     place = {each: index for index, each in enumerate(classes)}
     found = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.int64)
-    refuse_rows(found < 0, "labels must be among the declared classes=", InvalidLabels)
+    raise_for_rows(found < 0, "labels must be among the declared classes=", InvalidLabels)
     return found
 
 
-def classes_of(labels: NDArray[Any], also: NDArray[Any] | None = None) -> Classes | None:
+def infer_classes(labels: NDArray[Any], also: NDArray[Any] | None = None) -> Classes | None:
     """Return the classes of ``also``, which is public, if it has every label; else the labels'.
 
     None where labels may be answers rather than classes: there are more than 1,000, one of them has
     fewer than five labels, or there are fewer than two.
 
-    >>> classes_of(np.array([1, 0] * 5)), classes_of(np.arange(10))
+    >>> infer_classes(np.array([1, 0] * 5)), infer_classes(np.arange(10))
     ((0, 1), None)
     """
     if labels.ndim != 1 or labels.dtype.kind == "O":
@@ -82,31 +90,35 @@ def classes_of(labels: NDArray[Any], also: NDArray[Any] | None = None) -> Classe
     found = values.tolist()
     if also is not None and also.ndim == 1 and also.dtype.kind != "O":
         shown = np.unique(also).tolist()
-        if set(found) <= set(shown) and 2 <= len(shown) <= _MOST:
+        if set(found) <= set(shown) and 2 <= len(shown) <= _MAX_INFERRED_CLASSES:
             return tuple(shown)
-    return tuple(found) if 2 <= len(found) <= _MOST and counts.min() >= _OFTEN else None
+    return (
+        tuple(found)
+        if 2 <= len(found) <= _MAX_INFERRED_CLASSES and counts.min() >= _MIN_LABELS_PER_CLASS
+        else None
+    )
 
 
-def known(values: NDArray[Any], classes: Classes) -> NDArray[np.bool_]:
+def is_class(values: NDArray[Any], classes: Classes) -> NDArray[np.bool_]:
     """Return which values are classes; numbers by value, text by its characters."""
-    if len(classes) <= _FEW and values.dtype.kind in "bif":
+    if len(classes) <= _MAX_SCANNED_CLASSES and values.dtype.kind in "bif":
         numbers = [each for each in classes if not isinstance(each, str)]
         if all(abs(each) <= 2**53 for each in numbers):
             found = np.zeros(values.shape, np.bool_)
             for each in numbers:
                 found |= values == each
             return found
-    if values.dtype.kind == "O":
-        return np.array([each in set(classes) for each in values.tolist()], dtype=np.bool_)
-    different, at = np.unique(values, return_inverse=True)
     allowed = set(classes)
-    return np.array([each in allowed for each in different.tolist()], dtype=np.bool_)[at]
+    if values.dtype.kind == "O":
+        return np.array([value in allowed for value in values.tolist()], dtype=np.bool_)
+    distinct, inverse = np.unique(values, return_inverse=True)
+    return np.array([value in allowed for value in distinct.tolist()], dtype=np.bool_)[inverse]
 
 
-def spelled(unknown: NDArray[Any], classes: Classes) -> str:
+def format_unknown_classes(unknown: NDArray[Any], classes: Classes) -> str:
     """Return values that are not classes, each with the class that it may stand for.
 
-    >>> spelled(np.array(["Cat", "bird"]), ("cat", "dog"))
+    >>> format_unknown_classes(np.array(["Cat", "bird"]), ("cat", "dog"))
     "'Cat' (did you mean 'cat'?), 'bird'"
     """
     if unknown.dtype.kind == "O":
@@ -115,25 +127,27 @@ def spelled(unknown: NDArray[Any], classes: Classes) -> str:
         _, first = np.unique(unknown, return_index=True)
         some = unknown[np.sort(first)].tolist()
     told = []
-    for each in some[:_SPELLED]:
-        near = _nearest(each, classes)
+    for each in some[:_MAX_SUGGESTIONS]:
+        near = _closest_class(each, classes)
         hint = "" if near is None else f" (did you mean {_settings.safe_repr(near)}?)"
         told.append(f"{_settings.safe_repr(each)}{hint}")
-    return ", ".join(told) + (", ..." if len(some) > _SPELLED else "")
+    return ", ".join(told) + (", ..." if len(some) > _MAX_SUGGESTIONS else "")
 
 
-def _nearest(value: Any, classes: Classes) -> Any:
+def _closest_class(value: Any, classes: Classes) -> Any:
     """Return the class that is written nearly like a value; None if there is none."""
-    plain = {_plain(each): each for each in classes}
-    if _plain(value) in plain:
-        return plain[_plain(value)]
+    plain = {_to_plain(each): each for each in classes}
+    if _to_plain(value) in plain:
+        return plain[_to_plain(value)]
     if not isinstance(value, str):
         return None
-    close = difflib.get_close_matches(_plain(value), list(plain)[:_MOST], n=1, cutoff=0.7)
+    close = difflib.get_close_matches(
+        _to_plain(value), list(plain)[:_MAX_INFERRED_CLASSES], n=1, cutoff=0.7
+    )
     return plain[close[0]] if close else None
 
 
-def _plain(value: Any) -> str:
+def _to_plain(value: Any) -> str:
     """Return how a value is written, without capitals and blanks; 1.0 is 1."""
     text = str(value).strip().casefold()[:100]
     return text.removesuffix(".0")
@@ -152,12 +166,12 @@ def read_probabilities(predictions: Any, n: int, classes: int) -> NDArray[np.flo
             f"predictions must be probabilities in the shape {shapes}; got {read.shape}."
         )
     outside = (read < -_EDGE_TOLERANCE) | (read > 1 + _EDGE_TOLERANCE)
-    refuse_rows(outside, "probabilities must lie in [0, 1]", InvalidPredictions)
+    raise_for_rows(outside, "probabilities must lie in [0, 1]", InvalidPredictions)
     read = np.clip(read, 0, 1)
     if vector:
         return np.column_stack((1 - read, read))
     total = read.sum(axis=1)
-    refuse_rows(
+    raise_for_rows(
         np.abs(total - 1) > _SUM_TOLERANCE,
         "the probabilities of a row must sum to 1",
         InvalidPredictions,
@@ -205,14 +219,18 @@ class ZeroOne(Loss):
         """Where no classes are declared."""
         return self.allowed is None
 
-    def with_classes_of(self, labels: NDArray[Any], also: NDArray[Any] | None = None) -> ZeroOne:
+    def with_inferred_classes(
+        self, labels: NDArray[Any], also: NDArray[Any] | None = None
+    ) -> ZeroOne:
         """Return the loss with the classes that labels show, if it has none."""
-        return self if self.classes is not None else replace(self, classes=classes_of(labels, also))
+        return (
+            self if self.classes is not None else replace(self, classes=infer_classes(labels, also))
+        )
 
-    def abstention(self, labels: NDArray[Any]) -> float | None:
+    def abstention_accuracy(self, labels: NDArray[Any]) -> float | None:
         """The share of the rarest class; None if there are two classes only."""
         if self.allowed is None or len(self.allowed) == 2:
-            return super().abstention(labels)
+            return super().abstention_accuracy(labels)
         return float(
             np.bincount(class_index(labels, self.allowed), minlength=len(self.allowed)).min()
             / len(labels)
@@ -227,36 +245,38 @@ class ZeroOne(Loss):
 
     def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
         """One value for each example."""
-        read = one_for_each(read_values(predictions, "predictions", InvalidPredictions), shape[0])
+        read = require_one_per_example(
+            read_values(predictions, "predictions", InvalidPredictions), shape[0]
+        )
         self._refuse_unknown(read)
         return read
 
     def score(self, labels: NDArray[Any], predictions: Any) -> NDArray[np.float64]:
         """Score predictions; an array of plain numbers is compared as it is, without a copy."""
-        if is_read(predictions) and predictions.shape == labels.shape:
+        if is_plain_numbers(predictions) and predictions.shape == labels.shape:
             self._refuse_unknown(predictions)
-            return different(labels, predictions).astype(np.float64)
+            return not_equal(labels, predictions).astype(np.float64)
         return super().score(labels, predictions)
 
-    def constants(self, labels: NDArray[Any]) -> list[Any]:
+    def constant_predictions(self, labels: NDArray[Any]) -> list[Any]:
         """The most frequent label."""
         values, counts = np.unique(labels, return_counts=True)
         return [np.full(len(labels), values[counts.argmax()])]
 
     def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
         """1 where they differ."""
-        return different(labels, predictions)
+        return not_equal(labels, predictions)
 
     def _refuse_unknown(self, predictions: NDArray[Any]) -> None:
         if self.allowed is None or not len(predictions):
             return
-        unknown = ~known(predictions, self.allowed)
+        unknown = ~is_class(predictions, self.allowed)
         if unknown.any():
-            among = ", ".join(map(_settings.safe_repr, self.allowed[:_NAMED]))
-            more = ", ..." if len(self.allowed) > _NAMED else ""
-            there = spelled(predictions[unknown], self.allowed)
+            among = ", ".join(map(_settings.safe_repr, self.allowed[:_MAX_CLASSES_SHOWN]))
+            more = ", ..." if len(self.allowed) > _MAX_CLASSES_SHOWN else ""
+            there = format_unknown_classes(predictions[unknown], self.allowed)
             rule = f"predictions must be among the classes ({among}{more}); there is {there}"
-            refuse_rows(unknown, rule, InvalidPredictions)
+            raise_for_rows(unknown, rule, InvalidPredictions)
 
 
 @dataclass(frozen=True)
@@ -320,7 +340,7 @@ class TopK(Loss):
         """1 where no guess is the label, or k others score as high."""
         if self.classes is None:
             labels = np.broadcast_to(labels[:, None], predictions.shape)
-            return np.asarray(different(labels, predictions).all(axis=1))
+            return np.asarray(not_equal(labels, predictions).all(axis=1))
         own = predictions[np.arange(len(labels)), labels]
         others = np.count_nonzero(predictions >= own[:, None], axis=1) - 1
         return others >= self.k
@@ -365,7 +385,7 @@ class Hamming(Loss):
             )
         return read
 
-    def constants(self, labels: NDArray[Any]) -> list[Any]:
+    def constant_predictions(self, labels: NDArray[Any]) -> list[Any]:
         """The most frequent label of each column."""
         found = [np.unique(column, return_counts=True) for column in labels.T]
         row = [values[counts.argmax()] for values, counts in found]
@@ -373,7 +393,7 @@ class Hamming(Loss):
 
     def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
         """The mean over the columns of where they differ."""
-        return different(labels, predictions).mean(axis=1)
+        return not_equal(labels, predictions).mean(axis=1)
 
 
 @dataclass(frozen=True)
@@ -406,7 +426,7 @@ class Brier(Loss):
         """Probabilities of every class, or of the second of two."""
         return read_probabilities(predictions, shape[0], len(self.classes))
 
-    def constants(self, labels: NDArray[Any]) -> list[Any]:
+    def constant_predictions(self, labels: NDArray[Any]) -> list[Any]:
         """How frequent each class is."""
         return [
             np.tile(
@@ -459,7 +479,7 @@ class Log(Loss):
         """Probabilities of every class, or of the second of two."""
         return read_probabilities(predictions, shape[0], len(self.classes))
 
-    def constants(self, labels: NDArray[Any]) -> list[Any]:
+    def constant_predictions(self, labels: NDArray[Any]) -> list[Any]:
         """How frequent each class is."""
         return [
             np.tile(

@@ -11,8 +11,8 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard.errors import BrokenLoss, InvalidLabels, InvalidPredictions, InvalidSetting
-from ladderboard.losses._arrays import read_numbers, read_values, refuse_rows
-from ladderboard.losses._base import Loss, one_for_each
+from ladderboard.losses._arrays import raise_for_rows, read_numbers, read_values
+from ladderboard.losses._base import Loss, require_one_per_example
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,7 +47,7 @@ class Custom(Loss):
                 f"A custom loss needs a function; got {_settings.safe_repr(self.function)}."
             )
         if self.path is None:
-            _settings.set_frozen(self, path=_path_of(self.function))
+            _settings.set_frozen(self, path=_import_path(self.function))
 
     @property
     def params(self) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def load_function(path: str) -> LossFunction:
     return found
 
 
-def _path_of(function: LossFunction) -> str | None:
+def _import_path(function: LossFunction) -> str | None:
     """Return the ``module:function`` by which this very function can be imported, if any."""
     module = getattr(function, "__module__", None)
     name = getattr(function, "__qualname__", None)
@@ -128,12 +128,14 @@ class Shortfall(Loss):
     """
 
     name: ClassVar[str] = "shortfall"
-    labelled: ClassVar[bool] = False
+    uses_labels: ClassVar[bool] = False
 
     def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
         """Numbers in [0, 1]; nothing is forgiven, for a score is no rounded probability."""
-        read = one_for_each(read_numbers(predictions, "scores", InvalidPredictions), shape[0])
-        refuse_rows((read < 0) | (read > 1), "scores must lie in [0, 1]", InvalidPredictions)
+        read = require_one_per_example(
+            read_numbers(predictions, "scores", InvalidPredictions), shape[0]
+        )
+        raise_for_rows((read < 0) | (read > 1), "scores must lie in [0, 1]", InvalidPredictions)
         return read
 
     def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:

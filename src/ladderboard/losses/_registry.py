@@ -17,10 +17,10 @@ from ladderboard.losses._regression import Absolute, Pinball, Squared
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-Shown = Literal["loss", "complement", "scaled", "root"]
+DisplayForm = Literal["loss", "complement", "scaled", "root"]
 
 # metric: (the loss behind it, how its number is shown)
-METRICS: dict[str, tuple[str, Shown]] = {
+METRICS: dict[str, tuple[str, DisplayForm]] = {
     "accuracy": ("zero_one", "complement"),
     "acc": ("zero_one", "complement"),
     "exact_match": ("zero_one", "complement"),
@@ -56,7 +56,7 @@ _UNBOUNDED = "its cost of one example has no upper limit"
 _CLASS_SHARES = "it weighs examples by how often their class occurs among the hidden labels"
 
 # metric: (why it has no bounded per-example loss, the nearest loss that works)
-REFUSED: dict[str, tuple[str, str]] = {
+REFUSED_METRICS: dict[str, tuple[str, str]] = {
     "auc": (_RANKING, "brier"),
     "roc_auc": (_RANKING, "brier"),
     "auroc": (_RANKING, "brier"),
@@ -107,7 +107,7 @@ REFUSED: dict[str, tuple[str, str]] = {
 }
 
 # metric: the nearest loss. These are means of bounded scores, with details of their own.
-NOT_BUILT_IN: dict[str, str] = {
+MISSING_METRICS: dict[str, str] = {
     "ndcg": "top_k",
     "map": "top_k",
     "mrr": "top_k",
@@ -115,7 +115,7 @@ NOT_BUILT_IN: dict[str, str] = {
     "smape": "absolute",
 }
 
-_SAID = {
+_DISPLAY_NAMES = {
     "auc": "AUC", "roc_auc": "ROC AUC", "auroc": "AUROC", "pr_auc": "PR AUC", "auprc": "AUPRC",
     "f1": "F1", "mcc": "MCC", "r2": "R2", "bleu": "BLEU", "rouge": "ROUGE", "meteor": "METEOR",
     "wer": "WER", "cer": "CER", "ndcg": "NDCG", "map": "MAP", "mrr": "MRR", "mape": "MAPE",
@@ -132,28 +132,28 @@ LOSSES: dict[str, type[Loss]] = {
 class Metric:
     """A loss under the name people use, with the direction and unit in which it is shown.
 
-    Everything inside works with the loss; only what a person reads goes through ``shown``.
+    Everything inside works with the loss; only what a person reads goes through ``display``.
 
     Examples
     --------
     >>> import ladderboard as lb
     >>> accuracy = lb.metric("accuracy")
-    >>> accuracy.loss.name, accuracy.direction, accuracy.shown(0.25)
+    >>> accuracy.loss.name, accuracy.direction, accuracy.display(0.25)
     ('zero_one', 'higher', 0.75)
-    >>> round(lb.metric("rmse", range=(0, 10)).shown(0.04), 12)
+    >>> round(lb.metric("rmse", range=(0, 10)).display(0.04), 12)
     2.0
     """
 
     name: str
     loss: Loss
-    shown_as: Shown = "loss"
+    shown_as: DisplayForm = "loss"
 
     @property
     def direction(self) -> Literal["higher", "lower"]:
         """Which way is better, as shown."""
         return "higher" if self.shown_as == "complement" else "lower"
 
-    def shown(self, risk: float) -> float:
+    def display(self, risk: float) -> float:
         """Return the metric for a mean loss in [0, 1]."""
         if self.shown_as == "complement":
             return 1 - risk
@@ -164,16 +164,16 @@ class Metric:
         return risk
 
 
-def refuse_metric(name: str) -> None:
+def raise_if_refused(name: str) -> None:
     """Raise, if this metric is refused by name, with the reason and the nearest loss."""
-    said = _SAID.get(name, name)
-    if name in NOT_BUILT_IN:
+    said = _DISPLAY_NAMES.get(name, name)
+    if name in MISSING_METRICS:
         raise InvalidSetting(
             f"{said} is not built in; pass a function that gives 1 minus its score for every "
-            f'example, or take the nearest loss, "{NOT_BUILT_IN[name]}".'
+            f'example, or take the nearest loss, "{MISSING_METRICS[name]}".'
         )
-    if name in REFUSED:
-        why, nearest = REFUSED[name]
+    if name in REFUSED_METRICS:
+        why, nearest = REFUSED_METRICS[name]
         raise NoPerExampleLoss(
             f"{said} is not a mean of bounded per-example losses: {why}. "
             f'The nearest loss that works is "{nearest}".',
@@ -184,23 +184,23 @@ def refuse_metric(name: str) -> None:
 def metric(name: str | Loss | Mapping[str, Any] | Callable[..., Any], /, **params: Any) -> Metric:
     """Return a metric: a loss, and how its number is shown.
 
-    >>> metric("mae", range=(0, 100)).shown(0.05)
+    >>> metric("mae", range=(0, 100)).display(0.05)
     5.0
     """
     if not isinstance(name, str):
         found = loss(name, **params)
         return Metric(found.name, found)
     if ":" in name:
-        return Metric(name, _build(Custom, "custom", {"function": name, **params}))
+        return Metric(name, _create_loss(Custom, "custom", {"function": name, **params}))
     plain = name.strip().lower().replace("-", "_").replace(" ", "_")
     # scikit-learn says accuracy_score and neg_log_loss.
     for key in (plain, plain.removesuffix("_score"), plain.removeprefix("neg_")):
         if key in LOSSES:
-            return Metric(key, _build(LOSSES[key], key, params))
+            return Metric(key, _create_loss(LOSSES[key], key, params))
         if key in METRICS:
             behind, shown_as = METRICS[key]
-            return Metric(key, _build(LOSSES[behind], key, params), shown_as)
-        refuse_metric(key)
+            return Metric(key, _create_loss(LOSSES[behind], key, params), shown_as)
+        raise_if_refused(key)
     known = sorted({*LOSSES, *METRICS})
     close = difflib.get_close_matches(plain, known, n=1, cutoff=0.75)
     hint = f"did you mean {close[0]!r}?" if close else f"there is {', '.join(known)}."
@@ -236,7 +236,7 @@ def loss(name: str | Loss | Mapping[str, Any] | Callable[..., Any], /, **params:
     if isinstance(name, str):
         return metric(name, **params).loss
     if callable(name):
-        return _build(Custom, "custom", {"function": name, **params})
+        return _create_loss(Custom, "custom", {"function": name, **params})
     try:
         settings = {**name, **params}
     except TypeError:
@@ -245,13 +245,13 @@ def loss(name: str | Loss | Mapping[str, Any] | Callable[..., Any], /, **params:
         ) from None
     key = settings.pop("loss", None)
     if key == "custom":
-        return _build(Custom, "custom", settings)
+        return _create_loss(Custom, "custom", settings)
     if not isinstance(key, str) or not all(isinstance(each, str) for each in settings):
         raise InvalidSetting('A description of a loss needs its name under "loss".')
     return loss(key, **settings)
 
 
-def _build(kind: type[Loss], name: str, params: dict[str, Any]) -> Loss:
+def _create_loss(kind: type[Loss], name: str, params: dict[str, Any]) -> Loss:
     try:
         return kind(**params)
     except TypeError as error:

@@ -9,8 +9,8 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidLabels, InvalidPredictions, InvalidSetting
-from ladderboard.losses._arrays import read_numbers, refuse_rows
-from ladderboard.losses._base import Loss, one_for_each
+from ladderboard.losses._arrays import raise_for_rows, read_numbers
+from ladderboard.losses._base import Loss, require_one_per_example
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,15 +51,17 @@ class RangedLoss(Loss):
         read = read_numbers(super().read_labels(labels), "labels", InvalidLabels)
         low, high = self.range
         outside = (read < low) | (read > high)
-        refuse_rows(outside, f"labels must lie in [{low:g}, {high:g}]", InvalidLabels)
+        raise_for_rows(outside, f"labels must lie in [{low:g}, {high:g}]", InvalidLabels)
         return read
 
     def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
         """Numbers, moved into the declared range."""
-        read = one_for_each(read_numbers(predictions, "predictions", InvalidPredictions), shape[0])
+        read = require_one_per_example(
+            read_numbers(predictions, "predictions", InvalidPredictions), shape[0]
+        )
         return np.clip(read, *self.range)
 
-    def constants(self, labels: NDArray[Any]) -> list[Any]:
+    def constant_predictions(self, labels: NDArray[Any]) -> list[Any]:
         """The mean and the median."""
         return [np.full(len(labels), each) for each in (labels.mean(), np.median(labels))]
 
@@ -133,7 +135,7 @@ class Pinball(RangedLoss):
         """A loss of 1 is the whole range on the dearer side."""
         return self.width * max(self.quantile, 1 - self.quantile)
 
-    def constants(self, labels: NDArray[Any]) -> list[Any]:
+    def constant_predictions(self, labels: NDArray[Any]) -> list[Any]:
         """The quantile."""
         return [np.full(len(labels), np.quantile(labels, self.quantile))]
 

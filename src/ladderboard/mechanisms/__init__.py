@@ -9,60 +9,60 @@ questions. To write one of your own, subclass :class:`Mechanism` and run
 
 from ladderboard.mechanisms._base import Mechanism
 from ladderboard.mechanisms._by_example import BootstrapLadder, ParameterFreeLadder
-from ladderboard.mechanisms._calibration import Calibrated, calibrated_settings
+from ladderboard.mechanisms._calibration import CalibratedSettings, calibrated_settings
+from ladderboard.mechanisms._fixed_point import MAX_MAGNITUDE as MAX_MAGNITUDE
 from ladderboard.mechanisms._fixed_point import UNITS as UNITS
-from ladderboard.mechanisms._fixed_point import WIDEST as WIDEST
 from ladderboard.mechanisms._fixed_point import from_units as from_units
-from ladderboard.mechanisms._fixed_point import nearest as nearest
+from ladderboard.mechanisms._fixed_point import round_to_multiple as round_to_multiple
 from ladderboard.mechanisms._fixed_point import to_units as to_units
 from ladderboard.mechanisms._grouping import Grouping
 from ladderboard.mechanisms._ladder import Ladder, OneBit
-from ladderboard.mechanisms._ladder import ends as ends
+from ladderboard.mechanisms._ladder import release_range as release_range
 from ladderboard.mechanisms._registry import MECHANISMS, mechanism
-from ladderboard.mechanisms._scores import Exact, Noisy, Rounded, Teller
+from ladderboard.mechanisms._scores import Exact, Noisy, Rounded, ScoreMechanism
 from ladderboard.mechanisms._session import Session
 from ladderboard.mechanisms._shaky_ladder import PaperSettings, ShakyLadder, paper_settings
 from ladderboard.mechanisms._thresholdout import Thresholdout
 from ladderboard.mechanisms._types import (
+    Observation,
+    Observations,
     Release,
     Releases,
-    Seen,
-    SeenMany,
     Setup,
     Step,
     StepMany,
     leaderboard_error,
-    risk_of,
+    risk_from_losses,
 )
-from ladderboard.mechanisms._types import read_vector as read_vector
+from ladderboard.mechanisms._types import to_float_vector as to_float_vector
 
 __all__ = [
     "MECHANISMS",
     "BootstrapLadder",
-    "Calibrated",
+    "CalibratedSettings",
     "Exact",
     "Grouping",
     "Ladder",
     "Mechanism",
     "Noisy",
+    "Observation",
+    "Observations",
     "OneBit",
     "PaperSettings",
     "ParameterFreeLadder",
     "Release",
     "Releases",
     "Rounded",
-    "Seen",
-    "SeenMany",
+    "ScoreMechanism",
     "Session",
     "Setup",
     "ShakyLadder",
     "Step",
     "StepMany",
-    "Teller",
     "Thresholdout",
     "calibrated_settings",
     "leaderboard_error",
     "mechanism",
     "paper_settings",
-    "risk_of",
+    "risk_from_losses",
 ]

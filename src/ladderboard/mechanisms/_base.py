@@ -11,7 +11,14 @@ import numpy as np
 
 from ladderboard.errors import InvalidState
 from ladderboard.mechanisms._session import Session
-from ladderboard.mechanisms._types import DAMAGED, Seen, SeenMany, Setup, Step, StepMany
+from ladderboard.mechanisms._types import (
+    DAMAGED_STATE,
+    Observation,
+    Observations,
+    Setup,
+    Step,
+    StepMany,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +34,7 @@ class Mechanism(ABC):
     is drawn for every question (always all of it, whatever happens), ``begin`` gives the state
     before the first question, ``advance`` turns a state, a question and its draws into the next
     state and what is said. No clock, no disk, no randomness of its own. A state is a NamedTuple of
-    JSON-able fields, or the subclass overrides ``freeze`` and ``thaw``.
+    JSON-able fields, or the subclass overrides ``dump_state`` and ``load_state``.
     """
 
     name: ClassVar[str]
@@ -46,19 +53,23 @@ class Mechanism(ABC):
         """Return the state before the first question; ``draws`` are those of question 0."""
 
     @abstractmethod
-    def advance(self, setup: Setup, state: Any, seen: Seen, draws: Draws) -> Step:
+    def advance(self, setup: Setup, state: Any, observation: Observation, draws: Draws) -> Step:
         """Return the next state and what is said; touch nothing."""
 
-    def advance_many(self, setup: Setup, state: Any, seen: SeenMany, draws: DrawsMany) -> StepMany:
+    def advance_many(
+        self, setup: Setup, state: Any, observations: Observations, draws: DrawsMany
+    ) -> StepMany:
         """Step through many risks at once; the same as one by one, bit for bit."""
-        count = len(seen.risks)
+        count = len(observations.risks)
         value, score = np.full(count, np.nan), np.full(count, np.nan)
         improved = np.zeros(count, dtype=np.bool_)
-        risks = seen.risks.tolist()
-        training = [None] * count if seen.training is None else seen.training.tolist()
+        risks = observations.risks.tolist()
+        training = (
+            [None] * count if observations.training is None else observations.training.tolist()
+        )
         rows = list(zip(*(column.tolist() for column in draws), strict=True)) or [()] * count
         for at in range(count):
-            done = self.advance(setup, state, Seen(risks[at], None, training[at]), rows[at])
+            done = self.advance(setup, state, Observation(risks[at], None, training[at]), rows[at])
             state = done.state
             if done.value is not None:
                 value[at] = done.value
@@ -79,16 +90,16 @@ class Mechanism(ABC):
     def check(self, setup: Setup) -> None:  # noqa: B027 - most take any setup
         """Refuse a setup this mechanism cannot work with."""
 
-    def freeze(self, state: Any) -> dict[str, Any]:
+    def dump_state(self, state: Any) -> dict[str, Any]:
         """Write a state as JSON-able fields."""
         written: dict[str, Any] = state._asdict()
         return written
 
-    def thaw(self, written: Mapping[str, Any], setup: Setup, fresh: Any) -> Any:
-        """Read what ``freeze`` wrote; ``fresh`` is the state before the first question."""
+    def load_state(self, written: Mapping[str, Any], setup: Setup, fresh: Any) -> Any:
+        """Read what ``dump_state`` wrote; ``fresh`` is the state before the first question."""
         state = self.state_type(**written)
         for value, like in zip(state, fresh, strict=True):
-            check_field(value, like)
+            check_state_field(value, like)
         return state
 
     def describe(self) -> dict[str, Any]:
@@ -125,10 +136,10 @@ class Mechanism(ABC):
         return Session.resume(self, state, tape=tape)
 
 
-def check_field(value: Any, like: Any) -> None:
+def check_state_field(value: Any, like: Any) -> None:
     """Refuse a field of a saved state that is not a finite number of the kind it starts as."""
     if value is None and like is None:
         return
     kind = float if like is None else type(like)
     if type(value) is not kind or not math.isfinite(value):
-        raise InvalidState(DAMAGED)
+        raise InvalidState(DAMAGED_STATE)

@@ -11,8 +11,8 @@ import numpy as np
 from ladderboard import _settings
 from ladderboard.errors import InvalidSetting, InvalidState
 from ladderboard.mechanisms import _fixed_point
-from ladderboard.mechanisms._base import Mechanism, check_field
-from ladderboard.mechanisms._types import Seen, Setup, Step
+from ladderboard.mechanisms._base import Mechanism, check_state_field
+from ladderboard.mechanisms._types import Observation, Setup, Step
 from ladderboard.tape import Seed
 
 if TYPE_CHECKING:
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from ladderboard.tape import Draws, Law
 
 # Bayesian bootstrap weights held in memory at once.
-_AT_ONCE = 1_000_000
+_MAX_WEIGHTS_IN_MEMORY = 1_000_000
 
-_LAWS: tuple[Law, ...] = (Seed(), Seed())
+_BOOTSTRAP_LAWS: tuple[Law, ...] = (Seed(), Seed())
 
 
-class Leader(NamedTuple):
+class LeaderState(NamedTuple):
     """The last release, and the losses of the model it speaks of (None before the first)."""
 
     best: float
@@ -40,34 +40,36 @@ class ByExample(Mechanism):
     """A mechanism that compares a model with the leader example by example."""
 
     needs: ClassVar[Literal["risk", "losses"]] = "losses"
-    state_type: ClassVar[Any] = Leader
+    state_type: ClassVar[Any] = LeaderState
 
     def check(self, setup: Setup) -> None:
         """A standard deviation needs two examples."""
         if setup.n < 2:
             raise InvalidSetting(f"{self.name} needs n of at least 2; got {setup.n}.")
 
-    def begin(self, setup: Setup, draws: Draws) -> Leader:
+    def begin(self, setup: Setup, draws: Draws) -> LeaderState:
         """R_0 is the worst risk there is."""
-        return Leader(setup.high, None)
+        return LeaderState(setup.high, None)
 
-    def freeze(self, state: Leader) -> dict[str, Any]:
+    def dump_state(self, state: LeaderState) -> dict[str, Any]:
         """Write the losses as a list; a float survives JSON bit for bit."""
         losses = None if state.losses is None else state.losses.tolist()
         return {"best": state.best, "losses": losses}
 
-    def thaw(self, written: Mapping[str, Any], setup: Setup, fresh: Leader) -> Leader:
+    def load_state(
+        self, written: Mapping[str, Any], setup: Setup, fresh: LeaderState
+    ) -> LeaderState:
         """Read them back."""
         best, losses = written["best"], written["losses"]
         if losses is not None:
             losses = np.array(losses, dtype=np.float64)
             if losses.shape != (setup.n,) or not np.isfinite(losses).all():
                 raise InvalidState(f"The saved state does not hold {setup.n} losses.")
-        check_field(best, fresh.best)
-        return Leader(best, losses)
+        check_state_field(best, fresh.best)
+        return LeaderState(best, losses)
 
 
-def clearly_below(
+def is_significantly_below(
     risk: float, best: float, losses: NDArray[np.float64], leader: NDArray[np.float64] | float
 ) -> bool:
     """Return whether the risk is below the best by more than the standard error of the difference.
@@ -106,15 +108,20 @@ class ParameterFreeLadder(ByExample):
     name: ClassVar[str] = "parameter_free_ladder"
     zero_one_only: ClassVar[bool] = True
 
-    def advance(self, setup: Setup, state: Leader, seen: Seen, draws: Draws) -> Step:
+    def advance(
+        self, setup: Setup, state: LeaderState, observation: Observation, draws: Draws
+    ) -> Step:
         """Update if the risk is below R - s/sqrt(n) and, rounded to 1/n, below R."""
-        assert seen.losses is not None  # noqa: S101 - the session refuses questions without them
+        assert observation.losses is not None  # noqa: S101 - the session refuses questions without them
         leader = setup.high if state.losses is None else state.losses
-        value = min(round(seen.risk * setup.n) / setup.n, setup.high)
+        value = min(round(observation.risk * setup.n) / setup.n, setup.high)
         # With losses other than 0 and 1 a model can be clearly below and round to the same value.
         # A score would then tell of a crossing that nobody counts.
-        if clearly_below(seen.risk, state.best, seen.losses, leader) and value < state.best:
-            return Step(Leader(value, seen.losses), value, value, True)
+        if (
+            is_significantly_below(observation.risk, state.best, observation.losses, leader)
+            and value < state.best
+        ):
+            return Step(LeaderState(value, observation.losses), value, value, True)
         return Step(state, state.best, None, False)
 
 
@@ -172,29 +179,35 @@ class BootstrapLadder(ByExample):
     @property
     def laws(self) -> tuple[Law, ...]:
         """Slots: a seed for the resample, a seed for the weights."""
-        return _LAWS
+        return _BOOTSTRAP_LAWS
 
-    def advance(self, setup: Setup, state: Leader, seen: Seen, draws: Draws) -> Step:
+    def advance(
+        self, setup: Setup, state: LeaderState, observation: Observation, draws: Draws
+    ) -> Step:
         """Test against the leader; if better, tell the score of a resample."""
-        losses = seen.losses
+        losses = observation.losses
         assert losses is not None  # noqa: S101 - the session refuses questions without them
         for_resample, for_weights = draws
         leader = setup.high if state.losses is None else state.losses
         if self.test == "paired":
-            ahead = leader if isinstance(leader, float) else _fixed_point.mean(leader)
-            better = clearly_below(seen.risk, ahead, losses, leader)
+            ahead = leader if isinstance(leader, float) else _fixed_point.exact_mean(leader)
+            better = is_significantly_below(observation.risk, ahead, losses, leader)
         else:
             better = self._posterior(losses - leader, for_weights) > 1 - self.alpha
         if not better:
             return Step(state, state.best, None, False)
-        value = _fixed_point.mean(_resampled(losses, for_resample)) if self.resample else seen.risk
-        return Step(Leader(value, losses), value, value, value < state.best)
+        value = (
+            _fixed_point.exact_mean(_resample(losses, for_resample))
+            if self.resample
+            else observation.risk
+        )
+        return Step(LeaderState(value, losses), value, value, value < state.best)
 
     def _posterior(self, difference: NDArray[np.float64], seed: bytes) -> float:
         """Return how often the difference, weighted by flat Dirichlet weights, is below 0."""
         raw = np.random.PCG64(int.from_bytes(seed, "big"))
         n = len(difference)
-        rows = max(1, _AT_ONCE // n)
+        rows = max(1, _MAX_WEIGHTS_IN_MEMORY // n)
         lower = 0
         for done in range(0, self.replicates, rows):
             count = min(rows, self.replicates - done)
@@ -204,7 +217,7 @@ class BootstrapLadder(ByExample):
         return lower / self.replicates
 
 
-def _resampled(losses: NDArray[np.float64], seed: bytes) -> NDArray[np.float64]:
+def _resample(losses: NDArray[np.float64], seed: bytes) -> NDArray[np.float64]:
     uniform = _uniform(np.random.PCG64(int.from_bytes(seed, "big")), len(losses))
     return losses[(uniform * len(losses)).astype(np.int64)]
 

@@ -21,11 +21,20 @@ from ladderboard import _settings
 _TABLES = "calibrated.json", "calibrated-teams.json"
 _DIGITS = 4  # of a setting; more would be neither measured nor read
 _LARGEST = 10**15
-_LINEAR = ("step", "compare", "release", "error", "error_se", "bias", "bias_se", "repetitions")
+_INTERPOLATED = (
+    "step",
+    "compare",
+    "release",
+    "error",
+    "error_se",
+    "bias",
+    "bias_se",
+    "repetitions",
+)
 
 
 @dataclass(frozen=True)
-class Calibrated:
+class CalibratedSettings:
     """Settings for so many examples, questions and teams, and where they come from.
 
     ``error`` is the worst mean leaderboard error over the analysts they were calibrated against,
@@ -52,7 +61,7 @@ class Calibrated:
 
 
 @lru_cache(maxsize=4096)
-def calibrated_settings(n: int, questions: int, teams: int = 1) -> Calibrated:
+def calibrated_settings(n: int, questions: int, teams: int = 1) -> CalibratedSettings:
     """Return the settings for a size, and how they were come by.
 
     >>> calibrated_settings(10_000, 1_000).note
@@ -67,13 +76,13 @@ def calibrated_settings(n: int, questions: int, teams: int = 1) -> Calibrated:
     questions = _settings.integer("questions", questions, at_least=1, at_most=_LARGEST)
     teams = _settings.integer("teams", teams, at_least=1, at_most=_LARGEST)
     wanted = {"n": n, "questions": questions, "teams": min(teams, questions)}
-    found, taken, note = _look_up(wanted)
+    found, taken, note = _interpolate(wanted)
     unit = 1 / math.sqrt(n)
     step, compare, release, error, error_se, bias, bias_se = (
-        float(f"{found[name] * unit:.{_DIGITS}g}") for name in _LINEAR[:-1]
+        float(f"{found[name] * unit:.{_DIGITS}g}") for name in _INTERPOLATED[:-1]
     )
     measured = note.startswith("measured")
-    return Calibrated(
+    return CalibratedSettings(
         n,
         questions,
         teams,
@@ -87,15 +96,15 @@ def calibrated_settings(n: int, questions: int, teams: int = 1) -> Calibrated:
         bias_se,
         round(found["repetitions"]) if measured else 0,
         note,
-        beyond=any(_harder(name, wanted[name], taken[name]) for name in wanted),
+        beyond=any(_is_harder(name, wanted[name], taken[name]) for name in wanted),
     )
 
 
-def _harder(name: str, wanted: int, taken: int) -> bool:
+def _is_harder(name: str, wanted: int, taken: int) -> bool:
     return wanted < taken if name == "n" else wanted > taken
 
 
-class _Table:
+class _CalibrationTable:
     """Cells on a lattice of n, questions and teams."""
 
     def __init__(self, cells: list[dict[str, Any]]) -> None:
@@ -110,20 +119,22 @@ class _Table:
 
 
 @lru_cache(maxsize=2)
-def _table(*, several: bool) -> _Table:
+def _load_table(*, several: bool) -> _CalibrationTable:
     """Return the table for one ladder, or the coarser one for several, which starts from it."""
     room = files("ladderboard.mechanisms")
     one = json.loads((room / _TABLES[0]).read_text())["cells"]
     if not several:
-        return _Table(one)
+        return _CalibrationTable(one)
     more = json.loads((room / _TABLES[1]).read_text())["cells"]
     sizes = {(each["n"], each["questions"]) for each in more}
-    return _Table([each for each in one if (each["n"], each["questions"]) in sizes] + more)
+    return _CalibrationTable(
+        [each for each in one if (each["n"], each["questions"]) in sizes] + more
+    )
 
 
-def _look_up(wanted: dict[str, int]) -> tuple[dict[str, float], dict[str, int], str]:
+def _interpolate(wanted: dict[str, int]) -> tuple[dict[str, float], dict[str, int], str]:
     """Return the settings in units of 1/sqrt(n), the size they are taken at, and a note."""
-    table = _table(several=wanted["teams"] > 1)
+    table = _load_table(several=wanted["teams"] > 1)
     taken, corners, between = {}, [], []
     for axis, (name, value) in zip(table.axes, wanted.items(), strict=True):
         taken[name] = inside = min(max(value, axis[0]), axis[-1])
@@ -135,19 +146,19 @@ def _look_up(wanted: dict[str, int]) -> tuple[dict[str, float], dict[str, int], 
         part = math.log(inside / low) / math.log(high / low)
         corners.append([(low, 1 - part), (high, part)])
         between.append(f"{name}={low}..{high}")
-    found = dict.fromkeys(_LINEAR, 0.0)
+    found = dict.fromkeys(_INTERPOLATED, 0.0)
     logs = 0.0
     for corner in product(*corners):
         cell = table.at((corner[0][0], corner[1][0], corner[2][0]))
         weight = math.prod(part for _, part in corner)
-        for name in _LINEAR:
+        for name in _INTERPOLATED:
             found[name] += weight * cell[name]
         logs += weight * math.log(cell["cells"])
     found["cells"] = math.exp(logs)
-    return found, taken, _note(wanted, taken, between)
+    return found, taken, _describe_origin(wanted, taken, between)
 
 
-def _note(wanted: dict[str, int], taken: dict[str, int], between: list[str]) -> str:
+def _describe_origin(wanted: dict[str, int], taken: dict[str, int], between: list[str]) -> str:
     shown = [name for name in wanted if name != "teams" or wanted["teams"] > 1]
     where = ", ".join(f"{name}={taken[name]}" for name in shown)
     if taken != wanted:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 UNITS = 10**12
 # Within this every fixed-point number, and its sum with noise, is exact in a double and in 64 bits.
-WIDEST = 1000
+MAX_MAGNITUDE = 1000
 # So many terms, each at most WIDEST in units, fit a signed 64-bit sum.
 _CHUNK = 8_000
 
@@ -42,44 +42,44 @@ def from_units(units: int) -> float:
     return units / UNITS
 
 
-def read_size(name: str, value: Any, *, above_zero: bool = False) -> float:
+def read_magnitude(name: str, value: Any, *, above_zero: bool = False) -> float:
     """Return a step, a grid or a noise as a float, rounded to the units that will be used."""
-    read = _settings.number(name, value, at_least=0, at_most=WIDEST)
+    read = _settings.number(name, value, at_least=0, at_most=MAX_MAGNITUDE)
     if (read == 0 and above_zero) or 0 < read < 1 / UNITS:
         zero = "" if above_zero else "0, or "
         raise InvalidSetting(f"{name} must be {zero}at least 1e-12; got {value!r}.")
     return from_units(to_units(read))
 
 
-def many_to_units(values: NDArray[np.float64]) -> NDArray[np.int64]:
+def array_to_units(values: NDArray[np.float64]) -> NDArray[np.int64]:
     """As ``to_units``, for an array; the same rounding, so the same integers."""
     return np.rint(values * UNITS).astype(np.int64)
 
 
-def many_from_units(units: NDArray[np.int64]) -> NDArray[np.float64]:
+def array_from_units(units: NDArray[np.int64]) -> NDArray[np.float64]:
     """As ``from_units``, for an array; both are the correctly rounded quotient."""
     return units / float(UNITS)
 
 
-def nearest(units: Any, grid: Any) -> Any:
+def round_to_multiple(units: Any, grid: Any) -> Any:
     """Return the multiple of ``grid`` nearest to ``units``, halves to the even multiple.
 
     Works on an int and on an array alike.
 
-    >>> [nearest(x, 10) for x in (14, 15, 25, -4)]
+    >>> [round_to_multiple(x, 10) for x in (14, 15, 25, -4)]
     [10, 20, 20, 0]
     """
     cells, rest = divmod(units, grid)
     return (cells + ((2 * rest > grid) | ((2 * rest == grid) & (cells % 2 == 1)))) * grid
 
 
-def mean(losses: NDArray[np.float64]) -> float:
+def exact_mean(losses: NDArray[np.float64]) -> float:
     """Return the mean of losses, summed as integers: the same in any order, on any machine.
 
-    >>> mean(np.array([1.0, 0.0, 0.0]))
+    >>> exact_mean(np.array([1.0, 0.0, 0.0]))
     0.3333333333333333
     """
     total = sum(
-        int(many_to_units(losses[at : at + _CHUNK]).sum()) for at in range(0, len(losses), _CHUNK)
+        int(array_to_units(losses[at : at + _CHUNK]).sum()) for at in range(0, len(losses), _CHUNK)
     )
     return total / (len(losses) * UNITS)

@@ -17,8 +17,8 @@ from ladderboard.mechanisms import _fixed_point
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_HALF = 10**6  # units are split into two halves of so much, whose sums cannot overflow
-_BITS = 20  # and products need halves of so many bits
+_HALF_BASE = 10**6  # units are split into two halves of so much, whose sums cannot overflow
+_HALF_BITS = 20  # and products need halves of so many bits
 _CHUNK = 2**22  # so many products of two halves of 20 bits fit a signed 64-bit sum
 
 
@@ -71,7 +71,7 @@ class Grouping:
 
     def losses(self, losses: Any) -> NDArray[np.float64]:
         """Return the mean loss of each group, in the order in which groups first appear."""
-        return _fixed_point.many_from_units(self._units(losses))
+        return _fixed_point.array_from_units(self._units(losses))
 
     def risk(self, losses: Any, *, binary: bool = False) -> float:
         """Return the mean over groups, weighted if there are weights.
@@ -92,13 +92,13 @@ class Grouping:
             raise InvalidRisk(f"losses must hold one number for each of {self.examples} examples.")
         if not ((read >= 0) & (read <= 1)).all():
             raise InvalidRisk("losses must lie in [0, 1]; some do not.")
-        units = _fixed_point.many_to_units(read)
+        units = _fixed_point.array_to_units(read)
         if self._order is None:
             return units
-        high, low = np.divmod(units[self._order], _HALF)
+        high, low = np.divmod(units[self._order], _HALF_BASE)
         high, rest = np.divmod(np.add.reduceat(high, self._starts), self._sizes)
-        low = np.add.reduceat(low, self._starts) + rest * _HALF
-        means = high * _HALF + _fixed_point.nearest(low, self._sizes) // self._sizes
+        low = np.add.reduceat(low, self._starts) + rest * _HALF_BASE
+        means = high * _HALF_BASE + _fixed_point.round_to_multiple(low, self._sizes) // self._sizes
         return np.asarray(means[self._rank])
 
     def _arrange(self, group: NDArray[Any]) -> NDArray[np.int64]:
@@ -123,7 +123,7 @@ class Grouping:
             raise InvalidLabels("Examples of one group must have one weight.")
         if (each == each[0]).all():
             return None
-        scaled = np.ldexp(each, 2 * _BITS - int(np.frexp(each.max())[1]))
+        scaled = np.ldexp(each, 2 * _HALF_BITS - int(np.frexp(each.max())[1]))
         return np.maximum(np.rint(scaled), 1).astype(np.int64)
 
 
@@ -141,9 +141,9 @@ def _dot(left: NDArray[np.int64], right: NDArray[np.int64]) -> int:
     total = 0
     for at in range(0, len(left), _CHUNK):
         one, other = left[at : at + _CHUNK], right[at : at + _CHUNK]
-        high, low = one >> _BITS, one & (2**_BITS - 1)
-        above, below = other >> _BITS, other & (2**_BITS - 1)
-        total += int(high @ above) << 2 * _BITS
-        total += (int(high @ below) + int(low @ above)) << _BITS
+        high, low = one >> _HALF_BITS, one & (2**_HALF_BITS - 1)
+        above, below = other >> _HALF_BITS, other & (2**_HALF_BITS - 1)
+        total += int(high @ above) << 2 * _HALF_BITS
+        total += (int(high @ below) + int(low @ above)) << _HALF_BITS
         total += int(low @ below)
     return total

@@ -15,58 +15,58 @@ import numpy as np
 from ladderboard import _settings
 from ladderboard.mechanisms import _fixed_point
 from ladderboard.mechanisms._base import Mechanism
-from ladderboard.mechanisms._types import Seen, SeenMany, Setup, Step, StepMany
+from ladderboard.mechanisms._types import Observation, Observations, Setup, Step, StepMany
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ladderboard.tape import Draws, DrawsMany
 
-_FIRST_LOOK = 64
-_LONGEST_LOOK = 65_536
+_FIRST_STRIDE = 64
+_LONGEST_STRIDE = 65_536
 
 
-class Rung(NamedTuple):
+class ShakyLadderState(NamedTuple):
     """Where a ladder stands: the best release R, and the noise xi on its threshold."""
 
     best: Any
     slack: Any
 
 
-class Climb(NamedTuple):
+class LadderRun(NamedTuple):
     """Many questions answered: where the ladder stands, R after each, and where R moved."""
 
-    rung: Rung
+    rung: ShakyLadderState
     best: NDArray[Any]
     moved: NDArray[np.bool_]
     improved: NDArray[np.bool_]
 
 
 @lru_cache(maxsize=1024)
-def ends(low: float, high: float, grid: int) -> tuple[int, int]:
+def release_range(low: float, high: float, grid: int) -> tuple[int, int]:
     """Return the lowest and the highest multiple of the grid that a risk can round to."""
     bottom, top = _fixed_point.to_units(low), _fixed_point.to_units(high)
-    return _fixed_point.nearest(bottom, grid), _fixed_point.nearest(top, grid)
+    return _fixed_point.round_to_multiple(bottom, grid), _fixed_point.round_to_multiple(top, grid)
 
 
-def on_grid(setup: Setup, units: Any, grid: int) -> Any:
+def round_to_grid(setup: Setup, units: Any, grid: int) -> Any:
     """Round to the grid and clip to the multiples a risk can round to; one int or an array."""
-    bottom, top = ends(setup.low, setup.high, grid)
-    rounded = _fixed_point.nearest(units, grid)
+    bottom, top = release_range(setup.low, setup.high, grid)
+    rounded = _fixed_point.round_to_multiple(units, grid)
     if type(rounded) is int:
         return min(max(rounded, bottom), top)
     return np.clip(rounded, bottom, top)
 
 
-def climb_many(
-    rung: Rung,
+def run_ladder(
+    rung: ShakyLadderState,
     step: Any,
     compared: NDArray[Any],
     released: NDArray[Any],
     slacks: NDArray[Any],
     *,
     forced_down: bool,
-) -> Climb:
+) -> LadderRun:
     """Take many questions: cross where ``compared < R - step + xi``, then release.
 
     ``compared`` is R_S(f_t) + xi_t, ``released`` what would be told, ``slacks`` the xi''_t. With
@@ -80,7 +80,7 @@ def climb_many(
     moved = np.zeros(count, dtype=np.bool_)
     improved = np.zeros(count, dtype=np.bool_)
     told_until = 0
-    at = _first_below(compared, best - step + slack, 0)
+    at = _first_index_below(compared, best - step + slack, 0)
     while at < count:
         slack = slacks[at].item()
         told = released[at].item()
@@ -90,25 +90,25 @@ def climb_many(
             moved[at] = True
             improved[at] = told < best
             best = told
-        at = _first_below(compared, best - step + slack, at + 1)
+        at = _first_index_below(compared, best - step + slack, at + 1)
     after[told_until:] = best
-    return Climb(Rung(best, slack), after, moved, improved)
+    return LadderRun(ShakyLadderState(best, slack), after, moved, improved)
 
 
-def _first_below(values: NDArray[Any], bound: Any, start: int) -> int:
+def _first_index_below(values: NDArray[Any], bound: Any, start: int) -> int:
     """Return the first index from ``start`` on with a value below ``bound``, or the length."""
-    stride = _FIRST_LOOK
+    stride = _FIRST_STRIDE
     while start < len(values):
         hits = values[start : start + stride] < bound
         first = int(hits.argmax())
         if hits[first]:
             return start + first
         start += stride
-        stride = min(2 * stride, _LONGEST_LOOK)
+        stride = min(2 * stride, _LONGEST_STRIDE)
     return len(values)
 
 
-class Standing(NamedTuple):
+class LadderState(NamedTuple):
     """The best release so far, in units."""
 
     best: int
@@ -142,7 +142,7 @@ class Ladder(Mechanism):
     """
 
     name: ClassVar[str] = "ladder"
-    state_type: ClassVar[Any] = Standing
+    state_type: ClassVar[Any] = LadderState
 
     step: float
     grid: float | None = None
@@ -150,10 +150,10 @@ class Ladder(Mechanism):
     def __post_init__(self) -> None:
         _settings.set_frozen(
             self,
-            step=_fixed_point.read_size("step", self.step, above_zero=self.grid is None),
+            step=_fixed_point.read_magnitude("step", self.step, above_zero=self.grid is None),
             grid=None
             if self.grid is None
-            else _fixed_point.read_size("grid", self.grid, above_zero=True),
+            else _fixed_point.read_magnitude("grid", self.grid, above_zero=True),
         )
 
     @cached_property
@@ -161,43 +161,45 @@ class Ladder(Mechanism):
         grid = self.step if self.grid is None else self.grid
         return _fixed_point.to_units(self.step), _fixed_point.to_units(grid)
 
-    def begin(self, setup: Setup, draws: Draws) -> Standing:
+    def begin(self, setup: Setup, draws: Draws) -> LadderState:
         """R_0 is the worst risk there is."""
-        return Standing(_fixed_point.to_units(setup.high))
+        return LadderState(_fixed_point.to_units(setup.high))
 
-    def advance(self, setup: Setup, state: Standing, seen: Seen, draws: Draws) -> Step:
+    def advance(
+        self, setup: Setup, state: LadderState, observation: Observation, draws: Draws
+    ) -> Step:
         """Update if the risk is below R - step, to the risk rounded to the grid."""
         step, grid = self._units
-        risk = _fixed_point.to_units(seen.risk)
-        told = on_grid(setup, risk, grid)
+        risk = _fixed_point.to_units(observation.risk)
+        told = round_to_grid(setup, risk, grid)
         if risk < state.best - step and told < state.best:
             value = _fixed_point.from_units(told)
-            return Step(Standing(told), value, value, True)
+            return Step(LadderState(told), value, value, True)
         return Step(state, _fixed_point.from_units(state.best), None, False)
 
     def advance_many(
         self,
         setup: Setup,
-        state: Standing,
-        seen: SeenMany,
+        state: LadderState,
+        observations: Observations,
         draws: DrawsMany,
     ) -> StepMany:
         """As ``advance``, for many questions."""
         step, grid = self._units
-        risks = _fixed_point.many_to_units(seen.risks)
-        done = climb_many(
-            Rung(state.best, 0),
+        risks = _fixed_point.array_to_units(observations.risks)
+        done = run_ladder(
+            ShakyLadderState(state.best, 0),
             step,
             risks,
-            on_grid(setup, risks, grid),
+            round_to_grid(setup, risks, grid),
             np.zeros_like(risks),
             forced_down=True,
         )
-        value = _fixed_point.many_from_units(done.best)
+        value = _fixed_point.array_from_units(done.best)
         score = np.where(done.moved, value, np.nan)
-        return StepMany(Standing(done.rung.best), value, score, done.improved)
+        return StepMany(LadderState(done.rung.best), value, score, done.improved)
 
-    def value(self, state: Standing) -> float | None:
+    def value(self, state: LadderState) -> float | None:
         """R as it stands."""
         return _fixed_point.from_units(state.best)
 
@@ -217,23 +219,25 @@ class OneBit(Ladder):
 
     name: ClassVar[str] = "one_bit"
 
-    def advance(self, setup: Setup, state: Standing, seen: Seen, draws: Draws) -> Step:
+    def advance(
+        self, setup: Setup, state: LadderState, observation: Observation, draws: Draws
+    ) -> Step:
         """As the Ladder, keeping the value back."""
-        done = super().advance(setup, state, seen, draws)
+        done = super().advance(setup, state, observation, draws)
         return Step(done.state, None, None, done.improved)
 
     def advance_many(
-        self, setup: Setup, state: Standing, seen: SeenMany, draws: DrawsMany
+        self, setup: Setup, state: LadderState, observations: Observations, draws: DrawsMany
     ) -> StepMany:
         """As ``advance``, for many questions."""
-        done = super().advance_many(setup, state, seen, draws)
-        silence = np.full(len(seen.risks), np.nan)
+        done = super().advance_many(setup, state, observations, draws)
+        silence = np.full(len(observations.risks), np.nan)
         return StepMany(done.state, silence, silence.copy(), done.improved)
 
-    def value(self, state: Standing) -> float | None:
+    def value(self, state: LadderState) -> float | None:
         """Nothing is told before the end."""
         return None
 
-    def close(self, state: Standing) -> float | None:
+    def close(self, state: LadderState) -> float | None:
         """R, told at the end."""
         return super().value(state)

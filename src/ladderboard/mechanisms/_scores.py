@@ -12,7 +12,7 @@ import numpy as np
 from ladderboard import _settings
 from ladderboard.mechanisms import _fixed_point
 from ladderboard.mechanisms._base import Mechanism
-from ladderboard.mechanisms._types import Seen, SeenMany, Setup, Step, StepMany
+from ladderboard.mechanisms._types import Observation, Observations, Setup, Step, StepMany
 from ladderboard.tape import DiscreteGaussian
 
 if TYPE_CHECKING:
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
     from ladderboard.tape import Draws, DrawsMany, Law
 
-_MOST_DIGITS = 12
+_MAX_DIGITS = 12
 
 
-class Best(NamedTuple):
+class BestScoreState(NamedTuple):
     """The lowest score said so far; None before the first."""
 
     best: float | None
 
 
 @dataclass(frozen=True)
-class Teller(Mechanism):
+class ScoreMechanism(Mechanism):
     """Say a score for every question; the value is the lowest said so far."""
 
-    state_type: ClassVar[Any] = Best
+    state_type: ClassVar[Any] = BestScoreState
 
     @abstractmethod
     def score(self, risk: float, draws: Draws) -> float:
@@ -45,35 +45,39 @@ class Teller(Mechanism):
         said = [self.score(risk, row) for risk, row in zip(risks.tolist(), rows, strict=True)]
         return np.array(said, dtype=np.float64)
 
-    def begin(self, setup: Setup, draws: Draws) -> Best:
+    def begin(self, setup: Setup, draws: Draws) -> BestScoreState:
         """Nothing was said yet."""
-        return Best(None)
+        return BestScoreState(None)
 
-    def advance(self, setup: Setup, state: Best, seen: Seen, draws: Draws) -> Step:
+    def advance(
+        self, setup: Setup, state: BestScoreState, observation: Observation, draws: Draws
+    ) -> Step:
         """Say the score and keep the lowest."""
-        score = self.score(seen.risk, draws)
+        score = self.score(observation.risk, draws)
         if state.best is None or score < state.best:
-            return Step(Best(score), score, score, True)
+            return Step(BestScoreState(score), score, score, True)
         return Step(state, state.best, score, False)
 
     def advance_many(
         self,
         setup: Setup,
-        state: Best,
-        seen: SeenMany,
+        state: BestScoreState,
+        observations: Observations,
         draws: DrawsMany,
     ) -> StepMany:
         """As ``advance``, for many questions."""
-        score = self.score_many(seen.risks, draws)
+        score = self.score_many(observations.risks, draws)
         before = np.inf if state.best is None else state.best
         value = np.minimum.accumulate(np.concatenate(([before], score)))
         improved = value[1:] < value[:-1]
         last = float(value[-1])
-        return StepMany(Best(None if np.isinf(last) else last), value[1:], score, improved)
+        return StepMany(
+            BestScoreState(None if np.isinf(last) else last), value[1:], score, improved
+        )
 
 
 @dataclass(frozen=True)
-class Exact(Teller):
+class Exact(ScoreMechanism):
     """Say every model's risk as it is.
 
     Examples
@@ -98,7 +102,7 @@ class Exact(Teller):
 
 
 @dataclass(frozen=True)
-class Rounded(Teller):
+class Rounded(ScoreMechanism):
     """Say every model's risk to so many digits after the point.
 
     Examples
@@ -112,7 +116,7 @@ class Rounded(Teller):
     digits: int
 
     def __post_init__(self) -> None:
-        digits = _settings.integer("digits", self.digits, at_least=0, at_most=_MOST_DIGITS)
+        digits = _settings.integer("digits", self.digits, at_least=0, at_most=_MAX_DIGITS)
         _settings.set_frozen(self, digits=digits)
 
     @property
@@ -122,23 +126,23 @@ class Rounded(Teller):
 
     @property
     def _grid(self) -> int:
-        return int(10 ** (_MOST_DIGITS - self.digits))
+        return int(10 ** (_MAX_DIGITS - self.digits))
 
     def score(self, risk: float, draws: Draws) -> float:
         """The risk, rounded."""
         return _fixed_point.from_units(
-            _fixed_point.nearest(_fixed_point.to_units(risk), self._grid)
+            _fixed_point.round_to_multiple(_fixed_point.to_units(risk), self._grid)
         )
 
     def score_many(self, risks: NDArray[np.float64], draws: DrawsMany) -> NDArray[np.float64]:
         """The risks, rounded."""
-        return _fixed_point.many_from_units(
-            _fixed_point.nearest(_fixed_point.many_to_units(risks), self._grid)
+        return _fixed_point.array_from_units(
+            _fixed_point.round_to_multiple(_fixed_point.array_to_units(risks), self._grid)
         )
 
 
 @dataclass(frozen=True)
-class Noisy(Teller):
+class Noisy(ScoreMechanism):
     """Say every model's risk plus Gaussian noise of this standard deviation (on the risk).
 
     The same model asked again gets other noise, so the mean of many answers tells the risk.
@@ -155,7 +159,7 @@ class Noisy(Teller):
     sd: float
 
     def __post_init__(self) -> None:
-        _settings.set_frozen(self, sd=_fixed_point.read_size("sd", self.sd))
+        _settings.set_frozen(self, sd=_fixed_point.read_magnitude("sd", self.sd))
 
     @cached_property
     def laws(self) -> tuple[Law, ...]:
@@ -168,4 +172,4 @@ class Noisy(Teller):
 
     def score_many(self, risks: NDArray[np.float64], draws: DrawsMany) -> NDArray[np.float64]:
         """The risks plus noise."""
-        return _fixed_point.many_from_units(_fixed_point.many_to_units(risks) + draws[0])
+        return _fixed_point.array_from_units(_fixed_point.array_to_units(risks) + draws[0])

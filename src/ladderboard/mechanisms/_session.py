@@ -12,14 +12,14 @@ from ladderboard import _settings
 from ladderboard.errors import InvalidRisk, InvalidSetting, InvalidState, SessionClosed
 from ladderboard.mechanisms import _fixed_point
 from ladderboard.mechanisms._types import (
-    DAMAGED,
+    DAMAGED_STATE,
+    Observation,
+    Observations,
     Release,
     Releases,
-    Seen,
-    SeenMany,
     Setup,
-    read_vector,
-    risk_of,
+    risk_from_losses,
+    to_float_vector,
 )
 from ladderboard.tape import Tape
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ladderboard.tape import Draws
 
 _FORMAT = 1
-_LADDERS = 2**63
+_MAX_ADDRESS = 2**63
 
 
 class Session:
@@ -100,11 +100,11 @@ class Session:
         """See ``Mechanism.start``."""
         setup = Setup(
             _settings.integer("n", n, at_least=1),
-            *_settings.interval("risk_range", risk_range, within=_fixed_point.WIDEST),
+            *_settings.interval("risk_range", risk_range, within=_fixed_point.MAX_MAGNITUDE),
         )
-        ladder = _settings.integer("ladder", ladder, at_least=0, at_most=_LADDERS)
+        ladder = _settings.integer("ladder", ladder, at_least=0, at_most=_MAX_ADDRESS)
         mechanism.check(setup)
-        tape = _tape(tape)
+        tape = _read_tape(tape)
         draws = tape.draw(mechanism.laws, ladder=ladder, question=0)
         return cls(mechanism, setup, tape, ladder, state=mechanism.begin(setup, draws))
 
@@ -113,7 +113,7 @@ class Session:
         cls, mechanism: Mechanism, written: Mapping[str, Any], *, tape: Tape | None
     ) -> Session:
         """See ``Mechanism.resume``."""
-        tape = _tape(tape)
+        tape = _read_tape(tape)
         try:
             if written["format"] != _FORMAT:
                 raise InvalidState(
@@ -133,28 +133,30 @@ class Session:
             setup = Setup(
                 _settings.integer("n", written["n"], at_least=1),
                 *_settings.interval(
-                    "risk_range", written["risk_range"], within=_fixed_point.WIDEST
+                    "risk_range", written["risk_range"], within=_fixed_point.MAX_MAGNITUDE
                 ),
             )
-            ladder = _settings.integer("ladder", written["ladder"], at_least=0, at_most=_LADDERS)
+            ladder = _settings.integer(
+                "ladder", written["ladder"], at_least=0, at_most=_MAX_ADDRESS
+            )
             if not isinstance(written["closed"], bool):
-                raise InvalidState(DAMAGED)
+                raise InvalidState(DAMAGED_STATE)
             fresh = mechanism.begin(setup, tape.draw(mechanism.laws, ladder=ladder, question=0))
             return cls(
                 mechanism,
                 setup,
                 tape,
                 ladder,
-                state=mechanism.thaw(written["state"], setup, fresh),
+                state=mechanism.load_state(written["state"], setup, fresh),
                 question=_settings.integer(
-                    "question", written["question"], at_least=0, at_most=_LADDERS
+                    "question", written["question"], at_least=0, at_most=_MAX_ADDRESS
                 ),
                 closed=written["closed"],
             )
         except InvalidState:
             raise
         except (KeyError, OverflowError, TypeError, ValueError) as error:
-            raise InvalidState(DAMAGED) from error
+            raise InvalidState(DAMAGED_STATE) from error
 
     @property
     def state(self) -> dict[str, Any]:
@@ -175,7 +177,7 @@ class Session:
         return {
             "question": self._question,
             "closed": self._closed,
-            "state": self._mechanism.freeze(self._state),
+            "state": self._mechanism.dump_state(self._state),
         }
 
     @property
@@ -234,12 +236,14 @@ class Session:
         if self._closed:
             raise SessionClosed("The session is closed; start another to ask again.")
         mechanism = self._mechanism
-        seen = self._look(risk, losses, training)
+        observation = self._read_question(risk, losses, training)
         if not isinstance(context, bytes):
             raise InvalidSetting(f"context must be bytes; got {type(context).__name__}.")
         question = self._question + 1
         draws = self._tape.draw(self._laws, ladder=self._ladder, question=question, context=context)
-        state, value, score, improved = mechanism.advance(self._setup, self._state, seen, draws)
+        state, value, score, improved = mechanism.advance(
+            self._setup, self._state, observation, draws
+        )
         self._state = state
         self._question = question
         self._draws = draws
@@ -254,44 +258,46 @@ class Session:
             raise SessionClosed("The session is closed; start another to ask again.")
         mechanism = self._mechanism
         if mechanism.needs == "losses":
-            raise InvalidRisk(_needs_losses(mechanism))
-        read = read_vector("risks", risks)
+            raise InvalidRisk(_needs_losses_message(mechanism))
+        read = to_float_vector("risks", risks)
         self._check_risks(read)
         other = self._training_many(training, len(read))
         first = self._question + 1
         draws = self._tape.draw_many(self._laws, ladder=self._ladder, first=first, count=len(read))
         state, value, score, improved = mechanism.advance_many(
-            self._setup, self._state, SeenMany(read, other), draws
+            self._setup, self._state, Observations(read, other), draws
         )
         self._state = state
         self._question += len(read)
         return Releases(value, score, improved, np.arange(first, first + len(read)))
 
-    def _look(self, risk: float | None, losses: ArrayLike | None, training: float | None) -> Seen:
+    def _read_question(
+        self, risk: float | None, losses: ArrayLike | None, training: float | None
+    ) -> Observation:
         mechanism = self._mechanism
         vector = None
         if losses is not None:
             if risk is not None:
                 raise InvalidRisk("Give risk or losses, not both.")
             vector = self._losses(losses)
-            risk = risk_of(self._setup, vector)
+            risk = risk_from_losses(self._setup, vector)
         elif mechanism.needs == "losses":
-            raise InvalidRisk(_needs_losses(mechanism))
+            raise InvalidRisk(_needs_losses_message(mechanism))
         low, high = self._setup.low, self._setup.high
         # The value itself is never printed: a risk is a secret wherever this is called from.
         if type(risk) is not float:
             if not isinstance(risk, Real) or isinstance(risk, bool):
                 raise InvalidRisk("ask needs risk=, one number, or losses=, one for each example.")
-            risk = math.nan if abs(risk) > _fixed_point.WIDEST else float(risk)
+            risk = math.nan if abs(risk) > _fixed_point.MAX_MAGNITUDE else float(risk)
         risk += 0.0  # no negative zero
         if not low <= risk <= high:
             raise InvalidRisk(f"risk must be a finite number in [{low:g}, {high:g}].")
         if training is not None or mechanism.needs_training:
             training = self._training(training)
-        return Seen(risk, vector, training)
+        return Observation(risk, vector, training)
 
     def _losses(self, losses: ArrayLike) -> NDArray[np.float64]:
-        vector = read_vector("losses", losses)
+        vector = to_float_vector("losses", losses)
         if len(vector) != self._setup.n:
             raise InvalidRisk(
                 f"losses must hold one number for each of the {self._setup.n} examples; "
@@ -336,7 +342,7 @@ class Session:
             raise InvalidRisk(
                 f"{self._mechanism.name} needs training=, one mean training loss for each risk."
             )
-        vector = read_vector("training", training)
+        vector = to_float_vector("training", training)
         self._check_risks(vector, "training")
         if len(vector) != count:
             raise InvalidRisk(
@@ -345,7 +351,7 @@ class Session:
         return vector
 
 
-def _tape(tape: Tape | None) -> Tape:
+def _read_tape(tape: Tape | None) -> Tape:
     if tape is None:
         return Tape()
     if not isinstance(tape, Tape):
@@ -353,7 +359,7 @@ def _tape(tape: Tape | None) -> Tape:
     return tape
 
 
-def _needs_losses(mechanism: Mechanism) -> str:
+def _needs_losses_message(mechanism: Mechanism) -> str:
     return (
         f"{mechanism.name} compares models example by example; "
         "ask one question at a time with losses=, the vector of per-example losses."

@@ -13,9 +13,9 @@ from ladderboard import _settings
 from ladderboard.errors import OutsideTheorem
 from ladderboard.mechanisms import _fixed_point
 from ladderboard.mechanisms._base import Mechanism
-from ladderboard.mechanisms._calibration import Calibrated, calibrated_settings
-from ladderboard.mechanisms._ladder import Rung, climb_many, on_grid
-from ladderboard.mechanisms._types import Seen, SeenMany, Setup, Step, StepMany
+from ladderboard.mechanisms._calibration import CalibratedSettings, calibrated_settings
+from ladderboard.mechanisms._ladder import ShakyLadderState, round_to_grid, run_ladder
+from ladderboard.mechanisms._types import Observation, Observations, Setup, Step, StepMany
 from ladderboard.tape import DiscreteGaussian, DiscreteLaplace, Laplace
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class PaperSettings:
     updates: float
     transfer_epsilon: float
 
-    def failures(self) -> list[str]:
+    def failed_conditions(self) -> list[str]:
         """Return the conditions of the transfer theorem that fail, in words."""
         e, delta, n = self.transfer_epsilon, self.delta, self.n
         found = []
@@ -61,7 +61,7 @@ class PaperSettings:
 
     def check(self) -> None:
         """Refuse settings that the theorem does not cover."""
-        failures = self.failures()
+        failures = self.failed_conditions()
         if not failures:
             return
         least = least_n(self.questions, self.beta)
@@ -109,7 +109,7 @@ def least_n(questions: int, beta: float) -> int | None:
     """
 
     def holds(n: int) -> bool:
-        return not paper_settings(n, questions, beta).failures()
+        return not paper_settings(n, questions, beta).failed_conditions()
 
     high = 1
     while not holds(high):
@@ -171,7 +171,7 @@ class ShakyLadder(Mechanism):
     """
 
     name: ClassVar[str] = "shaky_ladder"
-    state_type: ClassVar[type[Rung]] = Rung
+    state_type: ClassVar[type[ShakyLadderState]] = ShakyLadderState
 
     step: float
     compare_noise: float
@@ -179,18 +179,26 @@ class ShakyLadder(Mechanism):
     grid: float | None = None
     law: Literal["gaussian", "laplace"] = "gaussian"
     standing_noise: float | None = None
-    origin: PaperSettings | Calibrated | None = field(default=None, compare=False, repr=False)
+    origin: PaperSettings | CalibratedSettings | None = field(
+        default=None, compare=False, repr=False
+    )
 
     def __post_init__(self) -> None:
         _settings.choice("law", self.law, ("gaussian", "laplace"))
-        read = partial(_settings.number, at_least=0) if self.continuous else _fixed_point.read_size
+        read = (
+            partial(_settings.number, at_least=0)
+            if self.continuous
+            else _fixed_point.read_magnitude
+        )
         grid, standing = self.grid, self.standing_noise
         _settings.set_frozen(
             self,
             step=read("step", self.step),
             compare_noise=read("compare_noise", self.compare_noise),
             release_noise=read("release_noise", self.release_noise),
-            grid=None if grid is None else _fixed_point.read_size("grid", grid, above_zero=True),
+            grid=None
+            if grid is None
+            else _fixed_point.read_magnitude("grid", grid, above_zero=True),
             standing_noise=None if standing is None else read("standing_noise", standing),
         )
 
@@ -245,11 +253,11 @@ class ShakyLadder(Mechanism):
     @property
     def noise_scale(self) -> float | None:
         """The one scale of all noise (the paper's sigma), or None where there are several."""
-        scales = {self.compare_noise, self.release_noise, self.standing}
+        scales = {self.compare_noise, self.release_noise, self.threshold_noise}
         return self.compare_noise if len(scales) == 1 else None
 
     @property
-    def standing(self) -> float:
+    def threshold_noise(self) -> float:
         """The noise on the threshold, as a number."""
         return self.compare_noise if self.standing_noise is None else self.standing_noise
 
@@ -261,7 +269,7 @@ class ShakyLadder(Mechanism):
     @cached_property
     def laws(self) -> tuple[Law, ...]:
         """Slots of Fig. 1, step 2: xi_t on the risk, xi'_t on the release, xi''_t for later."""
-        sizes = self.compare_noise, self.release_noise, self.standing
+        sizes = self.compare_noise, self.release_noise, self.threshold_noise
         if self.continuous:
             return tuple(map(Laplace, sizes))
         kind = DiscreteGaussian if self.law == "gaussian" else DiscreteLaplace
@@ -271,51 +279,57 @@ class ShakyLadder(Mechanism):
     def _units(self) -> tuple[int, int]:
         return _fixed_point.to_units(self.step), _fixed_point.to_units(self.grid or 0)
 
-    def begin(self, setup: Setup, draws: Draws) -> Rung:
+    def begin(self, setup: Setup, draws: Draws) -> ShakyLadderState:
         """R_0 is the worst risk there is; xi is drawn like any xi''."""
-        return Rung(setup.high if self.continuous else _fixed_point.to_units(setup.high), draws[2])
+        return ShakyLadderState(
+            setup.high if self.continuous else _fixed_point.to_units(setup.high), draws[2]
+        )
 
-    def advance(self, setup: Setup, state: Rung, seen: Seen, draws: Draws) -> Step:
+    def advance(
+        self, setup: Setup, state: ShakyLadderState, observation: Observation, draws: Draws
+    ) -> Step:
         """Fig. 1, step 3."""
         best, slack = state
         on_compare, on_release, next_slack = draws
         if self.continuous:
             step = self.step
-            risk = seen.risk
+            risk = observation.risk
             told = risk + on_release
         else:
             step, grid = self._units
-            risk = _fixed_point.to_units(seen.risk)
-            told = on_grid(setup, risk + on_release, grid) if grid else risk + on_release
+            risk = _fixed_point.to_units(observation.risk)
+            told = round_to_grid(setup, risk + on_release, grid) if grid else risk + on_release
         crossed = risk + on_compare < best - step + slack
         # With a grid, a crossing that would not lower R shows nothing.
         moved = crossed and (self.grid is None or told < best)
         value = self._say(told if moved else best)
         return Step(
-            Rung(told if moved else best, next_slack if crossed else slack),
+            ShakyLadderState(told if moved else best, next_slack if crossed else slack),
             value,
             value if moved else None,
             moved and told < best,
         )
 
-    def advance_many(self, setup: Setup, state: Rung, seen: SeenMany, draws: DrawsMany) -> StepMany:
+    def advance_many(
+        self, setup: Setup, state: ShakyLadderState, observations: Observations, draws: DrawsMany
+    ) -> StepMany:
         """As ``advance``, for many questions."""
         on_compare, on_release, slacks = draws
         if self.continuous:
             step: float = self.step
-            risks: NDArray[Any] = seen.risks
+            risks: NDArray[Any] = observations.risks
             told = risks + on_release
         else:
             step, grid = self._units
-            risks = _fixed_point.many_to_units(seen.risks)
-            told = on_grid(setup, risks + on_release, grid) if grid else risks + on_release
-        done = climb_many(
+            risks = _fixed_point.array_to_units(observations.risks)
+            told = round_to_grid(setup, risks + on_release, grid) if grid else risks + on_release
+        done = run_ladder(
             state, step, risks + on_compare, told, slacks, forced_down=self.grid is not None
         )
-        value = done.best if self.continuous else _fixed_point.many_from_units(done.best)
+        value = done.best if self.continuous else _fixed_point.array_from_units(done.best)
         return StepMany(done.rung, value, np.where(done.moved, value, np.nan), done.improved)
 
-    def value(self, state: Rung) -> float:
+    def value(self, state: ShakyLadderState) -> float:
         """R as it stands."""
         return self._say(state.best)
 

@@ -10,14 +10,14 @@ from ladderboard import _settings
 from ladderboard.errors import BudgetSpent
 from ladderboard.mechanisms import _fixed_point
 from ladderboard.mechanisms._base import Mechanism
-from ladderboard.mechanisms._types import Seen, SeenMany, Setup, Step, StepMany
+from ladderboard.mechanisms._types import Observation, Observations, Setup, Step, StepMany
 from ladderboard.tape import Laplace
 
 if TYPE_CHECKING:
     from ladderboard.tape import Draws, DrawsMany, Law
 
 
-class Guarded(NamedTuple):
+class ThresholdoutState(NamedTuple):
     """The lowest answer so far, the noise on the threshold, and how often the holdout spoke."""
 
     best: float | None
@@ -54,7 +54,7 @@ class Thresholdout(Mechanism):
 
     name: ClassVar[str] = "thresholdout"
     needs_training: ClassVar[bool] = True
-    state_type: ClassVar[Any] = Guarded
+    state_type: ClassVar[Any] = ThresholdoutState
 
     threshold: float = 0.04
     noise: float = 0.01
@@ -65,7 +65,9 @@ class Thresholdout(Mechanism):
         _settings.set_frozen(
             self,
             threshold=_settings.number("threshold", self.threshold, at_least=0),
-            noise=_settings.number("noise", self.noise, at_least=0, at_most=_fixed_point.WIDEST),
+            noise=_settings.number(
+                "noise", self.noise, at_least=0, at_most=_fixed_point.MAX_MAGNITUDE
+            ),
             budget=None if budget is None else _settings.integer("budget", budget, at_least=1),
         )
 
@@ -74,36 +76,38 @@ class Thresholdout(Mechanism):
         """Slots: eta on the comparison, xi on the answer, gamma on the next threshold."""
         return Laplace(4 * self.noise), Laplace(self.noise), Laplace(2 * self.noise)
 
-    def begin(self, setup: Setup, draws: Draws) -> Guarded:
+    def begin(self, setup: Setup, draws: Draws) -> ThresholdoutState:
         """Start from a threshold with its first noise."""
-        return Guarded(None, draws[2], 0)
+        return ThresholdoutState(None, draws[2], 0)
 
     def advance_many(
-        self, setup: Setup, state: Guarded, seen: SeenMany, draws: DrawsMany
+        self, setup: Setup, state: ThresholdoutState, observations: Observations, draws: DrawsMany
     ) -> StepMany:
         """As ``advance``, where the budget is sure to last: to find out would be to look."""
-        count = len(seen.risks)
+        count = len(observations.risks)
         if self.budget is not None and state.used + count > self.budget:
             raise BudgetSpent(
                 f"{count} questions could need the holdout more than the "
                 f"{self.budget - state.used} times that are left; ask one by one."
             )
-        return super().advance_many(setup, state, seen, draws)
+        return super().advance_many(setup, state, observations, draws)
 
-    def advance(self, setup: Setup, state: Guarded, seen: Seen, draws: Draws) -> Step:
+    def advance(
+        self, setup: Setup, state: ThresholdoutState, observation: Observation, draws: Draws
+    ) -> Step:
         """Fig. 1 of Dwork et al., step 2."""
         if self.budget is not None and state.used >= self.budget:
             raise BudgetSpent(
                 f"The holdout spoke {self.budget} times, which was the budget; "
                 "start again on fresh data."
             )
-        assert seen.training is not None  # noqa: S101 - the session refuses questions without it
+        assert observation.training is not None  # noqa: S101 - the session refuses questions without it
         on_compare, on_answer, next_slack = draws
         best, slack, used = state
-        if abs(seen.risk - seen.training) > self.threshold + slack + on_compare:
-            score, slack, used = seen.risk + on_answer, next_slack, used + 1
+        if abs(observation.risk - observation.training) > self.threshold + slack + on_compare:
+            score, slack, used = observation.risk + on_answer, next_slack, used + 1
         else:
-            score = seen.training
+            score = observation.training
         improved = best is None or score < best
         value = score if best is None or improved else best
-        return Step(Guarded(value, slack, used), value, score, improved)
+        return Step(ThresholdoutState(value, slack, used), value, score, improved)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-DAMAGED = "The saved state is damaged; give back what session.state returned."
+DAMAGED_STATE = "The saved state is damaged; give back what session.state returned."
 
 
 class Setup(NamedTuple):
@@ -26,7 +26,7 @@ class Setup(NamedTuple):
     high: float
 
 
-class Seen(NamedTuple):
+class Observation(NamedTuple):
     """What a mechanism may look at for one question."""
 
     risk: float
@@ -34,7 +34,7 @@ class Seen(NamedTuple):
     training: float | None
 
 
-class SeenMany(NamedTuple):
+class Observations(NamedTuple):
     """What a mechanism may look at for many questions that were chosen beforehand."""
 
     risks: NDArray[np.float64]
@@ -106,12 +106,12 @@ class Releases:
         return (self[index] for index in range(len(self)))
 
 
-def risk_of(setup: Setup, losses: NDArray[np.float64]) -> float:
+def risk_from_losses(setup: Setup, losses: NDArray[np.float64]) -> float:
     """Return the risk of a model with these losses, one for each example."""
-    return min(max(_fixed_point.mean(losses), setup.low), setup.high)
+    return min(max(_fixed_point.exact_mean(losses), setup.low), setup.high)
 
 
-def read_vector(name: str, values: Any) -> NDArray[np.float64]:
+def to_float_vector(name: str, values: Any) -> NDArray[np.float64]:
     """Return a copy as a vector of doubles, without negative zeros; refuse anything else."""
     try:
         vector = np.asarray(values)
@@ -142,8 +142,8 @@ def leaderboard_error(true_risks: ArrayLike, released_values: ArrayLike) -> floa
     >>> leaderboard_error([0.5, 0.25, 0.4], [0.5, 0.375, 0.25])
     0.125
     """
-    risks = read_vector("true_risks", true_risks)
-    released = read_vector("released_values", released_values)
+    risks = to_float_vector("true_risks", true_risks)
+    released = to_float_vector("released_values", released_values)
     for name, read in (("true_risks", risks), ("released_values", released)):
         if not len(read) or not np.isfinite(read).all():
             raise InvalidRisk(f"{name} must be finite numbers, at least one.")

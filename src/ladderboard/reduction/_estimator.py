@@ -22,7 +22,7 @@ from ladderboard.errors import (
     InvalidSetting,
     InvalidState,
 )
-from ladderboard.mechanisms import OneBit, read_vector
+from ladderboard.mechanisms import OneBit, to_float_vector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -429,7 +429,7 @@ def require_released_values(mechanism: Any) -> None:
 
 
 def _read_values(name: str, values: Any) -> NDArray[np.float64]:
-    read = read_vector(name, values)
+    read = to_float_vector(name, values)
     good = (read >= 0) & (read <= 1)  # False for NaN
     if not good.all():
         bad = np.flatnonzero(~good)

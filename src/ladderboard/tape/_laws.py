@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from ladderboard.tape._samplers import Stream
 
 # A continuous draw is an integer of this many steps to the unit: as fine as a double can tell.
-_FINE = 1 << 53
+_STEPS_PER_UNIT = 1 << 53
 # From here on a rounded normal is the discrete Gaussian to seven digits of its variance.
-_WIDE = 1000
+_ROUNDING_IS_EXACT_FROM = 1000
 
 
 class Law(ABC):
@@ -38,7 +38,7 @@ class Law(ABC):
         """Draw ``count`` times from a NumPy generator, up to its floating-point numbers."""
 
 
-def _rational(name: str, value: int | Fraction) -> Fraction:
+def _check_rational(name: str, value: int | Fraction) -> Fraction:
     # Floats are refused: the law must be the same on every machine, so its scale is exact.
     if isinstance(value, bool) or not isinstance(value, int | Fraction) or value < 0:
         raise InvalidSetting(
@@ -55,7 +55,7 @@ class DiscreteLaplace(Law):
     scale: int | Fraction
 
     def __post_init__(self) -> None:
-        _rational("scale", self.scale)
+        _check_rational("scale", self.scale)
 
     def sample(self, stream: Stream) -> int:
         """Draw exactly."""
@@ -76,7 +76,7 @@ class DiscreteGaussian(Law):
     sd: int | Fraction
 
     def __post_init__(self) -> None:
-        _rational("sd", self.sd)
+        _check_rational("sd", self.sd)
 
     def sample(self, stream: Stream) -> int:
         """Draw exactly."""
@@ -88,14 +88,14 @@ class DiscreteGaussian(Law):
         """Round a normal number; narrow laws, where rounding would show, invert their sum."""
         if self.sd == 0:
             return np.zeros(count, dtype=np.int64)
-        if self.sd >= _WIDE:
+        if self.sd >= _ROUNDING_IS_EXACT_FROM:
             return np.rint(rng.standard_normal(count) * float(self.sd)).astype(np.int64)
-        cumulative = _cumulative(self.sd)
+        cumulative = _cumulative_probabilities(self.sd)
         return np.searchsorted(cumulative, rng.random(count), side="right") - len(cumulative) // 2
 
 
 @lru_cache(maxsize=64)
-def _cumulative(sd: int | Fraction) -> np.ndarray[Any, Any]:
+def _cumulative_probabilities(sd: int | Fraction) -> np.ndarray[Any, Any]:
     reach = math.ceil(9 * sd) + 1
     x = np.arange(-reach, reach + 1)
     mass = np.exp(-0.5 * (x / float(sd)) ** 2)
@@ -118,7 +118,7 @@ class Laplace(Law):
         """Draw a discrete Laplace number of scale 2^53 and shrink it: no logarithm is taken."""
         if self.scale == 0:
             return 0.0
-        return _samplers.discrete_laplace(stream, _FINE) / _FINE * self.scale
+        return _samplers.discrete_laplace(stream, _STEPS_PER_UNIT) / _STEPS_PER_UNIT * self.scale
 
     def simulate(self, rng: np.random.Generator, count: int) -> np.ndarray[Any, Any]:
         """Draw as the difference of two exponential numbers."""

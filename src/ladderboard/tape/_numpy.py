@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ladderboard.tape._tape import Draws, DrawsMany, Tape, bad_address
+from ladderboard.tape._tape import Draws, DrawsMany, Tape, invalid_address
 
 if TYPE_CHECKING:
     from ladderboard.tape._laws import Law
 
 # Draws are made a block of questions at a time. The first block is short, so that a short session
 # pays little; each further one is twice as long, up to the longest.
-_FIRST = 64
+_FIRST_BLOCK = 64
 _DOUBLINGS = 7
-_LONGEST = _FIRST << _DOUBLINGS
-_GROWN = _LONGEST - _FIRST  # where blocks stop growing
-_KEPT = 32
-_PLACES = 2**64
+_LONGEST_BLOCK = _FIRST_BLOCK << _DOUBLINGS
+_GROWTH_ENDS_AT = _LONGEST_BLOCK - _FIRST_BLOCK  # where blocks stop growing
+_CACHED_BLOCKS = 32
+_ADDRESSES = 2**64
 _WORD = 2**32 - 1
 
 
@@ -50,7 +50,7 @@ class NumpyTape(Tape):
         super().__init__(seed=seed)
         self._seed = int.from_bytes(self._key, "big") if seed is None else seed
         self._seeded = True
-        self._kept: OrderedDict[_Where, _Block] = OrderedDict()
+        self._kept: OrderedDict[_BlockKey, _Block] = OrderedDict()
         self._last = _Block((), -1, 0, [])
 
     def __getstate__(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class NumpyTape(Tape):
             at = question - last.first
             if 0 <= at < len(last.rows):
                 return last.rows[at]
-        _check_place(ladder, question)
+        _check_address(ladder, question)
         if context:
             words = np.frombuffer(hashlib.sha256(context).digest(), dtype=">u4").tolist()
             spot = (question, *words)
@@ -79,11 +79,11 @@ class NumpyTape(Tape):
 
     def draw_many(self, laws: tuple[Law, ...], *, ladder: int, first: int, count: int) -> DrawsMany:
         """Draw for ``count`` questions from ``first`` on: one array for each law."""
-        _check_place(ladder, first)
+        _check_address(ladder, first)
         parts: list[DrawsMany] = []
         at, end = first, first + count
         while at < end:
-            number, start, size = _span(at)
+            number, start, size = _block_of_question(at)
             drawn = self._columns(laws, ladder, number, size)
             parts.append(tuple(column[at - start : end - start] for column in drawn))
             at = start + size
@@ -94,7 +94,7 @@ class NumpyTape(Tape):
 
     def _block(self, laws: tuple[Law, ...], ladder: int, question: int) -> _Block:
         """Return the block a question falls into, kept from before or drawn now."""
-        number, first, size = _span(question)
+        number, first, size = _block_of_question(question)
         where = (laws, ladder, number)
         block = self._kept.pop(where, None)
         if block is None:
@@ -102,7 +102,7 @@ class NumpyTape(Tape):
             rows = list(zip(*columns, strict=True)) if laws else [()] * size
             block = _Block(laws, ladder, first, rows)
         self._kept[where] = block
-        if len(self._kept) > _KEPT:
+        if len(self._kept) > _CACHED_BLOCKS:
             self._kept.popitem(last=False)
         return block
 
@@ -120,9 +120,9 @@ class NumpyTape(Tape):
         return np.random.Generator(np.random.PCG64(sequence))
 
 
-def _check_place(ladder: int, question: int) -> None:
-    if not all(isinstance(each, int) and 0 <= each < _PLACES for each in (ladder, question)):
-        raise bad_address()
+def _check_address(ladder: int, question: int) -> None:
+    if not all(isinstance(each, int) and 0 <= each < _ADDRESSES for each in (ladder, question)):
+        raise invalid_address()
 
 
 class _Block(NamedTuple):
@@ -134,13 +134,13 @@ class _Block(NamedTuple):
     rows: list[Draws]
 
 
-_Where = tuple[tuple["Law", ...], int, int]
+_BlockKey = tuple[tuple["Law", ...], int, int]
 
 
-def _span(question: int) -> tuple[int, int, int]:
+def _block_of_question(question: int) -> tuple[int, int, int]:
     """Return the block a question falls into: its number, its first question, its size."""
-    if question < _GROWN:
-        number = (question // _FIRST + 1).bit_length() - 1
-        return number, (_FIRST << number) - _FIRST, _FIRST << number
-    further = (question - _GROWN) // _LONGEST
-    return _DOUBLINGS + further, _GROWN + further * _LONGEST, _LONGEST
+    if question < _GROWTH_ENDS_AT:
+        number = (question // _FIRST_BLOCK + 1).bit_length() - 1
+        return number, (_FIRST_BLOCK << number) - _FIRST_BLOCK, _FIRST_BLOCK << number
+    further = (question - _GROWTH_ENDS_AT) // _LONGEST_BLOCK
+    return _DOUBLINGS + further, _GROWTH_ENDS_AT + further * _LONGEST_BLOCK, _LONGEST_BLOCK

@@ -13,7 +13,7 @@ import struct
 
 # Sixteen bytes that set these hashes apart from any other use of the same key (RFC 7693).
 _PERSON = b"ladderboard.tape"
-_BLOCK = 64
+_BLOCK_BYTES = 64
 
 
 class Stream:
@@ -35,7 +35,7 @@ class Stream:
         self._next = 0
 
     @staticmethod
-    def place(ladder: int, question: int, context: bytes = b"") -> bytes:
+    def address(ladder: int, question: int, context: bytes = b"") -> bytes:
         """Return the part of the address that all slots of a question share."""
         return struct.pack(">QQ", ladder, question) + hashlib.sha256(context).digest()
 
@@ -48,7 +48,7 @@ class Stream:
         while end > len(self._buffer):
             block = hashlib.blake2b(
                 self._head + self._next.to_bytes(4, "big"),
-                digest_size=_BLOCK,
+                digest_size=_BLOCK_BYTES,
                 key=self._key,
                 person=_PERSON,
             ).digest()
@@ -60,7 +60,7 @@ class Stream:
         self._at = end
         return taken
 
-    def below(self, bound: int) -> int:
+    def uniform_below(self, bound: int) -> int:
         """Return an exactly uniform integer in 0 .. bound - 1.
 
         Takes as many bytes as ``bound - 1`` needs, drops the surplus high bits, and tries again
@@ -96,7 +96,7 @@ def _bernoulli_exp_below_one(stream: Stream, numerator: int, denominator: int) -
     if numerator == 0:
         return True
     k = 1
-    below = stream.below
+    below = stream.uniform_below
     while below(denominator * k) < numerator:
         k += 1
     return k % 2 == 1
@@ -108,7 +108,7 @@ def discrete_laplace(stream: Stream, numerator: int, denominator: int = 1) -> in
     The scale is numerator/denominator.
     """
     while True:
-        low = stream.below(numerator)
+        low = stream.uniform_below(numerator)
         if not _bernoulli_exp_below_one(stream, low, numerator):
             continue
         high = 0

@@ -20,7 +20,7 @@ Draws = tuple[Any, ...]
 DrawsMany = tuple[np.ndarray[Any, Any], ...]
 
 _KEY_BYTES = 32
-_SEEDS = 2**256
+_SEED_LIMIT = 2**256
 
 
 class Tape:
@@ -81,9 +81,9 @@ class Tape:
     ) -> Draws:
         """Draw one number for each law; the law's place in the tuple is its slot."""
         try:
-            place = Stream.place(ladder, question, context)
+            place = Stream.address(ladder, question, context)
         except struct.error:
-            raise bad_address() from None
+            raise invalid_address() from None
         return tuple(law.sample(Stream(self._key, place, slot)) for slot, law in enumerate(laws))
 
     def draw_many(self, laws: tuple[Law, ...], *, ladder: int, first: int, count: int) -> DrawsMany:
@@ -99,13 +99,13 @@ class Tape:
 
 def read_seed(seed: int) -> int:
     """Return a seed. It is never printed: somebody may have put a key in its place."""
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < _SEEDS:
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < _SEED_LIMIT:
         raise InvalidSetting(
             "seed must be a whole number of at least 0 and below 2^256; a key goes to key=."
         )
     return seed
 
 
-def bad_address() -> InvalidSetting:
+def invalid_address() -> InvalidSetting:
     """Return the refusal of a place that is not on the tape."""
     return InvalidSetting("ladder and question must be whole numbers from 0 to 2^64 - 1.")

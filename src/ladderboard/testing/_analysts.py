@@ -15,7 +15,16 @@ import numpy as np
 from ladderboard import _settings
 from ladderboard.analysts import ANALYSTS, Analyst, Game, analyst
 from ladderboard.errors import BudgetSpent, InvalidSetting
-from ladderboard.mechanisms import Exact, Ladder, Mechanism, OneBit, Release, Seen, Setup, Step
+from ladderboard.mechanisms import (
+    Exact,
+    Ladder,
+    Mechanism,
+    Observation,
+    OneBit,
+    Release,
+    Setup,
+    Step,
+)
 from ladderboard.tape import NumpyTape
 from ladderboard.testing._assertions import promise, refuses
 
@@ -122,7 +131,7 @@ class _Mute(Mechanism):
         """Count the questions."""
         return 0
 
-    def advance(self, setup: Setup, state: int, seen: Seen, draws: Draws) -> Step:
+    def advance(self, setup: Setup, state: int, observation: Observation, draws: Draws) -> Step:
         """Say what does not depend on the risk."""
         if not self.babble:
             return Step(state + 1, 0.5, None, False)

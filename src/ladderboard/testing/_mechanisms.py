@@ -13,8 +13,8 @@ from ladderboard.errors import InvalidInput, InvalidState, SessionClosed
 from ladderboard.mechanisms import (
     MECHANISMS,
     Mechanism,
+    Observation,
     Release,
-    Seen,
     Session,
     Setup,
     mechanism,
@@ -126,17 +126,21 @@ def _check_step(subject: Mechanism, n: int, asked: list[dict[str, Any]]) -> None
         draws = tape.draw(subject.laws, ladder=0, question=number)
         losses = question.get("losses")
         risk = question["risk"] if losses is None else float(np.mean(losses))
-        seen = Seen(risk, None if losses is None else losses.copy(), question.get("training"))
-        before = json.dumps(subject.freeze(state))
+        seen = Observation(
+            risk, None if losses is None else losses.copy(), question.get("training")
+        )
+        before = json.dumps(subject.dump_state(state))
         first = subject.advance(setup, state, seen, draws)
         again = subject.advance(setup, state, seen, draws)
         promise(
-            json.dumps(subject.freeze(first.state)) == json.dumps(subject.freeze(again.state))
+            json.dumps(subject.dump_state(first.state))
+            == json.dumps(subject.dump_state(again.state))
             and first[1:] == again[1:],
             "A step taken twice from one state must lead to the same place.",
         )
         promise(
-            json.dumps(subject.freeze(state)) == before, "A step must not change the state given."
+            json.dumps(subject.dump_state(state)) == before,
+            "A step must not change the state given.",
         )
         promise(
             seen.losses is None or np.array_equal(question["losses"], seen.losses),

@@ -8,7 +8,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.bounds import untouched
+from ladderboard.bounds import fresh_sample_interval
 from ladderboard.errors import BrokenLedger
 from ladderboard.ledger import Commitment, digest, read_json
 from ladderboard.verify._strict import has, same, tells_value
@@ -217,7 +217,9 @@ class Selected:
             if team not in self._best:
                 raise BrokenLedger(f"{_FINALS} of the files that were selected.")
             risk, ids = self._best[team]
-            ends = untouched(worth, risk, among=among, beta=final["beta"], weighted=weighted)
+            ends = fresh_sample_interval(
+                worth, risk, among=among, beta=final["beta"], weighted=weighted
+            )
             if (row["score"], row["low"], row["high"]) != (risk, *ends) or (
                 row["submission"] not in ids
             ):

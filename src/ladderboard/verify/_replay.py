@@ -12,7 +12,7 @@ import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard.ledger import decode, differs, encode
-from ladderboard.mechanisms import Seen, Setup, risk_of
+from ladderboard.mechanisms import Observation, Setup, risk_from_losses
 from ladderboard.tape import Tape
 from ladderboard.verify._strict import is_whole, same
 
@@ -196,7 +196,7 @@ class Replay:
         if mechanism is not None:
             draws = self._tape.draw(self._laws, ladder=number, question=0)
             ladder.state = mechanism.begin(self._setup, draws)
-            ladder.form = encode(mechanism.freeze(ladder.state))
+            ladder.form = encode(mechanism.dump_state(ladder.state))
             ladder.stood = _digest(0, ladder.form)
 
     def question(
@@ -248,18 +248,18 @@ class Replay:
         if (opened.training is not None) is not mechanism.needs_training:
             raise differs(number, "it lacks a training loss, or has one that nobody looks at")
         if mechanism.needs == "losses" and losses is not None:
-            risk = risk_of(self._setup, losses)
+            risk = risk_from_losses(self._setup, losses)
         else:
             losses = None
         step = mechanism.advance(
-            self._setup, ladder.state, Seen(risk, losses, opened.training), draws
+            self._setup, ladder.state, Observation(risk, losses, opened.training), draws
         )
         # Of their own types: the walk has seen to that.
         if step[1:] != (fields["value"], fields["score"], fields["improved"]):
             raise differs(number, "its release does not follow from its risk and noise")
         # Most questions move nothing but their number; states that hold arrays are not compared.
         if losses is not None or step.state != ladder.state:
-            ladder.form = encode(mechanism.freeze(step.state))
+            ladder.form = encode(mechanism.dump_state(step.state))
         ladder.state = step.state
         if _digest(fields["question"], ladder.form) != opened.after:
             raise differs(number, "its ladder stood elsewhere after it")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import ladderboard as lb
-from ladderboard.mechanisms import Seen
+from ladderboard.mechanisms import Observation
 
 NOISE = {"step": 0.01, "compare_noise": 0.1, "release_noise": 0.1, "grid": None}
 
@@ -15,12 +15,12 @@ class BlindLadder(lb.ShakyLadder):
 
     name: ClassVar[str] = "blind"
 
-    def advance(self, setup, state, seen, draws):
-        return super().advance(setup, state, self.visible(seen), draws)
+    def advance(self, setup, state, observation, draws):
+        return super().advance(setup, state, self.visible(observation), draws)
 
-    def visible(self, seen):
+    def visible(self, observation):
         """Return what the mechanism gets to see."""
-        return Seen(0.4, None, None)
+        return Observation(0.4, None, None)
 
 
 @dataclass(frozen=True)
@@ -37,5 +37,5 @@ class LeakyLadder(BlindLadder):
 
     name: ClassVar[str] = "leaky"
 
-    def visible(self, seen):
-        return Seen(0.4 + seen.risk / 1e4, None, None)
+    def visible(self, observation):
+        return Observation(0.4 + observation.risk / 1e4, None, None)

@@ -7,7 +7,7 @@ import json
 from types import SimpleNamespace
 
 from ladderboard.board._finals import rank_finals
-from ladderboard.bounds import untouched
+from ladderboard.bounds import fresh_sample_interval
 from ladderboard.ledger import Commitment, Entry, digest
 
 _COMMITTED_FIELDS = ("n", "loss", "mechanism", "rules", "holdout", "key")
@@ -78,7 +78,7 @@ class BundleForge:
         final["rows"].sort(key=lambda row: row["score"])
         for row in final["rows"]:
             n, beta = final["n"], final["beta"]
-            interval = untouched(n, row["score"], among=selected or 1, beta=beta)
+            interval = fresh_sample_interval(n, row["score"], among=selected or 1, beta=beta)
             row["low"], row["high"] = interval
             row.update(rank=None, public_rank=None, move=None)
             if not row["baseline"]:

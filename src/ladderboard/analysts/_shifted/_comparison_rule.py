@@ -55,7 +55,7 @@ class ComparisonRule(NamedTuple):
             return cls(
                 step=n * mechanism.step,
                 fresh=sd * mechanism.compare_noise,
-                standing=sd * mechanism.standing,
+                standing=sd * mechanism.threshold_noise,
                 release=sd * mechanism.release_noise,
                 grid=n * (mechanism.grid or 0),
             )

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ladderboard._formatting import format_confidence, format_count, format_time, round_up
-from ladderboard.bounds import NONE, TYPICAL, certificate
+from ladderboard.bounds import NO_THEOREM, TYPICAL_CHANGES, certificate
 from ladderboard.errors import InvalidSetting, Problem
 from ladderboard.holdout import UNDECLARED, coarseness, unseen
-from ladderboard.mechanisms import Calibrated, OneBit, ShakyLadder
+from ladderboard.mechanisms import CalibratedSettings, OneBit, ShakyLadder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +55,7 @@ class Promise:
     @property
     def none(self) -> bool:
         """Whether nothing can be promised for this mechanism, however many labels there are."""
-        return self.likely.theorem == NONE
+        return self.likely.theorem == NO_THEOREM
 
     @property
     def sentences(self) -> list[str]:
@@ -94,7 +94,7 @@ class Promise:
         The games are about answers that are right or wrong.
         """
         origin = getattr(self.mechanism, "origin", None)
-        if not isinstance(origin, Calibrated) or origin.beyond or self.display.unit != 1.0:
+        if not isinstance(origin, CalibratedSettings) or origin.beyond or self.display.unit != 1.0:
             return None
         return (
             "Measured, not promised: "
@@ -155,14 +155,14 @@ def says_something(rules: Rules, n: int, questions: int, teams: int, *, zero_one
     if mechanism is None:
         mechanism = ShakyLadder.calibrated(n=n, questions=questions, teams=ladders)
     _, likely, _ = _at_end(mechanism, n, questions, ladders, rules.beta, zero_one=zero_one)
-    return likely.theorem != NONE and _error(likely) < _KNOWN
+    return likely.theorem != NO_THEOREM and _error(likely) < _KNOWN
 
 
 def _at_end(
     mechanism: Mechanism, n: int, questions: int, ladders: int, beta: float, *, zero_one: bool
 ) -> tuple[Certificate, Certificate, int | None]:
     """Return what holds at the end at worst, what likely, and for how many changes."""
-    each = TYPICAL if ladders == 1 else _EACH * ladders
+    each = TYPICAL_CHANGES if ladders == 1 else _EACH * ladders
     changes, opened = min(each, questions), min(ladders, questions)
 
     counted: Any = {"ladders": None, "opened": opened, "amendable": True, "zero_one": zero_one}
@@ -286,7 +286,7 @@ def warnings_about(folder: BoardFolder, promise: Promise, now: float) -> Iterato
             )
         )
     origin = getattr(promise.mechanism, "origin", None)
-    if isinstance(origin, Calibrated) and origin.beyond:
+    if isinstance(origin, CalibratedSettings) and origin.beyond:
         yield f"The mechanism's settings are {origin.note}: no board so hard was measured."
     if isinstance(promise.mechanism, OneBit):
         yield "one_bit tells no value before the close: standings show only who improved."

@@ -152,7 +152,7 @@ def check_board(
             attacks_on(
                 promise,
                 calibrated=folder.rules.mechanism is None,
-                abstention=grader.loss.abstention(grader.labels),
+                abstention=grader.loss.abstention_accuracy(grader.labels),
                 seed=seed,
             )
         ),
@@ -189,7 +189,7 @@ class Grader:
 
     def baseline(self) -> float | None:
         """Return the least public risk of a constant prediction, the sample and the baselines."""
-        if not self.loss.labelled:
+        if not self.loss.uses_labels:
             return None
         scorer = Scorer(
             self.folder.table, self.loss, self.folder.rules.files.limits, rows=self.folder.public

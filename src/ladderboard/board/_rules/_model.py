@@ -77,7 +77,7 @@ class Rules:
     @property
     def takes(self) -> Literal["predictions", "scores"]:
         """What is handed in: predictions, or what evaluators gave to each example."""
-        return "predictions" if self.loss.labelled else "scores"
+        return "predictions" if self.loss.uses_labels else "scores"
 
     @cached_property
     def asked_baselines(self) -> int:

@@ -95,9 +95,9 @@ def show(
 
 def _describe_bound(bound: "Certificate", display: "Display", best: float | None) -> str:
     """Say what is promised about the best model, in the metric that the standings are in."""
-    from ladderboard.bounds import AS_PRINTED, NONE  # noqa: PLC0415 - the help first
+    from ladderboard.bounds import AS_PRINTED, NO_THEOREM  # noqa: PLC0415 - the help first
 
-    if bound.theorem == NONE:
+    if bound.theorem == NO_THEOREM:
         return f"Nothing is promised about the best model. {' '.join(bound.assumptions[:1])}"
     if best is None:
         return "Nothing was released yet, so nothing is promised about it."

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from ladderboard._formatting import format_confidence, printable, round_down, round_up
-from ladderboard.bounds import AS_PRINTED, NONE
+from ladderboard.bounds import AS_PRINTED, NO_THEOREM
 from ladderboard.cli._output import wrap_lines
 
 if TYPE_CHECKING:
@@ -16,14 +16,14 @@ _BEST_RISK = "the true risk of the best model asked"
 
 def format_interval(bound: "Certificate") -> str:
     """Return the ends, rounded outwards, so that what is printed is still true."""
-    if bound.theorem == NONE:
+    if bound.theorem == NO_THEOREM:
         return "nothing is promised"
     return f"[{round_down(bound.low)}, {round_up(bound.high)}]"
 
 
 def describe_bound(bound: "Certificate") -> str:
     """Return what a certificate promises, in a sentence or two."""
-    if bound.theorem == NONE:
+    if bound.theorem == NO_THEOREM:
         return f"Nothing is promised: {_BEST_RISK} may be anything. {_first_assumption(bound)}"
     sure = f"With probability at least {format_confidence(bound.beta)}"
     if bound.theorem == AS_PRINTED:
@@ -45,7 +45,7 @@ def _first_assumption(bound: "Certificate") -> str:
 
 def describe_assumptions(bound: "Certificate") -> list[str]:
     """Return on which conditions that holds, one a line or several."""
-    told = bound.assumptions if bound.theorem != NONE else bound.assumptions[1:]
+    told = bound.assumptions if bound.theorem != NO_THEOREM else bound.assumptions[1:]
     if not told:
         return []
     bullets = [line for each in told for line in wrap_lines(each, indent="  ", first="- ")]
