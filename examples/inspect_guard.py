@@ -9,7 +9,8 @@ from inspect_ai.model import ChatMessage, ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import match
 
 import ladderboard as lb
-from ladderboard.adapters.inspect import Scores, read_log
+from ladderboard.adapters import Scores
+from ladderboard.adapters.inspect import read_log
 
 SUMS = [Sample(id=f"sum-{at}", input=f"{at} + 17 =", target=str(at + 17)) for at in range(160)]
 

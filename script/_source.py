@@ -40,11 +40,12 @@ class Module:
 
     @property
     def public(self) -> list[str]:
-        """The names in ``__all__``."""
+        """The names in ``__all__``; without one, the module's own classes and functions."""
         for node in self.tree.body:
             if isinstance(node, ast.Assign | ast.AnnAssign) and "__all__" in names(node):
                 return list(ast.literal_eval(node.value))  # type: ignore[arg-type]
-        return []
+        own = [node.name for node in self.tree.body if isinstance(node, ast.ClassDef | Function)]
+        return sorted(name for name in own if not name.startswith("_"))
 
     def find(self, name: str) -> tuple[Module, Thing] | None:
         """Where a name is defined: here, or where it is imported from; None outside the house."""

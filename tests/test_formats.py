@@ -12,8 +12,8 @@ import ladderboard as lb
 from ladderboard.arena._runner._sweep import ResultsFile
 from ladderboard.board import PART
 from ladderboard.board._backup import _backup, _dump
-from ladderboard.client import read_address, read_config
-from ladderboard.client._receipts import Receipts
+from ladderboard.client import parse_address, read_config
+from ladderboard.client._receipts import ReceiptStore
 from ladderboard.errors import InvalidState
 from ladderboard.ledger import _encoding, _encryption, _high_water, _receipt, _vault
 from ladderboard.ledger._storage import _schema
@@ -79,7 +79,7 @@ def test_a_session_goes_on():
 
 
 def test_receipts_are_read_by_the_client_and_by_verify(tmp_path):
-    receipts = Receipts(tmp_path, read_address("http://127.0.0.1:8000"))
+    receipts = ReceiptStore(tmp_path, parse_address("http://127.0.0.1:8000"))
     file = receipts.file("digits")
     file.parent.mkdir(parents=True)
     shutil.copy(FORMATS / "receipts-1.jsonl", file)

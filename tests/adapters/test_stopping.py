@@ -121,11 +121,11 @@ def test_what_is_refused_is_raised(guard):
 
 def test_scores_are_found_by_name(guard):
     callback = stopping(guard)
-    assert callback.monitored([("loss", 1.5), ("other", 2)]) == 1.5
+    assert callback.monitored_score([("loss", 1.5), ("other", 2)]) == 1.5
     with pytest.raises(InvalidSetting, match="got 'loss', and there is: a, b"):
-        callback.monitored([("b", 1), ("a", 2)])
+        callback.monitored_score([("b", 1), ("a", 2)])
     with pytest.raises(InvalidSetting, match="there is: none at all"):
-        callback.monitored([])
+        callback.monitored_score([])
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_exit_codes(submit, program, live_server, ada, predictions, tmp_path, mo
     )
     live_server.call("POST", "/boards/first/pause", live_server.organiser)
     assert submit(40).code == 3
-    monkeypatch.setattr("ladderboard.client._transport._FIRST", 0.001)
+    monkeypatch.setattr("ladderboard.client._transport._FIRST_PAUSE", 0.001)
     away = program("submit", live_server.slug, "-f", predictions(1), "--url", "http://127.0.0.1:9")
     assert away.code == 4
     assert "cannot be reached" in away.err
@@ -263,7 +263,7 @@ def test_login_with_several_boards_and_servers(program, live_server, page):
     ).json
     assert (said["url"], said["board"], said["team"]) == (live_server.url, live_server.slug, "Ada")
     config = read_config()
-    config.keep("https://b.example.org", "x", "y").write()
+    config.with_token("https://b.example.org", "x", "y").write()
     program("login", page, "--default", piped=token.encode())
     assert read_config().default == live_server.url
     clash = program("login", page, "--board", "other", piped=token.encode())

@@ -126,7 +126,7 @@ def test_no_token_after_all(live_server, page):
 
 def test_a_shell_completes_verbs_and_boards_that_are_kept(live_server, page, program):
     program("login", page, piped=live_server.join("Ada")[1].encode())
-    read_config().keep("https://b.example.org", "letters", "y").write()
+    read_config().with_token("https://b.example.org", "letters", "y").write()
 
     def complete(line):
         asked = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}

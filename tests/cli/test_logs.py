@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.adapters import inspect
-from ladderboard.adapters.inspect import Scores
+from ladderboard.adapters import Scores, inspect
 
 DATA = Path(__file__).parents[1] / "adapters/data/lm_eval"
 EXACT = ("--questions", "5", "--mechanism", "exact")

@@ -39,7 +39,7 @@ def client(live_server, token):
 @pytest.fixture
 def quick(monkeypatch):
     """Wait shortly between tries."""
-    monkeypatch.setattr("ladderboard.client._transport._FIRST", 0.001)
+    monkeypatch.setattr("ladderboard.client._transport._FIRST_PAUSE", 0.001)
 
 
 class Sync:

@@ -16,7 +16,7 @@ from ladderboard.client import (
     Config,
     change_config,
     find_access,
-    read_address,
+    parse_address,
     read_config,
     split_board,
 )
@@ -29,7 +29,7 @@ HERE, THERE = "https://here.example.org", "https://there.example.org"
 def test_what_is_given_counts_before_the_environment_and_that_before_the_file(monkeypatch):
     with pytest.raises(InvalidSetting, match="ladderboard login URL"):
         find_access(None, None)
-    Config().keep(HERE, "digits", "kept").keep(THERE, "digits", "other").write()
+    Config().with_token(HERE, "digits", "kept").with_token(THERE, "digits", "other").write()
     found = find_access(None, None)
     assert (found.address.origin, found.token_for("digits")) == (HERE, "kept")
     assert found.token_for("letters") is None
@@ -46,7 +46,7 @@ def test_what_is_given_counts_before_the_environment_and_that_before_the_file(mo
 def test_a_token_goes_only_to_its_server(monkeypatch):
     monkeypatch.setenv("LADDERBOARD_URL", THERE)
     monkeypatch.setenv("LADDERBOARD_TOKEN", "told")
-    Config().keep(HERE, "digits", "kept").write()
+    Config().with_token(HERE, "digits", "kept").write()
     assert find_access(HERE, None).token_for("digits") == "kept"
     assert find_access("https://third.example.org", None).token_for("digits") is None
     assert find_access("HTTPS://There.Example.ORG:443", None).token_for("digits") == "told"
@@ -121,7 +121,7 @@ def test_what_can_be_no_token(token):
 )  # fmt: skip
 def test_what_is_no_address(url):
     with pytest.raises(InvalidSetting, match="A server's address is like"):
-        read_address(url)
+        parse_address(url)
 
 
 @pytest.mark.parametrize(
@@ -131,18 +131,20 @@ def test_what_is_no_address(url):
 )  # fmt: skip
 def test_where_no_server_can_be(path):
     with pytest.raises(InvalidSetting, match="A server's address is like"):
-        read_address(HERE + path)
+        parse_address(HERE + path)
 
 
 def test_a_server_below_a_path_is_another_one(monkeypatch):
-    below = read_address(f"{HERE}:443/ladder/")
+    below = parse_address(f"{HERE}:443/ladder/")
     assert (below.url, below.origin, below.prefix) == (f"{HERE}/ladder", HERE, "/ladder")
     deep = f"{HERE}/ml/boards-2027_v1.2~a"
     assert split_board(f"{deep}/boards/digits/submit#history") == (deep, "digits")
-    places = {read_address(each).place for each in (HERE, below.url, f"{HERE}/ladder/a", deep)}
+    places = {
+        parse_address(each).folder_name for each in (HERE, below.url, f"{HERE}/ladder/a", deep)
+    }
     assert len(places) == 4
     assert not any("/" in each for each in places)
-    Config().keep(HERE, "digits", "above").keep(below.url, "digits", "below").write()
+    Config().with_token(HERE, "digits", "above").with_token(below.url, "digits", "below").write()
     assert find_access(HERE, None).token_for("digits") == "above"
     assert find_access(f"{HERE}/ladder/", None).token_for("digits") == "below"
     assert find_access(f"{HERE}/other", None).token_for("digits") is None
@@ -167,7 +169,7 @@ def test_a_board_by_its_page():
 
 
 def test_the_config_file_is_for_oneself(home):
-    path = Config().keep(HERE, "digits", "lb_team_a").write()
+    path = Config().with_token(HERE, "digits", "lb_team_a").write()
     assert path == home / "config/ladderboard/config.toml"
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
@@ -178,14 +180,19 @@ def test_the_config_file_is_for_oneself(home):
 
 
 def test_the_config_file_keeps_several_servers_and_forgets():
-    config = Config().keep(HERE, "digits", "a").keep(HERE, "letters", "b").keep(THERE, "x", "c")
+    config = (
+        Config()
+        .with_token(HERE, "digits", "a")
+        .with_token(HERE, "letters", "b")
+        .with_token(THERE, "x", "c")
+    )
     config.write()
     assert read_config() == config
     assert config.default == HERE
-    assert config.forget(HERE, "digits").tokens[HERE] == {"letters": "b"}
-    without = config.forget(HERE)
+    assert config.without_token(HERE, "digits").tokens[HERE] == {"letters": "b"}
+    without = config.without_token(HERE)
     assert (without.default, set(without.tokens)) == (THERE, {THERE})
-    assert without.forget(THERE, "x") == Config()
+    assert without.without_token(THERE, "x") == Config()
     assert repr(config) == f"Config(default={HERE!r})"
 
 
@@ -196,7 +203,7 @@ def test_those_who_log_in_at_the_same_time_lose_nothing():
         "print(flush=True)\n"
         "sys.stdin.readline()\n"  # all of them begin together
         "for at in range(10):\n"
-        "    change_config(lambda kept: kept.keep(f'https://{sys.argv[1]}', f'b{at}', 'token'))\n"
+        "    change_config(lambda c: c.with_token(f'https://{sys.argv[1]}', f'b{at}', 'token'))\n"
     )
     begun = [
         subprocess.Popen([sys.executable, "-c", code, f"s{at}"], stdin=PIPE, stdout=PIPE)
@@ -214,16 +221,16 @@ def test_those_who_log_in_at_the_same_time_lose_nothing():
 
 
 def test_what_changes_nothing_is_not_written():
-    changed, path = change_config(lambda kept: kept.forget(HERE))
+    changed, path = change_config(lambda config: config.without_token(HERE))
     assert not changed
     assert not path.exists()
-    assert change_config(lambda kept: kept.keep(HERE, "digits", "a")) == (True, path)
+    assert change_config(lambda config: config.with_token(HERE, "digits", "a")) == (True, path)
     assert path.with_suffix(".lock").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("server", ["https://\U00020000.example", "https://\xe4.example"])
 def test_the_config_file_keeps_a_server_of_any_letters(server):
-    config = Config().keep(HERE, "digits", "a").keep(server, "digits", "b")
+    config = Config().with_token(HERE, "digits", "a").with_token(server, "digits", "b")
     config.write()
     assert read_config() == config
 

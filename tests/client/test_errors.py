@@ -12,9 +12,9 @@ import pytest
 
 from ladderboard import errors
 from ladderboard.client import AsyncClient, Client
-from ladderboard.client._errors import CODES, error_of
-from ladderboard.client._requests import board, boards, make_body, submissions, submit
-from ladderboard.client._transport import Answer, Patience
+from ladderboard.client._errors import ERRORS_BY_CODE, error_from_problem
+from ladderboard.client._requests import board, boards, make_upload_body, submissions, submit
+from ladderboard.client._transport import RawResponse, RetryBackoff
 from ladderboard.server._problems import _KINDS, PROBLEMS
 from support.server.live_server import make_predictions
 
@@ -29,10 +29,10 @@ def test_every_code_of_the_page_is_known():
     table = PAGE.read_text().partition("## Refusals")[2].partition("## Pages")[0]
     rows = re.findall(r"^\| (`[a-z_`, ]+) \| (\d+) \|", table, re.MULTILINE)
     listed = {code: int(status) for row, status in rows for code in re.findall("[a-z_]+", row)}
-    assert set(listed) == set(CODES) == set(PROBLEMS)
+    assert set(listed) == set(ERRORS_BY_CODE) == set(PROBLEMS)
     for code, status in listed.items():
-        found = error_of(status, problem(code), None)
-        assert type(found) is CODES[code]
+        found = error_from_problem(status, problem(code), None)
+        assert type(found) is ERRORS_BY_CODE[code]
         assert str(found) == f"Said of {code}."
 
 
@@ -40,7 +40,7 @@ def test_an_exception_of_the_server_comes_back_as_itself():
     ours = {"storage", "unavailable", "broken"}  # where a fixed sentence stands in its place
     for raised, kind in _KINDS:
         if kind.code not in ours and raised is not errors.SessionClosed:
-            assert CODES[kind.code] is raised
+            assert ERRORS_BY_CODE[kind.code] is raised
 
 
 def test_what_is_wrong_with_a_file_is_restored_item_by_item(live_server, token, call):
@@ -99,11 +99,11 @@ def test_what_else_is_refused(live_server, token, call):
 def test_a_code_of_a_newer_server_is_told_by_its_status():
     expected = {401: errors.NotAllowed, 404: errors.NotFound, 418: errors.InvalidSetting}
     for status, kind in {**expected, 599: errors.ServerUnreachable}.items():
-        assert type(error_of(status, problem("unheard_of"), None)) is kind
+        assert type(error_from_problem(status, problem("unheard_of"), None)) is kind
 
 
 def test_a_servers_words_do_not_reach_the_terminal_raw():
-    found = error_of(422, problem("invalid", detail="a\x1b[2Jb\nc"), None)
+    found = error_from_problem(422, problem("invalid", detail="a\x1b[2Jb\nc"), None)
     assert str(found) == "a\\x1b[2Jb\nc"
 
 
@@ -129,16 +129,20 @@ STRANGE = [
 def test_what_is_no_server_of_ours_is_called_so(status, content):
     client = Client("http://127.0.0.1:9", "lb_team_secret")
     with pytest.raises(errors.ServerUnreachable, match="is not a Ladderboard server of ours"):
-        client._concluded(board("first"), Patience(0), Answer(status, httpx.Headers(), content))
+        client._handle_response(
+            board("first"), RetryBackoff(0), RawResponse(status, httpx.Headers(), content)
+        )
 
 
 def test_fields_may_be_more_and_never_fewer_or_others(live_server, client):
-    good = client.submit(live_server.slug, make_predictions(10)).said
-    request = submit("first", make_body(make_predictions(10)), "key", "", None)
+    good = client.submit(live_server.slug, make_predictions(10)).raw
+    request = submit("first", make_upload_body(make_predictions(10)), "key", "", None)
 
     def read(said):
         content = json.dumps(said).encode()
-        return client._concluded(request, Patience(0), Answer(201, httpx.Headers(), content)).value
+        return client._handle_response(
+            request, RetryBackoff(0), RawResponse(201, httpx.Headers(), content)
+        ).value
 
     assert read({**good, "newer": 1, "certify": 1}).id == good["id"]
     for name in set(good):
@@ -159,21 +163,25 @@ def test_fields_may_be_more_and_never_fewer_or_others(live_server, client):
 @pytest.mark.parametrize("slug", ["x\x1b]0;owned\x07", "x/../y", ""])
 def test_a_boards_name_is_nothing_for_a_terminal(live_server, client, slug):
     """It is shown raw where a token is asked for."""
-    good = client.board(live_server.slug).said
+    good = client.board(live_server.slug).raw
     content = json.dumps({"boards": [{**good, "slug": slug}]}).encode()
     with pytest.raises(errors.ServerUnreachable, match="not a Ladderboard server of ours"):
-        client._concluded(boards(None), Patience(0), Answer(200, httpx.Headers(), content))
+        client._handle_response(
+            boards(None), RetryBackoff(0), RawResponse(200, httpx.Headers(), content)
+        )
 
 
 @pytest.mark.parametrize("number", [b"1" + b"0" * 400, b"1e999", b"NaN", b"Infinity"])
 def test_a_number_without_end_is_no_answer(live_server, client, number):
-    good = client.submit(live_server.slug, make_predictions(10)).said
-    asked = submit("first", make_body(make_predictions(10)), "key", "", None)
+    good = client.submit(live_server.slug, make_predictions(10)).raw
+    asked = submit("first", make_upload_body(make_predictions(10)), "key", "", None)
 
     def refused(request, said):
         content = json.dumps(said).encode().replace(b'"here"', number)
         with pytest.raises(errors.ServerUnreachable):
-            client._concluded(request, Patience(0), Answer(200, httpx.Headers(), content))
+            client._handle_response(
+                request, RetryBackoff(0), RawResponse(200, httpx.Headers(), content)
+            )
 
     refused(asked, {**good, "released": "here"})
     if not number.isdigit():
@@ -183,10 +191,12 @@ def test_a_number_without_end_is_no_answer(live_server, client, number):
 
 @pytest.mark.parametrize("digits", [-3, 18, 10**8, 2**31])
 def test_no_number_has_so_many_digits(live_server, client, digits):
-    good = client.board(live_server.slug).said
+    good = client.board(live_server.slug).raw
     content = json.dumps({**good, "display": {**good["display"], "digits": digits}}).encode()
     with pytest.raises(errors.ServerUnreachable):
-        client._concluded(board("first"), Patience(0), Answer(200, httpx.Headers(), content))
+        client._handle_response(
+            board("first"), RetryBackoff(0), RawResponse(200, httpx.Headers(), content)
+        )
 
 
 @pytest.mark.parametrize("url", ["https://\U0001f600.example", "https://\u2488.example"])

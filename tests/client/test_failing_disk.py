@@ -60,9 +60,9 @@ def test_without_room_for_a_receipt_nothing_is_sent(kept, live_server, token):
     ("status", "code", "kind"), [(507, "disk_full", DiskFull), (503, "read_only", ReadOnly)]
 )
 def test_what_a_server_s_disk_did_is_known_for_certain(status, code, kind):
-    from ladderboard.client._errors import error_of
+    from ladderboard.client._errors import error_from_problem
 
     told = json.loads('{"detail": "Nothing was recorded.", "errors": []}')
-    error = error_of(status, {**told, "code": code}, None)
+    error = error_from_problem(status, {**told, "code": code}, None)
     assert type(error) is kind
     assert not error.uncertain

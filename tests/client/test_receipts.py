@@ -13,7 +13,7 @@ import time
 import pytest
 
 from ladderboard.client import Client
-from ladderboard.client._address import Address, read_address
+from ladderboard.client._address import Address, parse_address
 from ladderboard.errors import InvalidPredictions, InvalidSetting, ServerUnreachable
 from support.server.live_server import make_predictions
 
@@ -40,7 +40,7 @@ def test_an_answer_leaves_a_receipt_for_oneself(live_server, token, call, home):
         assert client.receipts_file(live_server.slug) == file
     assert receipt.state == "answered"
     assert receipt.sha256 == hashlib.sha256(make_predictions(30)).hexdigest()
-    assert receipt.answer == reply.said
+    assert receipt.answer == reply.raw
     assert receipt.answer["receipt"] == reply.receipt
     pending, answered = map(json.loads, file.read_text().split("\n")[1:])
     assert pending["state"] == "pending"
@@ -57,8 +57,8 @@ def test_every_server_has_a_folder_of_its_own(tmp_path):
         "http://a.",
     ]
     urls += ["http://[::1]", "http://__1", "https://\xe4", "https://\xf6", "https://_"]
-    addresses = [*map(read_address, urls), Address("http", "..", 80), Address("http", "a/b", 80)]
-    places = {each.place for each in addresses}
+    addresses = [*map(parse_address, urls), Address("http", "..", 80), Address("http", "a/b", 80)]
+    places = {each.folder_name for each in addresses}
     assert len(places) == len(addresses)
     assert {(tmp_path / each).resolve().parent for each in places} == {tmp_path.resolve()}
     assert not [each for each in places if each.startswith(".")]

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from ladderboard.client import Client
-from ladderboard.client._errors import error_of
-from ladderboard.client._transport import Patience, wait_of
+from ladderboard.client._errors import error_from_problem
+from ladderboard.client._transport import RetryBackoff, parse_retry_after
 from ladderboard.errors import (
     BudgetSpent,
     InvalidPredictions,
@@ -80,7 +80,7 @@ def test_reading_gets_through(live_server, token, proxies, call, quick, faults):
 def test_a_whole_walk_over_pages_gets_through(
     live_server, token, proxies, call, quick, monkeypatch
 ):
-    monkeypatch.setattr("ladderboard.client._requests._MANY", 1)
+    monkeypatch.setattr("ladderboard.client._requests._PAGE_SIZE", 1)
     for many in (10, 20, 30):
         call(live_server.url, token, "submit", live_server.slug, make_predictions(many))
     with proxies.Proxy(live_server.port, "cut", None, "swallow", None, "reset") as proxy:
@@ -138,7 +138,7 @@ def test_a_server_that_says_nothing(live_server, token, proxies, call, quick):
 
 def test_an_answer_without_end_in_seconds(live_server, proxies, call, monkeypatch):
     """It would come whole, byte by byte, and never make anybody wait for long."""
-    monkeypatch.setattr("ladderboard.client._transport._LONGEST", 0.001)
+    monkeypatch.setattr("ladderboard.client._transport._MAX_TIMEOUTS", 0.001)
     head = b"HTTP/1.1 200 Said\r\nContent-Length: 114\r\nConnection: close\r\n\r\n"
     with proxies.Proxy(live_server.port, [head, *[b" "] * 100, b'{"boards": []}']) as proxy:
         with pytest.raises(ServerUnreachable, match=r"not whole after 0\.06 seconds"):
@@ -158,7 +158,7 @@ def test_an_answer_without_end_in_bytes(live_server, proxies, call):
 
 def test_pages_without_end(live_server, token, proxies, call):
     call(live_server.url, token, "submit", live_server.slug, make_predictions(30))
-    row = call(live_server.url, token, "leaderboard", live_server.slug)[0].said
+    row = call(live_server.url, token, "leaderboard", live_server.slug)[0].raw
 
     def page(*rows, after):
         body = json.dumps({"rows": rows, "next": after}).encode()
@@ -194,11 +194,16 @@ def test_nobody_is_there(proxies, call, quick):
 
 
 def test_waits_double_and_heed_the_server():
-    waits = [patience.wait() for patience in [Patience(8)] for _ in range(9)]
+    waits = [backoff.next_pause() for backoff in [RetryBackoff(8)] for _ in range(9)]
     assert waits.pop() is None
     for at, wait in enumerate(waits):
         longest = min(0.25 * 2**at, 8)
         assert longest / 2 <= wait <= longest
-    assert Patience(1).wait(7.0) == 7.0
-    assert Patience(1).wait(31.0) is None
-    assert error_of(429, {"detail": "", "code": "rate", "errors": []}, wait_of("9" * 999)).wait > 31
+    assert RetryBackoff(1).next_pause(7.0) == 7.0
+    assert RetryBackoff(1).next_pause(31.0) is None
+    assert (
+        error_from_problem(
+            429, {"detail": "", "code": "rate", "errors": []}, parse_retry_after("9" * 999)
+        ).wait
+        > 31
+    )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ladderboard.client import Submitted
-from ladderboard.client._models import read_shape
+from ladderboard.client import SubmissionResult
+from ladderboard.client._models import parse_model
 
 SAID = {
     "id": "a", "number": 7, "time": "2026-11-16T13:00:00Z", "entry": None,
@@ -28,7 +28,9 @@ def said(display=None, **changes):
         for name in ("released", "score")
     }
     told |= shown
-    return read_shape(Submitted, {**told, "display": {**DISPLAY, **shown, **(display or {})}})
+    return parse_model(
+        SubmissionResult, {**told, "display": {**DISPLAY, **shown, **(display or {})}}
+    )
 
 
 @pytest.mark.parametrize(

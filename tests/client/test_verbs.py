@@ -32,12 +32,12 @@ def test_a_submission_is_answered_with_everything_that_a_guard_says(live_server,
     assert (said.improved, said.question, said.number, said.again) == (True, 1, 1, False)
     assert said.released == pytest.approx(0.2, abs=0.01)
     assert (said.remaining, said.limit, said.ladder) == (24, "team", "team")
-    assert said.reason == said.said["reason"]
+    assert said.reason == said.raw["reason"]
     assert str(said) == "A new best: zero_one 0.2000; 24 questions left."
     assert said.bound.low <= said.released <= said.bound.high
     assert said.team.name == "Ada"
     assert said.time == dt.datetime.fromtimestamp(live_server.clock.now, dt.UTC)
-    assert said.describe() == said.said
+    assert said.describe() == said.raw
     assert said.receipt["entry"] == said.entry
     assert "salt" not in repr(said)
     assert json.loads(json.dumps(said.describe()))["id"] == said.id
@@ -79,7 +79,7 @@ def test_a_board_is_described(live_server, client):
     assert (board.n, board.questions, board.window, board.deadline) == (300, 100, None, None)
     assert (board.display.direction, board.display.digits) == (
         "lower",
-        board.said["display"]["digits"],
+        board.raw["display"]["digits"],
     )
     assert board.best.released == pytest.approx(1 / 6, abs=0.01)
     assert board.slug in [each.slug for each in client.boards()]
@@ -208,4 +208,4 @@ def test_a_client_works_in_threads(live_server, client):
     with ThreadPoolExecutor(4) as threads:
         names = threads.map(lambda _: client.team(live_server.slug).name, range(8))
         assert set(names) == {"Ada"}
-    assert len(client._made) == 1
+    assert len(client._http_clients) == 1

@@ -15,7 +15,7 @@ from pathlib import Path
 import ladderboard as lb
 from ladderboard.arena._runner._sweep import ResultsFile
 from ladderboard.client import Config
-from ladderboard.client._receipts import Note
+from ladderboard.client._receipts import ReceiptWriter
 from ladderboard.ledger import Receipt, World
 
 MECHANISM = lb.ShakyLadder(step=0.05, compare_noise=0.01, release_noise=0.01, grid=0.01)
@@ -54,16 +54,16 @@ def session(folder):
 def receipts(folder):
     """Write receipts as the client keeps them: one that was answered, one that waits."""
     file = folder / "receipts-1.jsonl"
-    first = Note(file, "a" * 64, "first", None)
+    first = ReceiptWriter(file, "a" * 64, "first", None)
     first.write("pending")
     first.write("answered", answer=ANSWER)
-    Note(file, "c" * 64, "second", "0" * 16).write("pending")
+    ReceiptWriter(file, "c" * 64, "second", "0" * 16).write("pending")
 
 
 def config(folder):
     """Write what ``ladderboard login`` keeps."""
     os.environ["XDG_CONFIG_HOME"] = str(folder)
-    made = Config().keep("http://127.0.0.1:8000", "digits", "lb_team_not-a-token")
+    made = Config().with_token("http://127.0.0.1:8000", "digits", "lb_team_not-a-token")
     made.write().rename(folder / "config-1.toml")
     (folder / "ladderboard").rmdir()
 

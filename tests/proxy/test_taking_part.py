@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from ladderboard.client import AsyncClient, Client, read_address
+from ladderboard.client import AsyncClient, Client, parse_address
 from ladderboard.errors import InvalidPredictions, ServerUnreachable
 from support.nginx import free_port
 
@@ -65,7 +65,7 @@ def test_in_python(trusting, predict):
         reply = client.submit("first", predict(400, 50), message="through a proxy")
         assert reply.improved
         assert [each.id for each in client.submissions("first")] == [reply.id]
-        assert client.receipts_file("first").parent.name == read_address(trusting.url).place
+        assert client.receipts_file("first").parent.name == parse_address(trusting.url).folder_name
         assert client.team("first").name == "In Python"
         assert len(list(client.leaderboard("first"))) >= 1
 

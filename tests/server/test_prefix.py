@@ -4,7 +4,7 @@ import httpx
 import pytest
 from fastapi.routing import APIRoute
 
-from ladderboard.client._address import OWN
+from ladderboard.client._address import RESERVED_PATHS
 from ladderboard.errors import InvalidSetting
 from ladderboard.server import Settings
 from support.server.live_server import make_predictions
@@ -20,8 +20,8 @@ def below(make_server):
 
 def test_no_prefix_can_be_mistaken_for_a_place_of_the_server(live_server):
     paths = {each.path for each in live_server.app.routes if isinstance(each, APIRoute)}
-    assert {each.split("/")[1] for each in paths} - {""} == OWN
-    for own in OWN:
+    assert {each.split("/")[1] for each in paths} - {""} == RESERVED_PATHS
+    for own in RESERVED_PATHS:
         with pytest.raises(InvalidSetting, match="cannot have"):
             Settings(url=f"https://example.org/{own}")
 

@@ -1,8 +1,9 @@
-"""Tools people already use, each in a file or folder of its own, none importing another.
+"""Integrations with other tools, one module or package each; none imports another.
 
-Import the one that is wanted, as in ``from ladderboard.adapters.sklearn import judge_search``. It
-loads the library that it is for, and says what to install where that is missing. ``Stopping`` is
-the base of the callbacks that stop a training early, for libraries that have no adapter here.
+Import the one you need: ``from ladderboard.adapters.sklearn import judge_search``. It imports its
+library, and raises ``MissingDependency`` with the command that installs it. ``Stopping`` is the
+base class of the callbacks that stop a training early; subclass it for a library without an
+adapter. ``Scores`` holds the scores that the evaluation logs' adapters read.
 """
 
 from importlib import import_module
@@ -11,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 from ladderboard.errors import MissingDependency
 
 if TYPE_CHECKING:
+    from ladderboard.adapters._scores import Scores
     from ladderboard.adapters._stopping import Stopping
 
-__all__ = ["Stopping"]
+__all__ = ["Scores", "Stopping"]
+
+_MODULE_OF = {"Scores": "_scores", "Stopping": "_stopping"}  # loaded when first used
 
 
-def library(name: str, *, extra: str) -> Any:
-    """Return a library's module; where it is not installed, say which command installs it."""
+def import_library(name: str, *, extra: str) -> Any:
+    """Return a library's module; raise ``MissingDependency`` with the command to install it."""
     try:
         return import_module(name)
     except ImportError as error:
@@ -27,8 +31,6 @@ def library(name: str, *, extra: str) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    if name != "Stopping":
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ladderboard.adapters._stopping import Stopping  # noqa: PLC0415 - loads the guard
-
-    return Stopping
+    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

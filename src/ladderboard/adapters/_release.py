@@ -18,18 +18,25 @@ from ladderboard.errors import (
 from ladderboard.holdout import left
 
 if TYPE_CHECKING:
-    from ladderboard.client import Board
+    from ladderboard.client import BoardInfo
     from ladderboard.holdout import Reply
 
-FIELDS = ("released", "improved", "remaining")
+RELEASE_FIELDS = ("released", "improved", "remaining")
 """The numbers that are told, by name."""
 # What participants can do something about, or must know; its words are made for them. All else is
 # the organiser's matter.
-_THEIRS = (InvalidPredictions, BudgetSpent, SessionClosed, NotOpen, RateLimited, QuotaExceeded)
+_PARTICIPANT_ERRORS = (
+    InvalidPredictions,
+    BudgetSpent,
+    SessionClosed,
+    NotOpen,
+    RateLimited,
+    QuotaExceeded,
+)
 
 
 @dataclass(frozen=True)
-class Told:
+class PublishedRelease:
     """The release; prints as one sentence.
 
     The sentence is not the reply's own, which may tell what a mechanism says about this very
@@ -37,9 +44,9 @@ class Told:
 
     Examples
     --------
-    >>> print(Told(0.2, True, 99))
+    >>> print(PublishedRelease(0.2, True, 99))
     With this question the best went down to 0.2; 99 questions left.
-    >>> Told(0.2, True, 99).numbers()
+    >>> PublishedRelease(0.2, True, 99).numbers()
     {'released': 0.2, 'improved': 1, 'remaining': 99}
     """
 
@@ -48,7 +55,7 @@ class Told:
     remaining: int
 
     @classmethod
-    def of(cls, reply: Reply) -> Told:
+    def from_reply(cls, reply: Reply) -> PublishedRelease:
         """Return what of a reply may be told."""
         return cls(reply.loss, reply.improved, reply.remaining)
 
@@ -65,24 +72,24 @@ class Told:
         return f"With this question the best {moved}; {left(self.remaining)}."
 
 
-class Unfit(InvalidSetting):
+class UnsupportedTarget(InvalidSetting):
     """A guard or a board is not for a bridge; the sentence repeats no address or other setting."""
 
 
-def check_board(about: Board) -> None:
+def check_bridge_board(about: BoardInfo) -> None:
     """Refuse a board of scores, or whose releases are not for rows that everybody sees."""
     if about.ladder != "team" or about.visibility in {"hidden", "frozen"}:
-        raise Unfit(
+        raise UnsupportedTarget(
             "A bridge needs a board with ladder: team that is neither hidden nor frozen; "
             f"got ladder {about.ladder}, visibility {about.visibility}."
         )
-    check_takes(about.takes)
+    check_takes_predictions(about.takes)
 
 
-def check_takes(takes: str) -> None:
+def check_takes_predictions(takes: str) -> None:
     """Refuse a guard or a board of scores: whoever comes over a bridge would score itself."""
     if takes != "predictions":
-        raise Unfit(
+        raise UnsupportedTarget(
             "What is asked here takes scores, and those who submit would score themselves. Scores "
             "are handed in by whoever evaluates; here it needs a guard or a board that takes "
             "predictions."
@@ -92,13 +99,13 @@ def check_takes(takes: str) -> None:
 def check_ladders(ladders: int, teams: int) -> None:
     """Refuse a guard that has fewer ladders than there are teams."""
     if ladders < teams:
-        raise Unfit(
+        raise UnsupportedTarget(
             f"Every team has a ladder of its own, so this needs a guard with {teams} ladders or "
             f"more; this one has {ladders}. Make one with as many as there may be teams: "
             f"ladderboard guard create FILE --ladders {teams}"
         )
 
 
-def words_for_participants(error: LadderboardError) -> str | None:
+def participant_message(error: LadderboardError) -> str | None:
     """Return what to say to those who submitted; None where it is the organiser's matter."""
-    return str(error) if isinstance(error, _THEIRS) else None
+    return str(error) if isinstance(error, _PARTICIPANT_ERRORS) else None

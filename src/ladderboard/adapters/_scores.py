@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 class Scores:
     """A score in [0, 1] for each example of a run, 1 the best.
 
-    ``ids`` name the examples; ``metric`` is what was measured, ``task`` on what and ``model`` of
-    whom, as far as the log tells. ``of`` is how many examples the dataset has, where the log tells:
-    a run with a limit has fewer ids.
+    ``ids`` name the examples. ``metric`` is the name of the score; ``task`` and ``model`` are empty
+    if the log does not name them. ``dataset_size`` is the number of examples in the whole dataset,
+    None if the log does not tell: a run with a limit has fewer ids.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class Scores:
     metric: str
     task: str = ""
     model: str = ""
-    of: int | None = None
+    dataset_size: int | None = None
 
     @property
     def mean(self) -> float:
@@ -81,7 +81,7 @@ class Scores:
         return len(self.ids)
 
 
-class Findings:
+class LogProblems:
     """What is wrong with the samples of a log: rules that are broken, and by which."""
 
     def __init__(self, noun: str) -> None:
@@ -101,10 +101,10 @@ class Findings:
         problems.refuse_if_any()
 
 
-def score_of(value: Any) -> float | None:
+def to_score(value: Any) -> float | None:
     """Return a number or a truth value as a score: NaN for none, None for what is no score.
 
-    >>> score_of(True), score_of(0.5), score_of(2), score_of([1])
+    >>> to_score(True), to_score(0.5), to_score(2), to_score([1])
     (1.0, 0.5, None, None)
     """
     if not isinstance(value, Real):  # bool is one, too
@@ -113,7 +113,7 @@ def score_of(value: Any) -> float | None:
     return number if math.isnan(number) or 0 <= number <= 1 else None
 
 
-def found_file(path: Path | str, what: str, names: str, beside: Sequence[str] = ()) -> Path:
+def check_log_file(path: Path | str, what: str, names: str, beside: Sequence[str] = ()) -> Path:
     """Return the path of a log, if it is a file; refuse anything else with what to give."""
     path = Path(path)
     if path.is_dir():

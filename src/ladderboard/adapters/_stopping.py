@@ -51,7 +51,7 @@ class Stopping:
                 "predict must be a function from the model to its predictions; "
                 f"got {_settings.safe_repr(predict)}."
             )
-        self.judge = Judge(_on_ladder(guard, run), mode=mode, min_delta=min_delta)
+        self.judge = Judge(_guard_for_run(guard, run), mode=mode, min_delta=min_delta)
         self.predict = predict
         self.monitor = monitor
         self.patience = _settings.integer("patience", patience, at_least=1)
@@ -73,7 +73,7 @@ class Stopping:
             self.reason = f"In {checks} of {self.monitor} the guard saw no improvement."
         return won
 
-    def monitored(self, scores: Iterable[tuple[str, Any]]) -> Any:
+    def monitored_score(self, scores: Iterable[tuple[str, Any]]) -> Any:
         """Return the monitored one of the scores, or say which there are."""
         there = dict(scores)
         if self.monitor in there:
@@ -85,7 +85,7 @@ class Stopping:
         )
 
 
-def _on_ladder(guard: Any, run: str | None) -> Guard:
+def _guard_for_run(guard: Any, run: str | None) -> Guard:
     if run is None:
         return guard
     if not hasattr(guard, "ladder"):

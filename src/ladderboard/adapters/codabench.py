@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 
 from ladderboard import _settings
 from ladderboard.adapters._release import (
-    Told,
-    Unfit,
-    check_board,
+    PublishedRelease,
+    UnsupportedTarget,
+    check_bridge_board,
     check_ladders,
-    check_takes,
-    words_for_participants,
+    check_takes_predictions,
+    participant_message,
 )
 from ladderboard.client import split_board
 from ladderboard.errors import (
@@ -36,8 +36,6 @@ from ladderboard.holdout import Holdout
 
 if TYPE_CHECKING:
     from ladderboard.holdout import Reply
-
-__all__ = ["Settings", "score"]
 
 SETTINGS = "ladderboard.json"
 """The file of the reference data that says whom to ask."""
@@ -137,11 +135,11 @@ def score(given: Path | str, output: Path | str) -> int:
     except InvalidSetting as error:  # of our own words, which repeat nothing of the settings
         return _fail(f"For the organiser: {error}", 2)
     try:
-        told = Told.of(_ask(settings, given / "res"))
-    except (Unfit, MissingDependency) as error:
+        told = PublishedRelease.from_reply(_ask(settings, given / "res"))
+    except (UnsupportedTarget, MissingDependency) as error:
         return _fail(f"For the organiser: {error}", 2)
     except Exception as error:  # noqa: BLE001 - participants read this: an address is not for them
-        said = words_for_participants(error) if isinstance(error, LadderboardError) else None
+        said = participant_message(error) if isinstance(error, LadderboardError) else None
         if said is not None:
             return _fail(said, 1)
         return _fail(
@@ -165,7 +163,7 @@ def _ask(settings: Settings, folder: Path) -> Reply:
     file = _predictions(settings, folder)
     if settings.guard is not None:
         with Holdout.connect(settings.guard, token=settings.token) as guard:
-            check_takes(guard.takes)
+            check_takes_predictions(guard.takes)
             if settings.teams:
                 check_ladders(guard.ladders, len(set(settings.teams.values())))
             return guard.ask(file, ladder=team)
@@ -177,7 +175,7 @@ def _ask_board(settings: Settings, team: str, file: Path) -> Reply:
 
     server, slug = _place(settings.board)
     with Client(server, settings.token, receipts=None) as client:
-        check_board(client.board(slug))
+        check_bridge_board(client.board(slug))
         return client.submit(slug, file, team=team, message="Codabench")
 
 

@@ -16,16 +16,14 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard._formatting import format_count
-from ladderboard.adapters import library
-from ladderboard.adapters._scores import Findings, Scores, found_file, score_of
+from ladderboard.adapters import import_library
+from ladderboard.adapters._scores import LogProblems, Scores, check_log_file, to_score
 from ladderboard.errors import InvalidPredictions, InvalidSetting, LadderboardError
 from ladderboard.files import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-
-__all__ = ["Scores", "read_log"]
 
 _GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # correct, partly, incorrect, no answer
 _REDUCERS: dict[str, Callable[[list[float]], float]] = {
@@ -63,8 +61,8 @@ def read_log(path: Path | str, metric: str | None = None, reducer: str | None = 
     InvalidPredictions
         The run failed or is not whole, or the log cannot be read.
     """
-    log = library("inspect_ai.log", extra="inspect")
-    path = found_file(path, "a log of Inspect", "a .eval or .json file", ["*.eval", "*.json"])
+    log = import_library("inspect_ai.log", extra="inspect")
+    path = check_log_file(path, "a log of Inspect", "a .eval or .json file", ["*.eval", "*.json"])
     try:
         return _read(log, path, metric, reducer)
     except (LadderboardError, MemoryError):
@@ -147,10 +145,10 @@ def _samples(log: Any, path: Path, header: Any) -> Iterator[Any]:
 
 
 def _refuse_missing(missing: list[tuple[Any, int]]) -> None:
-    findings = Findings("sample")
+    problems = LogProblems("sample")
     for each, epoch in missing:
-        findings.add("missing_sample", "Missing from the log", _name(each, epoch))
-    findings.refuse_if_any()
+        problems.add("missing_sample", "Missing from the log", _name(each, epoch))
+    problems.refuse_if_any()
 
 
 def _name(sample: Any, epoch: int) -> str:
@@ -163,17 +161,17 @@ def _gather(
     """Return what each scorer gave to each sample in each epoch; refuse what is not whole."""
     given: dict[str, list[dict[str, Any]]] = {}
     seen: set[tuple[str, int]] = set()
-    findings = Findings("sample")
+    problems = LogProblems("sample")
     for sample in samples:
         name, place = _name(sample.id, sample.epoch), (str(sample.id), sample.epoch)
         if place in seen:
-            findings.add("duplicate_id", "More than once in the log", name)
+            problems.add("duplicate_id", "More than once in the log", name)
         seen.add(place)
         if sample.error is not None:
-            findings.add("sample_error", "Ended with an error", name)
+            problems.add("sample_error", "Ended with an error", name)
         scores = {each: score.value for each, score in (sample.scores or {}).items()}
         given.setdefault(str(sample.id), []).append(scores)
-    findings.refuse_if_any()
+    problems.refuse_if_any()
     wanted = [(each, epoch) for each in ids for epoch in range(1, epochs + 1)]
     _refuse_missing([each for each in wanted if (str(each[0]), each[1]) not in seen])
     seen |= there
@@ -244,13 +242,13 @@ def _reduced(header: Any, scorer: str, reducer: str | None) -> tuple[str, dict[s
             f"There is no reducer {reducer!r:.80} in the log; there is {listed(made)}."
         )
     name = next(iter(made)) if reducer is None else reducer
-    findings = Findings("sample")
+    problems = LogProblems("sample")
     values: dict[str, Any] = {}
     for each in made[name].samples:
         if str(each.sample_id) in values:
-            findings.add("duplicate_id", "Reduced more than once", each.sample_id)
+            problems.add("duplicate_id", "Reduced more than once", each.sample_id)
         values[str(each.sample_id)] = each.value
-    findings.refuse_if_any()
+    problems.refuse_if_any()
     return name, values
 
 
@@ -261,7 +259,7 @@ def _values(
     part: str | None,
 ) -> dict[str, float]:
     """Return the score of each sample; name those that have none."""
-    findings = Findings("sample")
+    problems = LogProblems("sample")
     values: dict[str, float] = {}
     reducer, made = reduced
     for name, epochs in given.items():
@@ -270,15 +268,15 @@ def _values(
         if reducer:
             scores.append(_score(made.get(name), part))
         if any(each is not None and math.isnan(each) for each in scores):
-            findings.add("unscored", f"Without a score of {scorer}", name)
+            problems.add("unscored", f"Without a score of {scorer}", name)
         elif any(each is None for each in scores):
             rule = f"The score of {scorer} is not C, P, I, N or a number in [0, 1]"
-            findings.add("not_a_score", rule, name)
+            problems.add("not_a_score", rule, name)
         elif reducer and not _is_made_of(reducer, scores):
             rule = f"The score of {scorer}, reduced, is not that of its epochs"
-            findings.add("not_reduced", rule, name)
+            problems.add("not_reduced", rule, name)
         values[name] = scores[-1] if scores[-1] is not None else math.nan
-    findings.refuse_if_any()
+    problems.refuse_if_any()
     return values
 
 
@@ -299,7 +297,7 @@ def _score(value: Any, part: str | None) -> float | None:
         return math.nan
     if part is not None:
         return _score(value.get(part), None) if isinstance(value, dict) else None
-    return _GRADES.get(value) if isinstance(value, str) else score_of(value)
+    return _GRADES.get(value) if isinstance(value, str) else to_score(value)
 
 
 def _array(values: dict[str, float]) -> Any:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.adapters import library
+from ladderboard.adapters import import_library
 from ladderboard.adapters._stopping import Stopping
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["GuardStopping"]
-
-lightgbm = library("lightgbm", extra="lightgbm")
+lightgbm = import_library("lightgbm", extra="lightgbm")
 
 
 class GuardStopping(Stopping):
@@ -42,7 +40,7 @@ class GuardStopping(Stopping):
         if env.iteration == env.begin_iteration:
             _check(env)
         scores = list(env.evaluation_result_list or ())
-        found = self.monitored((f"{each[0]}-{each[1]}", each) for each in scores)
+        found = self.monitored_score((f"{each[0]}-{each[1]}", each) for each in scores)
         more_is_better = bool(found[3])
         if more_is_better != (self.judge.mode == "max"):
             raise InvalidSetting(

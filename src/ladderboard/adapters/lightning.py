@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ladderboard.adapters import library
+from ladderboard.adapters import import_library
 from ladderboard.adapters._stopping import Stopping
 from ladderboard.errors import LadderboardError
 
@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
     from ladderboard.holdout import Guard, Verdict
 
-__all__ = ["GuardStopping"]
-
-_Callback: Any = library("lightning.pytorch", extra="lightning").Callback
+_Callback: Any = import_library("lightning.pytorch", extra="lightning").Callback
 
 
 class GuardStopping(Stopping, _Callback):  # type: ignore[misc]  # known where it is installed
@@ -74,19 +72,19 @@ class GuardStopping(Stopping, _Callback):  # type: ignore[misc]  # known where i
         self.reason = told.reason
         if told.winner is not None:
             self.winner = told.winner
-            self._keep(trainer, told.winner.name)
+            self._save_checkpoint(trainer, told.winner.name)
         if self.reason is not None:
             trainer.should_stop = True
 
-    def _ask(self, trainer: Any, module: Any) -> _Told:
+    def _ask(self, trainer: Any, module: Any) -> _BroadcastAnswer:
         try:
-            score = self.monitored(trainer.callback_metrics.items())
+            score = self.monitored_score(trainer.callback_metrics.items())
             won = self.check(float(score), module, step=trainer.global_step)
         except Exception as error:  # noqa: BLE001 - raised again in every process
-            return _Told(None, None, _plain(error, trainer.world_size))
-        return _Told(self.winner if won else None, self.reason, None)
+            return _BroadcastAnswer(None, None, _picklable_error(error, trainer.world_size))
+        return _BroadcastAnswer(self.winner if won else None, self.reason, None)
 
-    def _keep(self, trainer: Any, step: int) -> None:
+    def _save_checkpoint(self, trainer: Any, step: int) -> None:
         folder = Path(self.dirpath or trainer.log_dir or trainer.default_root_dir)
         before, path = self.best_model_path, str(folder / f"{self._file}-step={step}.ckpt")
         trainer.save_checkpoint(path, weights_only=False)  # in every process
@@ -95,7 +93,7 @@ class GuardStopping(Stopping, _Callback):  # type: ignore[misc]  # known where i
             trainer.strategy.remove_checkpoint(before)
 
 
-class _Told(NamedTuple):
+class _BroadcastAnswer(NamedTuple):
     """What the process that asks tells the others."""
 
     winner: Verdict | None
@@ -103,6 +101,6 @@ class _Told(NamedTuple):
     error: Exception | None
 
 
-def _plain(error: Exception, processes: int) -> Exception:
+def _picklable_error(error: Exception, processes: int) -> Exception:
     """Return the error itself, or for several processes one that surely can be pickled."""
     return error if processes == 1 else LadderboardError(f"{type(error).__name__}: {error}")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ladderboard import _settings
-from ladderboard.adapters._scores import Findings, Scores, found_file, score_of
+from ladderboard.adapters._scores import LogProblems, Scores, check_log_file, to_score
 from ladderboard.errors import InvalidPredictions, InvalidSetting, NoPerExampleLoss
 from ladderboard.files import listed
 
@@ -22,13 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["Scores", "read_samples"]
-
 _NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+)\.jsonl")
 _KEYS = ("doc_id", "doc_hash", "target_hash", "filter", "metrics")
 _MEANS = ("mean", "nanmean")
 # Of these no mean of values in [0, 1] is meant, whatever stands in the file.
-_NO_MEANS = (
+_NOT_MEANS = (
     "bits_per_byte", "bleu", "brier_score", "byte_perplexity", "chrf", "matthews_corrcoef", "mcc",
     "perplexity", "ter", "wer", "word_perplexity",
 )  # fmt: skip
@@ -59,15 +57,15 @@ def read_samples(path: Path | str, metric: str = "acc", filter: str | None = Non
     NoPerExampleLoss
         The metric is not a mean of scores.
     """
-    path = found_file(path, "a samples file", "samples_TASK_DATE.jsonl", ["samples_*.jsonl"])
-    if metric in _NO_MEANS:
-        raise _no_mean(metric)
-    run = _Run.beside(path)
+    path = check_log_file(path, "a samples file", "samples_TASK_DATE.jsonl", ["samples_*.jsonl"])
+    if metric in _NOT_MEANS:
+        raise _not_a_mean_error(metric)
+    run = _RunResults.beside(path)
     run.check(metric)
     filters: dict[str, None] = {}
     metrics: dict[str, None] = {}
     found: dict[str, float] = {}
-    findings = Findings("document")
+    problems = LogProblems("document")
     for row in _rows(path):
         name = str(row["filter"])
         filters.setdefault(name)
@@ -76,28 +74,28 @@ def read_samples(path: Path | str, metric: str = "acc", filter: str | None = Non
         metrics.update(dict.fromkeys(map(str, row["metrics"])))
         example = f"{row['doc_hash']}-{row['target_hash']}"
         if example in found:
-            findings.add("duplicate_id", "More than once in the file", row["doc_id"])
-        found[example] = _score(row, metric, findings)
+            problems.add("duplicate_id", "More than once in the file", row["doc_id"])
+        found[example] = _score(row, metric, problems)
     _check_filters(path, filters, filter)
     if metric not in metrics:
         raise InvalidSetting(
             f"There is no metric {metric!r:.80} in {path}; there is {listed(metrics)}."
         )
-    findings.refuse_if_any()
+    problems.refuse_if_any()
     run.check_size(len(found))
     values = np.fromiter(found.values(), np.float64, len(found))
     return Scores(tuple(found), values, metric, run.task, run.model, run.size("original"))
 
 
-class _Run:
+class _RunResults:
     """What the results beside a samples file tell; nothing where there are none."""
 
     def __init__(self, task: str, told: dict[str, Any]) -> None:
-        self.task, self._told = task, told
+        self.task, self._results = task, told
         self.model = str(told.get("model_name") or told.get("model_source") or "")
 
     @classmethod
-    def beside(cls, path: Path) -> _Run:
+    def beside(cls, path: Path) -> _RunResults:
         """Read the results of the same date and task, if they are there and can be read."""
         named = _NAME.fullmatch(path.name)
         if named is None:
@@ -108,28 +106,30 @@ class _Run:
             told = {}
         return cls(named["task"], told if isinstance(told, dict) else {})
 
-    def _of(self, key: str, *more: str) -> Any:
-        value: Any = self._told
+    def _lookup(self, key: str, *more: str) -> Any:
+        value: Any = self._results
         for each in (key, self.task, *more):
             value = value.get(each) if isinstance(value, dict) else None
         return value
 
     def check(self, metric: str) -> None:
         """Refuse a metric that is not a mean, or better when it is lower."""
-        if self._of("higher_is_better", metric) is False:
+        if self._lookup("higher_is_better", metric) is False:
             raise InvalidSetting(
                 f"Of {metric!r:.80} less is better, and a score is best at 1; take another metric."
             )
-        listed_metrics = self._of("configs", "metric_list")
+        listed_metrics = self._lookup("configs", "metric_list")
         for each in listed_metrics if isinstance(listed_metrics, list) else ():
             if isinstance(each, dict) and each.get("metric") == metric:
                 taken = each.get("aggregation", "mean")
                 if isinstance(taken, str) and taken not in _MEANS:
-                    raise _no_mean(metric, f": the task takes their {_settings.safe_repr(taken)}")
+                    raise _not_a_mean_error(
+                        metric, f": the task takes their {_settings.safe_repr(taken)}"
+                    )
 
     def size(self, which: str) -> int | None:
         """Return how many documents the task has, or how many of them were to be looked at."""
-        size = self._of("n-samples", which)
+        size = self._lookup("n-samples", which)
         return size if isinstance(size, int) and not isinstance(size, bool) else None
 
     def check_size(self, rows: int) -> None:
@@ -164,17 +164,17 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
         raise InvalidPredictions(f"{path} is empty.")
 
 
-def _score(row: dict[str, Any], metric: str, findings: Findings) -> float:
+def _score(row: dict[str, Any], metric: str, problems: LogProblems) -> float:
     """Return the score of one line, or note why it has none."""
     value = row.get(metric) if metric in row["metrics"] else None
-    score = score_of(value)
+    score = to_score(value)
     if isinstance(value, list | dict):
-        raise _no_mean(metric)
+        raise _not_a_mean_error(metric)
     if value is None or (score is not None and math.isnan(score)):
-        findings.add("unscored", f"No value of {metric}", row["doc_id"])
+        problems.add("unscored", f"No value of {metric}", row["doc_id"])
     elif score is None:
         rule = f"The value of {metric} is not a number in [0, 1]"
-        findings.add("not_a_score", rule, row["doc_id"])
+        problems.add("not_a_score", rule, row["doc_id"])
     return math.nan if score is None else score
 
 
@@ -189,7 +189,7 @@ def _check_filters(path: Path, there: dict[str, None], wanted: str | None) -> No
         raise InvalidSetting(f"There is no filter {wanted!r:.80} in {path}; there is {names}.")
 
 
-def _no_mean(metric: str, why: str = "") -> NoPerExampleLoss:
+def _not_a_mean_error(metric: str, why: str = "") -> NoPerExampleLoss:
     return NoPerExampleLoss(
         f"{metric!r:.80} is not a mean of a score in [0, 1] for each document{why}. Take one that "
         "is, such as acc or exact_match.",

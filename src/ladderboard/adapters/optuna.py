@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ladderboard import _settings
-from ladderboard.adapters import library
+from ladderboard.adapters import import_library
 from ladderboard.errors import InvalidSetting, LadderboardError
 from ladderboard.holdout import Judge, Verdict
 
@@ -25,11 +25,9 @@ if TYPE_CHECKING:
     from ladderboard.bounds import Certificate
     from ladderboard.holdout import Guard
 
-__all__ = ["GuardCallback", "guarded", "judged", "winner"]
-
-_ON_STUDY = "guard:trial:"  # and a number: what was said about a trial after it had finished
-_NAMES = ("bound", "released", "remaining", "ladder", "order", "improved", "question")
-_BOUND = ("low", "high", "beta", "differences")
+_STUDY_KEY = "guard:trial:"  # and a number: what was said about a trial after it had finished
+_ATTRIBUTES = ("bound", "released", "remaining", "ladder", "order", "improved", "question")
+_BOUND_FIELDS = ("low", "high", "beta", "differences")
 
 
 def guarded(
@@ -51,14 +49,14 @@ def guarded(
     min_delta
         By how much more than this a value must beat the study's best to be asked about.
     """
-    return _Guarded(objective, guard, min_delta)
+    return _GuardedObjective(objective, guard, min_delta)
 
 
-class _Court:
+class _StudyJudge:
     """Knows a record of a study when it sees one, asks about it, and ends what has no budget."""
 
     def __init__(self, guard: Guard, min_delta: float) -> None:
-        library("optuna", extra="optuna")
+        import_library("optuna", extra="optuna")
         self._guard = guard
         self._min_delta = _settings.number("min_delta", min_delta, at_least=0)
         self._judges: dict[str, Judge] = {}
@@ -79,17 +77,17 @@ class _Court:
     ) -> dict[str, Any] | None:
         """Ask if no other trial of any process is as good; return what to write down."""
         judge = self._judge(study)
-        gain = _lead(study, trial, value)
+        gain = _margin_over_others(study, trial, value)
         verdict = None
-        if gain > self._min_delta and _feasible(trial):
+        if gain > self._min_delta and _is_feasible(trial):
             verdict = judge.consider(value, predictions, name=trial.number)
-        if judge.spent or _empty(self._guard):
+        if judge.spent or _is_exhausted(self._guard):
             with suppress(RuntimeError):  # asked and told by hand: there is no loop to end
                 study.stop()
-        return None if verdict is None else _written(verdict)
+        return None if verdict is None else _verdict_attributes(verdict)
 
 
-class _Guarded(_Court):
+class _GuardedObjective(_StudyJudge):
     def __init__(self, objective: Any, guard: Guard, min_delta: float) -> None:
         super().__init__(guard, min_delta)
         self._objective = objective
@@ -111,7 +109,7 @@ class _Guarded(_Court):
         return value
 
 
-class GuardCallback(_Court):
+class GuardCallback(_StudyJudge):
     """A callback for ``study.optimize`` that asks about a trial that has set a record.
 
     For an objective that cannot be changed; otherwise use :func:`guarded`. Finished trials take no
@@ -147,7 +145,7 @@ class GuardCallback(_Court):
             return
         said = self._consider(study, trial, trial.value, lambda: self._predictions(study, trial))
         if said is not None:
-            study.set_user_attr(f"{_ON_STUDY}{trial.number}", said)
+            study.set_user_attr(f"{_STUDY_KEY}{trial.number}", said)
 
 
 def judged(study: Study) -> list[dict[str, Any]]:
@@ -158,11 +156,11 @@ def judged(study: Study) -> list[dict[str, Any]]:
     afterwards = study.user_attrs
     rows = []
     for trial in study.get_trials(deepcopy=False):
-        said = afterwards.get(f"{_ON_STUDY}{trial.number}", trial.user_attrs)
+        said = afterwards.get(f"{_STUDY_KEY}{trial.number}", trial.user_attrs)
         # The question is written last: what a process that died left half done counts for nothing.
         if "improved" in said and isinstance(said.get("order"), int) and "question" in said:
             value = trial.value if trial.state.name == "COMPLETE" else None
-            told = {name: said.get(name) for name in _NAMES}
+            told = {name: said.get(name) for name in _ATTRIBUTES}
             rows.append({"trial": trial.number, "value": value, **told})
     return sorted(rows, key=lambda row: (row["order"], row["trial"]))
 
@@ -187,14 +185,14 @@ def winner(study: Study) -> FrozenTrial | None:
     return next(each for each in study.trials if each.number == last["trial"])
 
 
-def _written(verdict: Verdict) -> dict[str, Any]:
+def _verdict_attributes(verdict: Verdict) -> dict[str, Any]:
     """Return what is kept of a reply: JSON, and the question last."""
     reply = verdict.reply
     found: Any = reply.bound  # a board may keep it back, and says it in its metric
     bound: Certificate | None = getattr(found, "loss", found)
     said = {} if bound is None else bound.describe()
     return {
-        "bound": {name: said[name] for name in _BOUND} if said else None,
+        "bound": {name: said[name] for name in _BOUND_FIELDS} if said else None,
         "released": reply.loss,
         "remaining": reply.remaining,
         "ladder": reply.ladder,
@@ -204,26 +202,26 @@ def _written(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _lead(study: Study, trial: Trial | FrozenTrial, value: float) -> float:
+def _margin_over_others(study: Study, trial: Trial | FrozenTrial, value: float) -> float:
     """Return by how much a value beats all other trials that are complete and feasible."""
-    states = library("optuna.trial", extra="optuna").TrialState
+    states = import_library("optuna.trial", extra="optuna").TrialState
     others = study.get_trials(deepcopy=False, states=(states.COMPLETE,))
     values = [
         each.value
         for each in others
-        if each.number != trial.number and each.value is not None and _feasible(each)
+        if each.number != trial.number and each.value is not None and _is_feasible(each)
     ]
     if not values:
         return float("inf")
     return value - max(values) if study.direction.name == "MAXIMIZE" else min(values) - value
 
 
-def _feasible(trial: Trial | FrozenTrial) -> bool:
+def _is_feasible(trial: Trial | FrozenTrial) -> bool:
     """Return whether a trial keeps its constraints; before Optuna 5 it does not say."""
     return all(each <= 0 for each in getattr(trial, "constraints", {}).values())
 
 
-def _empty(guard: Guard) -> bool:
+def _is_exhausted(guard: Guard) -> bool:
     """Return whether others have spent what there was; a guard that is away may still have it."""
     if not hasattr(type(guard), "meter"):  # a board's: what remains today says nothing of tomorrow
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Literal
 
-from ladderboard.adapters import library
+from ladderboard.adapters import import_library
 from ladderboard.adapters._stopping import Stopping
 from ladderboard.errors import InvalidSetting
 
@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
     from ladderboard.holdout import Guard
 
-__all__ = ["GuardStopping"]
-
-xgboost = library("xgboost", extra="xgboost")
+xgboost = import_library("xgboost", extra="xgboost")
 _Callback: Any = xgboost.callback.TrainingCallback
 
 
@@ -85,7 +83,7 @@ class GuardStopping(Stopping, _Callback):  # type: ignore[misc]  # known where i
         self, model: Any, epoch: int, evals_log: Mapping[str, Mapping[str, Sequence[float]]]
     ) -> bool:
         """Ask if the monitored score sets a record; return whether to stop."""
-        score = self.monitored(
+        score = self.monitored_score(
             (f"{data}-{metric}", values[-1])
             for data, metrics in evals_log.items()
             for metric, values in metrics.items()

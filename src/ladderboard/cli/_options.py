@@ -15,7 +15,7 @@ import typer
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
-    from ladderboard.adapters.inspect import Scores
+    from ladderboard.adapters import Scores
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")]
 Format = Annotated[

@@ -29,7 +29,7 @@ from ladderboard.cli._output import (
     relative_to_cwd,
 )
 from ladderboard.cli._run import exit_code
-from ladderboard.client import read_address
+from ladderboard.client import parse_address
 from ladderboard.errors import InvalidSetting, MissingDependency
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def serve(
 def _settings_for_url(server: Any, url: str | None) -> Any:
     if url is None:
         return server.Settings()
-    public = read_address(url)
+    public = parse_address(url)
     return server.Settings(
         hosts=frozenset({public.host}),
         url=public.url,
@@ -326,7 +326,7 @@ def format_next_steps(
         ready += ", with the token of a team as LADDERBOARD_TOKEN"
     made, predictions = _example_predictions(folder)
     # From this very machine nothing goes over a wire.
-    trusted = "" if read_address(url).private else " --insecure"
+    trusted = "" if parse_address(url).is_secure else " --insecure"
     lines += [
         *made,
         f"{program_command()} submit {url}/boards/{board.slug}{trusted} \\",

@@ -12,76 +12,76 @@ from typing import TYPE_CHECKING, Any
 from ladderboard.errors import MissingDependency
 
 if TYPE_CHECKING:
-    from ladderboard.client._address import read_address, split_board
+    from ladderboard.client._address import parse_address, split_board
     from ladderboard.client._async_client import AsyncClient
     from ladderboard.client._client import BoardGuard, Client
     from ladderboard.client._config import Config, change_config, find_access, read_config
     from ladderboard.client._models import (
-        Best,
-        Board,
-        Bound,
-        Display,
-        DisplayedReply,
-        Files,
-        Finalist,
-        Finals,
-        Head,
-        Limit,
-        NewTeam,
-        Phase,
-        Record,
-        Standing,
-        Submission,
-        Submitted,
-        Team,
-        TeamName,
-        Window,
+        BestRelease,
+        BoardInfo,
+        BoardPhase,
+        BoardRecord,
+        FileLimits,
+        FinalRanking,
+        FinalRankingRow,
+        LeaderboardRow,
+        LedgerHead,
+        LimitStatus,
+        MetricBound,
+        MetricDisplay,
+        RateLimit,
+        ReplyDisplay,
+        SubmissionInfo,
+        SubmissionResult,
+        TeamCredentials,
+        TeamRef,
+        TeamStatus,
     )
-    from ladderboard.client._receipts import Receipt
+    from ladderboard.client._receipts import StoredReceipt
 
 __all__ = [
     "AsyncClient",
-    "Best",
-    "Board",
+    "BestRelease",
     "BoardGuard",
-    "Bound",
+    "BoardInfo",
+    "BoardPhase",
+    "BoardRecord",
     "Client",
     "Config",
-    "Display",
-    "DisplayedReply",
-    "Files",
-    "Finalist",
-    "Finals",
-    "Head",
-    "Limit",
-    "NewTeam",
-    "Phase",
-    "Receipt",
-    "Record",
-    "Standing",
-    "Submission",
-    "Submitted",
-    "Team",
-    "TeamName",
-    "Window",
+    "FileLimits",
+    "FinalRanking",
+    "FinalRankingRow",
+    "LeaderboardRow",
+    "LedgerHead",
+    "LimitStatus",
+    "MetricBound",
+    "MetricDisplay",
+    "RateLimit",
+    "ReplyDisplay",
+    "StoredReceipt",
+    "SubmissionInfo",
+    "SubmissionResult",
+    "TeamCredentials",
+    "TeamRef",
+    "TeamStatus",
     "change_config",
     "find_access",
-    "read_address",
+    "parse_address",
     "read_config",
     "split_board",
 ]
 # Where names live; all others are what a server says. A name is loaded when it is first used: the
 # command line looks for kept boards while somebody types, and needs no HTTP for that.
-_HOMES = {
+_MODULE_OF = {
     "find_access": "_config",
-    "read_address": "_address",
+    "parse_address": "_address",
     "split_board": "_address",
     "AsyncClient": "_async_client",
     "Config": "_config",
     "change_config": "_config",
     "read_config": "_config",
     "BoardGuard": "_client",
-    "Receipt": "_receipts",
+    "StoredReceipt": "_receipts",
     "Client": "_client",
 }
 
@@ -90,7 +90,7 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        module = import_module(f"{__name__}.{_HOMES.get(name, '_models')}")
+        module = import_module(f"{__name__}.{_MODULE_OF.get(name, '_models')}")
     except ModuleNotFoundError as error:
         if error.name != "httpx":
             raise

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlsplit
 from ladderboard import _settings
 from ladderboard.errors import InvalidSetting
 
-OWN = frozenset(
+RESERVED_PATHS = frozenset(
     {"api", "boards", "healthz", "install", "login", "metrics", "openapi.json", "session", "static"}
 )
 """How places of a server begin: no part of a prefix, so that one always sees where it ends."""
@@ -20,7 +20,7 @@ _SLUG = re.compile("[a-z0-9][a-z0-9-]{0,62}")
 _PART = r"[a-z0-9_\-\x80-\U0010ffff]{1,63}"
 _HOST = re.compile(rf"{_PART}(\.{_PART})*\.?|[0-9a-f:.]*:[0-9a-f:.]*")
 _PREFIX = re.compile("(/[A-Za-z0-9_~-][A-Za-z0-9_~.-]*)*")
-_LONGEST = 200  # characters of a prefix
+_MAX_TIMEOUTS = 200  # characters of a prefix
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -48,13 +48,13 @@ class Address(NamedTuple):
         return self.origin + self.prefix
 
     @property
-    def place(self) -> str:
+    def folder_name(self) -> str:
         """The same as the name of a folder, of this address and no other."""
         below = f"_{quote(self.prefix, safe='')}" if self.prefix else ""
         return f"{self.scheme}_{quote(self.host, safe='')}_{self.port}{below}"
 
     @property
-    def private(self) -> bool:
+    def is_secure(self) -> bool:
         """Whether nobody on the way can listen."""
         if self.scheme == "https":
             return True
@@ -64,18 +64,22 @@ class Address(NamedTuple):
             return self.host == "localhost"
 
 
-def read_address(url: Any) -> Address:
+def parse_address(url: Any) -> Address:
     """Return the address that somebody typed.
 
-    >>> read_address("HTTPS://Boards.Example.org:443/").url
+    >>> parse_address("HTTPS://Boards.Example.org:443/").url
     'https://boards.example.org'
-    >>> read_address("https://example.org/ladder/").url
+    >>> parse_address("https://example.org/ladder/").url
     'https://example.org/ladder'
     """
-    found = _split(url)
-    below = None if found is None else _below(*found)
+    found = _split_url(url)
+    below = None if found is None else _with_prefix(*found)
     if found is None or below is None:
-        own = [] if found is None else [each for each in found[1].split("/") if each in OWN]
+        own = (
+            []
+            if found is None
+            else [each for each in found[1].split("/") if each in RESERVED_PATHS]
+        )
         why = f" Its path cannot have {own[0]}, a place of the server's own." if own else ""
         raise InvalidSetting(
             "A server's address is like https://boards.example.org or https://example.org/ladder; "
@@ -84,11 +88,11 @@ def read_address(url: Any) -> Address:
     return below
 
 
-def _below(address: Address, path: str) -> Address | None:
+def _with_prefix(address: Address, path: str) -> Address | None:
     """Return the address of a server at a path, if one can be there."""
     prefix = path.removesuffix("/")
-    right = len(prefix) <= _LONGEST and _PREFIX.fullmatch(prefix)
-    if not right or not OWN.isdisjoint(prefix.split("/")):
+    right = len(prefix) <= _MAX_TIMEOUTS and _PREFIX.fullmatch(prefix)
+    if not right or not RESERVED_PATHS.isdisjoint(prefix.split("/")):
         return None
     return address._replace(prefix=prefix)
 
@@ -102,15 +106,15 @@ def split_board(board: Any) -> tuple[str | None, str]:
     ('https://example.org/ladder', 'digits')
     """
     if isinstance(board, str) and "/" in board:
-        found = _split(board.partition("#")[0])
+        found = _split_url(board.partition("#")[0])
         prefix, is_page, rest = ("", "", "") if found is None else found[1].partition("/boards/")
-        server = _below(found[0], prefix) if found is not None and is_page else None
+        server = _with_prefix(found[0], prefix) if found is not None and is_page else None
         if server is not None:
-            return server.url, check_board(rest.partition("/")[0])
-    return None, check_board(board)
+            return server.url, check_board_name(rest.partition("/")[0])
+    return None, check_board_name(board)
 
 
-def check_board(board: Any) -> str:
+def check_board_name(board: Any) -> str:
     """Return the name of a board, or refuse what can be none."""
     if not isinstance(board, str) or not _SLUG.fullmatch(board):
         raise InvalidSetting(
@@ -120,7 +124,7 @@ def check_board(board: Any) -> str:
     return board
 
 
-def _split(url: Any) -> tuple[Address, str] | None:
+def _split_url(url: Any) -> tuple[Address, str] | None:
     try:
         parts = urlsplit(url) if isinstance(url, str) else None
         if parts is None or parts.scheme not in _PORTS or not parts.hostname:

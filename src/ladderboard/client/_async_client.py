@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import httpx
 
 from ladderboard.client import _requests as requests
-from ladderboard.client._transport import FAILURES, Answer, Base, Done, Patience, Pieces
+from ladderboard.client._transport import (
+    TRANSPORT_ERRORS,
+    BaseClient,
+    Completed,
+    RawResponse,
+    ResponseBuffer,
+    RetryBackoff,
+)
 from ladderboard.errors import LadderboardError
 
 if TYPE_CHECKING:
@@ -17,31 +24,31 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from ladderboard.client._models import (
-        Board,
-        Finals,
-        NewTeam,
-        Record,
-        Standing,
-        Submission,
-        Submitted,
-        Team,
+        BoardInfo,
+        BoardRecord,
+        FinalRanking,
+        LeaderboardRow,
+        SubmissionInfo,
+        SubmissionResult,
+        TeamCredentials,
+        TeamStatus,
     )
     from ladderboard.client._requests import Request
 
 T = TypeVar("T")
 
 
-class AsyncClient(Base):
+class AsyncClient(BaseClient):
     """Boards on a server, over HTTP, within one event loop; what it takes is as for ``Client``.
 
     Use it with ``async with``, or await ``close`` at the end.
     """
 
-    async def boards(self) -> tuple[Board, ...]:
+    async def boards(self) -> tuple[BoardInfo, ...]:
         """Return all boards."""
-        return tuple([each async for each in self._pages(requests.boards)])
+        return tuple([each async for each in self._iterate_pages(requests.boards)])
 
-    async def board(self, board: str) -> Board:
+    async def board(self, board: str) -> BoardInfo:
         """Return what a board is, what it promises, and how far it has come."""
         return await self._ask(requests.board(board))
 
@@ -55,14 +62,14 @@ class AsyncClient(Base):
         key: str | None = None,
         format: str | None = None,  # noqa: A002 - the word people use
         progress: Callable[[int, int], object] | None = None,
-    ) -> Submitted:
+    ) -> SubmissionResult:
         """Ask a question: send predictions, and return what is released.
 
         What it takes is as for :meth:`Client.submit <ladderboard.client.Client.submit>`.
         """
         # Packing takes time, and the disk.
-        request, note = await asyncio.to_thread(
-            self._begin,
+        request, receipt = await asyncio.to_thread(
+            self._prepare_submission,
             board,
             predictions,
             message=message,
@@ -74,44 +81,46 @@ class AsyncClient(Base):
         try:
             reply = await self._ask(request)
         except LadderboardError as error:
-            await asyncio.to_thread(note.refused, error)
+            await asyncio.to_thread(receipt.record_refusal, error)
             raise
-        await asyncio.to_thread(note.answered, reply)
+        await asyncio.to_thread(receipt.record_answer, reply)
         return reply
 
-    def submissions(self, board: str, team: str | None = None) -> AsyncIterator[Submission]:
+    def submissions(self, board: str, team: str | None = None) -> AsyncIterator[SubmissionInfo]:
         """Yield one's own submissions, newest first; ``team`` for evaluators and organisers."""
-        return self._pages(lambda before: requests.submissions(board, team, before))
+        return self._iterate_pages(lambda before: requests.submissions(board, team, before))
 
-    async def submission(self, board: str, submission: str) -> Submission:
+    async def submission(self, board: str, submission: str) -> SubmissionInfo:
         """Return one submission."""
         return await self._ask(requests.submission(board, submission))
 
-    def leaderboard(self, board: str) -> AsyncIterator[Standing]:
+    def leaderboard(self, board: str) -> AsyncIterator[LeaderboardRow]:
         """Yield the standings, from the top."""
-        return self._pages(lambda cursor: requests.leaderboard(board, cursor))
+        return self._iterate_pages(lambda cursor: requests.leaderboard(board, cursor))
 
-    async def records(self, board: str) -> tuple[Record, ...]:
+    async def records(self, board: str) -> tuple[BoardRecord, ...]:
         """Return every time that the best of the whole board went down, oldest first."""
         return await self._ask(requests.records(board))
 
-    async def finals(self, board: str) -> Finals:
+    async def finals(self, board: str) -> FinalRanking:
         """Return the final ranking; ``NotFound`` before the board is closed."""
         return await self._ask(requests.finals(board))
 
     def ledger(self, board: str, first: int = 0) -> AsyncIterator[bytes]:
         """Yield the ledger's entries, each the very bytes that were hashed."""
-        return self._pages(lambda at: requests.ledger(board, first if at is None else at))
+        return self._iterate_pages(lambda at: requests.ledger(board, first if at is None else at))
 
-    async def team(self, board: str) -> Team:
+    async def team(self, board: str) -> TeamStatus:
         """Return one's own affairs: release, limits, when the next question may come."""
         return await self._ask(requests.team(board))
 
-    async def register(self, board: str, name: str, invitation: str | None = None) -> NewTeam:
+    async def register(
+        self, board: str, name: str, invitation: str | None = None
+    ) -> TeamCredentials:
         """Make a team; its token is told here, and never again."""
         return await self._ask(requests.register(board, name, invitation))
 
-    async def rotate_token(self, board: str) -> NewTeam:
+    async def rotate_token(self, board: str) -> TeamCredentials:
         """Return another token for one's own team; the one in use ends at once."""
         return await self._ask(requests.rotate_token(board))
 
@@ -125,44 +134,44 @@ class AsyncClient(Base):
 
     async def close(self) -> None:
         """Close idle connections; asking opens them again."""
-        made = self._made.pop(os.getpid(), None)
+        made = self._http_clients.pop(os.getpid(), None)
         if made is not None:
             await made.aclose()
 
     async def _ask(self, request: Request[T]) -> T:
-        patience = Patience(self.retries)
+        backoff = RetryBackoff(self.retries)
         while True:
             try:
                 answer = await self._send(request)
-            except FAILURES as error:
-                outcome: Any = self._failed(request, patience, error)
+            except TRANSPORT_ERRORS as error:
+                outcome: Any = self._handle_transport_error(request, backoff, error)
             else:
-                outcome = self._concluded(request, patience, answer)
-            if isinstance(outcome, Done):
+                outcome = self._handle_response(request, backoff, answer)
+            if isinstance(outcome, Completed):
                 return outcome.value
             await asyncio.sleep(outcome.seconds)
 
-    async def _send(self, request: Request[Any]) -> Answer:
-        if os.getpid() not in self._made:
-            self._made[os.getpid()] = httpx.AsyncClient(**self._manner())
-        line: httpx.AsyncClient = self._made[os.getpid()]
-        content = request.content if request.body is None else request.body.async_pieces()
+    async def _send(self, request: Request[Any]) -> RawResponse:
+        if os.getpid() not in self._http_clients:
+            self._http_clients[os.getpid()] = httpx.AsyncClient(**self._http_options())
+        line: httpx.AsyncClient = self._http_clients[os.getpid()]
+        content = request.content if request.body is None else request.body.async_chunks()
         headers = self._headers(request)
         async with line.stream(
             request.method, request.path, content=content, headers=headers
-        ) as got:
-            pieces = Pieces(self.timeout)
-            async for each in got.aiter_raw():
-                pieces.add(each)
-            return Answer(got.status_code, got.headers, pieces.whole())
+        ) as response:
+            buffer = ResponseBuffer(self.timeout)
+            async for chunk in response.aiter_raw():
+                buffer.add(chunk)
+            return RawResponse(response.status_code, response.headers, buffer.content())
 
-    async def _pages(self, page: Callable[[Any], Request[Any]]) -> AsyncIterator[Any]:
+    async def _iterate_pages(self, page: Callable[[Any], Request[Any]]) -> AsyncIterator[Any]:
         at, seen = None, set[Any]()
         while True:
             found = await self._ask(page(at))
             for each in found.rows:
                 yield each
-            at = self._next(found, seen)
+            at = self._next_cursor(found, seen)
             if at is None:
                 return
 

@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import httpx
 
 from ladderboard.client import _requests as requests
-from ladderboard.client._address import check_board
-from ladderboard.client._transport import FAILURES, Answer, Base, Done, Patience, Pieces
+from ladderboard.client._address import check_board_name
+from ladderboard.client._transport import (
+    TRANSPORT_ERRORS,
+    BaseClient,
+    Completed,
+    RawResponse,
+    ResponseBuffer,
+    RetryBackoff,
+)
 from ladderboard.errors import LadderboardError
 
 if TYPE_CHECKING:
@@ -18,21 +25,21 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from ladderboard.client._models import (
-        Board,
-        Finals,
-        NewTeam,
-        Record,
-        Standing,
-        Submission,
-        Submitted,
-        Team,
+        BoardInfo,
+        BoardRecord,
+        FinalRanking,
+        LeaderboardRow,
+        SubmissionInfo,
+        SubmissionResult,
+        TeamCredentials,
+        TeamStatus,
     )
     from ladderboard.client._requests import Request
 
 T = TypeVar("T")
 
 
-class Client(Base):
+class Client(BaseClient):
     """Boards on a server, over HTTP. Safe with threads and after a fork; it can be pickled.
 
     Parameters
@@ -53,11 +60,11 @@ class Client(Base):
         Whether a token may go to another machine without encryption.
     """
 
-    def boards(self) -> tuple[Board, ...]:
+    def boards(self) -> tuple[BoardInfo, ...]:
         """Return all boards."""
-        return tuple(self._pages(requests.boards))
+        return tuple(self._iterate_pages(requests.boards))
 
-    def board(self, board: str) -> Board:
+    def board(self, board: str) -> BoardInfo:
         """Return what a board is, what it promises, and how far it has come."""
         return self._ask(requests.board(board))
 
@@ -71,7 +78,7 @@ class Client(Base):
         key: str | None = None,
         format: str | None = None,  # noqa: A002 - the word people use
         progress: Callable[[int, int], object] | None = None,
-    ) -> Submitted:
+    ) -> SubmissionResult:
         """Ask a question: send predictions, and return what is released.
 
         Parameters
@@ -92,7 +99,7 @@ class Client(Base):
         progress
             Called with how many bytes of how many were sent; begins anew when all is sent again.
         """
-        request, note = self._begin(
+        request, receipt = self._prepare_submission(
             board,
             predictions,
             message=message,
@@ -104,48 +111,48 @@ class Client(Base):
         try:
             reply = self._ask(request)
         except LadderboardError as error:
-            note.refused(error)
+            receipt.record_refusal(error)
             raise
-        note.answered(reply)
+        receipt.record_answer(reply)
         return reply
 
     def guard(self, board: str, team: str | None = None) -> BoardGuard:
         """Return a board as something that a ``Judge`` asks: every question is a submission."""
-        return BoardGuard(self, check_board(board), team)
+        return BoardGuard(self, check_board_name(board), team)
 
-    def submissions(self, board: str, team: str | None = None) -> Iterator[Submission]:
+    def submissions(self, board: str, team: str | None = None) -> Iterator[SubmissionInfo]:
         """Yield one's own submissions, newest first; ``team`` for evaluators and organisers."""
-        return self._pages(lambda before: requests.submissions(board, team, before))
+        return self._iterate_pages(lambda before: requests.submissions(board, team, before))
 
-    def submission(self, board: str, submission: str) -> Submission:
+    def submission(self, board: str, submission: str) -> SubmissionInfo:
         """Return one submission."""
         return self._ask(requests.submission(board, submission))
 
-    def leaderboard(self, board: str) -> Iterator[Standing]:
+    def leaderboard(self, board: str) -> Iterator[LeaderboardRow]:
         """Yield the standings, from the top."""
-        return self._pages(lambda cursor: requests.leaderboard(board, cursor))
+        return self._iterate_pages(lambda cursor: requests.leaderboard(board, cursor))
 
-    def records(self, board: str) -> tuple[Record, ...]:
+    def records(self, board: str) -> tuple[BoardRecord, ...]:
         """Return every time that the best of the whole board went down, oldest first."""
         return self._ask(requests.records(board))
 
-    def finals(self, board: str) -> Finals:
+    def finals(self, board: str) -> FinalRanking:
         """Return the final ranking; ``NotFound`` before the board is closed."""
         return self._ask(requests.finals(board))
 
     def ledger(self, board: str, first: int = 0) -> Iterator[bytes]:
         """Yield the ledger's entries, each the very bytes that were hashed."""
-        return self._pages(lambda at: requests.ledger(board, first if at is None else at))
+        return self._iterate_pages(lambda at: requests.ledger(board, first if at is None else at))
 
-    def team(self, board: str) -> Team:
+    def team(self, board: str) -> TeamStatus:
         """Return one's own affairs: release, limits, when the next question may come."""
         return self._ask(requests.team(board))
 
-    def register(self, board: str, name: str, invitation: str | None = None) -> NewTeam:
+    def register(self, board: str, name: str, invitation: str | None = None) -> TeamCredentials:
         """Make a team; its token is told here, and never again."""
         return self._ask(requests.register(board, name, invitation))
 
-    def rotate_token(self, board: str) -> NewTeam:
+    def rotate_token(self, board: str) -> TeamCredentials:
         """Return another token for one's own team; the one in use ends at once."""
         return self._ask(requests.rotate_token(board))
 
@@ -159,50 +166,50 @@ class Client(Base):
 
     def close(self) -> None:
         """Close idle connections; asking opens them again."""
-        made = self._made.pop(os.getpid(), None)
+        made = self._http_clients.pop(os.getpid(), None)
         if made is not None:
             made.close()
 
-    def _http(self) -> httpx.Client:
+    def _http_client(self) -> httpx.Client:
         # After a fork the connections are the parent's, and stay open there.
-        found: httpx.Client | None = self._made.get(os.getpid())
+        found: httpx.Client | None = self._http_clients.get(os.getpid())
         if found is None:
-            new = httpx.Client(**self._manner())
-            found = self._made.setdefault(os.getpid(), new)
+            new = httpx.Client(**self._http_options())
+            found = self._http_clients.setdefault(os.getpid(), new)
             if found is not new:  # another thread was faster
                 new.close()
         return found
 
     def _ask(self, request: Request[T]) -> T:
-        patience = Patience(self.retries)
+        backoff = RetryBackoff(self.retries)
         while True:
             try:
                 answer = self._send(request)
-            except FAILURES as error:
-                outcome: Any = self._failed(request, patience, error)
+            except TRANSPORT_ERRORS as error:
+                outcome: Any = self._handle_transport_error(request, backoff, error)
             else:
-                outcome = self._concluded(request, patience, answer)
-            if isinstance(outcome, Done):
+                outcome = self._handle_response(request, backoff, answer)
+            if isinstance(outcome, Completed):
                 return outcome.value
             time.sleep(outcome.seconds)
 
-    def _send(self, request: Request[Any]) -> Answer:
-        content = request.content if request.body is None else request.body.pieces()
+    def _send(self, request: Request[Any]) -> RawResponse:
+        content = request.content if request.body is None else request.body.chunks()
         headers = self._headers(request)
-        with self._http().stream(
+        with self._http_client().stream(
             request.method, request.path, content=content, headers=headers
-        ) as got:
-            pieces = Pieces(self.timeout)
-            for each in got.iter_raw():
-                pieces.add(each)
-            return Answer(got.status_code, got.headers, pieces.whole())
+        ) as response:
+            buffer = ResponseBuffer(self.timeout)
+            for chunk in response.iter_raw():
+                buffer.add(chunk)
+            return RawResponse(response.status_code, response.headers, buffer.content())
 
-    def _pages(self, page: Callable[[Any], Request[Any]]) -> Iterator[Any]:
+    def _iterate_pages(self, page: Callable[[Any], Request[Any]]) -> Iterator[Any]:
         at, seen = None, set[Any]()
         while True:
             found = self._ask(page(at))
             yield from found.rows
-            at = self._next(found, seen)
+            at = self._next_cursor(found, seen)
             if at is None:
                 return
 
@@ -226,7 +233,7 @@ class BoardGuard:
 
     def __init__(self, client: Client, board: str, team: str | None = None) -> None:
         self.client, self.board, self.team = client, board, team
-        self._last: Submitted | None = None
+        self._last: SubmissionResult | None = None
         self._takes: str | None = None
 
     def ask(
@@ -235,7 +242,7 @@ class BoardGuard:
         *,
         message: str = "",
         format: str | None = None,  # noqa: A002 - the word people use
-    ) -> Submitted:
+    ) -> SubmissionResult:
         """Ask about a model by its predictions: submit them."""
         self._last = self.client.submit(
             self.board, predictions, message=message, team=self.team, format=format

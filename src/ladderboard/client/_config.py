@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.client._address import Address, read_address
+from ladderboard.client._address import Address, parse_address
 from ladderboard.errors import InvalidSetting
 
 try:
@@ -36,12 +36,12 @@ class Config:
     default: str | None = None
     tokens: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
 
-    def keep(self, server: str, board: str, token: str) -> Config:
+    def with_token(self, server: str, board: str, token: str) -> Config:
         """Return it with one token more; the first server is the default."""
         tokens = {**self.tokens, server: {**self.tokens.get(server, {}), board: token}}
         return replace(self, default=self.default or server, tokens=tokens)
 
-    def forget(self, server: str, board: str | None = None) -> Config:
+    def without_token(self, server: str, board: str | None = None) -> Config:
         """Return it without the token of a board, or without anything of a server."""
         left = {} if board is None else dict(self.tokens.get(server, {}))
         if board is not None:
@@ -56,10 +56,12 @@ class Config:
         """Put it in place of what was there, whole or not at all."""
         path = config_file()
         lines = ["# Kept by `ladderboard login`. Whoever reads this can submit in your name."]
-        lines += [] if self.default is None else [f"default = {_quoted(self.default)}"]
+        lines += [] if self.default is None else [f"default = {_toml_string(self.default)}"]
         for server, tokens in self.tokens.items():
-            lines += ["", f"[servers.{_quoted(server)}]"]
-            lines += [f"{_quoted(board)} = {_quoted(each)}" for board, each in tokens.items()]
+            lines += ["", f"[servers.{_toml_string(server)}]"]
+            lines += [
+                f"{_toml_string(board)} = {_toml_string(each)}" for board, each in tokens.items()
+            ]
         try:
             make_folder(path.parent)
             with tempfile.TemporaryDirectory(dir=path.parent, prefix=".login-") as folder:
@@ -93,8 +95,8 @@ def read_config() -> Config:
         tomllib.TOMLDecodeError,
         UnicodeDecodeError,
     ):  # tomllib's own names the line, which may hold a token
-        raise _damaged(path) from None
-    return _understood(path, said)
+        raise _damaged_config_error(path) from None
+    return _parse_config(path, said)
 
 
 def change_config(change: Callable[[Config], Config]) -> tuple[bool, Path]:
@@ -118,23 +120,23 @@ def change_config(change: Callable[[Config], Config]) -> tuple[bool, Path]:
     return new != old, path
 
 
-def _quoted(text: str) -> str:
+def _toml_string(text: str) -> str:
     """Return a text as TOML has it, which knows no pairs of surrogates."""
     return json.dumps(text, ensure_ascii=False)
 
 
-def _understood(path: Path, said: dict[str, Any]) -> Config:
+def _parse_config(path: Path, said: dict[str, Any]) -> Config:
     default, servers = said.get("default"), said.get("servers", {})
     right = isinstance(default, str | None) and isinstance(servers, dict)
     if not right or not all(
         isinstance(boards, dict) and all(isinstance(each, str) for each in boards.values())
         for boards in servers.values()
     ):
-        raise _damaged(path)
+        raise _damaged_config_error(path)
     return Config(default, servers)
 
 
-def _damaged(path: Path) -> InvalidSetting:
+def _damaged_config_error(path: Path) -> InvalidSetting:
     return InvalidSetting(
         f"{path} is not as ladderboard login writes it. Mend it, or remove it and log in again."
     )
@@ -146,22 +148,22 @@ class Access:
 
     address: Address
     token: str | None = field(default=None, repr=False)
-    kept: dict[str, str] = field(default_factory=dict, repr=False)
+    board_tokens: dict[str, str] = field(default_factory=dict, repr=False)
     insecure: bool = False
 
     def token_for(self, board: str | None) -> str | None:
         """Return the token to show on a board; None to come as the public."""
-        token = self.kept.get(board or "") if self.token is None else self.token
+        token = self.board_tokens.get(board or "") if self.token is None else self.token
         if not token:
             return None
         if not (token.isascii() and token.isprintable() and " " not in token):
             raise InvalidSetting("A token must be one word of plain characters, like lb_team_...")
-        self.check()
+        self.check_encrypted()
         return token
 
-    def check(self) -> None:
+    def check_encrypted(self) -> None:
         """Refuse a server to which a token would go in the clear."""
-        if not self.address.private and not self.insecure:
+        if not self.address.is_secure and not self.insecure:
             raise InvalidSetting(
                 f"A token is not sent in the clear to another machine: {self.address.origin} is "
                 "not https. Where everybody on the way is trusted, insecure allows it."
@@ -172,32 +174,32 @@ def find_access(url: str | None, token: str | None, *, insecure: bool = False) -
     """Return whom to ask, from what was given, the environment and the config file."""
     told = os.environ.get(URL) or None
     if url is not None and token is not None:
-        return Access(read_address(url), token, insecure=insecure)
+        return Access(parse_address(url), token, insecure=insecure)
     if token is None:
         # One that came with a server's address belongs to that server.
-        fits = url is None or told is None or read_address(url) == read_address(told)
+        fits = url is None or told is None or parse_address(url) == parse_address(told)
         token = (os.environ.get(TOKEN) or None) if fits else None
     url = url or told
     if url is not None and token is not None:
-        return Access(read_address(url), token, insecure=insecure)
+        return Access(parse_address(url), token, insecure=insecure)
     config = read_config()
     url = url or config.default
     if url is None:
         raise InvalidSetting(
             f"No server is named: give its address, set {URL}, or type: ladderboard login URL"
         )
-    address = read_address(url)
+    address = parse_address(url)
     return Access(address, token, config.tokens.get(address.url, {}), insecure)
 
 
 def config_file() -> Path:
     """Return where ``ladderboard login`` keeps tokens."""
-    return _home("XDG_CONFIG_HOME", ".config") / "ladderboard" / "config.toml"
+    return _xdg_folder("XDG_CONFIG_HOME", ".config") / "ladderboard" / "config.toml"
 
 
 def receipts_folder() -> Path:
     """Return where receipts are kept unless another place is given."""
-    return _home("XDG_STATE_HOME", ".local/state") / "ladderboard" / "receipts"
+    return _xdg_folder("XDG_STATE_HOME", ".local/state") / "ladderboard" / "receipts"
 
 
 def make_folder(path: Path) -> None:
@@ -207,7 +209,7 @@ def make_folder(path: Path) -> None:
             each.mkdir(mode=0o700, exist_ok=True)
 
 
-def _home(variable: str, otherwise: str) -> Path:
+def _xdg_folder(variable: str, otherwise: str) -> Path:
     told = os.environ.get(variable, "")
     # The standard wants whole paths, and others to be passed over.
     return Path(told) if Path(told).is_absolute() else Path.home() / otherwise

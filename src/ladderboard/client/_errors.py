@@ -29,7 +29,7 @@ from ladderboard.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-CODES: dict[str, type[LadderboardError]] = {
+ERRORS_BY_CODE: dict[str, type[LadderboardError]] = {
     "bad_request": InvalidSetting,
     "form": InvalidSetting,
     "no_token": NotAllowed,
@@ -64,17 +64,17 @@ CODES: dict[str, type[LadderboardError]] = {
 _STATUSES: dict[int, type[LadderboardError]] = {401: NotAllowed, 403: NotAllowed, 404: NotFound}
 
 
-def error_of(status: int, said: Any, wait: float | None) -> LadderboardError | None:
+def error_from_problem(status: int, said: Any, wait: float | None) -> LadderboardError | None:
     """Return what to raise for a problem document; None for what is none.
 
     A code that is not known yet, from a newer server, is told by its status.
     """
     try:
-        detail, code = _plain(said["detail"]), _plain(said["code"])
-        problems = tuple(map(_problem, said["errors"]))
+        detail, code = _printable_text(said["detail"]), _printable_text(said["code"])
+        problems = tuple(map(_parse_problem, said["errors"]))
     except (ValueError, TypeError, KeyError, ArithmeticError):
         return None
-    kind = CODES.get(code)
+    kind = ERRORS_BY_CODE.get(code)
     if kind is None:
         kind = _STATUSES.get(status, ServerUnreachable if status >= 500 else InvalidSetting)
     if kind is RateLimited:
@@ -90,18 +90,18 @@ def error_of(status: int, said: Any, wait: float | None) -> LadderboardError | N
     return kind(detail)
 
 
-def _problem(written: dict[str, Any]) -> Problem:
+def _parse_problem(written: dict[str, Any]) -> Problem:
     column = written["column"]
     return Problem(
-        code=_plain(written["code"]),
-        column=None if column is None else _plain(column),
+        code=_printable_text(written["code"]),
+        column=None if column is None else _printable_text(column),
         count=int(written["count"]),
-        ids=tuple(map(_plain, written["ids"])),
-        message=_plain(written["message"]),
+        ids=tuple(map(_printable_text, written["ids"])),
+        message=_printable_text(written["message"]),
     )
 
 
-def _plain(text: Any) -> str:
+def _printable_text(text: Any) -> str:
     """Return a server's text without what a terminal might obey."""
     if not isinstance(text, str):
         raise TypeError

@@ -14,13 +14,13 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from ladderboard._formatting import format_count, round_down, round_up
 from ladderboard.bounds import Certificate
-from ladderboard.client._address import check_board
+from ladderboard.client._address import check_board_name
 from ladderboard.holdout import Reply
 
 _WORST = 1.0  # what stands on a ladder before anything was seen
 _DIGITS = 15
 T = TypeVar("T")
-_KEPT = "said"  # where a shape keeps all of it, as it came
+_RAW = "raw"  # where a shape keeps all of it, as it came
 _OURS = "certify"  # what a guard's reply has, and no server says
 # How a value is written in JSON, and what makes it of that.
 _PLAIN: dict[Any, tuple[Any, Callable[[Any], Any] | None]] = {
@@ -31,18 +31,18 @@ _PLAIN: dict[Any, tuple[Any, Callable[[Any], Any] | None]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Told:
-    """What was said; ``said`` is all of it, as it came."""
+class _ResponseModel:
+    """What was said; ``raw`` is all of it, as it came."""
 
-    said: dict[str, Any] = field(repr=False, compare=False)
+    raw: dict[str, Any] = field(repr=False, compare=False)
 
     def describe(self) -> dict[str, Any]:
         """Return everything that the server said, JSON-able."""
-        return self.said
+        return self.raw
 
 
 @dataclass(frozen=True)
-class Display:
+class MetricDisplay:
     """How losses are shown: under which name, which direction is better, how many digits."""
 
     name: str
@@ -56,7 +56,7 @@ class Display:
 
 
 @dataclass(frozen=True)
-class Best:
+class BestRelease:
     """The best release of a board."""
 
     released: float | None
@@ -65,7 +65,7 @@ class Best:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bound(_Told):
+class MetricBound(_ResponseModel):
     """Where the best model's true value lies, in the board's metric; ``loss`` is the certificate.
 
     ``low`` and ``high`` are None where nothing was released.
@@ -89,7 +89,7 @@ class Bound(_Told):
 
 
 @dataclass(frozen=True)
-class Window:
+class RateLimit:
     """So many questions within so many seconds."""
 
     questions: int
@@ -97,7 +97,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Phase:
+class BoardPhase:
     """A time in which questions are answered."""
 
     name: str
@@ -106,7 +106,7 @@ class Phase:
 
 
 @dataclass(frozen=True)
-class Files:
+class FileLimits:
     """How large a file may be, unpacked."""
 
     bytes: int
@@ -114,7 +114,7 @@ class Files:
 
 
 @dataclass(frozen=True)
-class Head:
+class LedgerHead:
     """How far the ledger has come, as far as it may be seen."""
 
     entries: int
@@ -122,7 +122,7 @@ class Head:
 
 
 @dataclass(frozen=True)
-class TeamName:
+class TeamRef:
     """A team; its name is anybody's text, and None where teams go without."""
 
     id: str
@@ -130,7 +130,7 @@ class TeamName:
 
 
 @dataclass(frozen=True)
-class Limit:
+class LimitStatus:
     """One limit, ``team``, ``board`` or ``window``, and what is left of it."""
 
     name: str
@@ -140,7 +140,7 @@ class Limit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Board(_Told):
+class BoardInfo(_ResponseModel):
     """What a board is, what it promises, and how far it has come.
 
     ``takes`` is ``"predictions"``, or ``"scores"`` that only evaluators hand in.
@@ -151,7 +151,7 @@ class Board(_Told):
     description: str
     status: str
     loss: dict[str, Any]
-    display: Display
+    display: MetricDisplay
     mechanism: dict[str, Any]
     beta: float
     questions: int
@@ -160,8 +160,8 @@ class Board(_Told):
     registered: int | None
     per_team: int
     share: int
-    window: Window | None
-    phases: tuple[Phase, ...]
+    window: RateLimit | None
+    phases: tuple[BoardPhase, ...]
     phase: str | None
     deadline: datetime | None
     ladder: str
@@ -170,22 +170,22 @@ class Board(_Told):
     n: int
     rows: int
     kind: str
-    files: Files
+    files: FileLimits
     baselines: tuple[dict[str, Any], ...]
     epoch: int
-    best: Best
-    bound: Bound | None
+    best: BestRelease
+    bound: MetricBound | None
     commitment: str
-    head: Head
+    head: LedgerHead
     takes: str = "predictions"
 
     def __post_init__(self) -> None:
         """Refuse a name that is none: it is shown, and typed again."""
-        check_board(self.slug)
+        check_board_name(self.slug)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Submission(_Told):
+class SubmissionInfo(_ResponseModel):
     """A submission, as it was answered; with its ``receipt`` where one alone was asked for."""
 
     id: str
@@ -207,12 +207,12 @@ class Submission(_Told):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing(_Told):
+class LeaderboardRow(_ResponseModel):
     """A row of the standings; the rank is None for baselines and where nothing was released."""
 
     rank: int | None
     tied: bool
-    team: TeamName
+    team: TeamRef
     baseline: bool
     you: bool
     released: float | None
@@ -224,7 +224,7 @@ class Standing(_Told):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record(_Told):
+class BoardRecord(_ResponseModel):
     """A time at which the best of the whole board went down."""
 
     entry: int
@@ -232,11 +232,11 @@ class Record(_Told):
     released: float
     loss: float
     display: float
-    team: TeamName
+    team: TeamRef
 
 
 @dataclass(frozen=True, kw_only=True)
-class Team(_Told):
+class TeamStatus(_ResponseModel):
     """One's own affairs."""
 
     id: str
@@ -248,12 +248,12 @@ class Team(_Told):
     submissions: int
     remaining: int
     limit: str
-    limits: tuple[Limit, ...]
+    limits: tuple[LimitStatus, ...]
     next_submission_at: datetime | None
 
 
 @dataclass(frozen=True)
-class NewTeam:
+class TeamCredentials:
     """A team and its token, which is told once, and not by ``repr``."""
 
     id: str
@@ -262,11 +262,11 @@ class NewTeam:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finalist(_Told):
+class FinalRankingRow(_ResponseModel):
     """A row of the final ranking, with an interval that holds for all rows at once."""
 
     rank: int | None
-    team: TeamName
+    team: TeamRef
     baseline: bool
     score: float
     loss: float
@@ -279,7 +279,7 @@ class Finalist(_Told):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finals(_Told):
+class FinalRanking(_ResponseModel):
     """The final ranking, on the private split."""
 
     board: str
@@ -287,11 +287,11 @@ class Finals(_Told):
     n: int
     selected: int
     beta: float
-    rows: tuple[Finalist, ...]
+    rows: tuple[FinalRankingRow, ...]
 
 
 @dataclass(frozen=True)
-class DisplayedReply(Display):
+class ReplyDisplay(MetricDisplay):
     """How losses are shown, with those of a reply."""
 
     released: float | None
@@ -308,7 +308,7 @@ class DisplayedReply(Display):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Submitted(Reply):
+class SubmissionResult(Reply):
     """The answer to a submission: a guard's reply, and what a board adds; prints as one sentence.
 
     ``released``, ``score`` and ``bound`` are in the board's metric; ``loss`` and ``score_loss`` are
@@ -316,7 +316,7 @@ class Submitted(Reply):
     others.
     ``ladder`` says whose it is, ``team`` or ``board``. ``remaining`` is what is left of the
     tightest of ``limits``, which is ``limit``; ``next_submission_at`` is None where no question
-    will ever be left. ``receipt`` is what proves later that it was answered. ``said`` is all
+    will ever be left. ``receipt`` is what proves later that it was answered. ``raw`` is all
     of it, as it came.
     """
 
@@ -329,22 +329,22 @@ class Submitted(Reply):
     number: int
     time: datetime
     entry: int | None
-    team: TeamName
+    team: TeamRef
     limit: str
-    limits: tuple[Limit, ...]
+    limits: tuple[LimitStatus, ...]
     next_submission_at: datetime | None
     # A guard that is no board's always tells, and makes it when it is looked at.
-    bound: Bound | None = field()  # type: ignore[assignment]
-    display: DisplayedReply
+    bound: MetricBound | None = field()  # type: ignore[assignment]
+    display: ReplyDisplay
     receipt: dict[str, Any] = field(repr=False)
-    said: dict[str, Any] = field(repr=False, compare=False)
+    raw: dict[str, Any] = field(repr=False, compare=False)
 
     def __str__(self) -> str:
         return f"{_told(self)}; {_left(self)}."
 
     def describe(self) -> dict[str, Any]:
         """Return everything that the server said, JSON-able."""
-        return self.said
+        return self.raw
 
     def _repr_html_(self) -> str:
         """Show the sentence, and the interval where there is one, in a notebook."""
@@ -353,7 +353,7 @@ class Submitted(Reply):
         return f"<p><b>{told}.</b> {escape(str(self))}</p>{bound}"
 
 
-def _told(said: Submitted) -> str:
+def _told(said: SubmissionResult) -> str:
     """Return what was said of the best, and of this model where the mechanism says that too.
 
     It is never said that a model is no better: only that it was not seen to be.
@@ -371,7 +371,7 @@ def _told(said: Submitted) -> str:
     return f"{best[0].upper()}{best[1:]}"
 
 
-def _now(said: Submitted) -> str:
+def _now(said: SubmissionResult) -> str:
     whose, value = _whose(said), said.display.text(said.display.released)
     if said.improved:
         best = "a new best" if said.ladder == "team" else "a new best of the whole board"
@@ -385,7 +385,7 @@ def _now(said: Submitted) -> str:
     return f"{whose} stays {value}: this one was not seen to be better"
 
 
-def _then(said: Submitted) -> str:
+def _then(said: SubmissionResult) -> str:
     if said.released is None:
         return f"then {_whose(said)} {'improved' if said.improved else 'stayed what it was'}"
     if said.loss is not None and said.loss >= _WORST and not said.improved:
@@ -394,11 +394,11 @@ def _then(said: Submitted) -> str:
     return f"then {_whose(said)} {verb} {said.display.text(said.display.released)}"
 
 
-def _whose(said: Submitted) -> str:
+def _whose(said: SubmissionResult) -> str:
     return "your best" if said.ladder == "team" else "the best of the whole board"
 
 
-def _left(said: Submitted) -> str:
+def _left(said: SubmissionResult) -> str:
     """Return how many questions are left, and when the next may come if not now."""
     lasting = [each.remaining for each in said.limits if each.name != "window"]
     rest, following = min(lasting, default=said.remaining), said.next_submission_at
@@ -419,7 +419,7 @@ def _time(when: datetime) -> str:
     return f"{when:%Y-%m-%d %H:%M} UTC"
 
 
-def read_shape(shape: Callable[..., T], said: Any) -> T:
+def parse_model(shape: Callable[..., T], said: Any) -> T:
     """Return what was said in a shape; TypeError or ValueError where it is of another.
 
     Fields that the shape does not have are left out: a server may be newer than we are. Those with
@@ -429,7 +429,7 @@ def read_shape(shape: Callable[..., T], said: Any) -> T:
         raise TypeError("an object was expected")
     found: dict[str, Any] = {}
     for name, kind, needed in _fields(shape):
-        if name == _KEPT:
+        if name == _RAW:
             found[name] = said
         elif name in said:
             found[name] = _read(kind, said[name])
@@ -457,7 +457,7 @@ def _read(kind: Any, value: Any) -> Any:
     if origin is tuple:
         return tuple(_read(get_args(kind)[0], each) for each in _exactly(list, value))
     if isinstance(kind, type) and is_dataclass(kind) and kind is not Certificate:
-        return read_shape(kind, value)
+        return parse_model(kind, value)
     written, make = _PLAIN.get(kind, (origin or kind, None))
     value = _exactly(written, value)
     return value if make is None else make(value)

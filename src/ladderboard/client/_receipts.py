@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ladderboard.client._address import Address
-    from ladderboard.client._models import Submitted
-    from ladderboard.client._requests import Body
+    from ladderboard.client._models import SubmissionResult
+    from ladderboard.client._requests import UploadBody
     from ladderboard.errors import LadderboardError
 
-_RECENT = 2**20  # bytes: some hundred submissions, however many there were before
+_RECENT_BYTES = 2**20  # bytes: some hundred submissions, however many there were before
 
 
 def new_key() -> str:
@@ -35,7 +35,7 @@ def new_key() -> str:
 
 
 @dataclass(frozen=True)
-class Receipt:
+class StoredReceipt:
     """A submission: its key, the SHA-256 of what was sent, and what came of it.
 
     ``state`` is ``pending``, ``answered`` or ``refused``; ``answer`` is the answer as it came.
@@ -49,13 +49,13 @@ class Receipt:
     answer: dict[str, Any] | None = None
 
 
-class Receipts:
+class ReceiptStore:
     """The receipts of one server; ``folder`` is where those of all servers are, None for none."""
 
     def __init__(self, folder: Path | None, address: Address) -> None:
-        self._folder = None if folder is None else folder / address.place
+        self._folder = None if folder is None else folder / address.folder_name
 
-    def read(self, board: str) -> tuple[Receipt, ...]:
+    def read(self, board: str) -> tuple[StoredReceipt, ...]:
         """Return what became of every submission to a board, oldest first."""
         return self._read(board)
 
@@ -63,35 +63,37 @@ class Receipts:
         """Return where those of a board are."""
         return None if self._folder is None else self._folder / f"{board}.jsonl"
 
-    def _read(self, board: str, last: int | None = None) -> tuple[Receipt, ...]:
-        found: dict[str, Receipt] = {}
+    def _read(self, board: str, last: int | None = None) -> tuple[StoredReceipt, ...]:
+        found: dict[str, StoredReceipt] = {}
         for each in self._lines(board, last):
             found[each.key] = each
         return tuple(found.values())
 
-    def begin(self, board: str, body: Body, team: str | None, key: str | None) -> Note:
+    def start(
+        self, board: str, body: UploadBody, team: str | None, key: str | None
+    ) -> ReceiptWriter:
         """Note that something is about to be sent, under a key that is given, pending or new."""
         if self._folder is None:
-            return Note(None, "", key or new_key(), team)
+            return ReceiptWriter(None, "", key or new_key(), team)
         digest = body.digest
         if key is None:
             pending = (
                 each.key
-                for each in reversed(self._read(board, _RECENT))
+                for each in reversed(self._read(board, _RECENT_BYTES))
                 if (each.state, each.sha256, each.team) == ("pending", digest, team)
             )
             key = next(pending, None) or new_key()
-        note = Note(self.file(board), digest, key, team)
+        receipt = ReceiptWriter(self.file(board), digest, key, team)
         try:
-            note.write("pending")
+            receipt.write("pending")
         except OSError as error:
             raise InvalidSetting(
                 f"Receipts cannot be kept in {self._folder}: {error.strerror}. Nothing was sent; "
                 "set XDG_STATE_HOME to another folder, or give receipts=None to keep none."
             ) from None
-        return note
+        return receipt
 
-    def _lines(self, board: str, last: int | None) -> Iterator[Receipt]:
+    def _lines(self, board: str, last: int | None) -> Iterator[StoredReceipt]:
         """Yield the lines of a board; ``last`` is of how many bytes at the end, None for all."""
         place = self.file(board)
         if place is None:
@@ -110,7 +112,7 @@ class Receipts:
         for line in lines:
             try:
                 said = json.loads(line)
-                yield Receipt(
+                yield StoredReceipt(
                     str(said["state"]), str(said["key"]), str(said["sha256"]), said["team"],
                     int(said["time"]), said.get("answer"),
                 )  # fmt: skip
@@ -119,7 +121,7 @@ class Receipts:
 
 
 @dataclass(frozen=True)
-class Note:
+class ReceiptWriter:
     """One submission's lines."""
 
     file: Path | None
@@ -127,11 +129,11 @@ class Note:
     key: str
     team: str | None
 
-    def answered(self, reply: Submitted) -> None:
+    def record_answer(self, reply: SubmissionResult) -> None:
         """Note the answer. It stands whatever the disk does."""
-        self._end("answered", answer=reply.said)
+        self._end("answered", answer=reply.raw)
 
-    def refused(self, error: LadderboardError) -> None:
+    def record_refusal(self, error: LadderboardError) -> None:
         """Note a refusal; where nothing certain was heard, the submission stays pending."""
         if not isinstance(error, ServerUnreachable | StorageFailed):
             self._end("refused", error=type(error).__name__)

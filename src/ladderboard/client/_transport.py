@@ -17,11 +17,11 @@ import httpx
 from ladderboard import _settings
 from ladderboard._version import __version__
 from ladderboard.client import _requests as requests
-from ladderboard.client._address import check_board
+from ladderboard.client._address import check_board_name
 from ladderboard.client._config import find_access, receipts_folder
-from ladderboard.client._errors import error_of
-from ladderboard.client._receipts import Receipts
-from ladderboard.client._requests import make_body
+from ladderboard.client._errors import error_from_problem
+from ladderboard.client._receipts import ReceiptStore
+from ladderboard.client._requests import make_upload_body
 from ladderboard.errors import (
     InvalidSetting,
     LadderboardError,
@@ -34,69 +34,71 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import EllipsisType
 
-    from ladderboard.client._models import Submitted
-    from ladderboard.client._receipts import Note, Receipt
-    from ladderboard.client._requests import Page, Request
+    from ladderboard.client._models import SubmissionResult
+    from ladderboard.client._receipts import ReceiptWriter, StoredReceipt
+    from ladderboard.client._requests import Request, ResultPage
 
 
 _LOG = logging.getLogger("ladderboard.client")
-_FIRST, _MOST = 0.25, 8.0
-_LONGEST_WAIT = 30.0  # a server that wants more than this is answered with its refusal
-_FOREVER = 1e9
-_PASSING = {408, 502, 503, 504}
-_PASSING_CODES = {(429, "rate"), (507, "disk_full")}
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 8.0
+_MAX_WAIT = 30.0  # a server that wants more than this is answered with its refusal
+_MAX_RETRY_AFTER = 1e9
+_TRANSIENT_STATUSES = {408, 502, 503, 504}
+_TRANSIENT_CODES = {(429, "rate"), (507, "disk_full")}
 T = TypeVar("T")
 _API = "/api/v1"
-_KEY = re.compile("[!-~]([ -~]{0,253}[!-~])?")
-_LARGEST = 2**25  # bytes of an answer
-_LONGEST = 10  # timeouts in which an answer must be whole, once its head has come
-FAILURES = (httpx.TransportError, httpx.InvalidURL, UnicodeError)
+_IDEMPOTENCY_KEY = re.compile("[!-~]([ -~]{0,253}[!-~])?")
+_MAX_RESPONSE_BYTES = 2**25  # bytes of an answer
+_MAX_TIMEOUTS = 10  # timeouts in which an answer must be whole, once its head has come
+TRANSPORT_ERRORS = (httpx.TransportError, httpx.InvalidURL, UnicodeError)
 """What sending raises: nobody was heard, or nobody can be there by that name."""
-_UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
-def is_passing(status: int, code: object) -> bool:
+def is_transient(status: int, code: object) -> bool:
     """Tell whether the same request may succeed soon; limits of the rules do not pass by waiting.
 
-    >>> is_passing(507, "disk_full"), is_passing(507, "no_room")
+    >>> is_transient(507, "disk_full"), is_transient(507, "no_room")
     (True, False)
     """
-    return status in _PASSING or (isinstance(code, str) and (status, code) in _PASSING_CODES)
+    return status in _TRANSIENT_STATUSES or (
+        isinstance(code, str) and (status, code) in _TRANSIENT_CODES
+    )
 
 
-def wait_of(header: str | None) -> float | None:
+def parse_retry_after(header: str | None) -> float | None:
     """Return for how many seconds a server wants to be left alone.
 
-    >>> wait_of("5"), wait_of("soon"), wait_of(None)
+    >>> parse_retry_after("5"), parse_retry_after("soon"), parse_retry_after(None)
     (5.0, None, None)
     """
     if header is None or not header.isdecimal():
         return None
-    return min(float(header), _FOREVER)
+    return min(float(header), _MAX_RETRY_AFTER)
 
 
 @dataclass
-class Patience:
+class RetryBackoff:
     """Counts how often something was sent; ``retries`` says how often again at most."""
 
     retries: int
-    tried: int = 0
+    attempts: int = 0
 
-    def wait(self, wanted: float | None = None) -> float | None:
+    def next_pause(self, wanted: float | None = None) -> float | None:
         """Return how many seconds to wait before the next time; None to give up.
 
         The waits double, and differ from one client to the next, so that not all come back at once.
         """
-        if self.tried >= self.retries or (wanted is not None and wanted > _LONGEST_WAIT):
+        if self.attempts >= self.retries or (wanted is not None and wanted > _MAX_WAIT):
             return None
-        pause = min(_FIRST * 2**self.tried, _MOST) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
-        self.tried += 1
+        pause = min(_FIRST_PAUSE * 2**self.attempts, _LONGEST_PAUSE) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+        self.attempts += 1
         pause = pause if wanted is None else max(pause, wanted)
         _LOG.info("The server does not answer as it should; trying again in %.1f s.", pause)
         return pause
 
 
-class Answer(NamedTuple):
+class RawResponse(NamedTuple):
     """What came back."""
 
     status: int
@@ -104,11 +106,11 @@ class Answer(NamedTuple):
     content: bytes
 
 
-class Pieces:
+class ResponseBuffer:
     """Collects an answer; one without end, in bytes or in seconds, is refused."""
 
     def __init__(self, timeout: float) -> None:
-        self._seconds = _LONGEST * timeout
+        self._seconds = _MAX_TIMEOUTS * timeout
         self._end = time.monotonic() + self._seconds
         self._kept: list[bytes] = []
         self._size = 0
@@ -116,32 +118,34 @@ class Pieces:
     def add(self, piece: bytes) -> None:
         """Add a piece."""
         self._size += len(piece)
-        if self._size > _LARGEST:
-            raise ServerUnreachable(f"The answer is larger than {_LARGEST} bytes, which none is.")
+        if self._size > _MAX_RESPONSE_BYTES:
+            raise ServerUnreachable(
+                f"The answer is larger than {_MAX_RESPONSE_BYTES} bytes, which none is."
+            )
         if time.monotonic() > self._end:
             raise ServerUnreachable(f"The answer was not whole after {self._seconds:g} seconds.")
         self._kept.append(piece)
 
-    def whole(self) -> bytes:
+    def content(self) -> bytes:
         """Return all of it."""
         return b"".join(self._kept)
 
 
 @dataclass(frozen=True)
-class Done(Generic[T]):
+class Completed(Generic[T]):
     """It was answered."""
 
     value: T
 
 
 @dataclass(frozen=True)
-class Wait:
+class RetryAfter:
     """It is sent again, after so many seconds."""
 
     seconds: float
 
 
-class Base:
+class BaseClient:
     """Whom to ask, with which token, how patiently, and where receipts are kept."""
 
     def __init__(
@@ -160,33 +164,33 @@ class Base:
         if isinstance(receipts, type(...)):
             receipts = receipts_folder()
         self._folder = None if receipts is None else Path(receipts)
-        self._receipts = Receipts(self._folder, self._access.address)
-        self._made: dict[int, Any] = {}  # what speaks HTTP, by process
+        self._receipts = ReceiptStore(self._folder, self._access.address)
+        self._http_clients: dict[int, Any] = {}  # what speaks HTTP, by process
 
     @property
     def url(self) -> str:
         """The server's address."""
         return self._access.address.url
 
-    def receipts(self, board: str) -> tuple[Receipt, ...]:
+    def receipts(self, board: str) -> tuple[StoredReceipt, ...]:
         """Return what became of every submission to a board from here, oldest first.
 
-        The ``answer`` of one that was answered holds its ``receipt``, as ``Submitted`` does.
+        The ``answer`` of one that was answered holds its ``receipt``, as ``SubmissionResult`` does.
         """
-        return self._receipts.read(check_board(board))
+        return self._receipts.read(check_board_name(board))
 
     def receipts_file(self, board: str) -> Path | None:
         """Return the file in which those are kept; None where none are."""
-        return self._receipts.file(check_board(board))
+        return self._receipts.file(check_board_name(board))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave connections behind; the token goes along."""
-        return {**self.__dict__, "_made": {}}
+        return {**self.__dict__, "_http_clients": {}}
 
-    def _manner(self) -> dict[str, Any]:
+    def _http_options(self) -> dict[str, Any]:
         """Return how HTTP is to be spoken."""
         return {
             "base_url": self.url + _API,
@@ -207,7 +211,7 @@ class Base:
             headers["Content-Length"] = str(len(request.body.data))
         return headers
 
-    def _begin(
+    def _prepare_submission(
         self,
         board: str,
         predictions: Any,
@@ -217,19 +221,19 @@ class Base:
         key: str | None,
         format: str | None,  # noqa: A002 - the word people use
         progress: Callable[[int, int], object] | None,
-    ) -> tuple[Request[Submitted], Note]:
+    ) -> tuple[Request[SubmissionResult], ReceiptWriter]:
         """Return what is to be sent, once it is noted."""
-        check_board(board)
-        if key is not None and not _KEY.fullmatch(key):
+        check_board_name(board)
+        if key is not None and not _IDEMPOTENCY_KEY.fullmatch(key):
             raise InvalidSetting(
                 "A key has 1 to 255 plain characters, and begins and ends with none that is blank."
             )
         self._access.token_for(board)  # a refusal leaves nothing pending
-        body = make_body(predictions, format, progress)
-        note = self._receipts.begin(board, body, team, key)
-        return requests.submit(board, body, note.key, message, team), note
+        body = make_upload_body(predictions, format, progress)
+        receipt = self._receipts.start(board, body, team, key)
+        return requests.submit(board, body, receipt.key, message, team), receipt
 
-    def _next(self, page: Page[Any], seen: set[Any]) -> Any:
+    def _next_cursor(self, page: ResultPage[Any], seen: set[Any]) -> Any:
         """Return where the next page begins, None after the last; to go in circles is refused."""
         if page.next is None or not page.rows:
             return None
@@ -238,48 +242,52 @@ class Base:
         seen.add(page.next)
         return page.next
 
-    def _failed(self, request: Request[Any], patience: Patience, error: Exception) -> Wait:
+    def _handle_transport_error(
+        self, request: Request[Any], backoff: RetryBackoff, error: Exception
+    ) -> RetryAfter:
         """Say when to try again after nothing was heard, or that nobody is there."""
-        safe = request.again or isinstance(error, _UNSENT)
-        pause = patience.wait() if safe and isinstance(error, httpx.TransportError) else None
+        safe = request.idempotent or isinstance(error, _NOT_SENT)
+        pause = backoff.next_pause() if safe and isinstance(error, httpx.TransportError) else None
         if pause is not None:
-            return Wait(pause)
+            return RetryAfter(pause)
         why = str(error).strip().rstrip(".") or type(error).__name__
         if isinstance(error, httpx.TimeoutException):
             why = f"no answer came within {self.timeout:g} seconds"
-        again = "" if request.again else " It may have been done."
+        again = "" if request.idempotent else " It may have been done."
         if request.body is not None:
             again = " Sending the same again is safe."
         raise ServerUnreachable(
             f"The server at {self.url} cannot be reached: {why}.{again}"
         ) from None
 
-    def _concluded(self, request: Request[T], patience: Patience, answer: Answer) -> Done[T] | Wait:
+    def _handle_response(
+        self, request: Request[T], backoff: RetryBackoff, answer: RawResponse
+    ) -> Completed[T] | RetryAfter:
         """Return what was answered, or when to ask again; raise what was refused."""
         said = _parse(answer.content)
         if 200 <= answer.status < 300:
             try:
-                return Done(request.read(answer.content if request.raw else said))
+                return Completed(request.read(answer.content if request.as_bytes else said))
             except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError):
-                raise self._strange(answer) from None
+                raise self._unexpected_response_error(answer) from None
         if 300 <= answer.status < 400:
             raise ServerUnreachable(
                 f"The server at {self.url} sends us elsewhere, where a token is not taken along; "
                 "give the address that the board's page has in a browser."
             )
-        wait = wait_of(answer.headers.get("retry-after"))
+        wait = parse_retry_after(answer.headers.get("retry-after"))
         code = said.get("code") if isinstance(said, dict) else None
-        if request.again and is_passing(answer.status, code):
-            pause = patience.wait(wait)
+        if request.idempotent and is_transient(answer.status, code):
+            pause = backoff.next_pause(wait)
             if pause is not None:
-                return Wait(pause)
-        raise self._refusal(request, answer, error_of(answer.status, said, wait))
+                return RetryAfter(pause)
+        raise self._refusal_error(request, answer, error_from_problem(answer.status, said, wait))
 
-    def _refusal(
-        self, request: Request[Any], answer: Answer, error: LadderboardError | None
+    def _refusal_error(
+        self, request: Request[Any], answer: RawResponse, error: LadderboardError | None
     ) -> LadderboardError:
         if error is None:
-            return self._strange(answer)
+            return self._unexpected_response_error(answer)
         if answer.status == 401 and request.board is not None:
             shown = self._access.token_for(request.board) is not None
             what = "The token is not good on this board." if shown else "This needs a token."
@@ -289,7 +297,7 @@ class Base:
             )
         return error
 
-    def _strange(self, answer: Answer) -> ServerUnreachable:
+    def _unexpected_response_error(self, answer: RawResponse) -> ServerUnreachable:
         if answer.status >= 500:
             return ServerUnreachable(f"The server at {self.url} is out of order: {answer.status}.")
         if answer.status == 413:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from ladderboard import _settings
 from ladderboard.board import is_shared
-from ladderboard.client import read_address
+from ladderboard.client import parse_address
 from ladderboard.errors import InvalidSetting
 from ladderboard.server._rate_limits import Rate
 
@@ -94,7 +94,7 @@ class Settings:
     prefix: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
-        public = None if self.url is None else read_address(self.url)
+        public = None if self.url is None else parse_address(self.url)
         _settings.set_frozen(
             self,
             url=None if public is None else public.url,

@@ -26,7 +26,7 @@ from ladderboard.mechanisms import (
     Step,
 )
 from ladderboard.tape import NumpyTape
-from ladderboard.testing._assertions import promise, refuses
+from ladderboard.testing._assertions import require, require_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,14 +76,14 @@ def check_analyst(
     questions = _settings.integer("questions", questions, at_least=1)
     games = _settings.integer("games", games, at_least=2)
     seed = _settings.integer("seed", seed, at_least=0)
-    if _luck(n, games) > _BLIND:
+    if _bias_limit(n, games) > _BLIND:
         raise InvalidSetting(
             f"n={n} and games={games} are too few to tell a peeking analyst from a lucky one; "
             f"n times games must be at least {math.ceil((_DEVIATIONS / 2 / _BLIND) ** 2)}."
         )
-    promise(isinstance(subject, Analyst), "An analyst must be an Analyst that is made already.")
+    require(isinstance(subject, Analyst), "An analyst must be an Analyst that is made already.")
     _check_identity(subject)
-    silent, babbling = _Mute(babble=False), _Mute(babble=True)
+    silent, babbling = _UninformativeMechanism(babble=False), _UninformativeMechanism(babble=True)
     with _global_states(0):  # a library loaded for the first time may stir them; that is forgiven
         _play(subject, Exact(), n, questions, seed)
     for mechanism in (Exact(), Ladder(step=0.05), OneBit(step=0.05), silent, babbling):
@@ -98,7 +98,7 @@ def check_analyst(
         )
 
 
-class _Told(NamedTuple):
+class _RecordedQuestion(NamedTuple):
     """What the score-keeper noted of one question."""
 
     true_risk: float
@@ -106,20 +106,20 @@ class _Told(NamedTuple):
     release: Release
 
 
-class _Watched(Game):
+class _RecordingGame(Game):
     """A game of which every question is noted."""
 
     def __init__(self, *given: Any, **settings: Any) -> None:
         super().__init__(*given, **settings)
-        self.noted: list[_Told] = []
+        self.noted: list[_RecordedQuestion] = []
 
     def _note(self, account: int, true_risk: float, risk: float, release: Release) -> None:
         super()._note(account, true_risk, risk, release)
-        self.noted.append(_Told(true_risk, risk, release))
+        self.noted.append(_RecordedQuestion(true_risk, risk, release))
 
 
 @dataclass(frozen=True)
-class _Mute(Mechanism):
+class _UninformativeMechanism(Mechanism):
     """Whatever the risk, it says the same: nothing, or the same chatter about every question."""
 
     name: ClassVar[str] = "mute"
@@ -143,9 +143,11 @@ class _Mute(Mechanism):
         return 0.5
 
 
-def _play(subject: Analyst, mechanism: Mechanism, n: int, questions: int, seed: int) -> list[_Told]:
+def _play(
+    subject: Analyst, mechanism: Mechanism, n: int, questions: int, seed: int
+) -> list[_RecordedQuestion]:
     hidden, own = np.random.SeedSequence(seed).spawn(2)
-    game = _Watched(
+    game = _RecordingGame(
         subject.world(n, np.random.default_rng(hidden)),
         mechanism,
         questions=questions,
@@ -160,7 +162,7 @@ def _play(subject: Analyst, mechanism: Mechanism, n: int, questions: int, seed: 
             f"An analyst must cope with n={n} and questions={questions}. "
             f"Got {type(error).__name__}: {error}"
         ) from error
-    promise(
+    require(
         1 <= len(game.noted) <= questions,
         f"An analyst must ask at least one question, and no more than {questions}; "
         f"it asked {len(game.noted)}.",
@@ -173,13 +175,13 @@ def _check_repeats(
 ) -> None:
     with _global_states(1) as untouched:
         first = _play(subject, mechanism, n, questions, seed)
-        promise(untouched(), "An analyst must not touch the global random states.")
+        require(untouched(), "An analyst must not touch the global random states.")
     with _global_states(1):
         again = _play(subject, mechanism, n, questions, seed)
-        promise(first == again, "A seed must repeat a game bit for bit.")
+        require(first == again, "A seed must repeat a game bit for bit.")
     with _global_states(2):
         again = _play(subject, mechanism, n, questions, seed)
-        promise(first == again, "An analyst must not look at the global random states.")
+        require(first == again, "An analyst must not look at the global random states.")
 
 
 @contextmanager
@@ -217,43 +219,43 @@ def _check_no_bias(
     for of, values in means:
         found = values[~np.isnan(values)]
         if len(found):
-            luck = _luck(n, len(found))
+            luck = _bias_limit(n, len(found))
             excess = float(found.mean())
-            promise(excess < luck, sentence.format(excess, of, luck))
+            require(excess < luck, sentence.format(excess, of, luck))
 
 
-def _luck(n: int, games: int) -> float:
+def _bias_limit(n: int, games: int) -> float:
     """Return the bias that an honest analyst stays below, but for very bad luck."""
     return _DEVIATIONS / (2 * math.sqrt(n * games))
 
 
 def _check_identity(subject: Analyst) -> None:
-    promise(hash(subject) == hash(subject), "An analyst must be hashable.")
+    require(hash(subject) == hash(subject), "An analyst must be hashable.")
     for each in fields(subject):
-        with refuses(AttributeError, "An analyst must be frozen."):
+        with require_refusal(AttributeError, "An analyst must be frozen."):
             setattr(subject, each.name, getattr(subject, each.name))
     try:
         written = json.dumps(subject.describe(), allow_nan=False)
     except (TypeError, ValueError) as error:
         raise AssertionError(f"A description must be JSON-able: {error}.") from error
     description = json.loads(written)
-    promise(description == subject.describe(), "A description must survive JSON.")
-    promise(description.pop("analyst", None) == subject.name, "A description must hold the name.")
+    require(description == subject.describe(), "A description must survive JSON.")
+    require(description.pop("analyst", None) == subject.name, "A description must hold the name.")
     try:
         again = type(subject)(**description)
     except Exception as error:
         raise AssertionError(
             f"An analyst must come back from its settings. Got {type(error).__name__}: {error}"
         ) from error
-    promise(again == subject, "An analyst must come back from its settings.")
+    require(again == subject, "An analyst must come back from its settings.")
     if subject.name in ANALYSTS:
-        promise(
+        require(
             type(subject) is ANALYSTS[subject.name],
             f"An analyst of your own needs a name of its own; {subject.name!r} is taken.",
         )
-        promise(analyst(subject.describe()) == subject, "An analyst must come back by its name.")
+        require(analyst(subject.describe()) == subject, "An analyst must come back by its name.")
     try:
         copied = pickle.loads(pickle.dumps(subject))  # noqa: S301
     except Exception as error:
         raise AssertionError(f"An analyst must survive pickling: {error}.") from error
-    promise(copied == subject, "An analyst must survive pickling.")
+    require(copied == subject, "An analyst must survive pickling.")

@@ -9,14 +9,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def promise(kept: bool, sentence: str) -> None:
+def require(kept: bool, sentence: str) -> None:
     """Raise an AssertionError with this sentence unless the promise is kept."""
     if not kept:
         raise AssertionError(sentence)
 
 
 @contextmanager
-def refuses(refusal: type[Exception], sentence: str) -> Iterator[None]:
+def require_refusal(refusal: type[Exception], sentence: str) -> Iterator[None]:
     """Expect a refusal; anything else, an answer included, breaks the promise."""
     try:
         yield

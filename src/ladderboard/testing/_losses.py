@@ -9,7 +9,7 @@ import numpy as np
 
 from ladderboard.errors import BrokenLoss, InvalidPredictions
 from ladderboard.losses import LOSSES, Custom, Loss, loss
-from ladderboard.testing._assertions import promise, refuses
+from ladderboard.testing._assertions import require, require_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,22 +32,22 @@ def check_loss(subject: Loss, labels: Sequence[Any], predictions: Sequence[Any])
     """
     label_rows, prediction_rows = _rows(labels), _rows(predictions)
     n = len(label_rows)
-    promise(n >= 3, "check_loss needs at least three rows to work with.")
+    require(n >= 3, "check_loss needs at least three rows to work with.")
     try:
         values = subject(labels, predictions)
     except BrokenLoss as error:
         raise AssertionError(str(error)) from error
-    promise(values.dtype == np.float64, "A loss must return doubles.")
-    promise(np.array_equal(values, subject(labels, predictions)), "Scoring twice must agree.")
+    require(values.dtype == np.float64, "A loss must return doubles.")
+    require(np.array_equal(values, subject(labels, predictions)), "Scoring twice must agree.")
     backwards = subject(label_rows[::-1], prediction_rows[::-1])
-    promise(
+    require(
         np.array_equal(values[::-1], backwards),
         "An example's loss must not depend on its place among the others.",
     )
     alone = np.concatenate(
         [subject(label_rows[i : i + 1], prediction_rows[i : i + 1]) for i in range(n)]
     )
-    promise(
+    require(
         np.allclose(values, alone, rtol=0, atol=1e-12),
         "An example's loss must not depend on the other examples.",
     )
@@ -60,18 +60,18 @@ def _rows(values: Sequence[Any]) -> Any:
 
 
 def _check_identity(subject: Loss) -> None:
-    promise(hash(subject) == hash(subject), "A loss must be hashable.")
-    with refuses(AttributeError, "A loss must be frozen."):
+    require(hash(subject) == hash(subject), "A loss must be hashable.")
+    with require_refusal(AttributeError, "A loss must be frozen."):
         subject.name = "another"  # type: ignore[misc]
     if isinstance(subject, Custom):  # known by its function, which may live in one process only
         return
     if subject.name in LOSSES:
-        promise(
+        require(
             type(subject) is LOSSES[subject.name],
             f"A loss of your own needs a name of its own; {subject.name!r} is taken.",
         )
-        promise(loss(subject.describe()) == subject, "A loss must come back from its description.")
-    promise(pickle.loads(pickle.dumps(subject)) == subject, "A loss must survive pickling.")  # noqa: S301
+        require(loss(subject.describe()) == subject, "A loss must come back from its description.")
+    require(pickle.loads(pickle.dumps(subject)) == subject, "A loss must survive pickling.")  # noqa: S301
 
 
 def _check_refusals(subject: Loss, labels: Any, predictions: Any) -> None:
@@ -79,12 +79,12 @@ def _check_refusals(subject: Loss, labels: Any, predictions: Any) -> None:
     shape = subject.read_labels(labels).shape
     for bad, name in ((None, "None"), (float("nan"), "NaN"), (float("inf"), "An infinity")):
         first = predictions[0]
-        spoiled = [_spoil(first, bad), *list(predictions)[1:]]
-        with refuses(InvalidPredictions, sentence.format(name)):
+        spoiled = [_with_bad_value(first, bad), *list(predictions)[1:]]
+        with require_refusal(InvalidPredictions, sentence.format(name)):
             subject.read_predictions(spoiled, shape)
     if np.issubdtype(np.asarray(predictions).dtype, np.floating):
         for far in (-1e9, 1e9):
-            spoiled = [_spoil(predictions[0], far), *list(predictions)[1:]]
+            spoiled = [_with_bad_value(predictions[0], far), *list(predictions)[1:]]
             try:
                 subject.score(subject.read_labels(labels), spoiled)
             except InvalidPredictions:
@@ -93,11 +93,11 @@ def _check_refusals(subject: Loss, labels: Any, predictions: Any) -> None:
                 raise AssertionError(
                     "A loss must stay in [0, 1] for every prediction it accepts; clip it."
                 ) from error
-    with refuses(InvalidPredictions, sentence.format("A missing row")):
+    with require_refusal(InvalidPredictions, sentence.format("A missing row")):
         subject.read_predictions(predictions[:-1], shape)
-    with refuses(InvalidPredictions, sentence.format("A single value")):
+    with require_refusal(InvalidPredictions, sentence.format("A single value")):
         subject.read_predictions(0, shape)
 
 
-def _spoil(row: Any, bad: Any) -> Any:
+def _with_bad_value(row: Any, bad: Any) -> Any:
     return bad if np.ndim(row) == 0 else [bad, *list(row)[1:]]

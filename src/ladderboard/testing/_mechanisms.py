@@ -20,7 +20,7 @@ from ladderboard.mechanisms import (
     mechanism,
 )
 from ladderboard.tape import NumpyTape, Tape
-from ladderboard.testing._assertions import promise, refuses
+from ladderboard.testing._assertions import require, require_refusal
 
 
 def check_mechanism(subject: Mechanism, *, n: int = 50, questions: int = 30, seed: int = 0) -> None:
@@ -42,7 +42,7 @@ def check_mechanism(subject: Mechanism, *, n: int = 50, questions: int = 30, see
         said = _play(subject.start(n=n, tape=tape), asked)
         _check_releases(subject, said)
         again = _play(subject.start(n=n, tape=_copy(tape)), asked)
-        promise(said == again, "The same questions on the same tape must get the same answers.")
+        require(said == again, "The same questions on the same tape must get the same answers.")
         _check_resume(subject, n, tape, asked, said)
         _check_bulk(subject, n, tape, asked, said)
     _check_step(subject, n, asked)
@@ -71,10 +71,10 @@ def _copy(tape: Tape) -> Tape:
 
 def _check_releases(subject: Mechanism, said: list[Release]) -> None:
     for number, release in enumerate(said, start=1):
-        promise(release.question == number, "Questions must be counted from 1.")
-        promise(type(release.improved) is bool, "improved must be True or False.")
+        require(release.question == number, "Questions must be counted from 1.")
+        require(type(release.improved) is bool, "improved must be True or False.")
         for told in (release.value, release.score):
-            promise(
+            require(
                 told is None or (type(told) is float and math.isfinite(told)),
                 f"{subject.name} must say finite floats, or None.",
             )
@@ -87,11 +87,11 @@ def _check_resume(
     for at in range(len(asked) + 1):
         written = json.dumps(session.state, allow_nan=False)
         again = subject.resume(json.loads(written), tape=_copy(tape))
-        promise(
+        require(
             json.dumps(again.state, allow_nan=False) == written,
             "A state must survive JSON bit for bit.",
         )
-        promise(
+        require(
             _play(again, asked[at:]) == said[at:],
             f"A session resumed after {at} questions must have the same future.",
         )
@@ -110,10 +110,10 @@ def _check_bulk(
     for part in (asked[:half], [], asked[half:]):
         training = [each["training"] for each in part] if subject.needs_training else None
         bulk += session.ask_many([each["risk"] for each in part], training=training)
-    promise(bulk == said, "Asking many at once must be the same as asking one by one.")
+    require(bulk == said, "Asking many at once must be the same as asking one by one.")
     one_by_one = subject.start(n=n, tape=tape)
     _play(one_by_one, asked)
-    promise(session.state == one_by_one.state, "Both ways must lead to the same state.")
+    require(session.state == one_by_one.state, "Both ways must lead to the same state.")
 
 
 def _check_step(subject: Mechanism, n: int, asked: list[dict[str, Any]]) -> None:
@@ -132,39 +132,39 @@ def _check_step(subject: Mechanism, n: int, asked: list[dict[str, Any]]) -> None
         before = json.dumps(subject.dump_state(state))
         first = subject.advance(setup, state, seen, draws)
         again = subject.advance(setup, state, seen, draws)
-        promise(
+        require(
             json.dumps(subject.dump_state(first.state))
             == json.dumps(subject.dump_state(again.state))
             and first[1:] == again[1:],
             "A step taken twice from one state must lead to the same place.",
         )
-        promise(
+        require(
             json.dumps(subject.dump_state(state)) == before,
             "A step must not change the state given.",
         )
-        promise(
+        require(
             seen.losses is None or np.array_equal(question["losses"], seen.losses),
             "A step must not change the losses given.",
         )
         state = first.state
-    promise(
+    require(
         repr(np.random.get_state(legacy=False)) == global_state,  # noqa: NPY002
         "A mechanism must not touch NumPy's global random state.",
     )
 
 
 def _check_identity(subject: Mechanism) -> None:
-    promise(hash(subject) == hash(subject), "A mechanism must be hashable.")
-    with refuses(AttributeError, "A mechanism must be frozen."):
+    require(hash(subject) == hash(subject), "A mechanism must be hashable.")
+    with require_refusal(AttributeError, "A mechanism must be frozen."):
         subject.name = "another"  # type: ignore[misc]
     description = json.loads(json.dumps(subject.describe(), allow_nan=False))
-    promise(description == subject.describe(), "A description must survive JSON.")
+    require(description == subject.describe(), "A description must survive JSON.")
     if subject.name in MECHANISMS:
-        promise(
+        require(
             type(subject) is MECHANISMS[subject.name],
             f"A mechanism of your own needs a name of its own; {subject.name!r} is taken.",
         )
-        promise(
+        require(
             mechanism(description) == subject, "A mechanism must come back from its description."
         )
 
@@ -179,14 +179,16 @@ def _check_refusals(subject: Mechanism, n: int, asked: list[dict[str, Any]]) -> 
     bad += [{"risk": risk} for risk in (-0.1, 1.1, math.nan, math.inf, "0.3", None, True)]
     bad += [{"risk": 0.5, "losses": np.zeros(n)}]
     for question in bad:
-        with refuses(InvalidInput, f"{subject.name} must refuse {sorted(question)} of this kind."):
+        with require_refusal(
+            InvalidInput, f"{subject.name} must refuse {sorted(question)} of this kind."
+        ):
             session.ask(**question, **extra)
-        promise(json.dumps(session.state) == before, "A refusal must not change the state.")
+        require(json.dumps(session.state) == before, "A refusal must not change the state.")
     damaged = {**session.state, "mechanism": {"mechanism": "another"}}
-    with refuses(InvalidState, "The state of another mechanism must be refused."):
+    with require_refusal(InvalidState, "The state of another mechanism must be refused."):
         subject.resume(damaged, tape=Tape(seed=4))
     if subject.laws:
-        with refuses(InvalidState, "Another tape must be refused."):
+        with require_refusal(InvalidState, "Another tape must be refused."):
             subject.resume(session.state, tape=Tape(seed=5))
 
 
@@ -194,9 +196,9 @@ def _check_close(subject: Mechanism, n: int, asked: list[dict[str, Any]]) -> Non
     session = subject.start(n=n, tape=Tape(seed=6))
     _play(session, asked)
     last = session.close()
-    promise(last is not None and math.isfinite(last), "Closing must tell the last estimate.")
-    promise(session.value == last, "After closing, value must be what close told.")
-    with refuses(SessionClosed, "A closed session must not answer."):
+    require(last is not None and math.isfinite(last), "Closing must tell the last estimate.")
+    require(session.value == last, "After closing, value must be what close told.")
+    with require_refusal(SessionClosed, "A closed session must not answer."):
         session.ask(**asked[0])
     again = subject.resume(json.loads(json.dumps(session.state)), tape=Tape(seed=6))
-    promise(again.closed and again.value == last, "A closed session must stay closed.")
+    require(again.closed and again.value == last, "A closed session must stay closed.")

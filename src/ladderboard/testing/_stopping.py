@@ -13,7 +13,7 @@ import numpy as np
 from ladderboard.adapters import Stopping
 from ladderboard.holdout import Holdout
 from ladderboard.mechanisms import Ladder
-from ladderboard.testing._assertions import promise
+from ladderboard.testing._assertions import require
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,15 +51,15 @@ def check_stopping(
     ...             break
     >>> check_stopping(Stopping, play)
     """
-    _check_words(kind)
-    bench = _Bench(kind, play, monitor)
-    _check_asking(bench)
-    _check_patience(bench)
-    _check_budget(bench)
-    _check_ladders(bench)
+    _check_signature(kind)
+    harness = _TrainingHarness(kind, play, monitor)
+    _check_asks_at_records(harness)
+    _check_patience(harness)
+    _check_budget(harness)
+    _check_ladders(harness)
 
 
-class _Scores:
+class _ScoreSequence:
     """Scores, one a step; knows which step it is."""
 
     def __init__(self, scores: list[float]) -> None:
@@ -73,12 +73,12 @@ class _Scores:
         return self
 
     def __next__(self) -> float:
-        promise(self.steps < len(self._scores), "play must take one score a step, and no more.")
+        require(self.steps < len(self._scores), "play must take one score a step, and no more.")
         self.steps += 1
         return self._scores[self.steps - 1]
 
 
-class _Bench:
+class _TrainingHarness:
     """Plays trainings: models are (the library's own score, how many of 200 are wrong)."""
 
     def __init__(self, kind: Callable[..., Any], play: Callable[..., None], monitor: str) -> None:
@@ -101,7 +101,7 @@ class _Bench:
     ) -> tuple[Any, list[int], int]:
         """Return the callback, at which steps it wanted predictions, and how many steps came."""
         asked: list[int] = []
-        scores = _Scores([score for score, _ in models])
+        scores = _ScoreSequence([score for score, _ in models])
 
         def predict(_: Any) -> Any:
             asked.append(scores.steps - 1)
@@ -114,71 +114,71 @@ class _Bench:
         return callback, asked, scores.steps
 
 
-def _check_words(kind: Callable[..., Any]) -> None:
+def _check_signature(kind: Callable[..., Any]) -> None:
     mine = inspect.signature(kind).parameters
     for name, wanted in inspect.signature(Stopping).parameters.items():
-        promise(name in mine, f"A callback must take {name}, as all others do.")
-        promise(
+        require(name in mine, f"A callback must take {name}, as all others do.")
+        require(
             (mine[name].kind, mine[name].default) == (wanted.kind, wanted.default),
             f"{name} must be given as in all other callbacks: {wanted}.",
         )
 
 
-def _check_asking(bench: _Bench) -> None:
+def _check_asks_at_records(harness: _TrainingHarness) -> None:
     models = [(0.5, 90), (0.6, 10), (0.4, 60), (0.45, 0)]
-    with bench.guard() as guard:
-        callback, asked, steps = bench.train(guard, models)
-        promise(asked == [0, 2], "Predictions must be made at records of the score, and only then.")
-        promise(guard.remaining == _QUESTIONS - 2, "A record must cost one question.")
-        promise(steps == len(models), "Training must go on while there is patience.")
-        promise(callback.reason is None, "There is no reason where nothing was stopped.")
-        _won(callback, 2)
-    with bench.guard() as guard:
-        _, asked, _ = bench.train(guard, models, mode="max")
-        promise(asked == [0, 1], 'With mode="max" more must be better.')
-    with bench.guard() as guard:
-        _, asked, _ = bench.train(guard, models, min_delta=0.2)
-        promise(asked == [0], "A gain that is not above min_delta must not be asked about.")
+    with harness.guard() as guard:
+        callback, asked, steps = harness.train(guard, models)
+        require(asked == [0, 2], "Predictions must be made at records of the score, and only then.")
+        require(guard.remaining == _QUESTIONS - 2, "A record must cost one question.")
+        require(steps == len(models), "Training must go on while there is patience.")
+        require(callback.reason is None, "There is no reason where nothing was stopped.")
+        _check_winner(callback, 2)
+    with harness.guard() as guard:
+        _, asked, _ = harness.train(guard, models, mode="max")
+        require(asked == [0, 1], 'With mode="max" more must be better.')
+    with harness.guard() as guard:
+        _, asked, _ = harness.train(guard, models, min_delta=0.2)
+        require(asked == [0], "A gain that is not above min_delta must not be asked about.")
 
 
-def _check_patience(bench: _Bench) -> None:
+def _check_patience(harness: _TrainingHarness) -> None:
     models = [(0.5, 90), (0.4, 60), (0.3, 61), (0.35, 20), (0.36, 0), (0.1, 0), (0.05, 0)]
-    with bench.guard() as guard:
-        callback, _, steps = bench.train(guard, models)
-        promise(
+    with harness.guard() as guard:
+        callback, _, steps = harness.train(guard, models)
+        require(
             steps == 2 + _PATIENCE,
             "After patience checks without an improvement that the guard saw, training must stop.",
         )
-        promise(callback.reason is not None, "A training that was stopped has a reason.")
-        _won(callback, 2)
+        require(callback.reason is not None, "A training that was stopped has a reason.")
+        _check_winner(callback, 2)
         left = guard.remaining
-        bench.train(guard, models)
-        promise(guard.remaining == left, "A run that is started anew must pay nothing.")
+        harness.train(guard, models)
+        require(guard.remaining == left, "A run that is started anew must pay nothing.")
 
 
-def _check_budget(bench: _Bench) -> None:
+def _check_budget(harness: _TrainingHarness) -> None:
     models = [(-float(step), 90 - 10 * step) for step in range(9)]
-    with bench.guard() as guard:
-        callback, _, steps = bench.train(guard, models)
-        promise(steps < len(models), "A spent budget must stop the training, not break it.")
-        promise("budget" in str(callback.reason), "The reason must say that the budget is spent.")
-        _won(callback, _QUESTIONS)
+    with harness.guard() as guard:
+        callback, _, steps = harness.train(guard, models)
+        require(steps < len(models), "A spent budget must stop the training, not break it.")
+        require("budget" in str(callback.reason), "The reason must say that the budget is spent.")
+        _check_winner(callback, _QUESTIONS)
 
 
-def _check_ladders(bench: _Bench) -> None:
-    with bench.guard() as guard:
-        first, _, _ = bench.train(guard, [(0.1, 10)], run="a")
-        second, _, _ = bench.train(guard, [(0.4, 80)], run="b")
-        promise(
+def _check_ladders(harness: _TrainingHarness) -> None:
+    with harness.guard() as guard:
+        first, _, _ = harness.train(guard, [(0.1, 10)], run="a")
+        second, _, _ = harness.train(guard, [(0.4, 80)], run="b")
+        require(
             first.winner is not None and second.winner is not None,
             "A run has a ladder of its own, and need not beat the runs before it.",
         )
-        promise(second.winner.reply.ladder == "b", "A run must ask on the ladder of its name.")
+        require(second.winner.reply.ladder == "b", "A run must ask on the ladder of its name.")
 
 
-def _won(callback: Any, question: int) -> None:
+def _check_winner(callback: Any, question: int) -> None:
     won = callback.winner
-    promise(
+    require(
         won is not None and won.reply.question == question,
         "The winner must be the last question that improved.",
     )

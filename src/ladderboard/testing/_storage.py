@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ladderboard.errors import InvalidInput, LadderboardError
 from ladderboard.ledger import At, Row
-from ladderboard.testing._assertions import promise, refuses
+from ladderboard.testing._assertions import require, require_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,41 +19,43 @@ if TYPE_CHECKING:
 _THREADS = 4
 _TURNS = 15
 _PATIENCE = 120.0  # seconds after which a thread counts as stuck
-_NOTHING = At(0, bytes(32), 0, 0, 0, 0, 0, 0, closed=False)
-_MOST = 2**63 - 1
+_EMPTY_BOOK = At(0, bytes(32), 0, 0, 0, 0, 0, 0, closed=False)
+_LARGEST_INTEGER = 2**63 - 1
 _NAMES = ("", " ", "team 1", "Zoë", "雪", "'; DROP TABLE book; --", "a" * 500)
 _BYTES = (b"", b"\0", b"plain", bytes(range(256)))
 
 
 def check_isolation(
-    make: Callable[[], Storage], name: str, grow: Callable[[Writing], bytes]
+    make: Callable[[], Storage], name: str, append_entry: Callable[[Writing], bytes]
 ) -> None:
     """Check that a reader sees one moment, and keeps nobody from writing."""
     storage, errors = make(), list[BaseException]()
 
     def write() -> None:
         with storage.writing(name) as book:
-            grow(book)
+            append_entry(book)
             book.set_state(0, b"%d" % book.at().entries)
             book.keep("entries", b"%d" % book.at().entries)
 
     write()
     with storage.reading(name) as view:
-        _run([write], errors)
+        _run_threads([write], errors)
         before = (view.at().entries, len(list(view.entries())), view.state(0), view.kept("entries"))
-        promise(before == (2, 2, b"2", b"2"), "A view must stay as it was when its block began.")
+        require(before == (2, 2, b"2", b"2"), "A view must stay as it was when its block began.")
         with storage.reading(name) as second:
             after = (second.at().entries, second.state(0), second.kept("entries"))
-            promise(after == (3, b"3", b"3"), "A block that begins later must see what came since.")
+            require(after == (3, b"3", b"3"), "A block that begins later must see what came since.")
     with storage.writing(name) as book:
-        grow(book)
+        append_entry(book)
         with storage.reading(name) as view:
-            promise(view.at().entries == 3, "What is not committed must be seen by nobody else.")
+            require(view.at().entries == 3, "What is not committed must be seen by nobody else.")
     storage.close()
-    _raise(errors)
+    _raise_first_error(errors)
 
 
-def check_writers(make: Callable[[], Storage], name: str, grow: Callable[[Writing], bytes]) -> None:
+def check_writers(
+    make: Callable[[], Storage], name: str, append_entry: Callable[[Writing], bytes]
+) -> None:
     """Check that writers take turns, in one storage and in several of the same database."""
     shared, errors = make(), list[BaseException]()
     own = [make() for _ in range(_THREADS // 2)]
@@ -62,7 +64,7 @@ def check_writers(make: Callable[[], Storage], name: str, grow: Callable[[Writin
         for _ in range(_TURNS):
             with storage.writing(name) as book:
                 state = int(book.state(0) or b"")
-                grow(book)
+                append_entry(book)
                 book.mark(b"%d" % state, book.at().entries - 1)
                 book.set_state(0, b"%d" % (state + 1))
 
@@ -71,22 +73,22 @@ def check_writers(make: Callable[[], Storage], name: str, grow: Callable[[Writin
             with shared.reading(name) as view:
                 told = (view.at().entries - 1, int(view.state(0) or b""))
                 counted = len(list(view.entries())) - 1
-            promise(told == (counted, counted), "A reader must never see half of a block.")
+            require(told == (counted, counted), "A reader must never see half of a block.")
 
     writers = [*own, *[shared] * (_THREADS - len(own))]
-    _run([*(lambda storage=storage: write(storage) for storage in writers), read], errors)
-    _raise(errors)
+    _run_threads([*(lambda storage=storage: write(storage) for storage in writers), read], errors)
+    _raise_first_error(errors)
     total = _THREADS * _TURNS
     with shared.reading(name) as view:
-        promise(view.state(0) == b"%d" % total, "No update may be lost among those who write.")
-        promise(view.at().entries == total + 1, "Every block must leave its entry.")
+        require(view.state(0) == b"%d" % total, "No update may be lost among those who write.")
+        require(view.at().entries == total + 1, "Every block must leave its entry.")
         found = [view.find(b"%d" % state) for state in range(total)]
-        promise(found == list(range(1, total + 1)), "Writers must take turns.")
+        require(found == list(range(1, total + 1)), "Writers must take turns.")
     for storage in (shared, *own):
         storage.close()
 
 
-def _run(tasks: list[Callable[[], None]], errors: list[BaseException]) -> None:
+def _run_threads(tasks: list[Callable[[], None]], errors: list[BaseException]) -> None:
     def guarded(task: Callable[[], None]) -> None:
         try:
             task()
@@ -98,10 +100,10 @@ def _run(tasks: list[Callable[[], None]], errors: list[BaseException]) -> None:
         thread.start()
     for thread in threads:
         thread.join(_PATIENCE)
-        promise(not thread.is_alive(), "Readers and writers must not keep each other waiting.")
+        require(not thread.is_alive(), "Readers and writers must not keep each other waiting.")
 
 
-def _raise(errors: list[BaseException]) -> None:
+def _raise_first_error(errors: list[BaseException]) -> None:
     for error in errors:
         sentence = f"Threads must not disturb each other: {type(error).__name__}: {error}"
         raise AssertionError(sentence) from error
@@ -133,28 +135,28 @@ def check_storage(make: Callable[[], Storage], *, entries: int = 1100) -> None:
                 storage.close()
         _check_pages(make, entries)
         _check_reopened(make)
-        check_isolation(make, _new(make), grow)
-        check_writers(make, _new(make), grow)
+        check_isolation(make, _new_book(make), append_entry)
+        check_writers(make, _new_book(make), append_entry)
     except LadderboardError as error:
         sentence = f"A storage must do what it is asked. Got {type(error).__name__}: {error}"
         raise AssertionError(sentence) from error
 
 
-def _name() -> str:
+def _random_name() -> str:
     return secrets.token_hex(16)
 
 
-def _new(make: Callable[[], Storage]) -> str:
+def _new_book(make: Callable[[], Storage]) -> str:
     """Add a book with one entry and one ladder, and return its name."""
-    storage, name = make(), _name()
+    storage, name = make(), _random_name()
     with storage.add_book(name) as book:
-        grow(book)
+        append_entry(book)
         book.add_ladder(0, "", b"0")
     storage.close()
     return name
 
 
-def grow(book: Writing, form: bytes | None = None, secret: bytes | None = None) -> bytes:
+def append_entry(book: Writing, form: bytes | None = None, secret: bytes | None = None) -> bytes:
     """Append the next entry, and return its bytes."""
     at = book.at()
     form = b"entry %d" % at.entries if form is None else form
@@ -164,7 +166,7 @@ def grow(book: Writing, form: bytes | None = None, secret: bytes | None = None) 
     return form
 
 
-def _seen(book: Reading) -> tuple[object, ...]:
+def _snapshot(book: Reading) -> tuple[object, ...]:
     """Return all that can be read of a small book."""
     at, ladders = book.at(), book.ladders()
     return (
@@ -179,27 +181,29 @@ def _seen(book: Reading) -> tuple[object, ...]:
 
 
 def _check_books(storage: Storage) -> None:
-    names = sorted((_name() for _ in range(3)), reverse=True)
+    names = sorted((_random_name() for _ in range(3)), reverse=True)
     before = storage.books()
     for name in names:
         with storage.add_book(name) as book:
-            promise(book.at() == _NOTHING, "A new book must stand at nothing.")
-            promise(not list(book.entries()), "A new book must have no entries.")
-    promise(storage.books() == [*before, *names], "books() must tell all books, oldest first.")
+            require(book.at() == _EMPTY_BOOK, "A new book must stand at nothing.")
+            require(not list(book.entries()), "A new book must have no entries.")
+    require(storage.books() == [*before, *names], "books() must tell all books, oldest first.")
     with storage.reading(names[1]) as view:
-        promise(view.at() == _NOTHING, "A book must stand at nothing until it has an entry.")
-        promise(view.ladders() == [], "A new book must have no ladders.")
+        require(view.at() == _EMPTY_BOOK, "A book must stand at nothing until it has an entry.")
+        require(view.ladders() == [], "A new book must have no ladders.")
         missing = (view.secret(0), view.state(0), view.find(b"mark"), view.kept("name"))
-        promise(missing == (None,) * 4, "What was never written must read as None.")
+        require(missing == (None,) * 4, "What was never written must read as None.")
 
 
 def _check_reads_back(storage: Storage) -> None:
-    name, at = _name(), At(1, b"\1" * 32, 2, 3, 4, 5, 6, 7, closed=False)
-    last = At(2, b"\2" * 32, *(_MOST,) * 6, closed=True)
+    name, at = _random_name(), At(1, b"\1" * 32, 2, 3, 4, 5, 6, 7, closed=False)
+    last = At(2, b"\2" * 32, *(_LARGEST_INTEGER,) * 6, closed=True)
     with storage.add_book(name) as book:
         book.append(Row(0, "opened", b"first", at.head), at)
-        promise(book.at() == at, "A block must see where its own entry left the book.")
-        row = Row(1, "question", bytes(range(256)), last.head, _MOST, _MOST, "Zoë")
+        require(book.at() == at, "A block must see where its own entry left the book.")
+        row = Row(
+            1, "question", bytes(range(256)), last.head, _LARGEST_INTEGER, _LARGEST_INTEGER, "Zoë"
+        )
         book.append(row, last, b"\0secret")
         for number, state in enumerate(_BYTES):
             book.add_ladder(number, _NAMES[number], state)
@@ -209,37 +213,37 @@ def _check_reads_back(storage: Storage) -> None:
         for kept in _NAMES:
             book.keep(kept, b"once")
             book.keep(kept, kept.encode())
-        inside = _seen(book)
+        inside = _snapshot(book)
     with storage.reading(name) as view:
-        promise(_seen(view) == inside, "What a block saw must be what stands after it.")
-        promise(view.at() == last, "at() must read back as it was written, large numbers too.")
-        promise(type(view.at().closed) is bool, "closed must be True or False.")
+        require(_snapshot(view) == inside, "What a block saw must be what stands after it.")
+        require(view.at() == last, "at() must read back as it was written, large numbers too.")
+        require(type(view.at().closed) is bool, "closed must be True or False.")
         forms, secret = list(view.entries()), view.secret(1)
-        promise(forms == [b"first", bytes(range(256))], "Entries must read back byte for byte.")
-        promise((view.secret(0), secret) == (None, b"\0secret"), "So must the secret side.")
+        require(forms == [b"first", bytes(range(256))], "Entries must read back byte for byte.")
+        require((view.secret(0), secret) == (None, b"\0secret"), "So must the secret side.")
         states = [view.state(number) for number in range(5)]
         expected = [_BYTES[0], b"changed", *_BYTES[2:], None]
-        promise(states == expected, "A ladder's state must be the last one that was set.")
-        promise(view.ladders() == list(_NAMES[:4]), "Ladders must be in the order of numbers.")
-        promise([view.find(mark) for mark in _BYTES] == [0, 1, 0, 1], "Marks must be found.")
+        require(states == expected, "A ladder's state must be the last one that was set.")
+        require(view.ladders() == list(_NAMES[:4]), "Ladders must be in the order of numbers.")
+        require([view.find(mark) for mark in _BYTES] == [0, 1, 0, 1], "Marks must be found.")
         kept_now = [view.kept(kept) for kept in _NAMES]
-        promise(kept_now == [kept.encode() for kept in _NAMES], "The last that is kept counts.")
+        require(kept_now == [kept.encode() for kept in _NAMES], "The last that is kept counts.")
         given = (*forms, secret, view.at().head, *states[:4], *kept_now)
-        promise(all(type(value) is bytes for value in given), "Bytes must come back as bytes.")
+        require(all(type(value) is bytes for value in given), "Bytes must come back as bytes.")
 
 
 def _check_rollback(storage: Storage) -> None:
-    name, unborn = _name(), _name()
+    name, unborn = _random_name(), _random_name()
     with storage.add_book(name) as book:
-        grow(book)
+        append_entry(book)
         book.add_ladder(0, "", b"before")
         book.keep("", b"before")
     with storage.reading(name) as view:
-        before = _seen(view)
+        before = _snapshot(view)
     for reason in (ValueError, KeyboardInterrupt):
         try:
             with storage.writing(name) as book:
-                grow(book, secret=b"secret")
+                append_entry(book, secret=b"secret")
                 book.mark(b"plain", 1)
                 book.set_state(0, b"after")
                 book.add_ladder(1, "another", b"after")
@@ -248,84 +252,94 @@ def _check_rollback(storage: Storage) -> None:
         except reason:
             pass
         with storage.reading(name) as view:
-            promise(_seen(view) == before, "A block that ends with an exception leaves nothing.")
+            require(
+                _snapshot(view) == before, "A block that ends with an exception leaves nothing."
+            )
     try:
         with storage.add_book(unborn) as book:
-            grow(book)
+            append_entry(book)
             raise ValueError
     except ValueError:
         pass
-    promise(unborn not in storage.books(), "Nor is a book there whose first block failed.")
+    require(unborn not in storage.books(), "Nor is a book there whose first block failed.")
     with storage.add_book(unborn) as book:
-        promise(book.at() == _NOTHING, "Such a book may be added again, with nothing in it.")
+        require(book.at() == _EMPTY_BOOK, "Such a book may be added again, with nothing in it.")
 
 
 def _check_refusals(storage: Storage) -> None:
-    name = _name()
+    name = _random_name()
     with storage.add_book(name) as book:
-        grow(book)
+        append_entry(book)
         book.add_ladder(0, "first", b"state")
         book.mark(b"mark", 0)
-    with refuses(InvalidInput, "A name that a book has must be refused."), storage.add_book(name):
+    with (
+        require_refusal(InvalidInput, "A name that a book has must be refused."),
+        storage.add_book(name),
+    ):
         pass
     for block in (storage.reading, storage.writing):
-        with refuses(InvalidInput, "A book that is not there must be refused."), block(_name()):
+        with (
+            require_refusal(InvalidInput, "A book that is not there must be refused."),
+            block(_random_name()),
+        ):
             pass
     with storage.writing(name) as book:
         at = book.at()
-        for number in (0, 2, -1, _MOST):
+        for number in (0, 2, -1, _LARGEST_INTEGER):
             row = Row(number, "question", b"form", b"\1" * 32)
             now = at._replace(entries=number + 1, head=row.hash)
-            with refuses(InvalidInput, "An entry must have the next number."):
+            with require_refusal(InvalidInput, "An entry must have the next number."):
                 book.append(row, now)
-        with refuses(InvalidInput, "Where the book stands must count the entry."):
+        with require_refusal(InvalidInput, "Where the book stands must count the entry."):
             book.append(Row(1, "question", b"form", b"\1" * 32), at)
         for number, ladder in ((0, "second"), (1, "first")):
-            with refuses(InvalidInput, "A ladder's number and name must be taken once."):
+            with require_refusal(InvalidInput, "A ladder's number and name must be taken once."):
                 book.add_ladder(number, ladder, b"other")
-        with refuses(InvalidInput, "A mark must be borne once."):
+        with require_refusal(InvalidInput, "A mark must be borne once."):
             book.mark(b"mark", 0)
-        with refuses(InvalidInput, "The state of a ladder that is not there must be refused."):
+        with require_refusal(
+            InvalidInput, "The state of a ladder that is not there must be refused."
+        ):
             book.set_state(7, b"other")
-        grow(book)
+        append_entry(book)
     with storage.reading(name) as view:
-        promise(list(view.entries()) == [b"entry 0", b"entry 1"], "A block goes on after refusals.")
-        promise((view.state(0), view.find(b"mark")) == (b"state", 0), "They change nothing.")
-        promise((view.ladders(), view.at().entries) == (["first"], 2), "They change nothing.")
+        require(list(view.entries()) == [b"entry 0", b"entry 1"], "A block goes on after refusals.")
+        require((view.state(0), view.find(b"mark")) == (b"state", 0), "They change nothing.")
+        require((view.ladders(), view.at().entries) == (["first"], 2), "They change nothing.")
 
 
-def _check_texts(storage: Storage) -> None:
+def _check_unstorable_text(storage: Storage) -> None:
     """What one database cannot keep, none must: a ledger may move from one to another."""
     for bad in ("a\0b", "\ud800", "\0"):
         sentence = f"The text {bad!r} must be refused."
-        with refuses(InvalidInput, sentence), storage.add_book(bad):
+        with require_refusal(InvalidInput, sentence), storage.add_book(bad):
             pass
-        with storage.add_book(_name()) as book:
-            with refuses(InvalidInput, sentence):
+        with storage.add_book(_random_name()) as book:
+            with require_refusal(InvalidInput, sentence):
                 book.keep(bad, b"")
-            with refuses(InvalidInput, sentence):
+            with require_refusal(InvalidInput, sentence):
                 book.add_ladder(0, bad, b"")
-            now = _NOTHING._replace(entries=1)
-            with refuses(InvalidInput, sentence):
+            now = _EMPTY_BOOK._replace(entries=1)
+            with require_refusal(InvalidInput, sentence):
                 book.append(Row(0, "opened", b"form", now.head, asker=bad), now)
-            with refuses(InvalidInput, "A number of more than 64 bits must be refused."):
+            with require_refusal(InvalidInput, "A number of more than 64 bits must be refused."):
                 book.append(Row(0, "opened", b"form", now.head), now._replace(time=2**63))
-            promise(book.at() == _NOTHING, "A refusal must change nothing.")
+            require(book.at() == _EMPTY_BOOK, "A refusal must change nothing.")
 
 
-def _check_apart(storage: Storage) -> None:
-    names = [_name(), _name(), _name()]
+def _check_books_are_separate(storage: Storage) -> None:
+    names = [_random_name(), _random_name(), _random_name()]
     for name in names:
         with storage.add_book(name) as book:
             for _ in range(3):
-                grow(book, name.encode() + b"%d" % book.at().entries, secret=name.encode())
+                append_entry(book, name.encode() + b"%d" % book.at().entries, secret=name.encode())
             book.add_ladder(0, "same", name.encode())
             book.mark(b"same", names.index(name))
             book.keep("same", name.encode())
     for index, name in enumerate(names):
         with storage.reading(name) as view:
             own = name.encode()
-            promise(
+            require(
                 list(view.entries(-9)) == [own + b"%d" % number for number in range(3)]
                 and [view.secret(number) for number in (-1, 2, 3, 2**40)] == [None, own, None, None]
                 and (view.ladders(), view.state(0)) == (["same"], own)
@@ -335,78 +349,80 @@ def _check_apart(storage: Storage) -> None:
 
 
 def _check_large(storage: Storage) -> None:
-    name, large = _name(), secrets.token_bytes(3 * 2**20)
+    name, large = _random_name(), secrets.token_bytes(3 * 2**20)
     with storage.add_book(name) as book:
-        grow(book, large, secret=large[::-1])
+        append_entry(book, large, secret=large[::-1])
         book.add_ladder(0, "", large)
         book.keep("large", large)
     with storage.reading(name) as view:
         read = (next(view.entries()), view.secret(0), view.state(0), view.kept("large"))
-        promise(read == (large, large[::-1], large, large), "Three megabytes must read back.")
+        require(read == (large, large[::-1], large, large), "Three megabytes must read back.")
 
 
 def _check_copies(storage: Storage) -> None:
-    name = _name()
+    name = _random_name()
     with storage.add_book(name) as book:
-        grow(book)
-    promise(storage.is_copy(name) is False, "A book is no copy.")
+        append_entry(book)
+    require(storage.is_copy(name) is False, "A book is no copy.")
     with storage.writing(name) as book:
         book.adopt()
-    promise(storage.is_copy(name) is False, "A book that was adopted is no copy.")
+    require(storage.is_copy(name) is False, "A book that was adopted is no copy.")
 
 
-def _check_ended(storage: Storage) -> None:
-    name = _name()
+def _check_closed_views(storage: Storage) -> None:
+    name = _random_name()
     with storage.add_book(name) as book:
-        grow(book)
+        append_entry(book)
     with storage.reading(name) as view:
         pass
     sentence = "A view must not be of use after its block."
     for use in (view.at, view.ladders, lambda: list(view.entries()), lambda: view.kept("name")):
-        with refuses(LadderboardError, sentence):
+        with require_refusal(LadderboardError, sentence):
             use()
-    for change in (lambda: grow(book), lambda: book.keep("name", b""), book.at):
-        with refuses(LadderboardError, sentence):
+    for change in (lambda: append_entry(book), lambda: book.keep("name", b""), book.at):
+        with require_refusal(LadderboardError, sentence):
             change()
     with storage.reading(name) as view:
-        promise((view.at().entries, view.kept("name")) == (1, None), sentence)
+        require((view.at().entries, view.kept("name")) == (1, None), sentence)
 
 
 def _check_pages(make: Callable[[], Storage], entries: int) -> None:
-    storage, name = make(), _new(make)
+    storage, name = make(), _new_book(make)
     while True:
         with storage.writing(name) as book:
             for _ in range(min(400, entries - book.at().entries)):
-                grow(book)
+                append_entry(book)
             if book.at().entries == entries:
                 break
     forms = [b"entry %d" % number for number in range(entries)]
     with storage.reading(name) as view:
-        promise(list(view.entries()) == forms, "Entries must come all, once, and in their order.")
+        require(list(view.entries()) == forms, "Entries must come all, once, and in their order.")
         for first, last in ((0, 1), (0, 0), (5, 2), (1, entries - 1), (entries - 1, None)):
             part = list(view.entries(first, last))
-            promise(part == forms[first:last], "entries() must keep to the part asked for.")
+            require(part == forms[first:last], "entries() must keep to the part asked for.")
         beyond = list(view.entries(entries)) + list(view.entries(entries - 1, entries + 5))
-        promise(beyond == forms[-1:], "There is nothing after the last entry.")
+        require(beyond == forms[-1:], "There is nothing after the last entry.")
     storage.close()
 
 
 def _check_reopened(make: Callable[[], Storage]) -> None:
-    first, second, name = make(), make(), _new(make)
+    first, second, name = make(), make(), _new_book(make)
     seen: tuple[object, ...] = ()
     for storage, other in ((first, second), (second, first), (first, second)):
         with storage.writing(name) as book:
-            grow(book, secret=b"secret")
-            seen = _seen(book)
+            append_entry(book, secret=b"secret")
+            seen = _snapshot(book)
         with other.reading(name) as view:
-            promise(_seen(view) == seen, "What was committed must be there for everybody at once.")
+            require(
+                _snapshot(view) == seen, "What was committed must be there for everybody at once."
+            )
     books = first.books()
     first.close()
     second.close()
     third = make()
     with third.reading(name) as view:
-        promise(_seen(view) == seen, "What was committed must be there when opened again.")
-    promise(third.books() == books, "Books must be in the same order when opened again.")
+        require(_snapshot(view) == seen, "What was committed must be there when opened again.")
+    require(third.books() == books, "Books must be in the same order when opened again.")
     third.close()
 
 
@@ -415,9 +431,9 @@ _CHECKS = (
     _check_reads_back,
     _check_rollback,
     _check_refusals,
-    _check_texts,
-    _check_apart,
+    _check_unstorable_text,
+    _check_books_are_separate,
     _check_large,
     _check_copies,
-    _check_ended,
+    _check_closed_views,
 )

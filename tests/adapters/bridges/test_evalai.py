@@ -99,7 +99,7 @@ def test_a_team_too_many_is_left_for_the_organiser(evalai, make_worker, predict,
         evalai.submit(team, predict(40))
     done = make_worker(on_ladders(guard)).drain()
     assert [each.status for each in done] == ["finished", "finished", "left"]
-    assert "--ladders 3" in done[-1].said
+    assert "--ladders 3" in done[-1].message
     assert guard.remaining == 7
 
 
@@ -109,13 +109,13 @@ def test_nobody_scores_itself(evalai, make_worker, of_scores, scores, serve, ser
     evalai.submit(5, scores)
     (done,) = make_worker(on_ladders(asked)).drain()
     assert (done.status, evalai.leaderboard, of_scores.remaining) == ("left", [], 20)
-    assert "those who submit would score themselves" in done.said
+    assert "those who submit would score themselves" in done.message
 
 
 def test_a_file_that_is_too_large_fails(evalai, make_worker, guard, predict):
     evalai.submit(5, predict(10))
     done = make_worker(most_bytes=1000).drain()
-    assert done[0].said == "The file is larger than 1,000 bytes, the most that is taken."
+    assert done[0].message == "The file is larger than 1,000 bytes, the most that is taken."
     assert (statuses(evalai), guard.remaining) == (["failed"], 20)
 
 
@@ -160,7 +160,7 @@ def test_a_label_that_evalai_does_not_have_is_the_organisers_matter(
     evalai.submit(5, predict(96))
     done = make_worker().drain()
     assert done[0].status == "left"
-    assert "metrics are missing" in done[0].said
+    assert "metrics are missing" in done[0].message
     assert statuses(evalai) == ["running"]
     evalai.labels = ("released", "improved", "remaining")  # mended
     evalai.come_again()
@@ -177,7 +177,9 @@ def test_what_is_over_leaves_the_queue(evalai, worker, guard, predict, status):
 
 def test_another_workers_submission_is_left_to_it(evalai, worker, guard, predict):
     evalai.submit(5, predict(96), status="running", job_name=["ladderboard", "other"])
-    assert [(each.status, each.said) for each in worker.drain()] == [("left", "another worker's")]
+    assert [(each.status, each.message) for each in worker.drain()] == [
+        ("left", "another worker's")
+    ]
     assert (len(evalai.hidden), guard.remaining) == (1, 20)
 
 
@@ -226,7 +228,7 @@ def test_phases_have_guards_of_their_own(them, evalai, guard, predict, tmp_path)
 def test_a_message_that_is_none_of_evalais_keeps_out_nobody(evalai, worker, predict):
     evalai.waiting.append(("odd", {"hello": 1}))
     evalai.submit(5, predict(96))
-    assert [(each.status, each.said[:8]) for each in worker.drain()] == [
+    assert [(each.status, each.message[:8]) for each in worker.drain()] == [
         ("left", "KeyError"), ("finished", "With thi"),
     ]  # fmt: skip
 
@@ -285,7 +287,7 @@ def test_a_fault_in_asking_keeps_out_nobody(evalai, make_worker, guard, predict)
     worker = make_worker(ask)
     evalai.submit(5, predict(96))
     evalai.submit(6, predict(96))
-    assert [each.said[:11] for each in worker.drain()] == ["MemoryError", "With this q"]
+    assert [each.message[:11] for each in worker.drain()] == ["MemoryError", "With this q"]
     assert statuses(evalai) == ["running", "finished"]
 
 

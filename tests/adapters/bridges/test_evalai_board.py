@@ -67,14 +67,14 @@ def test_a_crash_before_the_board_is_heard_costs_nothing(
 
     evalai.submit(5, make_predictions(60))
     first, at_work = worker()
-    heard = first._concluded
+    heard = first._handle_response
 
     def crash(request, *more):
         if request.body is not None:  # it was answered, and is not heard
             raise Crash
         return heard(request, *more)
 
-    monkeypatch.setattr(first, "_concluded", crash)
+    monkeypatch.setattr(first, "_handle_response", crash)
     with first, pytest.raises(Crash):
         at_work.drain()
     assert live_server.call("GET", "/boards/first", live_server.organiser).json()["used"] == 1
@@ -92,7 +92,7 @@ def test_a_submission_is_run_again_after_a_correction(live_server, worker, evala
     correct()
     evalai.submissions[100]["status"] = "submitted"  # its organiser runs it again
     evalai.waiting.append(("again", {"challenge_pk": 12, "phase_pk": 34, "submission_pk": 100}))
-    assert [(each.status, each.said) for each in worker.drain()] == [
+    assert [(each.status, each.message) for each in worker.drain()] == [
         ("finished", "With this question the best went down to 0.15; 23 questions left.")
     ]
 
@@ -133,7 +133,7 @@ def test_a_board_whose_releases_are_not_for_all_is_refused(live_server, make_wor
         evalai.submit(5, make_predictions(60))
         done = worker.drain()
     assert (done[0].status, evalai.leaderboard) == ("left", [])
-    assert "neither hidden nor frozen" in done[0].said
+    assert "neither hidden nor frozen" in done[0].message
     assert live_server.call("GET", f"/boards/{other}", live_server.organiser).json()["used"] == 0
 
 
@@ -146,7 +146,7 @@ def test_nobody_scores_itself(live_server, make_worker, evalai, scores):
         evalai.submit(5, scores)
         (done,) = make_worker(on_board(client, "scores", {5: team})).drain()
     assert (done.status, evalai.leaderboard) == ("left", [])
-    assert "those who submit would score themselves" in done.said
+    assert "those who submit would score themselves" in done.message
     assert live_server.call("GET", "/boards/scores", live_server.organiser).json()["used"] == 0
 
 
@@ -155,4 +155,4 @@ def test_a_token_that_may_not_is_the_organisers_matter(live_server, teams, make_
         evalai.submit(5, make_predictions(60))
         done = make_worker(on_board(client, live_server.slug, teams)).drain()
     assert (done[0].status, evalai.submissions[100]["status"]) == ("left", "running")
-    assert "no-such-token" not in done[0].said
+    assert "no-such-token" not in done[0].message

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from ladderboard.adapters.evalai import on_ladders
-from ladderboard.adapters.evalai._api import Line
+from ladderboard.adapters.evalai._api import EvalAiApi
 
 
 class Crash(BaseException):
@@ -43,7 +43,7 @@ def test_a_broken_line_costs_nothing(evalai, make_worker, guard, predict, fault,
     evalai.faults[request_] = fault
     first = make_worker().drain()
     assert [each.status for each in first] == ["left"]
-    assert "ServerUnreachable" in first[0].said
+    assert "ServerUnreachable" in first[0].message
     evalai.come_again()
     told = fault == "lost" and request_.startswith("PUT")
     told = told or request_ == "POST queue"
@@ -63,7 +63,7 @@ def test_half_a_file_is_not_asked_about(evalai, make_worker, guard, predict, fau
     evalai.faults["GET media"] = fault
     done = make_worker().drain()
     assert (done[0].status, guard.remaining) == ("left", 20)
-    assert said in done[0].said
+    assert said in done[0].message
 
 
 @pytest.mark.parametrize("url", ["file:///etc/hostname", "http://files.example.org/a", None, 7])
@@ -71,7 +71,7 @@ def test_only_what_evalai_serves_is_fetched(evalai, make_worker, guard, predict,
     evalai.submit(5, predict(96), input_file=url)
     done = make_worker().drain()
     assert (done[0].status, guard.remaining) == ("left", 20)
-    assert "no address that can be fetched" in done[0].said
+    assert "no address that can be fetched" in done[0].message
 
 
 def test_a_file_by_its_path_alone_is_fetched(evalai, make_worker, predict):
@@ -109,7 +109,7 @@ def test_a_proxy_does_not_get_the_token(them, evalai, make_worker, predict, monk
         monkeypatch.setenv("http_proxy", proxy.url)
         evalai.submit(5, predict(96))
         assert [each.status for each in make_worker().drain()] == ["finished"]
-        far = Line("https://eval.ai", them.TOKEN, them.CHALLENGE, them.QUEUE)
+        far = EvalAiApi("https://eval.ai", them.TOKEN, them.CHALLENGE, them.QUEUE)
         file = far.download(evalai.submissions[100]["input_file"], tmp_path, 10_000)
     assert (file.read_bytes(), proxy.requests) == (predict(96), [])
 
@@ -117,5 +117,5 @@ def test_a_proxy_does_not_get_the_token(them, evalai, make_worker, predict, monk
 def test_a_redirect_does_not_get_the_token(evalai, make_worker, predict):
     evalai.submit(5, predict(96))
     evalai.faults["PATCH update_submission"] = "moved"
-    assert "refused: 302" in make_worker().drain()[0].said
+    assert "refused: 302" in make_worker().drain()[0].message
     assert not [path for _, path, _, _ in evalai.requests if "elsewhere" in path]

@@ -49,7 +49,7 @@ def test_what_a_log_says(logs, case, form):
         zip(named, case["values"], strict=True)
     )
     assert (scores.metric, scores.task, scores.model) == (case["metric"], "sums", "mockllm/model")
-    assert scores.of == (3 if case["log"] == "numbered" else 6)
+    assert scores.dataset_size == (3 if case["log"] == "numbered" else 6)
 
 
 def test_more_samples_than_are_read_at_once(runs, tmp_path):

@@ -156,7 +156,7 @@ def test_of_two_processes_one_asks_and_both_know(guarded, tmp_path, how):
 
 
 def test_it_keeps_the_promises_of_all_callbacks(nets, sample, tmp_path):
-    class Told(nets.Net):
+    class PublishedRelease(nets.Net):
         def __init__(self, scores):
             super().__init__()
             self.scores = scores
@@ -172,6 +172,6 @@ def test_it_keeps_the_promises_of_all_callbacks(nets, sample, tmp_path):
             default_root_dir=tmp_path,
             **nets.QUIET | {"max_epochs": len(scores), "num_sanity_val_steps": 0},
         )
-        trainer.fit(Told(scores), *nets.loaders(sample))
+        trainer.fit(PublishedRelease(scores), *nets.loaders(sample))
 
     check_stopping(GuardStopping, play, monitor="own")

@@ -48,13 +48,13 @@ def test_documents_have_the_ids_that_another_run_gave_them(whole, runs):
         for each in (whole["sums_written"], kept["samples_sums_written"])
     )
     assert new.ids == old.ids
-    assert (new.task, new.model, new.of) == (old.task, old.model, old.of)
-    assert new.of == len(runs.SUMS)
+    assert (new.task, new.model, new.dataset_size) == (old.task, old.model, old.dataset_size)
+    assert new.dataset_size == len(runs.SUMS)
 
 
 def test_a_run_with_a_limit_is_not_whole(whole, limited, tmp_path):
     scores = read_samples(limited["sums"])
-    assert (len(scores), scores.of) == (5, 12)
+    assert (len(scores), scores.dataset_size) == (5, 12)
     guard = lb.Holdout.create(
         tmp_path / "guard.db", ids=read_samples(whole["sums"]).ids, loss="score", questions=5
     )

@@ -29,7 +29,7 @@ def test_what_a_log_says(data, tmp_path, case, suffix):
     named = ("1", "2", "3") if case["log"] == "numbered" else SUMS[: len(scores)]
     assert scores.ids == named
     assert (scores.metric, scores.task, scores.model) == (case["metric"], "sums", "mockllm/model")
-    assert scores.of == (3 if case["log"] == "numbered" else 6)
+    assert scores.dataset_size == (3 if case["log"] == "numbered" else 6)
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ def test_the_scores_of_documents(sums):
     told = rows(sums)
     assert scores.values.tolist() == [each["acc"] for each in told]
     assert scores.ids == tuple(f"{each['doc_hash']}-{each['target_hash']}" for each in told)
-    assert len(set(scores.ids)) == len(scores) == scores.of == 12
+    assert len(set(scores.ids)) == len(scores) == scores.dataset_size == 12
     results = json.loads(next(sums.parent.glob("results_*")).read_text())
     assert scores.mean == results["results"]["sums"]["acc,none"]
     assert (scores.task, scores.metric) == ("sums", "acc")
@@ -68,7 +68,7 @@ def test_a_filter_is_named_where_there_are_several(written):
 def test_the_same_documents_whatever_their_order(sums):
     turned = read_samples(change(sums, lambda told: told[::-1]))
     assert turned.ids[::-1] == read_samples(sums).ids
-    assert (turned.task, turned.model, turned.of) == ("", "", None)
+    assert (turned.task, turned.model, turned.dataset_size) == ("", "", None)
 
 
 def test_a_metric_that_is_not_there(sums):
@@ -140,7 +140,7 @@ def test_a_limit_is_told_and_the_guards_ids_decide(sums, tmp_path):
     results.write_text(json.dumps(content))
     sums.write_text("".join(sums.read_text().splitlines(keepends=True)[:5]))
     limited = read_samples(sums)
-    assert (len(limited), limited.of) == (5, 12)
+    assert (len(limited), limited.dataset_size) == (5, 12)
     settings = {"loss": "score", "questions": 5, "mechanism": "exact"}
     guard = lb.Holdout.create(tmp_path / "guard.db", ids=whole.ids, **settings)
     with pytest.raises(InvalidPredictions, match="Missing from the file: 7 ids"):

@@ -250,8 +250,8 @@ def test_many_calls_at_once(visit, served, labels):
         return found
 
     found = visit(agent, served.url)
-    answered = [each.structured_content for each in found if not each.is_error]
-    assert sorted(each["question"] for each in answered) == list(range(1, 11))
+    reply_result = [each.structured_content for each in found if not each.is_error]
+    assert sorted(each["question"] for each in reply_result) == list(range(1, 11))
     assert len(found) == 20
     assert served.guard.meter.used == 10
 
@@ -312,19 +312,19 @@ def test_what_json_cannot_carry_does_not_end_the_connection():
     from mcp import Client
 
     from ladderboard.adapters.mcp import make_server
-    from ladderboard.adapters.mcp._tools import Said, Tool
+    from ladderboard.adapters.mcp._tools import Tool, ToolResult
 
-    class Desk:
+    class Toolset:
         tools = (Tool("half", "", ""), Tool("none", "", ""))
 
         def call(self, tool, arguments):
-            return Said("a\ud800b", {"x": "a\ud800b" if tool == "half" else float("nan")})
+            return ToolResult("a\ud800b", {"x": "a\ud800b" if tool == "half" else float("nan")})
 
         def close(self):
             pass
 
     async def main():
-        async with Client(make_server(Desk())) as client:
+        async with Client(make_server(Toolset())) as client:
             return await client.call_tool("half", {}), await client.call_tool("none", {})
 
     half, none = anyio.run(main)

@@ -1,14 +1,14 @@
-"""Notes: the first to write one has written it for everybody."""
+"""SharedClaims: the first to write one has written it for everybody."""
 
 import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
-from ladderboard.adapters.sklearn._scorer import Notes, _remove
+from ladderboard.adapters.sklearn._scorer import SharedClaims, _remove_folder
 
 
 def test_of_many_that_write_at_once_one_has_written(tmp_path):
-    notes = [Notes(tmp_path / "notes") for _ in range(8)]
+    notes = [SharedClaims(tmp_path / "notes") for _ in range(8)]
     for name in map(str, range(20)):
         with ThreadPoolExecutor(8) as pool:
             won = list(pool.map(lambda at: notes[at].claim(name, f"text {at}"), range(8)))  # noqa: B023
@@ -18,7 +18,7 @@ def test_of_many_that_write_at_once_one_has_written(tmp_path):
 
 
 def test_the_same_text_may_be_written_again(tmp_path):
-    notes = Notes(tmp_path / "notes")
+    notes = SharedClaims(tmp_path / "notes")
     assert notes.read("fold") is None
     assert notes.claim("fold", "a")
     assert pickle.loads(pickle.dumps(notes)).claim("fold", "a")
@@ -26,7 +26,7 @@ def test_the_same_text_may_be_written_again(tmp_path):
 
 
 def test_a_process_that_was_forked_does_not_remove_them(tmp_path):
-    _remove(tmp_path, os.getpid() + 1)
+    _remove_folder(tmp_path, os.getpid() + 1)
     assert tmp_path.exists()
-    _remove(tmp_path, os.getpid())
+    _remove_folder(tmp_path, os.getpid())
     assert not tmp_path.exists()

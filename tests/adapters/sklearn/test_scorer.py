@@ -223,7 +223,7 @@ def test_copies_share_what_they_know_and_leave_nothing(problem, guard, tmp_path)
         copy(tree, problem.X[5:9])
     with pytest.raises(InvalidSetting):
         scorer(tree, problem.X[:5])
-    folder = scorer._notes._folder
+    folder = scorer._claims._folder
     assert folder.is_dir()
     del copy, scorer
     assert not folder.exists()

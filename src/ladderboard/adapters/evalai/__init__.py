@@ -5,13 +5,21 @@ queue, asks about each, and sends back the release and nothing else.
 """
 
 from ladderboard.adapters.evalai._worker import (
-    Ask,
-    Done,
-    Handed,
+    AskFunction,
     Phase,
+    QueuedSubmission,
+    SubmissionOutcome,
     Worker,
     on_board,
     on_ladders,
 )
 
-__all__ = ["Ask", "Done", "Handed", "Phase", "Worker", "on_board", "on_ladders"]
+__all__ = [
+    "AskFunction",
+    "Phase",
+    "QueuedSubmission",
+    "SubmissionOutcome",
+    "Worker",
+    "on_board",
+    "on_ladders",
+]

@@ -26,18 +26,18 @@ _QUEUE = re.compile(r"[\w-]+", re.ASCII)
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,8}", re.ASCII)
 
 
-class Declined(ServerUnreachable):
+class RequestFailed(ServerUnreachable):
     """One request came to nothing; the line is there, and others may do better."""
 
 
-class _Stay(HTTPRedirectHandler):
+class _NoRedirects(HTTPRedirectHandler):
     """Goes nowhere else: a redirected request would take the token along."""
 
     def redirect_request(self, *_: Any) -> None:
         """Follow nobody."""
 
 
-class Line:
+class EvalAiApi:
     """Sends what EvalAI's own remote worker sends, and reads what comes back.
 
     Parameters
@@ -66,8 +66,8 @@ class Line:
         self.server = server.rstrip("/")
         self._token, self._queue = token, queue
         self._update = f"challenge/{challenge}/update_submission/"
-        self._proxied = build_opener(_Stay)
-        self._direct = build_opener(_Stay, ProxyHandler({}))
+        self._proxied = build_opener(_NoRedirects)
+        self._direct = build_opener(_NoRedirects, ProxyHandler({}))
 
     def receive(self) -> tuple[dict[str, Any], str] | None:
         """Return the next message and the handle to delete it by; None if there is none."""
@@ -104,7 +104,7 @@ class Line:
         """Fetch a submission's file, without the token; refuse one that is too large."""
         whole = urljoin(f"{self.server}/", url) if isinstance(url, str) and url else ""
         if not _is_private(whole):
-            raise Declined("The submission's file has no address that can be fetched.")
+            raise RequestFailed("The submission's file has no address that can be fetched.")
         suffix = Path(urlsplit(whole).path).suffix
         path = folder / f"submission{suffix if _SUFFIX.fullmatch(suffix) else ''}"
         request = Request(whole)  # noqa: S310 - the scheme was looked at
@@ -119,16 +119,18 @@ class Line:
                 cut = answer.length  # what was promised and did not come
         except HTTPError as error:
             error.close()
-            raise Declined(f"The submission's file could not be fetched: {error.code}.") from None
+            raise RequestFailed(
+                f"The submission's file could not be fetched: {error.code}."
+            ) from None
         except (OSError, http.client.HTTPException) as error:
-            raise Declined(
+            raise RequestFailed(
                 f"The submission's file could not be fetched: {type(error).__name__}."
             ) from None
         if size > most_bytes:
             said = f"The file is larger than {most_bytes:,} bytes, the most that is taken."
             refuse(InvalidPredictions, "too_many_bytes", said)
         if cut:
-            raise Declined("The submission's file could not be fetched: it was cut off.")
+            raise RequestFailed("The submission's file could not be fetched: it was cut off.")
         return path
 
     def _open(self, request: Request) -> Any:
@@ -146,14 +148,14 @@ class Line:
                 read = json.loads(answer.read(_LARGEST_ANSWER))
         except HTTPError as error:
             with error:
-                raise Declined(_refused(self.server, error)) from None
+                raise RequestFailed(_refused(self.server, error)) from None
         except (OSError, http.client.HTTPException) as error:
             why = getattr(error, "reason", None) or type(error).__name__
             raise ServerUnreachable(f"EvalAI at {self.server} cannot be reached: {why}.") from None
         except (ValueError, RecursionError):
             read = None
         if not isinstance(read, dict):
-            raise Declined(f"What answers at {self.server} is not EvalAI.")
+            raise RequestFailed(f"What answers at {self.server} is not EvalAI.")
         return read
 
 

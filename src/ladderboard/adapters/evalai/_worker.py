@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from ladderboard import _settings
 from ladderboard.adapters._release import (
-    FIELDS,
-    Told,
-    check_board,
+    RELEASE_FIELDS,
+    PublishedRelease,
+    check_bridge_board,
     check_ladders,
-    check_takes,
-    words_for_participants,
+    check_takes_predictions,
+    participant_message,
 )
-from ladderboard.adapters.evalai._api import Declined, Line
+from ladderboard.adapters.evalai._api import EvalAiApi, RequestFailed
 from ladderboard.errors import (
     GuardUnreachable,
     InvalidSetting,
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("ladderboard.evalai")
 _MOST_BYTES = 2**28
 # EvalAI's words for what needs nobody any more.
-_OVER = {"finished", "failed", "cancelled", "archived"}
-_OTHERS = "another phase's"
-_AWAY = (GuardUnreachable, ServerUnreachable)
+_FINAL_STATUSES = {"finished", "failed", "cancelled", "archived"}
+_OTHER_PHASE = "another phase's"
+_UNREACHABLE = (GuardUnreachable, ServerUnreachable)
 
 
-class Handed(NamedTuple):
+class QueuedSubmission(NamedTuple):
     """One submission, by EvalAI's numbers; ``team`` is the participant team's."""
 
     submission: int
@@ -49,11 +49,11 @@ class Handed(NamedTuple):
     team: int
 
 
-Ask = Callable[[Handed, Path], "Reply"]
+AskFunction = Callable[[QueuedSubmission, Path], "Reply"]
 """What answers a submission and its file. Asked about the same twice it must answer once."""
 
 
-class _Guard(Protocol):
+class _LadderGuard(Protocol):
     @property
     def takes(self) -> str: ...
 
@@ -63,7 +63,7 @@ class _Guard(Protocol):
     def ask(self, predictions: Any, /, *, ladder: str) -> Reply: ...
 
 
-def on_ladders(guard: _Guard, teams: int = 2) -> Ask:
+def on_ladders(guard: _LadderGuard, teams: int = 2) -> AskFunction:
     """Ask a guard, each participant team on a ladder of its own, ``evalai-team-5``.
 
     What EvalAI's leaderboard then shows of a team is that team's own best. The budget is one over
@@ -72,14 +72,14 @@ def on_ladders(guard: _Guard, teams: int = 2) -> Ask:
     """
     check_ladders(guard.ladders, _settings.integer("teams", teams, at_least=1))
 
-    def ask(handed: Handed, file: Path) -> Reply:
-        check_takes(guard.takes)
+    def ask(handed: QueuedSubmission, file: Path) -> Reply:
+        check_takes_predictions(guard.takes)
         return guard.ask(file, ladder=f"evalai-team-{handed.team}")
 
     return ask
 
 
-def on_board(client: Client, board: str, teams: Mapping[int, str]) -> Ask:
+def on_board(client: Client, board: str, teams: Mapping[int, str]) -> AskFunction:
     """Ask a board with an evaluator's token, in the name of its teams.
 
     ``teams`` tells which team of the board, by its id, a participant team is. The board's own
@@ -88,14 +88,14 @@ def on_board(client: Client, board: str, teams: Mapping[int, str]) -> Ask:
     of scores: teams would score themselves.
     """
 
-    def ask(handed: Handed, file: Path) -> Reply:
+    def ask(handed: QueuedSubmission, file: Path) -> Reply:
         team = teams.get(handed.team)
         if team is None:
             raise NotOpen(
                 f"Participant team {handed.team} is no team of the board yet. Its organiser adds "
                 "it, and runs this submission again."
             )
-        check_board(client.board(board))
+        check_bridge_board(client.board(board))
         # No key of ours: the same predictions are answered once, and anew after a correction.
         return client.submit(board, file, team=team, message=f"EvalAI {handed.submission}")
 
@@ -107,28 +107,28 @@ class Phase:
     """A challenge phase: the codename of its dataset split, and what answers its submissions."""
 
     split: str
-    ask: Ask
+    ask: AskFunction
 
 
 @dataclass(frozen=True)
-class Done:
+class SubmissionOutcome:
     """What became of one message.
 
     ``status`` is ``"finished"`` or ``"failed"``, as EvalAI now has it; ``"skipped"`` for what was
     over before; or ``"left"``, for another worker or for the organiser: it was not dealt with, and
-    comes again. ``said`` is what participants were told, or why it was left.
+    comes again. ``message`` is what participants were told, or why it was left.
     """
 
     submission: int | None
     team: int | None
     status: Literal["finished", "failed", "skipped", "left"]
-    said: str
-    told: Told | None = None
+    message: str
+    release: PublishedRelease | None = None
 
     def describe(self) -> dict[str, Any]:
         """Return a row for a table."""
-        numbers = {} if self.told is None else self.told.numbers()
-        told = {name: numbers.get(name) for name in FIELDS}
+        numbers = {} if self.release is None else self.release.numbers()
+        told = {name: numbers.get(name) for name in RELEASE_FIELDS}
         return {"submission": self.submission, "team": self.team, "status": self.status, **told}
 
 
@@ -174,19 +174,19 @@ class Worker:
         self.phases = dict(phases)
         if not self.phases:
             raise InvalidSetting("A worker needs a phase: phases={7: Phase(split, ask)}.")
-        self.labels = {each: each for each in FIELDS} if labels is None else dict(labels)
+        self.labels = {each: each for each in RELEASE_FIELDS} if labels is None else dict(labels)
         for each in self.labels:
-            _settings.choice("labels", each, FIELDS)
+            _settings.choice("labels", each, RELEASE_FIELDS)
         if not isinstance(name, str) or not name or name != name.lower():
             raise InvalidSetting(
                 f"A worker's name is a word in small letters; got {_settings.safe_repr(name)}."
             )
         self.name = name
         self.most_bytes = _settings.integer("most_bytes", most_bytes, at_least=1)
-        self._line = Line(server, token, self.challenge, queue)
+        self._api = EvalAiApi(server, token, self.challenge, queue)
 
     def __repr__(self) -> str:
-        return f"Worker({self._line.server!r}, challenge={self.challenge}, name={self.name!r})"
+        return f"Worker({self._api.server!r}, challenge={self.challenge}, name={self.name!r})"
 
     def run(self, *, every: float = 60.0, stop: Event | None = None) -> None:
         """Work until ``stop`` is set, looking at an empty queue ``every`` so many seconds."""
@@ -199,15 +199,15 @@ class Worker:
                 _LOG.warning("%s", error)
             stop.wait(every)
 
-    def drain(self, stop: Event | None = None) -> list[Done]:
+    def drain(self, stop: Event | None = None) -> list[SubmissionOutcome]:
         """Work until the queue is empty, or what it needs does not answer; say what was done.
 
         What is left or skipped is passed over once: when such a message comes again, all have come.
         """
-        done: list[Done] = []
+        done: list[SubmissionOutcome] = []
         passed: list[dict[str, Any]] = []
         while stop is None or not stop.is_set():
-            found = self._line.receive()
+            found = self._api.receive()
             if found is None or found[0] in passed:
                 break
             one, away = self._deal(*found)
@@ -218,69 +218,75 @@ class Worker:
                 passed.append(found[0])
         return done
 
-    def step(self) -> Done | None:
+    def step(self) -> SubmissionOutcome | None:
         """Deal with the next message; return None if there is none."""
-        found = self._line.receive()
+        found = self._api.receive()
         return None if found is None else self._deal(*found)[0]
 
-    def _deal(self, body: dict[str, Any], handle: str) -> tuple[Done, bool]:
+    def _deal(self, body: dict[str, Any], handle: str) -> tuple[SubmissionOutcome, bool]:
         """Deal with a message; say also whether what it needs is away, and others need not try."""
         number, team, away = None, None, False
         try:
             number = int(body["submission_pk"])
             phase = int(body["phase_pk"])
             if int(body["challenge_pk"]) != self.challenge or phase not in self.phases:
-                done = Done(number, None, "left", _OTHERS)
+                done = SubmissionOutcome(number, None, "left", _OTHER_PHASE)
             else:
-                about = self._line.submission(number)
+                about = self._api.submission(number)
                 team = int(about["participant_team"])
-                done = self._take(Handed(number, self.challenge, phase, team), about, handle)
+                done = self._take(
+                    QueuedSubmission(number, self.challenge, phase, team), about, handle
+                )
         except LadderboardError as error:
-            away = isinstance(error, _AWAY) and not isinstance(error, Declined)
-            done = Done(number, team, "left", f"{type(error).__name__}: {error}")
+            away = isinstance(error, _UNREACHABLE) and not isinstance(error, RequestFailed)
+            done = SubmissionOutcome(number, team, "left", f"{type(error).__name__}: {error}")
         except Exception as error:  # noqa: BLE001 - one bad message must not keep out all others
-            done = Done(number, team, "left", type(error).__name__)
+            done = SubmissionOutcome(number, team, "left", type(error).__name__)
         # Never what was released, nor what a file holds: a log has other readers.
         _LOG.log(
-            logging.WARNING if done.status == "left" and done.said != _OTHERS else logging.INFO,
+            logging.WARNING
+            if done.status == "left" and done.message != _OTHER_PHASE
+            else logging.INFO,
             "submission %s of team %s: %s%s",
             done.submission,
             done.team,
             done.status,
-            f" ({done.said})" if done.status in {"left", "skipped"} else "",
+            f" ({done.message})" if done.status in {"left", "skipped"} else "",
         )
         return done, away
 
-    def _take(self, handed: Handed, about: dict[str, Any], handle: str) -> Done:
+    def _take(
+        self, handed: QueuedSubmission, about: dict[str, Any], handle: str
+    ) -> SubmissionOutcome:
         status = str(about["status"]).lower()
-        if status in _OVER:
-            self._line.delete(handle)
-            return Done(handed.submission, handed.team, "skipped", f"it was {status}")
+        if status in _FINAL_STATUSES:
+            self._api.delete(handle)
+            return SubmissionOutcome(handed.submission, handed.team, "skipped", f"it was {status}")
         if status != "running":
-            self._line.running(handed.submission, self.name)
+            self._api.running(handed.submission, self.name)
         elif (about.get("job_name") or [self.name])[-1] != self.name:
-            return Done(handed.submission, handed.team, "left", "another worker's")
+            return SubmissionOutcome(handed.submission, handed.team, "left", "another worker's")
         done = self._answer(handed, about)
-        self._line.delete(handle)
+        self._api.delete(handle)
         return done
 
-    def _answer(self, handed: Handed, about: dict[str, Any]) -> Done:
-        line, phase = self._line, self.phases[handed.phase]
+    def _answer(self, handed: QueuedSubmission, about: dict[str, Any]) -> SubmissionOutcome:
+        line, phase = self._api, self.phases[handed.phase]
         try:
             with TemporaryDirectory(prefix="ladderboard-") as folder:
                 file = line.download(about.get("input_file"), Path(folder), self.most_bytes)
                 reply = phase.ask(handed, file)
         except LadderboardError as error:
-            said = words_for_participants(error)
+            said = participant_message(error)
             if said is None:
                 raise
             line.failed(handed.phase, handed.submission, said)
-            return Done(handed.submission, handed.team, "failed", said)
-        told = Told.of(reply)
+            return SubmissionOutcome(handed.submission, handed.team, "failed", said)
+        told = PublishedRelease.from_reply(reply)
         line.finished(handed.phase, handed.submission, self._result(phase, told), str(told))
-        return Done(handed.submission, handed.team, "finished", str(told), told)
+        return SubmissionOutcome(handed.submission, handed.team, "finished", str(told), told)
 
-    def _result(self, phase: Phase, told: Told) -> list[dict[str, Any]]:
+    def _result(self, phase: Phase, told: PublishedRelease) -> list[dict[str, Any]]:
         """Return what EvalAI's leaderboard gets: nothing, while the value is not told yet."""
         if told.released is None:
             return []

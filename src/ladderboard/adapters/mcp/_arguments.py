@@ -17,11 +17,11 @@ from ladderboard.files import refuse
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-MOST_VALUES = 1_000_000
+MAX_VALUES = 1_000_000
 """How many values may come in a call; more go into a file."""
 
 _LONGEST_NAME = 500  # what a board takes for a message
-MOST_BYTES = 256 * 2**20  # what a served guard takes
+MAX_BYTES = 256 * 2**20  # what a served guard takes
 
 _PLAIN = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 # Without O_PATH a folder must be readable to be walked through; with it, it need not.
@@ -30,7 +30,7 @@ _STEP = _PLAIN | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", os.O_RDON
 _LAST = _PLAIN | os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
 
 
-class Read(io.BytesIO):
+class NamedBytes(io.BytesIO):
     """The bytes of a file, with its name, by which its format may be told."""
 
     def __init__(self, name: str, data: bytes) -> None:
@@ -53,7 +53,7 @@ class Folder:
         How large a file may be.
     """
 
-    def __init__(self, root: str | Path, *, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, root: str | Path, *, most_bytes: int = MAX_BYTES) -> None:
         if os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
             raise InvalidSetting("This system cannot keep to a folder; leave --folder out.")
         self._given = Path(root).absolute()
@@ -62,7 +62,7 @@ class Folder:
             raise InvalidSetting(f"There is no folder {_settings.safe_repr(str(root))}.")
         self._most = most_bytes
 
-    def read(self, path: str) -> Read:
+    def read(self, path: str) -> NamedBytes:
         """Return what is in a file; its path may be relative to the folder, or begin with it."""
         parts, file = self._below(path), None
         with contextlib.suppress(OSError, UnicodeError):  # a name that is no text is no file's
@@ -81,7 +81,7 @@ class Folder:
             shown = _settings.safe_repr(path)
             said = f"A file may have at most {self._most:,} bytes; {shown} has more."
             refuse(InvalidPredictions, "too_many_bytes", said)
-        return Read(parts[-1], data)
+        return NamedBytes(parts[-1], data)
 
     def _below(self, path: str) -> Sequence[str]:
         """Return the steps from the folder to a file, as written; none if they lead elsewhere."""
@@ -110,7 +110,7 @@ class Folder:
         return open(file, "rb")  # noqa: PTH123 - it has no path any more
 
 
-def text_of(arguments: dict[str, Any], name: str) -> str:
+def text_argument(arguments: dict[str, Any], name: str) -> str:
     """Return an agent's own words, for itself to read again; empty if there are none."""
     text = arguments.get(name)
     if text is None:
@@ -123,7 +123,7 @@ def text_of(arguments: dict[str, Any], name: str) -> str:
     return "".join(each if each.isprintable() else " " for each in text).strip()
 
 
-def predictions_of(arguments: dict[str, Any], folder: Folder | None) -> Any:
+def predictions_argument(arguments: dict[str, Any], folder: Folder | None) -> Any:
     """Return predictions as a guard takes them, from a list, columns, or a file in the folder."""
     values, path = arguments.get("predictions"), arguments.get("path")
     if path is not None and folder is None:
@@ -165,9 +165,9 @@ def _check_values(values: Any) -> None:
             f"by column, such as id and prediction; got {_settings.safe_repr(values)}.",
         )
     count = sum(len(row) if isinstance(row, list) else 1 for each in columns for row in each)
-    if count > MOST_VALUES:
+    if count > MAX_VALUES:
         refuse(
             InvalidPredictions,
             "too_many_rows",
-            f"predictions in a call may have at most {MOST_VALUES:,} values; got {count:,}.",
+            f"predictions in a call may have at most {MAX_VALUES:,} values; got {count:,}.",
         )

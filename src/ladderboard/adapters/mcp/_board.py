@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ladderboard._formatting import format_count
-from ladderboard.adapters import library
-from ladderboard.adapters.mcp._arguments import predictions_of, text_of
+from ladderboard.adapters import import_library
+from ladderboard.adapters.mcp._arguments import predictions_argument, text_argument
 from ladderboard.adapters.mcp._tools import (
-    MEANING,
-    REPLY,
-    Desk,
-    Said,
+    REPLY_FIELDS,
+    REPLY_MEANING,
     Tool,
-    answered,
-    predictions,
-    said,
-    stood,
+    ToolResult,
+    Toolset,
+    field_schema,
+    predictions_schema,
+    reply_result,
+    standing_result,
 )
 from ladderboard.errors import InvalidInput, NotAllowed
 from ladderboard.holdout import unseen
@@ -24,7 +24,7 @@ from ladderboard.mechanisms import mechanism
 
 if TYPE_CHECKING:
     from ladderboard.adapters.mcp._arguments import Folder
-    from ladderboard.client import Board, Client, Display, Team
+    from ladderboard.client import BoardInfo, Client, MetricDisplay, TeamStatus
 
 _RETRIES = 1  # the hosts of agents are less patient than people
 _STANDING = Tool(
@@ -43,20 +43,20 @@ _BUDGET = Tool(
 )
 
 
-def open_board(
+def open_board_toolset(
     target: str, *, token: str | None, timeout: float, folder: Folder | None
-) -> BoardDesk:
-    """Return the desk of a board by the address of its page."""
-    library("httpx", extra="mcp")
+) -> BoardToolset:
+    """Return the toolset of a board by the address of its page."""
+    import_library("httpx", extra="mcp")
     from ladderboard.client import Client, find_access, split_board  # noqa: PLC0415 - an extra
 
     server, slug = split_board(target)
     find_access(server, token).token_for(slug)  # if it cannot be sent, its owner hears of it
     client = Client(server, token, timeout=timeout, retries=_RETRIES)
-    return BoardDesk(client, slug, folder=folder)
+    return BoardToolset(client, slug, folder=folder)
 
 
-class BoardDesk(Desk):
+class BoardToolset(Toolset):
     """The tools ``submit``, ``standing`` and ``budget`` on a board. Safe with threads.
 
     The names of other teams are left out of what is said: they are words of others, and an agent
@@ -74,28 +74,28 @@ class BoardDesk(Desk):
 
     def __init__(self, client: Client, board: str, *, folder: Folder | None = None) -> None:
         self._client, self._board, self._folder = client, board, folder
-        self.tools = (_submit(folder), _STANDING, _BUDGET)
+        self.tools = (_submit_tool(folder), _STANDING, _BUDGET)
 
-    def submit(self, arguments: dict[str, Any]) -> Said:
+    def submit(self, arguments: dict[str, Any]) -> ToolResult:
         """Submit one model's predictions."""
-        message = text_of(arguments, "message")
-        given = predictions_of(arguments, self._folder)
+        message = text_argument(arguments, "message")
+        given = predictions_argument(arguments, self._folder)
         told = self._client.submit(self._board, given, message=message)
-        return answered(
+        return reply_result(
             told,
-            display=_displayed(told.display, told.display.released),
+            display=_display_fields(told.display, told.display.released),
             number=told.number,
-            next_submission_at=told.said["next_submission_at"],
+            next_submission_at=told.raw["next_submission_at"],
         )
 
-    def standing(self, _: dict[str, Any]) -> Said:
+    def standing(self, _: dict[str, Any]) -> ToolResult:
         """Say where the team stands."""
         board, team = self._client.board(self._board), self._client.team(self._board)
         own = list(self._client.submissions(self._board))
         # Where the board is frozen, it does not tell that labels were corrected since.
         epoch = max([board.epoch, *(each.epoch for each in own)])
         rank = self._rank()
-        return stood(
+        return standing_result(
             f"A submission wants {board.rows:,} rows, with an id each",
             [
                 {
@@ -107,29 +107,29 @@ class BoardDesk(Desk):
                 for each in reversed(own)
                 if each.improved and each.epoch == epoch
             ],
-            reason=_stands(team, board, rank),
+            reason=_standing_sentence(team, board, rank),
             status=board.status,
             released=team.released,
-            display=_displayed(board.display, team.display),
+            display=_display_fields(board.display, team.display),
             rank=rank,
             teams=board.registered,
             best=board.best.released,
             submissions=team.submissions,
-            unseen=_gain(board),
+            unseen=_unseen_gain(board),
             rows=board.rows,
             kind=board.kind,
             loss=board.loss,
             mechanism=board.mechanism,
-            deadline=board.said["deadline"],
+            deadline=board.raw["deadline"],
         )
 
-    def budget(self, _: dict[str, Any]) -> Said:
+    def budget(self, _: dict[str, Any]) -> ToolResult:
         """Say how many submissions are left to the team, and when the next may come."""
         board, team = self._client.board(self._board), self._client.team(self._board)
         reason = (
             f"{format_count(team.submissions, 'submission')} answered; {team.remaining:,} left now."
         )
-        when = team.said["next_submission_at"]
+        when = team.raw["next_submission_at"]
         if not team.remaining and when is not None:
             reason = f"{reason[:-1]}, the next at {when}."
         if board.status != "open":
@@ -141,10 +141,10 @@ class BoardDesk(Desk):
             "used": team.submissions,
             "remaining": team.remaining,
             "open": board.status == "open" and team.remaining > 0,
-            "limits": team.said["limits"],
+            "limits": team.raw["limits"],
             "next_submission_at": when,
         }
-        return Said(reason, content)
+        return ToolResult(reason, content)
 
     def close(self) -> None:
         """Hang up."""
@@ -159,13 +159,13 @@ class BoardDesk(Desk):
             return None
 
 
-def _displayed(display: Display, released: float | None) -> dict[str, Any]:
+def _display_fields(display: MetricDisplay, released: float | None) -> dict[str, Any]:
     return {"name": display.name, "direction": display.direction, "released": released}
 
 
-def _gain(board: Board) -> float | None:
+def _unseen_gain(board: BoardInfo) -> float | None:
     """Return the gain in the metric that may go unseen; None where its unit is another's."""
-    if board.said["display"]["as"] not in {"loss", "complement"}:
+    if board.raw["display"]["as"] not in {"loss", "complement"}:
         return None
     try:
         return unseen(mechanism(board.mechanism))
@@ -173,7 +173,7 @@ def _gain(board: Board) -> float | None:
         return None
 
 
-def _stands(team: Team, board: Board, rank: int | None) -> str:
+def _standing_sentence(team: TeamStatus, board: BoardInfo, rank: int | None) -> str:
     submissions, teams = team.submissions, board.registered
     if not submissions:
         return "Your team has submitted nothing yet."
@@ -185,27 +185,29 @@ def _stands(team: Team, board: Board, rank: int | None) -> str:
     return f"After {format_count(submissions, 'submission')} of your team {best}{place}{among}."
 
 
-def _submit(folder: Folder | None) -> Tool:
+def _submit_tool(folder: Folder | None) -> Tool:
     return Tool(
         name="submit",
         title="Submit a model's predictions to the board",
         description="Submit one model's predictions to the board, in the name of your team. Costs "
-        f"one question of the team's budget, if it is answered. {MEANING}",
-        takes={
-            **predictions(folder),
-            "message": said(
+        f"one question of the team's budget, if it is answered. {REPLY_MEANING}",
+        input_fields={
+            **predictions_schema(folder),
+            "message": field_schema(
                 "string", "Your own note on the model, kept by the board, to find the winner by."
             ),
         },
-        gives={
-            **REPLY,
-            "display": said(
+        output_fields={
+            **REPLY_FIELDS,
+            "display": field_schema(
                 "object", "The same in the board's own metric: name, direction, released."
             ),
-            "number": said("integer", "The number of the submission among those of your team."),
-            "next_submission_at": said(
+            "number": field_schema(
+                "integer", "The number of the submission among those of your team."
+            ),
+            "next_submission_at": field_schema(
                 "string", "When the next may come; null where none ever may.", maybe=True
             ),
         },
-        asks=True,
+        spends_question=True,
     )

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ladderboard._formatting import format_count
-from ladderboard.adapters._release import check_takes
-from ladderboard.adapters.mcp._arguments import predictions_of, text_of
+from ladderboard.adapters._release import check_takes_predictions
+from ladderboard.adapters.mcp._arguments import predictions_argument, text_argument
 from ladderboard.adapters.mcp._tools import (
-    MEANING,
-    REPLY,
-    Desk,
-    Said,
+    REPLY_FIELDS,
+    REPLY_MEANING,
     Tool,
-    answered,
-    bound_of,
-    predictions,
-    said,
-    stood,
+    ToolResult,
+    Toolset,
+    field_schema,
+    predictions_schema,
+    reply_result,
+    standing_result,
+    summarize_bound,
 )
 from ladderboard.holdout import unseen
 
@@ -41,7 +41,7 @@ _BUDGET = Tool(
 )
 
 
-class GuardDesk(Desk):
+class GuardToolset(Toolset):
     """The tools ``ask``, ``standing`` and ``budget`` on a guard. Safe with threads.
 
     Parameters
@@ -60,24 +60,24 @@ class GuardDesk(Desk):
         self._guard = guard.ladder(ladder) if ladder else guard
         self._folder = folder
         self._names: dict[int, str] = {}
-        self.tools = (_ask(folder), _STANDING, _BUDGET)
+        self.tools = (_ask_tool(folder), _STANDING, _BUDGET)
 
-    def ask(self, arguments: dict[str, Any]) -> Said:
+    def ask(self, arguments: dict[str, Any]) -> ToolResult:
         """Ask about one model; a guard of scores is not for whoever would make them up."""
-        check_takes(self._guard.takes)
-        name = text_of(arguments, "name")
-        given = predictions_of(arguments, self._folder)
+        check_takes_predictions(self._guard.takes)
+        name = text_argument(arguments, "name")
+        given = predictions_argument(arguments, self._folder)
         told = self._guard.ask(given, training=arguments.get("training"))
         if told.improved and name:  # asked again, it keeps the name that it had
             self._names.setdefault(told.question, name)
-        return answered(told)
+        return reply_result(told)
 
-    def standing(self, _: dict[str, Any]) -> Said:
+    def standing(self, _: dict[str, Any]) -> ToolResult:
         """Say where things stand on the ladder."""
         status, brief = self._guard.status(), self._guard.brief()
         asked = sum(each.questions for each in status.ladders if each.name == brief.ladder)
         opening, rows = status.opening, status.opening["rules"]["rows"]
-        return stood(
+        return standing_result(
             f"A question wants {rows:,} predictions",
             [
                 {
@@ -88,10 +88,10 @@ class GuardDesk(Desk):
                 for each in status.history
                 if each.ladder == brief.ladder and each.improved
             ],
-            reason=_stands(asked, brief.released),
+            reason=_standing_sentence(asked, brief.released),
             released=brief.released,
             asked=asked,
-            bound=bound_of(brief.bound),
+            bound=summarize_bound(brief.bound),
             unseen=unseen(status.meter.mechanism),
             rows=rows,
             kind=opening["rules"]["kind"],
@@ -99,7 +99,7 @@ class GuardDesk(Desk):
             mechanism=opening["mechanism"],
         )
 
-    def budget(self, _: dict[str, Any]) -> Said:
+    def budget(self, _: dict[str, Any]) -> ToolResult:
         """Say how many questions are left."""
         brief = self._guard.brief()
         used = brief.asked + brief.charged
@@ -113,33 +113,33 @@ class GuardDesk(Desk):
             "remaining": brief.remaining,
             "open": brief.remaining > 0 and not brief.closed,
         }
-        return Said(reason, content)
+        return ToolResult(reason, content)
 
     def close(self) -> None:
         """Hang up."""
         self._guard.close()
 
 
-def _stands(asked: int, released: float | None) -> str:
+def _standing_sentence(asked: int, released: float | None) -> str:
     if not asked:
         return "Nothing was asked here yet."
     best = "its value is not told" if released is None else f"the best is {released:.6g}"
     return f"After {format_count(asked, 'question')} here {best}."
 
 
-def _ask(folder: Folder | None) -> Tool:
+def _ask_tool(folder: Folder | None) -> Tool:
     return Tool(
         name="ask",
         title="Ask the guard about a model",
         description="Ask about one model by its predictions for the hidden examples. Costs one "
-        f"question of a fixed budget, if it is answered. {MEANING}",
-        takes={
-            **predictions(folder),
-            "name": said("string", "Your own name for the model, to find the winner by."),
-            "training": said(
+        f"question of a fixed budget, if it is answered. {REPLY_MEANING}",
+        input_fields={
+            **predictions_schema(folder),
+            "name": field_schema("string", "Your own name for the model, to find the winner by."),
+            "training": field_schema(
                 "number", "The model's mean loss on its training data, if the guard wants it."
             ),
         },
-        gives=REPLY,
-        asks=True,
+        output_fields=REPLY_FIELDS,
+        spends_question=True,
     )

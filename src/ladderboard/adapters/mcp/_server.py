@@ -1,4 +1,4 @@
-"""The server: the official SDK's, with a desk behind it."""
+"""The server: the official SDK's, with a toolset behind it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ladderboard._formatting import printable
 from ladderboard._version import __version__
-from ladderboard.adapters import library
+from ladderboard.adapters import import_library
 from ladderboard.adapters.mcp._tools import INSTRUCTIONS
 from ladderboard.errors import (
     BudgetSpent,
@@ -22,7 +22,7 @@ from ladderboard.errors import (
 )
 
 if TYPE_CHECKING:
-    from ladderboard.adapters.mcp._tools import Desk
+    from ladderboard.adapters.mcp._tools import Toolset
 
 _LOG = logging.getLogger("ladderboard.mcp")
 _AT_ONCE = 8
@@ -30,36 +30,38 @@ _LONGEST = 8_000  # of a refusal, in characters
 _AGAIN = "The same predictions may be sent again: they never cost twice."
 
 
-def make_server(desk: Desk) -> Any:
-    """Return an ``mcp.server.Server`` whose tools are those of a desk."""
-    sdk = library("mcp.server", extra="mcp")
-    anyio = library("anyio", extra="mcp")
-    kinds = library("mcp_types", extra="mcp")
+def make_server(toolset: Toolset) -> Any:
+    """Return an ``mcp.server.Server`` whose tools are those of a toolset."""
+    sdk = import_library("mcp.server", extra="mcp")
+    anyio = import_library("anyio", extra="mcp")
+    kinds = import_library("mcp_types", extra="mcp")
     threads = anyio.CapacityLimiter(_AT_ONCE)
-    names = [each.name for each in desk.tools]
+    names = [each.name for each in toolset.tools]
 
     async def list_tools(_context: Any, _params: Any) -> Any:
-        return kinds.ListToolsResult(tools=[_described(each, kinds) for each in desk.tools])
+        return kinds.ListToolsResult(tools=[_sdk_tool(each, kinds) for each in toolset.tools])
 
     async def call_tool(_context: Any, params: Any) -> Any:
         if params.name not in names:
             there_is = ", ".join(names)
-            return _answer(kinds, f"There is no tool of that name; there is {there_is}.")
+            return _sdk_result(kinds, f"There is no tool of that name; there is {there_is}.")
         try:
             # Whoever hangs up is not waited for; a question that was sent is asked all the same.
             said = await anyio.to_thread.run_sync(
-                desk.call,
+                toolset.call,
                 params.name,
                 params.arguments or {},
                 abandon_on_cancel=True,
                 limiter=threads,
             )
-            return _answer(kinds, said.text, _sendable(said.content))
+            return _sdk_result(kinds, said.text, _sendable(said.content))
         except LadderboardError as error:
-            return _answer(kinds, refusal(error))
+            return _sdk_result(kinds, refusal_message(error))
         except Exception:  # noqa: BLE001 - the SDK would hand its words to the agent
             _LOG.exception("%s failed", params.name)
-            return _answer(kinds, f"Something that should not happen did; the log has it. {_AGAIN}")
+            return _sdk_result(
+                kinds, f"Something that should not happen did; the log has it. {_AGAIN}"
+            )
 
     return sdk.Server(
         "ladderboard",
@@ -70,14 +72,14 @@ def make_server(desk: Desk) -> Any:
     )
 
 
-def serve(desk: Desk) -> None:
+def serve(toolset: Toolset) -> None:
     """Speak the protocol on stdin and stdout until stdin ends.
 
     Nothing else goes to stdout: whatever is printed meanwhile goes to stderr.
     """
-    stdio = library("mcp.server.stdio", extra="mcp")
-    anyio = library("anyio", extra="mcp")
-    server = make_server(desk)
+    stdio = import_library("mcp.server.stdio", extra="mcp")
+    anyio = import_library("anyio", extra="mcp")
+    server = make_server(toolset)
 
     async def speak() -> None:
         async with stdio.stdio_server() as (read, write):
@@ -88,10 +90,10 @@ def serve(desk: Desk) -> None:
     except* (OSError, anyio.BrokenResourceError):
         _LOG.warning("Whoever asked has gone.")
     finally:
-        desk.close()
+        toolset.close()
 
 
-def refusal(error: LadderboardError) -> str:
+def refusal_message(error: LadderboardError) -> str:
     """Return what was refused and what to do about it; problems are listed one a line."""
     said = str(error)
     if isinstance(error, InvalidInput):
@@ -108,7 +110,7 @@ def refusal(error: LadderboardError) -> str:
     return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}..."
 
 
-def _answer(kinds: Any, text: str, content: dict[str, Any] | None = None) -> Any:
+def _sdk_result(kinds: Any, text: str, content: dict[str, Any] | None = None) -> Any:
     """Return a tool's result; without fields it is a refusal."""
     # Halves of characters, for one, cannot be sent.
     block = kinds.TextContent(type="text", text=printable(text, keep="\n"))
@@ -124,7 +126,7 @@ def _sendable(content: dict[str, Any]) -> dict[str, Any]:
     return read
 
 
-def _described(tool: Any, kinds: Any) -> Any:
+def _sdk_tool(tool: Any, kinds: Any) -> Any:
     return kinds.Tool(
         name=tool.name,
         title=tool.title,
@@ -132,7 +134,7 @@ def _described(tool: Any, kinds: Any) -> Any:
         input_schema=tool.input_schema,
         output_schema=tool.output_schema,
         annotations=kinds.ToolAnnotations(
-            read_only_hint=not tool.asks,
+            read_only_hint=not tool.spends_question,
             destructive_hint=False,
             idempotent_hint=True,
             open_world_hint=False,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from ladderboard import _settings
-from ladderboard.adapters.mcp._arguments import MOST_VALUES, Folder
+from ladderboard.adapters.mcp._arguments import MAX_VALUES, Folder
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ model that you just sent. Search on validation data of your own, and come here w
 ones there. The model to report is the last one for which improved was true, and standing tells which; never the one \
 with the least released value, which all later models share, however bad they are."""  # noqa: E501
 
-MEANING = """\
+REPLY_MEANING = """\
 released is the best so far, not the value of the model you sent: a worse model gets the same number again. improved \
 says whether this very model was seen to beat all before it; a gain smaller than the step goes unseen, so a small true \
 gain may get improved = false. The model to report in the end is the last one that improved. Never compare released \
@@ -34,7 +34,7 @@ _TIMEOUT = 50.0  # seconds; the hosts of agents wait for a minute, and asking ag
 
 
 @dataclass(frozen=True)
-class Said:
+class ToolResult:
     """What a tool answers: sentences for whoever reads, and the same as fields."""
 
     text: str
@@ -48,39 +48,45 @@ class Tool:
     name: str
     title: str
     description: str
-    takes: dict[str, Any] = field(default_factory=dict)
-    gives: dict[str, Any] = field(default_factory=dict)
-    asks: bool = False
+    input_fields: dict[str, Any] = field(default_factory=dict)
+    output_fields: dict[str, Any] = field(default_factory=dict)
+    spends_question: bool = False
 
     @property
     def input_schema(self) -> dict[str, Any]:
         """What it takes; nothing else is let in."""
-        return {"type": "object", "properties": self.takes, "additionalProperties": False}
+        return {"type": "object", "properties": self.input_fields, "additionalProperties": False}
 
     @property
     def output_schema(self) -> dict[str, Any] | None:
         """What it gives, always all of it; None if it does not say."""
-        if not self.gives:
+        if not self.output_fields:
             return None
-        return {"type": "object", "properties": self.gives, "required": list(self.gives)}
+        return {
+            "type": "object",
+            "properties": self.output_fields,
+            "required": list(self.output_fields),
+        }
 
 
-def said(kind: str, about: str, *, maybe: bool = False) -> dict[str, Any]:
+def field_schema(kind: str, about: str, *, maybe: bool = False) -> dict[str, Any]:
     """Return the schema of one field."""
     return {"type": [kind, "null"] if maybe else kind, "description": about}
 
 
-REPLY: dict[str, Any] = {
-    "reason": said("string", "The answer as a sentence."),
-    "improved": said("boolean", "Whether this very model was seen to beat all before it."),
-    "released": said(
+REPLY_FIELDS: dict[str, Any] = {
+    "reason": field_schema("string", "The answer as a sentence."),
+    "improved": field_schema("boolean", "Whether this very model was seen to beat all before it."),
+    "released": field_schema(
         "number", "The best so far, as a loss: lower is better; null if it is not told.", maybe=True
     ),
-    "score": said("number", "What is said about this very model; null if nothing is.", maybe=True),
-    "question": said("integer", "The number of the question."),
-    "remaining": said("integer", "How many questions are left."),
-    "again": said("boolean", "Whether it was asked before, so that nothing was spent."),
-    "bound": said(
+    "score": field_schema(
+        "number", "What is said about this very model; null if nothing is.", maybe=True
+    ),
+    "question": field_schema("integer", "The number of the question."),
+    "remaining": field_schema("integer", "How many questions are left."),
+    "again": field_schema("boolean", "Whether it was asked before, so that nothing was spent."),
+    "bound": field_schema(
         "object",
         "Where the true risk of the best model so far lies, or, with differences, how far it may "
         "be from released: low, high, confidence, differences, sentence.",
@@ -89,7 +95,7 @@ REPLY: dict[str, Any] = {
 }
 
 
-def predictions(folder: Folder | None) -> dict[str, Any]:
+def predictions_schema(folder: Folder | None) -> dict[str, Any]:
     """Return what a question takes: values, or a file where there is a folder for them."""
     value = {"type": ["number", "string", "boolean", "null"]}
     row = {"type": "array", "items": value}
@@ -101,11 +107,11 @@ def predictions(folder: Folder | None) -> dict[str, Any]:
             ],
             "description": "A value for each example in the holdout's order, or a row of values "
             "where the loss wants several; or an object of columns, such as "
-            f'{{"id": [...], "prediction": [...]}}. At most {MOST_VALUES:,} values.',
+            f'{{"id": [...], "prediction": [...]}}. At most {MAX_VALUES:,} values.',
         }
     }
     if folder is not None:
-        taken["path"] = said(
+        taken["path"] = field_schema(
             "string",
             "In place of predictions: a file of them (CSV with id,prediction; Parquet; .npy; "
             f"JSON Lines) in the folder {folder.root}. No links.",
@@ -113,7 +119,7 @@ def predictions(folder: Folder | None) -> dict[str, Any]:
     return taken
 
 
-def bound_of(bound: Any) -> dict[str, Any] | None:
+def summarize_bound(bound: Any) -> dict[str, Any] | None:
     """Return a certificate in short; its ends are None where nothing is promised."""
     if bound is None:
         return None
@@ -127,13 +133,13 @@ def bound_of(bound: Any) -> dict[str, Any] | None:
     }
 
 
-def answered(reply: Any, **more: Any) -> Said:
+def reply_result(reply: Any, **more: Any) -> ToolResult:
     """Return what was said about a model."""
-    content = {name: getattr(reply, name) for name in REPLY}
-    return Said(reply.reason, {**content, "bound": bound_of(reply.bound), **more})
+    content = {name: getattr(reply, name) for name in REPLY_FIELDS}
+    return ToolResult(reply.reason, {**content, "bound": summarize_bound(reply.bound), **more})
 
 
-def stood(wanted: str, improvements: list[dict[str, Any]], **content: Any) -> Said:
+def standing_result(wanted: str, improvements: list[dict[str, Any]], **content: Any) -> ToolResult:
     """Return where things stand, with the winner: the last of the improvements, oldest first."""
     winner, which = None, "None has improved yet."
     if improvements:
@@ -150,19 +156,19 @@ def stood(wanted: str, improvements: list[dict[str, Any]], **content: Any) -> Sa
         lines.append(f"Gains below about {content['unseen']:.2g} may go unseen.")
     labels = {"number": "numbers"}.get(content["kind"], content["kind"])
     lines.append(f"{wanted}; labels are {labels}.")
-    return Said(
+    return ToolResult(
         "\n".join(lines), {**content, "winner": winner, "improvements": improvements[-_LAST:]}
     )
 
 
-class Desk(Protocol):
+class Toolset(Protocol):
     """Tools, and what answers a call of one of them."""
 
     tools: tuple[Tool, ...]
 
-    def call(self, tool: str, arguments: dict[str, Any]) -> Said:
+    def call(self, tool: str, arguments: dict[str, Any]) -> ToolResult:
         """Answer, by the method of the tool's name; whatever cannot be done is raised."""
-        known = next(tuple(each.takes) for each in self.tools if each.name == tool)
+        known = next(tuple(each.input_fields) for each in self.tools if each.name == tool)
         for name in arguments:  # what is not known would else be left out silently
             # Agents try a path whether there is a folder or not; what to do is said further on.
             if name not in known and not (name == "path" and "predictions" in known):
@@ -170,7 +176,7 @@ class Desk(Protocol):
                     f"{tool} has no argument {_settings.safe_repr(name)}; "
                     f"there is {', '.join(known) or 'none'}."
                 )
-        found: Said = getattr(self, tool)(arguments)
+        found: ToolResult = getattr(self, tool)(arguments)
         return found
 
     def close(self) -> None:
@@ -183,8 +189,8 @@ def open_desk(
     folder: str | Path | None = None,
     ladder: str = "",
     token: str | None = None,
-) -> Desk:
-    """Return the desk of a guard or a board by its address. Nothing is sent yet.
+) -> Toolset:
+    """Return the toolset of a guard or a board by its address. Nothing is sent yet.
 
     Parameters
     ----------
@@ -209,11 +215,11 @@ def open_desk(
     if not target.startswith("unix:") and "/boards/" in urlsplit(target).path:
         if ladder:
             raise InvalidSetting("A board has its teams' ladders; leave --ladder out.")
-        from ladderboard.adapters.mcp._board import open_board  # noqa: PLC0415 - loads the client
+        from ladderboard.adapters.mcp._board import open_board_toolset  # noqa: PLC0415 - loads the client
 
-        return open_board(target, token=token, timeout=_TIMEOUT, folder=place)
-    from ladderboard.adapters.mcp._guard import GuardDesk  # noqa: PLC0415 - loads HTTP
+        return open_board_toolset(target, token=token, timeout=_TIMEOUT, folder=place)
+    from ladderboard.adapters.mcp._guard import GuardToolset  # noqa: PLC0415 - loads HTTP
     from ladderboard.holdout import RemoteHoldout  # noqa: PLC0415 - same
 
     guard = RemoteHoldout(target, token=token, timeout=_TIMEOUT)
-    return GuardDesk(guard, ladder=ladder, folder=place)
+    return GuardToolset(guard, ladder=ladder, folder=place)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ladderboard import _settings
-from ladderboard.adapters import library
+from ladderboard.adapters import import_library
 from ladderboard.errors import BudgetSpent, InvalidSetting
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _REASONS = {
     "unknown": "A guard is asked once about a candidate, and of this one it cannot be known: the "
     "rows of the search, or the predictions, cannot be pickled. Give arrays or frames.",
 }
-_FOREIGN = (
+_UNKNOWN_CLAIM = (
     "The scorer's folder holds a note that is not a scorer's. Give a folder that only you use."
 )
 
@@ -75,12 +75,12 @@ class GuardScorer:
         response: Response = "predict",
         folder: Path | str | None = None,
     ) -> None:
-        library("sklearn", extra="sklearn")
-        response_of(response)
+        import_library("sklearn", extra="sklearn")
+        response_function(response)
         if hasattr(guard, "check_ladder"):  # refused now, and not when a model was trained
             guard.check_ladder()
-        self._guard, self._inputs, self._how = guard, X_holdout, response
-        self._notes = Notes(folder)
+        self._guard, self._inputs, self._response = guard, X_holdout, response
+        self._claims = SharedClaims(folder)
 
     def __call__(
         self,
@@ -93,21 +93,21 @@ class GuardScorer:
 
         ``y`` and weights of the search's rows say nothing about the holdout's, and are not used.
         """
-        self._go_on()
+        self._raise_if_refused()
         self._claim("fold", X)
-        predictions = response_of(self._how)(estimator, self._inputs)
-        self._claim("candidate", predictions, f"-{_candidate(estimator)}")
+        predictions = response_function(self._response)(estimator, self._inputs)
+        self._claim("candidate", predictions, f"-{_candidate_key(estimator)}")
         try:
-            return _points(self._guard.ask(predictions))
+            return _score_of_reply(self._guard.ask(predictions))
         except BudgetSpent as error:
-            if self._notes.claim("spent", secrets.token_hex()):
+            if self._claims.claim("spent", secrets.token_hex()):
                 warnings.warn(f"{error} Candidates from here on score -1.", stacklevel=2)
             return _WORST
 
     @property
     def spent(self) -> bool:
         """Whether the budget was found to be spent."""
-        return self._notes.read("spent") is not None
+        return self._claims.read("spent") is not None
 
     def winner(self, results: Any) -> int:
         """Return the place in ``cv_results_`` of the last candidate that improved.
@@ -115,7 +115,7 @@ class GuardScorer:
         For ``refit=scorer.winner``: where several folds were refused, or no candidate improved, the
         search then ends with the reason, and not with a model that is as good as any.
         """
-        self._go_on()
+        self._raise_if_refused()
         scores = np.asarray(results["mean_test_score"], dtype=float)
         found = np.where(np.isfinite(scores), scores, _WORST)
         if not np.any(found > _WORST):
@@ -125,20 +125,20 @@ class GuardScorer:
             )
         return int(found.argmax())
 
-    def _go_on(self) -> None:
-        refused = self._notes.read("refused")
+    def _raise_if_refused(self) -> None:
+        refused = self._claims.read("refused")
         if refused is not None:
-            raise InvalidSetting(_REASONS.get(refused, _FOREIGN))
+            raise InvalidSetting(_REASONS.get(refused, _UNKNOWN_CLAIM))
 
     def _claim(self, what: str, of: Any, which: str = "") -> None:
-        text = _hash(of)
-        if text is None or not self._notes.claim(f"{what}{which}", text):
+        text = _joblib_hash(of)
+        if text is None or not self._claims.claim(f"{what}{which}", text):
             reason = "unknown" if text is None else what
-            self._notes.claim("refused", reason)
+            self._claims.claim("refused", reason)
             raise InvalidSetting(_REASONS[reason])
 
 
-def _points(reply: Reply) -> float:
+def _score_of_reply(reply: Reply) -> float:
     if not reply.improved:
         return _WORST
     if reply.loss is None:  # OneBit keeps it back, but what improved later is better
@@ -146,29 +146,36 @@ def _points(reply: Reply) -> float:
     return -reply.loss
 
 
-def _candidate(estimator: Any) -> str:
+def _candidate_key(estimator: Any) -> str:
     """Return what a candidate goes by: its parameters, without what it learnt."""
     unfitted, params = None, {}
     # A model of somebody's own may have no parameters; then it goes by its class.
     with suppress(Exception):
-        unfitted = library("sklearn.base", extra="sklearn").clone(estimator)
+        unfitted = import_library("sklearn.base", extra="sklearn").clone(estimator)
         params = unfitted.get_params()
-    name = _hash(unfitted)
+    name = _joblib_hash(unfitted)
     if name is None:
-        alike = {each: _hash(value) or _likeness(value) for each, value in params.items()}
-        name = str(_hash((_likeness(estimator), alike)))
+        alike = {
+            each: _joblib_hash(value) or _code_fingerprint(value) for each, value in params.items()
+        }
+        name = str(_joblib_hash((_code_fingerprint(estimator), alike)))
     return name
 
 
-def _likeness(thing: Any) -> tuple[str, ...]:
+def _code_fingerprint(thing: Any) -> tuple[str, ...]:
     """Return what of a thing that cannot be written down is the same in all processes."""
     code = getattr(thing, "__code__", None)
     values = [each for each in getattr(code, "co_consts", ()) if not isinstance(each, CodeType)]
     name = getattr(thing, "__qualname__", "")
-    return type(thing).__qualname__, name, str(getattr(code, "co_code", "")), str(_hash(values))
+    return (
+        type(thing).__qualname__,
+        name,
+        str(getattr(code, "co_code", "")),
+        str(_joblib_hash(values)),
+    )
 
 
-def _hash(thing: Any) -> str | None:
+def _joblib_hash(thing: Any) -> str | None:
     """Return a hash that is the same in all processes; None of what cannot be written down."""
     if thing is None:
         return None
@@ -177,12 +184,12 @@ def _hash(thing: Any) -> str | None:
     if isinstance(thing, np.ndarray):
         thing = np.array(thing)  # also if it lay in a file that workers share
     try:
-        return str(library("joblib", extra="sklearn").hash(thing))
+        return str(import_library("joblib", extra="sklearn").hash(thing))
     except Exception:  # noqa: BLE001 - a lambda among the parameters, or a class of a notebook
         return None
 
 
-def response_of(response: Any) -> Callable[[Any, Any], Any]:
+def response_function(response: Any) -> Callable[[Any, Any], Any]:
     """Return the function of a model and the holdout's inputs that is meant."""
     if callable(response):
         return response
@@ -194,7 +201,7 @@ def response_of(response: Any) -> Callable[[Any, Any], Any]:
     return lambda model, inputs: getattr(model, response)(inputs)
 
 
-class Notes:
+class SharedClaims:
     """Short texts under names, in a folder: who writes one first has written it for everybody.
 
     Parameters
@@ -207,7 +214,7 @@ class Notes:
     def __init__(self, folder: Path | str | None = None) -> None:
         if folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="ladderboard-"))
-            weakref.finalize(self, _remove, self._folder, os.getpid())
+            weakref.finalize(self, _remove_folder, self._folder, os.getpid())
         else:
             self._folder = Path(folder).absolute()
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -235,9 +242,9 @@ class Notes:
             return None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Notes, (self._folder,)
+        return SharedClaims, (self._folder,)
 
 
-def _remove(folder: Path, owner: int) -> None:
+def _remove_folder(folder: Path, owner: int) -> None:
     if os.getpid() == owner:  # not at the end of a process that was forked
         shutil.rmtree(folder, ignore_errors=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.adapters import library
-from ladderboard.adapters.sklearn._scorer import response_of
+from ladderboard.adapters import import_library
+from ladderboard.adapters.sklearn._scorer import response_function
 from ladderboard.errors import InvalidSetting
 from ladderboard.holdout import Judge, Verdict
 
@@ -76,8 +76,8 @@ def judge_search(
     fit_params
         For the estimator's ``fit``.
     """
-    clone = library("sklearn.base", extra="sklearn").clone
-    predict = response_of(response)
+    clone = import_library("sklearn.base", extra="sklearn").clone
+    predict = response_function(response)
     scores = _scores(search)
     judge = Judge(guard, mode="max", min_delta=min_delta)
     models: dict[int, Any] = {}

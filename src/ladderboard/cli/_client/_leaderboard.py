@@ -15,7 +15,7 @@ from ladderboard.cli._output import echo, echo_json, echo_table, format_csv, for
 from ladderboard.errors import InvalidSetting, NotFound
 
 if TYPE_CHECKING:
-    from ladderboard.client import Board, Client, Finals, Standing
+    from ladderboard.client import BoardInfo, Client, FinalRanking, LeaderboardRow
 
 _MAX_ROWS = 20
 _COLUMNS = (
@@ -73,7 +73,7 @@ def leaderboard(
         _echo_finals(about, final, page, quiet=quiet)
 
 
-def _fetch_finals(client: "Client", board: "Board") -> "Finals | None":
+def _fetch_finals(client: "Client", board: "BoardInfo") -> "FinalRanking | None":
     """Return the final ranking of a board that is closed; None where there is none."""
     if board.status != "closed":
         return None
@@ -83,7 +83,9 @@ def _fetch_finals(client: "Client", board: "Board") -> "Finals | None":
         return None
 
 
-def _echo_finals(board: "Board", final: "Finals | None", page: str, *, quiet: bool) -> None:
+def _echo_finals(
+    board: "BoardInfo", final: "FinalRanking | None", page: str, *, quiet: bool
+) -> None:
     """Say that a board is closed, and how it ended."""
     if board.status != "closed":
         return
@@ -113,7 +115,7 @@ def _echo_finals(board: "Board", final: "Finals | None", page: str, *, quiet: bo
         echo(f"{more}, with their intervals: {page}")
 
 
-def _echo_standings(board: "Board", rows: "list[Standing]", *, quiet: bool) -> None:
+def _echo_standings(board: "BoardInfo", rows: "list[LeaderboardRow]", *, quiet: bool) -> None:
     declared = [baseline for baseline in board.baselines if "display" in baseline]
     if not rows and not quiet:
         echo("Nothing was submitted yet.")
@@ -128,7 +130,7 @@ def _echo_standings(board: "Board", rows: "list[Standing]", *, quiet: bool) -> N
                 _format_team(each),
                 None if each.display is None else f"{each.display:.{digits}f}",
                 f"{each.submissions:,}",
-                format_minute(each.said["since"]),
+                format_minute(each.raw["since"]),
             ),
         )
         for each in rows
@@ -149,20 +151,20 @@ def _echo_standings(board: "Board", rows: "list[Standing]", *, quiet: bool) -> N
             f"ladderboard leaderboard {board.slug} --download")  # fmt: skip
 
 
-def _format_team(standing: "Standing") -> str:
+def _format_team(standing: "LeaderboardRow") -> str:
     """Return a team's name, or its id where teams go without; one's own says so."""
     name = standing.team.id if standing.team.name is None else standing.team.name
     return f"{name} (you)" if standing.you else name
 
 
-def _format_rank(standing: "Standing") -> str | None:
+def _format_rank(standing: "LeaderboardRow") -> str | None:
     """Return a rank as a table shows it: shared ones with a sign."""
     if standing.rank is None:
         return None
     return f"={standing.rank}" if standing.tied else f"{standing.rank}"
 
 
-def _standings_csv(rows: "list[Standing]") -> str:
+def _standings_csv(rows: "list[LeaderboardRow]") -> str:
 
     return format_csv(
         _COLUMNS,
@@ -174,9 +176,9 @@ def _standings_csv(rows: "list[Standing]") -> str:
                 row.baseline,
                 row.released,
                 row.display,
-                row.said["since"],
+                row.raw["since"],
                 row.submissions,
-                row.said["last"],
+                row.raw["last"],
                 row.loss,
             )
             for row in rows
@@ -184,7 +186,7 @@ def _standings_csv(rows: "list[Standing]") -> str:
     )
 
 
-def _write_standings(path: Path, slug: str, rows: "list[Standing]", *, as_json: bool) -> Path:
+def _write_standings(path: Path, slug: str, rows: "list[LeaderboardRow]", *, as_json: bool) -> Path:
     """Put all rows into a file, whole or not at all, and return it; its name says in which form."""
     kind, file = path.suffix.lower(), path
     if kind not in {".csv", ".json"} or path.is_dir():

@@ -67,7 +67,7 @@ def login(
     else:
         from ladderboard.client import Client, find_access  # noqa: PLC0415 - the help must not wait
 
-        find_access(server, "", insecure=insecure).check()  # before anybody types a token
+        find_access(server, "", insecure=insecure).check_encrypted()  # before anybody types a token
         with (
             Client(server, "", receipts=None) as client,  # as the public
             echo_retries(quiet=quiet or as_json),
@@ -88,7 +88,7 @@ def login(
 
 def _parse_server_and_board(url: str | None, board: str | None) -> tuple[str, str | None]:
     """Return the server, and the board if one is named."""
-    from ladderboard.client import find_access, read_address, split_board  # noqa: PLC0415
+    from ladderboard.client import find_access, parse_address, split_board  # noqa: PLC0415
 
     slug = None
     if url is not None and "://" not in url:
@@ -103,7 +103,7 @@ def _parse_server_and_board(url: str | None, board: str | None) -> tuple[str, st
         slug = split_board(board)[1]
     if url is None:
         return find_access(None, "").address.url, slug
-    return read_address(url).url, slug
+    return parse_address(url).url, slug
 
 
 def _require_same_board(named: str, board: str | None) -> str:
@@ -114,11 +114,11 @@ def _require_same_board(named: str, board: str | None) -> str:
 
 def _suggest_scheme(url: str) -> str:
     """Return what to say of an address that has no beginning."""
-    from ladderboard.client import read_address  # noqa: PLC0415 - the help must not wait
+    from ladderboard.client import parse_address  # noqa: PLC0415 - the help must not wait
 
     said = "An address begins with http:// or https://"
     try:
-        alone = read_address(f"http://{url.partition('/')[0]}").private
+        alone = parse_address(f"http://{url.partition('/')[0]}").is_secure
     except InvalidSetting:
         return f"{said}; got {url!r:.80}."
     return f"{said}; try {'http' if alone else 'https'}://{url}"
@@ -176,17 +176,17 @@ def _boards_with_tokens(server: str, slug: str | None) -> list[str]:
 def _save_token(server: str, slug: str, token: str, *, default: bool) -> str:
     from ladderboard.client import Config, change_config  # noqa: PLC0415 - the help must not wait
 
-    def keep(kept: Config) -> Config:
-        config = kept.keep(server, slug, token)
+    def add_token(config: Config) -> Config:
+        config = config.with_token(server, slug, token)
         return replace(config, default=server) if default else config
 
-    return str(change_config(keep)[1])
+    return str(change_config(add_token)[1])
 
 
 def _forget_tokens(server: str, slug: str | None) -> bool:
     from ladderboard.client import change_config  # noqa: PLC0415 - the help must not wait
 
-    return change_config(lambda kept: kept.forget(server, slug))[0]
+    return change_config(lambda config: config.without_token(server, slug))[0]
 
 
 def _board_argument(server: str, slug: str) -> str:

@@ -151,7 +151,7 @@ def submissions(
         [
             (
                 each.number,
-                format_minute(each.said["time"]),
+                format_minute(each.raw["time"]),
                 None if each.display is None else f"{each.display:.{display.digits}f}",
                 "yes" if each.improved else "",
                 "yes" if each.selected else "",

@@ -24,7 +24,7 @@ from ladderboard.cli._output import echo, echo_json, wrap_lines
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
-    from ladderboard.adapters.inspect import Scores
+    from ladderboard.adapters import Scores
     from ladderboard.bounds import Certificate
     from ladderboard.files import HoldoutTable
     from ladderboard.holdout import Holdout
@@ -224,9 +224,9 @@ def _read_examples(
 
 def _describe_partial_log(scores: "Scores | None") -> list[str]:
 
-    if scores is None or scores.of == len(scores):
+    if scores is None or scores.dataset_size == len(scores):
         return []
-    if scores.of is None:
+    if scores.dataset_size is None:
         said = (
             f"Warning: nothing tells whether the log is whole. The guard is made of its "
             f"{len(scores):,} examples, and will refuse a log with more. For lm-evaluation-harness "
@@ -234,8 +234,8 @@ def _describe_partial_log(scores: "Scores | None") -> list[str]:
         )
     else:
         said = (
-            f"The log has {len(scores):,} of the {scores.of:,} examples of its dataset. The guard "
-            "is made of these, and will refuse a log with more."
+            f"The log has {len(scores):,} of the {scores.dataset_size:,} examples of its dataset. "
+            "The guard is made of these, and will refuse a log with more."
         )
     return wrap_lines(said, indent="  ", first="")
 
