@@ -149,7 +149,7 @@ def log(monkeypatch):
     def read(path, **which):
         asked.append(which)
         values = np.array([float(at >= int(path.stem)) for at in range(400)])
-        return Scores(tuple(map(str, range(400))), values, "match", of=500)
+        return Scores(tuple(map(str, range(400))), values, "match", dataset_size=500)
 
     monkeypatch.setattr(inspect, "read_log", read)
     return asked

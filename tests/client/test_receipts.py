@@ -132,7 +132,7 @@ def test_a_line_that_was_cut_off_spoils_none_after_it(live_server, token, home):
 def test_a_long_history_is_read_by_who_asks_for_it_and_not_to_submit(
     live_server, token, home, monkeypatch
 ):
-    monkeypatch.setattr("ladderboard.client._receipts._RECENT", 5000)
+    monkeypatch.setattr("ladderboard.client._receipts._RECENT_BYTES", 5000)
     with Client(live_server.url, token) as client:
         client.submit(live_server.slug, make_predictions(30))
         (file,) = home.rglob("*.jsonl")

@@ -87,7 +87,7 @@ def test_a_board_is_described(live_server, client):
 
 
 def test_submissions_and_standings_are_read_page_by_page(live_server, client, monkeypatch):
-    monkeypatch.setattr("ladderboard.client._requests._MANY", 2)
+    monkeypatch.setattr("ladderboard.client._requests._PAGE_SIZE", 2)
     for many in range(50, 55):
         client.submit(live_server.slug, wrong(many), message=f"{many}")
     found = list(client.submissions(live_server.slug))
@@ -136,7 +136,7 @@ def test_a_team_joins_rotates_its_token_selects_and_hears_the_end(empty_server):
 
 
 def test_the_ledger_comes_as_it_was_hashed(live_server, client, monkeypatch):
-    monkeypatch.setattr("ladderboard.client._requests._LINES", 2)
+    monkeypatch.setattr("ladderboard.client._requests._LEDGER_PAGE_SIZE", 2)
     for many in range(4):
         client.submit(live_server.slug, wrong(many))
     entries = list(client.ledger(live_server.slug))
