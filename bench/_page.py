@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from _yardstick import least_times
-from ladderboard.board import Caller, Role, Sent, open_boards, read_folder
+from ladderboard.board import Caller, IncomingSubmission, Role, open_boards, read_folder
 from ladderboard.files import read_predictions
 from ladderboard.holdout import Submission
 
@@ -44,15 +44,15 @@ def busy_board(path: Path, *, teams: int, each: int) -> str:
     boards = open_boards(path, create=True)
     board = boards.create(read_folder(folder))
     organiser = Caller(Role.ORGANISER)
-    seats = [board.seats.admit(organiser, f"Team {at}") for at in range(teams)]
+    seats = [board.teams.register_or_create(organiser, f"Team {at}") for at in range(teams)]
     scorer = board.scorer()
     for question in range(teams * each):
         wrong = rng.random(_N) < 0.5 - 0.4 * question / (teams * each)
         lines = "\n".join(f"{at},{value}" for at, value in enumerate(labels ^ wrong))
         body = f"id,prediction\n{lines}\n".encode()
         read = Submission.of(read_predictions(body, scorer.roster, scorer.loss))
-        sent = Sent(submission=read, received=boards.world.clock())
-        board.submit(boards.by_token(seats[question % teams].token, board.slug), sent)
+        sent = IncomingSubmission(submission=read, received=boards.world.clock())
+        board.submit(boards.caller_by_token(seats[question % teams].token, board.slug), sent)
     boards.close()
     return seats[0].token
 

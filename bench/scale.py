@@ -56,7 +56,9 @@ def make_boards(folder: Path, database: str, boards: int, teams: int) -> list[Ta
         (folder / "board.yaml").write_text(RULES.format(f"board-{at}"))
         board = made.create(read_folder(folder))
         path = f"/api/v1/boards/board-{at}/submissions"
-        seats = [board.seats.admit(organiser, f"team {index}") for index in range(teams)]
+        seats = [
+            board.teams.register_or_create(organiser, f"team {index}") for index in range(teams)
+        ]
         targets += [(path, seat.token) for seat in seats]
     made.close()
     return targets

@@ -38,7 +38,7 @@ def make_board(folder: Path, labels: np.ndarray) -> list[str]:
     boards = open_boards(folder / "boards.db", create=True)
     board = boards.create(read_folder(made))
     organiser = Caller(Role.ORGANISER)
-    tokens = [board.seats.admit(organiser, f"team {at}").token for at in range(TEAMS)]
+    tokens = [board.teams.register_or_create(organiser, f"team {at}").token for at in range(TEAMS)]
     boards.close()
     return tokens
 

@@ -10,7 +10,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.arena._runner._sweep import ResultsFile
-from ladderboard.board import PART
+from ladderboard.board import BOARD_SCHEMA
 from ladderboard.board._backup import _backup, _dump
 from ladderboard.client import parse_address, read_config
 from ladderboard.client._receipts import ReceiptStore
@@ -33,7 +33,7 @@ def number_in(words):
 
 NUMBERS = {
     "ledger database": _schema.latest(),
-    "tables of boards": len(PART.steps),
+    "tables of boards": len(BOARD_SCHEMA.steps),
     "ledger entry": number_in(_encoding.PREFIX),
     "encrypted secret side": _encryption._CLOSED[0],
     "key file": None,

@@ -6,7 +6,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from ladderboard.board import Boards, Caller, Role, Sent, read_rules
+from ladderboard.board import Boards, Caller, IncomingSubmission, Role, read_rules
 from ladderboard.files import read_holdout
 from ladderboard.ledger import PostgresStorage, SqliteStorage, World
 from support.board_stubs import FolderContent, ManualClock
@@ -91,7 +91,7 @@ def submit():
     def send(board, caller, body, **more):
         team = more.pop("team", None)
         received = more.pop("received", board.book.world.clock())
-        sent = Sent(board.scorer().read(body), received, **more)
+        sent = IncomingSubmission(board.scorer().read(body), received, **more)
         return board.submit(caller, sent, team)
 
     return send
@@ -102,8 +102,8 @@ def join():
     """Give a function that makes a team and returns it as a caller, with its token."""
 
     def come(boards, board, name):
-        made = board.seats.add(ORGANISER, name)
-        return boards.by_token(made.token, board.slug), made
+        made = board.teams.create(ORGANISER, name)
+        return boards.caller_by_token(made.token, board.slug), made
 
     return come
 

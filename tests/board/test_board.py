@@ -95,8 +95,8 @@ def test_limits_are_named_and_said_when_they_end(
         submit(board, ada, predict(5))
     assert soon.value.wait == 3600 - 180
     clock.now += 3600 - 180
-    assert submit(board, ada, predict(5)).left.tightest.remaining == 0
-    board.amending.amend(organiser, {"per_team": 4})
+    assert submit(board, ada, predict(5)).quota.tightest.remaining == 0
+    board.amendments.amend(organiser, {"per_team": 4})
     clock.now += 7200
     with pytest.raises(BudgetSpent, match="This team has asked all its 4"):
         submit(board, ada, predict(4))
@@ -148,39 +148,39 @@ def test_budgets_hold_for_many_threads(boards, make_folder, join, submit, predic
 
 
 def test_seats_are_counted_and_names_are_unique(boards, board, organiser):
-    board.seats.add(organiser, "Ada")
+    board.teams.create(organiser, "Ada")
     for name in ("ada", " A d a ", "ＡＤＡ"):
         with pytest.raises(Conflict, match="name"):
-            board.seats.add(organiser, name)
+            board.teams.create(organiser, name)
     with pytest.raises(NotAllowed, match="invitation"):
-        board.seats.register("Eve")
-    invitation = board.seats.invite(organiser)
-    made = board.seats.register("Eve", invitation)
-    assert boards.by_token(made.token, board.slug).team == 2
+        board.teams.register("Eve")
+    invitation = board.teams.invite(organiser)
+    made = board.teams.register("Eve", invitation)
+    assert boards.caller_by_token(made.token, board.slug).team == 2
     with pytest.raises(NotAllowed, match="used before"):
-        board.seats.register("Mallory", invitation)
-    board.seats.add(organiser, "Third")
-    board.seats.add(organiser, "Fourth")
+        board.teams.register("Mallory", invitation)
+    board.teams.create(organiser, "Third")
+    board.teams.create(organiser, "Fourth")
     with pytest.raises(Conflict, match="All 4 places"):
-        board.seats.add(organiser, "Fifth")
+        board.teams.create(organiser, "Fifth")
 
 
 def test_tokens_end_and_belong_to_one_board(boards, board, make_folder, organiser, clock):
     other = boards.create(make_folder(slug="second"))
-    made = board.seats.add(organiser, "Ada")
+    made = board.teams.create(organiser, "Ada")
     with pytest.raises(NotAllowed, match="unknown, or has ended"):
-        boards.by_token(made.token, other.slug)
-    caller = boards.by_token(made.token, board.slug)
-    fresh = board.seats.rotate(caller)
+        boards.caller_by_token(made.token, other.slug)
+    caller = boards.caller_by_token(made.token, board.slug)
+    fresh = board.teams.rotate_token(caller)
     with pytest.raises(NotAllowed, match="unknown, or has ended"):
-        boards.by_token(made.token, board.slug)
-    assert boards.by_token(fresh.token, board.slug).team == caller.team
-    first = boards.first_token()
-    assert boards.first_token() is None
-    assert boards.by_token(first, board.slug).role.name == "ORGANISER"
-    board.seats.revoke(organiser, made.id)
+        boards.caller_by_token(made.token, board.slug)
+    assert boards.caller_by_token(fresh.token, board.slug).team == caller.team
+    first = boards.create_first_token()
+    assert boards.create_first_token() is None
+    assert boards.caller_by_token(first, board.slug).role.name == "ORGANISER"
+    board.teams.revoke_team_tokens(organiser, made.id)
     with pytest.raises(NotAllowed):
-        boards.by_token(fresh.token, board.slug)
+        boards.caller_by_token(fresh.token, board.slug)
 
 
 def test_the_finals_are_scored_once_on_the_private_split(
@@ -192,10 +192,10 @@ def test_the_finals_are_scored_once_on_the_private_split(
     submit(board, ada, predict(10, 30))
     best = submit(board, bob, predict(20, 20))
     hidden = submit(board, bob, predict(40, 5))
-    board.finishing.choose(bob, [hidden.id])
+    board.closer.select_submissions(bob, [hidden.id])
     with pytest.raises(NotAllowed):
-        board.finishing.close(ada)
-    final = board.finishing.close(organiser)
+        board.closer.close(ada)
+    final = board.closer.close(organiser)
     assert [
         (row["rank"], row["team"]["name"], row["score"], row["move"]) for row in final["rows"]
     ] == [
@@ -209,9 +209,9 @@ def test_the_finals_are_scored_once_on_the_private_split(
     with pytest.raises(NotOpen, match="closed"):
         submit(board, ada, predict(1))
     with pytest.raises(NotOpen):
-        board.finishing.choose(bob, [best.id])
+        board.closer.select_submissions(bob, [best.id])
     with pytest.raises(NotOpen):
-        board.finishing.close(organiser)
+        board.closer.close(organiser)
     assert board.book.check() == 3
 
 
@@ -222,7 +222,7 @@ def test_labels_are_corrected_in_a_new_epoch(boards, make_folder, join, submit, 
     submit(board, ada, predict(60))
     labels = np.arange(400) % 2
     labels[:15] ^= 1
-    count = board.amending.correct(organiser, make_folder(labels=labels).table)
+    count = board.amendments.correct_labels(organiser, make_folder(labels=labels).table)
     assert count == 1
     rows = board.as_seen_by(PUBLIC).leaderboard()["rows"]
     assert [(row["released"], row["submissions"]) for row in rows] == [(0.05, 2)]
@@ -256,9 +256,9 @@ def test_an_old_copy_of_the_file_is_noticed_and_charged(
     with pytest.raises(StaleCopy):
         boards.open("first")
     with pytest.raises(InvalidSetting, match="at least 2"):
-        boards.adopt("first", 1)
-    board = boards.adopt("first", 5)
-    assert submit(board, ada, predict(20)).left.limits[-1].remaining
+        boards.adopt_old_copy("first", 1)
+    board = boards.adopt_old_copy("first", 5)
+    assert submit(board, ada, predict(20)).quota.limits[-1].remaining
     at = board.book.at()
     assert (at.asked, at.charged, at.lost) == (2, 5, 1)
     assert board.book.check() == 2
@@ -275,32 +275,32 @@ def test_a_close_or_a_correction_that_was_cut_short_goes_on(
     labels = np.arange(400) % 2
     labels[:15] ^= 1
     table = make_folder(labels=labels).table
-    whole, calls = board.stored, iter(range(100))
+    whole, calls = board.read_stored_file, iter(range(100))
 
     def stored(place):
         if next(calls) == 4:  # three were looked at before anything changed, one was asked again
             raise RuntimeError("power cut")
         return whole(place)
 
-    monkeypatch.setattr(board, "stored", stored)
+    monkeypatch.setattr(board, "read_stored_file", stored)
     with pytest.raises(RuntimeError):
-        board.amending.correct(organiser, table)
-    monkeypatch.setattr(board, "stored", whole)
+        board.amendments.correct_labels(organiser, table)
+    monkeypatch.setattr(board, "read_stored_file", whole)
     assert (board.row().status, board.row().epoch, board.row().replayed) == ("paused", 1, 1)
-    assert board.amending.correct(organiser, table) == 2
+    assert board.amendments.correct_labels(organiser, table) == 2
     rows = board.as_seen_by(PUBLIC).leaderboard()["rows"]
     assert [row["released"] for row in rows] == [0.05, 0.05, 0.06]
     assert board.row().status == "open"
 
-    monkeypatch.setattr(board, "stored", lambda place: 1 / 0)
+    monkeypatch.setattr(board, "read_stored_file", lambda place: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        board.finishing.close(organiser)
-    monkeypatch.setattr(board, "stored", whole)
+        board.closer.close(organiser)
+    monkeypatch.setattr(board, "read_stored_file", whole)
     with pytest.raises(NotOpen, match="being closed"):
         submit(board, callers[0], predict(1))
-    board.amending.resume(organiser)
+    board.amendments.resume(organiser)
     submit(board, callers[0], predict(1))
-    assert len(board.finishing.close(organiser)["rows"]) == 3
+    assert len(board.closer.close(organiser)["rows"]) == 3
     assert board.book.check() == 7
 
 
@@ -312,10 +312,10 @@ def test_who_is_disqualified_has_no_rank_in_the_finals(
     for at, caller in enumerate(callers.values()):
         submit(board, caller, predict(10 * at, 10 * at))
     chosen = [submit(board, callers["Cyd"], predict(60 + at, 5 - at)).id for at in range(3)]
-    board.finishing.choose(callers["Cyd"], chosen)
-    board.amending.amend(organiser, {"finals": {"selections": 1}})
-    board.finishing.close(organiser)
-    board.seats.disqualify(organiser, board.as_seen_by(callers["Ada"]).team()["id"])
+    board.closer.select_submissions(callers["Cyd"], chosen)
+    board.amendments.amend(organiser, {"finals": {"selections": 1}})
+    board.closer.close(organiser)
+    board.teams.disqualify(organiser, board.as_seen_by(callers["Ada"]).team()["id"])
     rows = board.as_seen_by(PUBLIC).finals()["rows"]
     told = [(row["rank"], row["team"]["name"], row["public_rank"], row["move"]) for row in rows]
     assert told == [(1, "Cyd", 2, 1), (2, "Bob", 1, -1)]

@@ -35,7 +35,7 @@ def closed_entry(records):
 
 def closed_board(boards, make_folder, organiser, **more):
     board = boards.create(make_folder(**more))
-    board.finishing.close(organiser)
+    board.closer.close(organiser)
     return board
 
 
@@ -52,9 +52,9 @@ def test_the_close_commits_to_the_standings(
         if many is not None:
             submit(board, caller, predict(many, len(name)))
         if name == "Eve":
-            board.seats.disqualify(organiser, made.id)
+            board.teams.disqualify(organiser, made.id)
     shown = board.as_seen_by(organiser).leaderboard()["rows"]
-    board.finishing.close(organiser)
+    board.closer.close(organiser)
     write_board_bundle(board, tmp_path / "bundle")
     records = read_bundle(tmp_path / "bundle")
     (standings,) = of_kind(records, "standings")
@@ -82,19 +82,19 @@ def test_what_changes_while_the_finals_are_scored_is_seen(
     board = boards.create(make_folder())
     ada, _ = join(boards, board, "Ada")
     submit(board, ada, predict(20))
-    whole = board.stored
+    whole = board.read_stored_file
 
     def stored(place):
-        monkeypatch.setattr(board, "stored", whole)
-        board.amending.resume(organiser)
+        monkeypatch.setattr(board, "read_stored_file", whole)
+        board.amendments.resume(organiser)
         submit(board, ada, predict(5))
         return whole(place)
 
-    monkeypatch.setattr(board, "stored", stored)
+    monkeypatch.setattr(board, "read_stored_file", stored)
     with pytest.raises(NotOpen, match="close it again"):
-        board.finishing.close(organiser)
+        board.closer.close(organiser)
     assert board.row().final is None
-    assert board.finishing.close(organiser)["selected"] == 1
+    assert board.closer.close(organiser)["selected"] == 1
     assert board.book.check() == 2
 
 
@@ -107,7 +107,7 @@ def test_a_bundle_is_for_the_end(boards, make_folder, organiser, tmp_path):
         with board.book.storage.writing(board.book.name) as view:
             view.change("UPDATE main.board SET status = 'closing' WHERE book = ?", (view.number,))
     assert not path.exists()
-    board.finishing.close(organiser)
+    board.closer.close(organiser)
     head = write_board_bundle(board, path)
     assert head == board.book.head()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -124,7 +124,7 @@ def test_without_labels_neither_they_nor_their_salt_are_there(
     board = boards.create(make_folder())
     ada, _ = join(boards, board, "Ada")
     submit(board, ada, predict(20))
-    board.finishing.close(organiser)
+    board.closer.close(organiser)
     path = tmp_path / "bundle"
     write_board_bundle(board, path)
     records = read_bundle(path)

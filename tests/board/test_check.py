@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ladderboard.board import check_board, read_folder
-from ladderboard.board._check._report import Grader
+from ladderboard.board._check._report import FolderGrader
 from ladderboard.board._rules._text import read_time
 
 BASE = "questions: 100\nteams: 5\n"
@@ -25,7 +25,7 @@ def numbers(values):
 
 def quick(monkeypatch):
     """Leave the games out, where they are not what is tested."""
-    monkeypatch.setattr("ladderboard.board._check._report.attacks_on", lambda *_, **__: [])
+    monkeypatch.setattr("ladderboard.board._check._report.play_attacks", lambda *_, **__: [])
 
 
 def test_a_board_that_is_ready(folder):
@@ -130,7 +130,7 @@ GOLD = [
 @pytest.mark.parametrize(("loss", "rows"), GOLD, ids=[loss for loss, _ in GOLD])
 def test_gold_is_perfect_under_every_loss(folder, loss, rows):
     found = read_folder(folder(**{"board.yaml": f"loss: {loss}\n{BASE}", "holdout.csv": rows}))
-    assert Grader(found).gold() == []
+    assert FolderGrader(found).gold() == []
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 import ladderboard as lb
-from ladderboard.board import Target, play_target
+from ladderboard.board import Target, play_attacks_on_target
 from ladderboard.errors import InvalidSetting
 
 
@@ -47,17 +47,17 @@ def test_a_mechanism_that_nobody_knows_cannot_be_played():
 def test_games_repeat_and_say_how_far_they_are():
     parts = []
     made = target(questions=5, per_team=2, ladders=3)
-    first = play_target(made, told=parts.append)
+    first = play_attacks_on_target(made, told=parts.append)
     assert [each["questions"] for each in first] == made.sizes
     assert all(list(each["attacks"])[2:] == ["sybil"] for each in first)
     assert parts[-1] == 1.0
     assert all(0 < left < right for left, right in pairwise(parts))
-    assert play_target(Target(**made.describe())) == first
-    assert play_target(made, seed=1) != first
+    assert play_attacks_on_target(Target(**made.describe())) == first
+    assert play_attacks_on_target(made, seed=1) != first
 
 
 def test_on_one_ladder_there_is_no_use_for_accounts():
-    points = play_target(target(questions=5))
+    points = play_attacks_on_target(target(questions=5))
     assert {name for each in points for name in each["attacks"]} == {"majority", "shifted_majority"}
 
 
@@ -67,7 +67,9 @@ def test_more_questions_gain_more_and_exact_scores_give_most_away():
     Half of that is beyond three standard errors of a difference: false alarms below 1 in 1000.
     """
     shaky = lb.ShakyLadder.calibrated(n=100, questions=60)
-    points = play_target(target(shaky, worth=100, questions=60, per_team=60, calibrated=True))
+    points = play_attacks_on_target(
+        target(shaky, worth=100, questions=60, per_team=60, calibrated=True)
+    )
     gains = [each["attacks"]["majority"] for each in points]
     assert gains[-1]["exact"] > gains[0]["exact"] + 0.06
     assert gains[-1]["exact"] > gains[-1]["board"] + 0.06
@@ -87,4 +89,4 @@ def test_games_need_no_more_than_a_server_has():
     made = target(questions=6)
     command = [sys.executable, "-c", WITHOUT, json.dumps(made.describe())]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == play_target(made)
+    assert json.loads(done.stdout) == play_attacks_on_target(made)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ladderboard.board import check_board, read_folder
-from ladderboard.board._check._report import Grader
+from ladderboard.board._check._report import FolderGrader
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DIGITS = EXAMPLES / "digits"
@@ -47,7 +47,7 @@ runpy.run_path({str(script)!r})
     )
     assert done.stdout == "predictions.csv holds 1400 predictions.\n"
     folder = read_folder(DIGITS)
-    grader = Grader(folder)
+    grader = FolderGrader(folder)
     aligned = grader.scorer.read(tmp_path / "public/predictions.csv").aligned
     assert np.mean(aligned == folder.table.labels) > 0.85  # 0.89 here
 

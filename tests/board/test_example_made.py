@@ -6,15 +6,15 @@ import sys
 import numpy as np
 import pytest
 
-from ladderboard.board import check_board, read_folder, write_example
-from ladderboard.board._check._report import Grader
+from ladderboard.board import check_board, read_folder, write_example_board
+from ladderboard.board._check._report import FolderGrader
 
 
 @pytest.fixture
 def made(tmp_path):
     folder = tmp_path / "demo"
     folder.mkdir()
-    assert set(write_example(folder, np.random.default_rng(1))) == {
+    assert set(write_example_board(folder, np.random.default_rng(1))) == {
         path for path in folder.rglob("*") if path.is_file()
     }
     return folder
@@ -30,7 +30,7 @@ def accuracy(folder):
     )
     assert done.stdout == "predictions.csv holds 4000 predictions.\n"
     table = read_folder(folder)
-    aligned = Grader(table).scorer.read(folder / "public/predictions.csv").aligned
+    aligned = FolderGrader(table).scorer.read(folder / "public/predictions.csv").aligned
     return np.mean(aligned == table.table.labels)
 
 
@@ -64,6 +64,6 @@ def test_nobody_has_seen_the_labels_before(tmp_path):
     labels = []
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-        write_example(tmp_path / name)
+        write_example_board(tmp_path / name)
         labels.append((tmp_path / name / "holdout.csv").read_text())
     assert labels[0] != labels[1]

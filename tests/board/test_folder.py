@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 import ladderboard as lb
-from ladderboard.board import Rules, changes_between, read_folder, read_rules
+from ladderboard.board import Rules, diff_rules, read_folder, read_rules
 from ladderboard.errors import InvalidRules
 
 RULES = "loss: accuracy\nquestions: 100\nteams: 5\n"
@@ -96,11 +96,11 @@ def test_taken_classes_are_no_difference_to_the_rules_as_they_were_typed(folder)
     found = read_folder(folder(**{"board.yaml": RULES, "holdout.csv": f"id,label\n{rows}"}))
     typed = read_rules(RULES, slug="digits")
     assert found.rules.loss != typed.loss
-    assert changes_between(found.rules, typed) == {}
+    assert diff_rules(found.rules, typed) == {}
     declared = read_rules(
         RULES.replace("accuracy", "{name: accuracy, classes: [0, 2]}"), slug="digits"
     )
-    assert "loss" in changes_between(found.rules, declared)
+    assert "loss" in diff_rules(found.rules, declared)
 
 
 @pytest.mark.parametrize(

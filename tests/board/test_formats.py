@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ladderboard.board import (
-    PART,
+    BOARD_SCHEMA,
     _boards,
     check_backup,
     dump_board,
@@ -26,8 +26,10 @@ from ladderboard.verify import check
 
 FORMATS = Path(__file__).parent / "formats"
 MAKE = runpy.run_path(str(FORMATS / "make.py"))
-NUMBERS = [str(1 + each) for each in range(len(PART.steps))]
-NEWER = PART._replace(steps=(*PART.steps, ("ALTER TABLE main.board ADD COLUMN colour TEXT",)))
+NUMBERS = [str(1 + each) for each in range(len(BOARD_SCHEMA.steps))]
+NEWER = BOARD_SCHEMA._replace(
+    steps=(*BOARD_SCHEMA.steps, ("ALTER TABLE main.board ADD COLUMN colour TEXT",))
+)
 
 
 def test_every_format_that_was_released_is_kept():
@@ -80,7 +82,7 @@ def test_they_go_on_and_are_verified_at_the_end(boards, tmp_path):
     board = boards.open("open")
     assert MAKE["submit"](board, 5).again
     assert not MAKE["submit"](board, 6).again
-    board.finishing.close(MAKE["ORGANISER"], sandbox=sandbox)
+    board.closer.close(MAKE["ORGANISER"], sandbox=sandbox)
     for slug in ("open", "closed"):
         path = tmp_path / f"{slug}.bundle"
         write_board_bundle(boards.open(slug), path, labels=True, submissions=True)
@@ -151,7 +153,7 @@ def put_back(address, copy, tmp_path):
 
 
 def test_a_newer_database_is_refused_and_the_way_back_works(address, tmp_path, monkeypatch):
-    monkeypatch.setattr(_boards, "PART", NEWER)
+    monkeypatch.setattr(_boards, "BOARD_SCHEMA", NEWER)
     opened = open_boards(address)
     MAKE["submit"](opened.open("open"), 7)  # which will be lost
     opened.close()

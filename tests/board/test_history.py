@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from ladderboard.board import PUBLIC, Boards, Caller, Role
-from ladderboard.board._history import BINS, MOST, spread
+from ladderboard.board._history import BINS, MOST, choose_bins
 from ladderboard.errors import NotAllowed, NotFound
 
 EVALUATOR = Caller(Role.EVALUATOR)
@@ -94,13 +94,13 @@ def test_nothing_promised_is_said_to_be_vacuous(boards, make_folder, join, submi
 
 def test_a_frozen_or_hidden_history_tells_nothing_new(scene, submit, predict, organiser, clock):
     board, _, bob = scene
-    board.amending.amend(organiser, {"visibility": "frozen"})
+    board.amendments.amend(organiser, {"visibility": "frozen"})
     before = board.as_seen_by(PUBLIC).history()
     clock.now += 3600
     submit(board, bob, predict(6))
     assert board.as_seen_by(PUBLIC).history() == board.as_seen_by(bob).history() == before
     assert board.as_seen_by(EVALUATOR).history()["points"][-1]["released"] == 0.02
-    board.amending.amend(organiser, {"visibility": "hidden"})
+    board.amendments.amend(organiser, {"visibility": "hidden"})
     for who in (PUBLIC, bob):
         with pytest.raises(NotAllowed, match="hidden"):
             board.as_seen_by(who).history()
@@ -111,9 +111,9 @@ def test_who_is_disqualified_leaves_the_history(scene, organiser):
     board, _, bob = scene
     view, team = board.as_seen_by(PUBLIC), board.as_seen_by(bob).team()["id"]
     everything = view.history()
-    board.seats.disqualify(organiser, team)
+    board.teams.disqualify(organiser, team)
     assert [each["released"] for each in view.history()["points"]] == [0.2, 0.1, 0.1]
-    board.seats.disqualify(organiser, team, reinstate=True)
+    board.teams.disqualify(organiser, team, reinstate=True)
     assert view.history() == everything
 
 
@@ -129,7 +129,7 @@ def test_a_record_that_another_process_took_is_in_the_history(boards, scene, sub
 
 def test_the_history_of_a_closed_board_ends_with_it(scene, organiser, clock):
     board, _, _ = scene
-    board.finishing.close(organiser)
+    board.closer.close(organiser)
     ended = board.as_seen_by(PUBLIC).history()
     clock.now += 10**6
     assert board.as_seen_by(PUBLIC).history() == ended
@@ -141,7 +141,7 @@ def test_an_amended_budget_changes_no_bound(scene, organiser):
     view = board.as_seen_by(PUBLIC)
     before = view.history()["points"]
     for questions in (200, 150, 1000):
-        board.amending.amend(organiser, {"questions": questions})
+        board.amendments.amend(organiser, {"questions": questions})
         after = view.history()["points"]
         assert [each["bound"] for each in after] == [each["bound"] for each in before]
     assert after[-1]["bound"]["low"] == view.summary()["bound"]["loss"]["low"]
@@ -203,7 +203,7 @@ def test_on_one_ladder_a_veiled_team_does_not_see_the_records_of_others(
     ada, _ = join(boards, board, "Ada")
     bob, _ = join(boards, board, "Bob")
     submit(board, ada, predict(60))
-    board.amending.amend(organiser, {"visibility": "hidden"})
+    board.amendments.amend(organiser, {"visibility": "hidden"})
     submit(board, bob, predict(30))
     submit(board, ada, predict(50))
     own = board.as_seen_by(ada).own_history()
@@ -256,7 +256,7 @@ def test_less_active_teams_are_summed_up(scene, organiser, monkeypatch):
 @pytest.mark.parametrize("first", [0, 59, 1_800_000_123])
 def test_bins_are_few_and_hold_everything(first, length):
     last = first + length
-    start, width = spread(first, last)
+    start, width = choose_bins(first, last)
     assert start <= first
     assert 1 <= (last - start) // width + 1 <= BINS
     assert start % math.gcd(width, 86_400) == 0

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ladderboard.board import check_board, read_folder, write_huggingface
+from ladderboard.board import check_board, import_huggingface, read_folder
 from ladderboard.errors import InvalidInput, InvalidRules
 
 CONF = {
@@ -39,7 +39,7 @@ def target(tmp_path):
 
 
 def test_labels_metric_limits_and_text_come_along(source, target):
-    write_huggingface(source, target)
+    import_huggingface(source, target)
     folder = read_folder(target)
     rules = folder.rules
     assert (rules.title, rules.loss.name) == ("My digits", "zero_one")
@@ -58,13 +58,13 @@ def test_another_column_of_ids_and_several_of_answers(source, target):
     (source / "conf.json").write_text(json.dumps(told))
     rows = [f"n{at},0,1,public" for at in range(20)]
     (source / "solution.csv").write_text("\n".join(["name,a,b,split", *rows]))
-    write_huggingface(source, target)
+    import_huggingface(source, target)
     assert (target / "holdout.csv").read_text().startswith("id,a,b,split\nn0,0,1,public\n")
 
 
 def test_a_metric_that_is_no_mean_is_refused_with_the_nearest(source, target):
     (source / "conf.json").write_text(json.dumps({**CONF, "EVAL_METRIC": "roc_auc_score"}))
-    write_huggingface(source, target)
+    import_huggingface(source, target)
     with pytest.raises(InvalidRules, match="brier"):
         read_folder(target)
 
@@ -82,7 +82,7 @@ def test_whatever_the_text_is_the_rules_are_ours(source, target, text):
     (source / "COMPETITION_DESC.md").write_text(text, encoding="utf-8")
     told = {**CONF, "COMPETITION_ID": "org/rocket-\N{ROCKET}"}
     (source / "conf.json").write_text(json.dumps(told))
-    write_huggingface(source, target)
+    import_huggingface(source, target)
     rules = read_folder(target).rules
     assert (rules.questions, rules.teams, rules.title) == (1000, 20, "Rocket \N{ROCKET}")
     assert rules.description == text.removeprefix("\ufeff")
@@ -111,5 +111,5 @@ def test_what_is_no_competition_is_refused(source, target, name, content, said):
     else:
         (source / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(InvalidInput, match=said):
-        write_huggingface(source, target)
+        import_huggingface(source, target)
     assert not list(target.iterdir())

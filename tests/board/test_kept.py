@@ -65,8 +65,8 @@ def test_the_close_and_a_correction_parse_no_file(asked, make_folder, organiser,
     labels = np.arange(400) // 2 % 2
     corrected = make_folder(labels=labels).table
     parsed.clear()
-    assert board.amending.correct(organiser, corrected) == 2
-    final = board.finishing.close(organiser)
+    assert board.amendments.correct_labels(organiser, corrected) == 2
+    final = board.closer.close(organiser)
     assert parsed == []
     assert final["selected"] == 3
     assert board.book.check() == 5
@@ -76,9 +76,9 @@ def test_files_of_older_boards_are_parsed_by_another_process(asked, predict, org
     board, first = asked
     keep_as_file(board, first, predict(60, 10))
     with pytest.raises(InvalidState, match=r"sandbox=ladderboard\.server\.sandbox"):
-        board.finishing.close(organiser)
+        board.closer.close(organiser)
     parsed.clear()
-    final = board.finishing.close(organiser, sandbox=sandbox)
+    final = board.closer.close(organiser, sandbox=sandbox)
     assert parsed == []
     assert [(each["team"]["name"], each["score"]) for each in final["rows"]] == [
         ("Bob", 0.05), ("Ada", 0.1),
@@ -90,7 +90,7 @@ def test_predictions_that_were_exchanged_are_found(asked, predict, organiser):
     board, first = asked
     keep_as_file(board, first, predict(0, 0))
     with pytest.raises(BrokenLedger, match="are not those in the ledger"):
-        board.finishing.close(organiser, sandbox=sandbox)
+        board.closer.close(organiser, sandbox=sandbox)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_team_keeps_at_most_its_quota(boards, make_folder, join, submit, predi
     assert stored == board.row().stored <= 2000
     assert all(format_ == "aligned" for _, format_, _ in rows(board))
     assert not submit(board, bob, predict(1)).again  # which has a quota of its own
-    board.amending.amend(organiser, {"files": {"team_quota": 4000}})
+    board.amendments.amend(organiser, {"files": {"team_quota": 4000}})
     assert not submit(board, ada, predict(20)).again
 
 

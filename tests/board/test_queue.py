@@ -53,7 +53,7 @@ def all_at_once(queue, jobs):
     def run(name, work):
         started.wait()
         try:
-            results[name] = queue.do(work)
+            results[name] = queue.run(work)
         except Exception as error:  # noqa: BLE001 - to be looked at
             results[name] = error
 
@@ -115,7 +115,7 @@ def test_a_commit_of_which_nobody_knows_is_looked_up(board, submit, predict, joi
     assert board.book.check() == 1
     row = board.as_seen_by(PUBLIC).leaderboard()["rows"][0]
     assert (row["released"], row["submissions"]) == (0.1, 1)
-    assert board.stored(_place(board)) == board.scorer().read(predict(30)).pack()
+    assert board.read_stored_file(_place(board)) == board.scorer().read(predict(30)).pack()
 
 
 def _place(board):
@@ -132,7 +132,7 @@ def test_a_storage_that_stays_broken_is_told(board, submit, predict, join):
     again = submit(board, caller, predict(30))
     assert again.again
     assert board.book.at().asked == 1
-    assert board.stored(_place(board)) == board.scorer().read(predict(30)).pack()
+    assert board.read_stored_file(_place(board)) == board.scorer().read(predict(30)).pack()
 
 
 def test_what_a_crash_left_without_a_row_is_swept(board, submit, predict, join, tmp_path):
@@ -140,10 +140,10 @@ def test_what_a_crash_left_without_a_row_is_swept(board, submit, predict, join, 
     caller, _ = join(boards, board, "Ada")
     submit(board, caller, predict(30))
     left = board.store.prepare("00c0ffee" * 4, b"never asked").place
-    assert boards.sweep() == 0  # its row may be on the way
+    assert boards.remove_orphaned_files() == 0  # its row may be on the way
     for each in (tmp_path / "files").rglob("*"):
         os.utime(each, (0, 0))
-    assert boards.sweep() == 1
+    assert boards.remove_orphaned_files() == 1
     with pytest.raises(LadderboardError):
-        board.stored(left)
-    assert board.stored(_place(board)) == board.scorer().read(predict(30)).pack()
+        board.read_stored_file(left)
+    assert board.read_stored_file(_place(board)) == board.scorer().read(predict(30)).pack()

@@ -55,7 +55,7 @@ def test_a_veiled_receipt_does_not_tell_how_often_others_asked(
     boards, board, join, submit, predict, organiser, visibility
 ):
     ada, _ = join(boards, board, "Ada")
-    board.amending.amend(organiser, {"visibility": visibility})
+    board.amendments.amend(organiser, {"visibility": visibility})
     said = submit(board, ada, predict(30)).describe()
     assert said["receipt"]["entry"] is None
     own = board.as_seen_by(ada).submission(said["id"])["receipt"]
@@ -63,7 +63,7 @@ def test_a_veiled_receipt_does_not_tell_how_often_others_asked(
     seen = board.as_seen_by(organiser).submission(said["id"])
     assert seen["receipt"] == {**own, "entry": seen["entry"]}
     assert entry_of(board, seen["entry"]).hash.hex() == own["hash"]
-    board.amending.amend(organiser, {"visibility": "public"})
+    board.amendments.amend(organiser, {"visibility": "public"})
     assert board.as_seen_by(ada).submission(said["id"])["receipt"] == seen["receipt"]
 
 
@@ -72,7 +72,7 @@ def test_after_corrected_labels_the_receipt_is_that_of_the_last_answer(
 ):
     ada, _ = join(boards, board, "Ada")
     first = submit(board, ada, predict(30)).describe()
-    board.amending.correct(organiser, make_folder(labels=np.arange(400) // 2 % 2).table)
+    board.amendments.correct_labels(organiser, make_folder(labels=np.arange(400) // 2 % 2).table)
     own = board.as_seen_by(ada).submission(first["id"])
     assert own["receipt"]["entry"] == own["entry"] > first["entry"]
     assert own["receipt"]["submission"] == first["receipt"]["submission"]

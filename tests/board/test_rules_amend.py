@@ -2,7 +2,15 @@
 
 import pytest
 
-from ladderboard.board import FileLimits, Finals, Phase, Rules, Window, changes_between, read_rules
+from ladderboard.board import (
+    BoardPhase,
+    FileLimits,
+    FinalsRules,
+    RateLimit,
+    Rules,
+    diff_rules,
+    read_rules,
+)
 from ladderboard.board._rules._text import read_time
 from ladderboard.errors import InvalidRules
 
@@ -23,18 +31,21 @@ def at(text):
         ({"per_team": 5}, {"per_team": 5, "share": 5}),
         ({"questions": 2000}, {"questions": 2000, "per_team": 20}),
         ({"questions": 2000, "per_team": None}, {"per_team": 40}),
-        ({"window": {"questions": 2, "hours": 1}}, {"window": Window(2, 3600)}),
+        ({"window": {"questions": 2, "hours": 1}}, {"window": RateLimit(2, 3600)}),
         ({"visibility": "frozen"}, {"visibility": "frozen"}),
         ({"registration": "open"}, {"registration": "open", "ladder": "team", "teams": 50}),
-        ({"finals": {"selections": 3}}, {"finals": Finals(3)}),
+        ({"finals": {"selections": 3}}, {"finals": FinalsRules(3)}),
         ({"files": {"bytes": "1 MB"}}, {"files": FileLimits(bytes=10**6)}),
         ({"play": True}, {"play": True}),
         ({"play": None}, {"play": False}),
-        ({"end": None}, {"phases": (Phase("main"),)}),
-        ({"end": "2027-03-01T00:00Z"}, {"phases": (Phase("main", None, at("2027-03-01T00:00Z")),)}),
+        ({"end": None}, {"phases": (BoardPhase("main"),)}),
+        (
+            {"end": "2027-03-01T00:00Z"},
+            {"phases": (BoardPhase("main", None, at("2027-03-01T00:00Z")),)},
+        ),
         ({"start": "2027-01-01T00:00Z"}, {"deadline": at("2027-02-01T12:00Z")}),
-        ({"phases": None}, {"phases": (Phase("main"),)}),
-        ({"phases": [{"name": "a"}]}, {"phases": (Phase("a"),)}),
+        ({"phases": None}, {"phases": (BoardPhase("main"),)}),
+        ({"phases": [{"name": "a"}]}, {"phases": (BoardPhase("a"),)}),
     ],
 )
 def test_what_may_change(changes, expected):
@@ -46,8 +57,8 @@ def test_what_may_change(changes, expected):
 def test_only_what_was_typed_changes():
     rules = read_rules(TEAM + "window: {questions: 5, hours: 2}\ndisplay: {digits: 2}\n")
     assert rules.amended({}) == rules
-    assert rules.amended({"window": {"questions": 3}}).window == Window(3, 7200)
-    assert rules.amended({"window": {"days": 1}}).window == Window(5, 86_400)
+    assert rules.amended({"window": {"questions": 3}}).window == RateLimit(3, 7200)
+    assert rules.amended({"window": {"days": 1}}).window == RateLimit(5, 86_400)
     assert rules.amended({"window": None}).window is None
     shown = rules.amended({"display": {"name": "right"}}).display
     assert (shown.name, shown.digits, shown.direction) == ("right", 2, "higher")
@@ -55,7 +66,7 @@ def test_only_what_was_typed_changes():
 
 def test_what_two_rules_differ_in_leads_from_one_to_the_other():
     plain, playing = read_rules(TEAM), read_rules(TEAM + "play: true\nfiles: {rows: 9}\n")
-    there, back = changes_between(plain, playing), changes_between(playing, plain)
+    there, back = diff_rules(plain, playing), diff_rules(playing, plain)
     assert there == {"files": {"rows": 9}, "play": True}
     assert back["play"] is None
     assert plain.amended(there) == playing
@@ -67,8 +78,8 @@ def test_one_start_and_one_end_are_those_of_all_phases():
         "phases: [{name: a, end: 2027-01-01T00:00Z}, {name: b, start: 2027-01-02T00:00Z}]\n"
     )
     after = read_rules(text).amended({"start": "2026-01-01T00:00Z", "end": "2028-01-01T00:00Z"})
-    assert after.phases[0] == Phase("a", at("2026-01-01T00:00Z"), at("2027-01-01T00:00Z"))
-    assert after.phases[1] == Phase("b", at("2027-01-02T00:00Z"), at("2028-01-01T00:00Z"))
+    assert after.phases[0] == BoardPhase("a", at("2026-01-01T00:00Z"), at("2027-01-01T00:00Z"))
+    assert after.phases[1] == BoardPhase("b", at("2027-01-02T00:00Z"), at("2028-01-01T00:00Z"))
 
 
 def test_in_one_ladder_teams_may_come_at_the_cost_of_shares():

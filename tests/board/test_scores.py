@@ -43,11 +43,11 @@ def made(folder, boards):
 
 @pytest.fixture
 def alpha(made, organiser):
-    return made.seats.add(organiser, "Alpha")
+    return made.teams.create(organiser, "Alpha")
 
 
 def test_only_evaluators_and_organisers_hand_in_scores(boards, made, alpha, submit, organiser):
-    own = boards.by_token(alpha.token, "first")
+    own = boards.caller_by_token(alpha.token, "first")
     reason = r"takes scores, and only its evaluators hand them in; a team cannot submit"
     with pytest.raises(NotAllowed, match=reason):
         submit(made, own, scores(0))
@@ -83,15 +83,15 @@ def test_what_is_no_score_is_refused_and_costs_nothing(made, alpha, submit, bad)
 
 def test_there_are_no_labels_to_correct(made, organiser):
     with pytest.raises(InvalidSetting, match="no labels to correct"):
-        made.amending.correct(organiser, made.epoch_of(made.row()).table)
+        made.amendments.correct_labels(organiser, made.epoch_of(made.row()).table)
     assert made.row().epoch == 0
 
 
 def test_finals_are_on_the_private_split(made, alpha, submit, organiser):
-    beta = made.seats.add(organiser, "Beta")
+    beta = made.teams.create(organiser, "Beta")
     submit(made, EVALUATOR, scores(30, private=50), team=alpha.id)
     submit(made, EVALUATOR, scores(60, private=20), team=beta.id)
-    made.finishing.close(organiser)
+    made.closer.close(organiser)
     rows = made.as_seen_by(organiser).finals()["rows"]
     shown = [(each["team"]["name"], round(each["display"], 6)) for each in rows]
     assert sorted(shown) == [("Alpha", 0.5), ("Beta", 0.8), ("Half", 0.5)]
@@ -107,7 +107,7 @@ def test_it_moves_with_its_history(boards, made, alpha, submit, tmp_path):
     restore_board(there, tmp_path / "dump", secret_key=key)
     board = there.open("first")
     with pytest.raises(NotAllowed, match="takes scores"):
-        submit(board, there.by_token(alpha.token, "first"), scores(0))
+        submit(board, there.caller_by_token(alpha.token, "first"), scores(0))
     assert submit(board, EVALUATOR, scores(30), team=alpha.id).release.value == 0.1
     assert board.book.check() == 3
     storage.close()
@@ -162,7 +162,7 @@ def test_the_loss_cannot_change_from_predictions_to_scores():
 
 def test_the_receipt_of_scores_is_for_who_handed_them_in(boards, made, alpha, submit):
     """Its digest would tell a team whether a guess at its scores is right."""
-    own = boards.by_token(alpha.token, "first")
+    own = boards.caller_by_token(alpha.token, "first")
     said = submit(made, EVALUATOR, scores(60), team=alpha.id).describe()
     assert made.as_seen_by(EVALUATOR).submission(said["id"])["receipt"] == said["receipt"]
     assert made.as_seen_by(own).submission(said["id"])["receipt"] is None

@@ -25,17 +25,17 @@ def test_a_board_that_was_amended_corrected_and_closed(
     callers = {name: join(boards, board, name)[0] for name in ("Ada", "Bob")}
     for wrong, caller in enumerate([*callers.values()] * 3):
         submit(board, caller, predict(60 - 10 * wrong))
-    amend = board.amending.amend
+    amend = board.amendments.amend
     amend(organiser, {"title": "Nächste", "questions": 150})
     amend(organiser, {"play": True, "window": {"questions": 3, "days": 1}})
     labels = np.arange(400) % 2
     labels[:15] ^= 1
-    board.amending.correct(organiser, make_folder(labels=labels).table)
+    board.amendments.correct_labels(organiser, make_folder(labels=labels).table)
     amend(organiser, {"play": False, "window": None})
-    board.seats.disqualify(organiser, board.as_seen_by(callers["Bob"]).team()["id"])
+    board.teams.disqualify(organiser, board.as_seen_by(callers["Bob"]).team()["id"])
     submit(board, callers["Ada"], predict(3))
-    board.amending.pause(organiser)
-    board.finishing.close(organiser)
+    board.amendments.pause(organiser)
+    board.closer.close(organiser)
     amend(organiser, {"visibility": "hidden"})
 
     kinds = {fields["kind"] for _, fields in board.book.entries()}

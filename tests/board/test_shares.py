@@ -32,8 +32,8 @@ def pair(boards, make_folder, join):
 
 def test_a_charge_takes_from_all_alike(pair, organiser, ask):
     board, ada, bob = pair
-    board.amending.pause(organiser)
-    board.amending.resume(organiser, charge=8)
+    board.amendments.pause(organiser)
+    board.amendments.resume(organiser, charge=8)
     assert (ask(board, ada, 1), ask(board, bob, 2)) == (6, 6)
     assert board.book.at().asked + board.book.at().charged == 20
 
@@ -44,8 +44,8 @@ def test_a_charge_after_one_has_asked_much_leaves_the_other_a_share(
     board, ada, bob = pair
     for at in range(10):
         submit(board, ada, predict(1, at))
-    board.amending.pause(organiser)
-    board.amending.resume(organiser, charge=4)
+    board.amendments.pause(organiser)
+    board.amendments.resume(organiser, charge=4)
     assert board.row().pooled == 2
     assert ask(board, ada, 3) == 0
     assert ask(board, bob, 2) == 6
@@ -60,8 +60,8 @@ def test_what_is_asked_again_belongs_to_nobody(
     submit(board, bob, predict(40))
     labels = np.arange(400) % 2
     labels[0] ^= 1
-    assert board.amending.correct(organiser, make_folder(labels=labels).table) == 2
-    board.amending.amend(organiser, {"title": "Another"})
+    assert board.amendments.correct_labels(organiser, make_folder(labels=labels).table) == 2
+    board.amendments.amend(organiser, {"title": "Another"})
     assert (board.row().replayed, board.row().pooled) == (2, 0)
     assert ask(board, ada, 1) == 11  # 23 for two, a share of 11 and a pool of 1
     assert ask(board, bob, 2) == 10
@@ -72,9 +72,9 @@ def test_a_larger_and_a_smaller_budget_keep_the_sum(pair, organiser, submit, pre
     board, ada, bob = pair
     for at in range(10):
         submit(board, ada, predict(1, at))
-    board.amending.amend(organiser, {"questions": 15})
+    board.amendments.amend(organiser, {"questions": 15})
     assert ask(board, ada, 3) == 0
-    board.amending.amend(organiser, {"questions": 24})
+    board.amendments.amend(organiser, {"questions": 24})
     assert (ask(board, ada, 5), ask(board, bob, 2)) == (2, 12)
 
 
@@ -97,11 +97,11 @@ def test_what_was_read_once_is_read_at_the_end(
         json.dumps({"id": at, "prediction": at % 2}) + "\n" for at in range(400)
     ).encode()
     sent = board.scorer().read(body, format="jsonl")
-    from ladderboard.board import Sent
+    from ladderboard.board import IncomingSubmission
 
-    board.submit(ada, Sent(sent, board.book.world.clock()))
-    board.amending.amend(organiser, {"files": {"bytes": 100}})
-    final = board.finishing.close(organiser)
+    board.submit(ada, IncomingSubmission(sent, board.book.world.clock()))
+    board.amendments.amend(organiser, {"files": {"bytes": 100}})
+    final = board.closer.close(organiser)
     assert final["rows"][0]["score"] == 0
 
 
@@ -146,8 +146,8 @@ def test_the_budget_adds_up_for_whoever_runs_the_board(pair, organiser, submit, 
     for at in range(10):
         submit(board, ada, predict(1, at))
     submit(board, bob, predict(2))
-    board.amending.pause(organiser)
-    board.amending.resume(organiser, charge=3)
+    board.amendments.pause(organiser)
+    board.amendments.resume(organiser, charge=3)
     told = board.as_seen_by(organiser).budget()
     # 17 are shared: 8 for each, and 1 for the pool, which Ada has taken.
     assert told == {

@@ -192,7 +192,7 @@ def test_those_who_wait_for_a_folder_share_a_call(monkeypatch, tmp_path, fails):
     names = SimpleNamespace(Event=Event, Lock=threading.Lock)
     monkeypatch.setattr(_store, "threading", names)
     monkeypatch.setattr(_store, "sync_folder", slow)
-    together = _store.Together()
+    together = _store.GroupedFolderSync()
     with ThreadPoolExecutor(9) as threads:
         first = threads.submit(together.sync, tmp_path)
         assert begun.acquire(timeout=20)

@@ -49,7 +49,7 @@ def scene(boards, make_folder, join, submit, predict):
 
 def test_a_frozen_board_stands_still_for_others(scene, organiser):
     board, ada, bob, ask = scene
-    board.amending.amend(organiser, {"visibility": "frozen"})
+    board.amendments.amend(organiser, {"visibility": "frozen"})
     before = {who: everything(board, who) for who in (PUBLIC, ada, bob, EVALUATOR)}
     reply = ask(15).describe()
     assert reply["released"] == 0.05
@@ -61,14 +61,14 @@ def test_a_frozen_board_stands_still_for_others(scene, organiser):
     assert everything(board, EVALUATOR) != before[EVALUATOR]
     row = board.as_seen_by(PUBLIC).leaderboard()["rows"][0]
     assert (row["team"]["name"], row["released"]) == ("Ada Lovelace", 0.1)
-    board.amending.amend(organiser, {"visibility": "public"})
+    board.amendments.amend(organiser, {"visibility": "public"})
     row = board.as_seen_by(PUBLIC).leaderboard()["rows"][0]
     assert (row["team"]["name"], row["released"]) == ("Bob Noyce", 0.05)
 
 
 def test_a_hidden_board_tells_others_nothing(scene, organiser):
     board, ada, _, ask = scene
-    board.amending.amend(organiser, {"visibility": "hidden"})
+    board.amendments.amend(organiser, {"visibility": "hidden"})
     before = everything(board, PUBLIC)
     seen = everything(board, ada)
     assert "Bob" not in seen
@@ -86,7 +86,7 @@ def test_a_hidden_board_tells_others_nothing(scene, organiser):
 
 def test_an_anonymous_board_names_nobody_else(scene, organiser):
     board, ada, _, _ = scene
-    board.amending.amend(organiser, {"visibility": "anonymous"})
+    board.amendments.amend(organiser, {"visibility": "anonymous"})
     assert "Ada" not in everything(board, PUBLIC)
     assert "Bob" not in everything(board, PUBLIC)
     assert "Ada" in everything(board, ada)
@@ -102,14 +102,14 @@ def test_who_is_disqualified_is_not_shown_and_nothing_else_changes(scene, organi
     board, ada, _, ask = scene
     team = board.as_seen_by(ada).team()["id"]
     before = board.book.at()
-    board.seats.disqualify(organiser, team)
-    board.seats.disqualify(organiser, team)
+    board.teams.disqualify(organiser, team)
+    board.teams.disqualify(organiser, team)
     now = board.book.at()
     assert now.entries == before.entries + 1
     assert (now.asked, now.changes, now.ladders) == (before.asked, before.changes, before.ladders)
     assert "Ada" not in everything(board, PUBLIC)
     assert board.as_seen_by(PUBLIC).leaderboard()["rows"][0]["rank"] == 1
-    board.seats.disqualify(organiser, team, reinstate=True)
+    board.teams.disqualify(organiser, team, reinstate=True)
     assert "Ada" in everything(board, PUBLIC)
     ask(44)
     assert board.book.check() == 3

@@ -234,7 +234,7 @@ def test_a_copy_is_downloaded_and_restored_elsewhere(run, tmp_path):
     elsewhere = Boards(storage, DatabaseStore(storage))
     assert restore_board(elsewhere, place, passphrase=WORDS) == run.slug
     here = run.live_server.boards.open(run.slug)
-    organiser = run.live_server.boards.by_token(run.live_server.organiser, run.slug)
+    organiser = run.live_server.boards.caller_by_token(run.live_server.organiser, run.slug)
     there = elsewhere.open(run.slug).as_seen_by(organiser)
     assert there.leaderboard()["rows"] == here.as_seen_by(organiser).leaderboard()["rows"]
     assert there.ledger()[:5] == here.as_seen_by(organiser).ledger()[:5]

@@ -55,7 +55,7 @@ def sites(live_server, tmp_path_factory):
         "hidden": _hidden(live_server),
     }
     for name, board in boards.items():
-        board.finishing.close(ORGANISER)
+        board.closer.close(ORGANISER)
         crawl_site(write_site(board, below / name, bundle=name != "hidden").folder)
     return top, "archive/of old boards"
 
@@ -67,7 +67,7 @@ def _odd(live_server):
         title=f"'Title {EVIL}'", description=f"'{EVIL} [here](/there)'"
     )
     for name in ("עַמּוּד ראשון", "فريق الواحة", "x" * 64, EVIL[:60]):
-        board.seats.add(ORGANISER, name)
+        board.teams.create(ORGANISER, name)
     return board
 
 
@@ -76,7 +76,7 @@ def _many(live_server):
     live_server.reset()
     board = live_server.create_board(teams=200, questions=200)
     for at in range(102):
-        board.seats.add(ORGANISER, f"Team {at}")
+        board.teams.create(ORGANISER, f"Team {at}")
     return board
 
 

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from ladderboard.board import Caller, Role, Sent, open_boards
+from ladderboard.board import Caller, IncomingSubmission, Role, open_boards
 from ladderboard.cli._board._create import _TEMPLATE
 
 ORGANISER = Caller(Role.ORGANISER)
@@ -18,7 +18,7 @@ def submit(team, file, slug="first"):
     board = boards.open(slug)
     (who,) = [each for each in board.as_seen_by(ORGANISER).teams() if each["name"] == team]
     body = file.read_bytes()
-    sent = Sent(board.scorer().read(body), boards.world.clock())
+    sent = IncomingSubmission(board.scorer().read(body), boards.world.clock())
     answer = board.submit(ORGANISER, sent, who["id"])
     boards.close()
     return answer
@@ -322,7 +322,7 @@ def test_tokens_are_alone_on_stdout_and_known_to_the_server(program, folder):
             (token,) = done.out.splitlines()
             assert token not in done.err
             boards = open_boards("ladderboard.db")
-            assert boards.by_token(token, "first").role is role
+            assert boards.caller_by_token(token, "first").role is role
             boards.close()
     assert "goes with" in program("board", "token", "first", "--end-others").err
 

@@ -178,7 +178,7 @@ def test_a_closed_board_shows_its_final_ranking(submit, program, live_server):
     submit(60)
     before = program("leaderboard", live_server.slug)
     assert program("leaderboard", live_server.slug, "--json").json["finals"] is None
-    live_server.boards.open(live_server.slug).finishing.close(Caller(Role.ORGANISER))
+    live_server.boards.open(live_server.slug).closer.close(Caller(Role.ORGANISER))
     done = program("leaderboard", live_server.slug)
     told = program("leaderboard", live_server.slug, "--json").json
     (row,) = told["finals"]["rows"]

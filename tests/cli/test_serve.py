@@ -13,7 +13,7 @@ def serve(program, monkeypatch):
     """Run the verb, but instead of a server only what is told when one listens."""
 
     def stand_in(how, *, boards, told, command):
-        told(f"http://{how.host}:{how.port}", boards.first_token())
+        told(f"http://{how.host}:{how.port}", boards.create_first_token())
 
     monkeypatch.setattr("ladderboard.server.serve", stand_in)
     monkeypatch.setattr("ladderboard.server._process._listener.try_port", lambda *_: None)

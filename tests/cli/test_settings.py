@@ -35,7 +35,7 @@ def served(program, monkeypatch):
 
     def stand_in(how, *, boards, told, command):
         seen.append(how)
-        told(f"http://{how.host}:{how.port}", boards.first_token())
+        told(f"http://{how.host}:{how.port}", boards.create_first_token())
 
     monkeypatch.setattr("ladderboard.server.serve", stand_in)
     monkeypatch.setattr("ladderboard.server._process._listener.try_port", lambda *_: None)

@@ -17,7 +17,7 @@ def who(token):
     """Return the role of a token's bearer on the board."""
     boards = open_boards("ladderboard.db")
     try:
-        return boards.by_token(token, "first").role
+        return boards.caller_by_token(token, "first").role
     except NotAllowed:
         return None
     finally:
@@ -48,9 +48,9 @@ def test_another_token_ends_the_one_before(program, board):
 def test_an_invitation_lets_one_team_in(program, board):
     token = program("team", "invite", "first", "--days", "2").out.strip()
     boards = open_boards("ladderboard.db")
-    made = boards.open("first").seats.register("Bob", token)
+    made = boards.open("first").teams.register("Bob", token)
     with pytest.raises(NotAllowed):
-        boards.open("first").seats.register("Eve", token)
+        boards.open("first").teams.register("Eve", token)
     boards.close()
     assert made.id == named(program)["Bob"]["id"]
     assert "at most 366 days" in program("team", "invite", "first", "--days", "1000").err

@@ -217,7 +217,7 @@ def test_a_receipt_opens_its_entry_before_and_after_the_close(
     again = program("verify", *kept, *kept, "--ledger", "ledger.jsonl")
     assert again.out == done.out
     board = live_server.boards.open(live_server.slug)
-    board.finishing.close(Caller(Role.ORGANISER))
+    board.closer.close(Caller(Role.ORGANISER))
     write_board_bundle(board, "b.bundle", labels=True, submissions=True)
     told = program("verify", "b.bundle", *kept, "--json").json
     assert [each["question"] for each in told["receipts"]] == [1, 2]

@@ -76,8 +76,8 @@ def test_the_winner_after_labels_were_corrected_is_the_last_that_improved(live_s
         judge.ask(wrong(many), name=many)
     rows = [f"{at},{at % 2 ^ (at < 15)},{'public' if at < 300 else 'private'}" for at in range(400)]
     corrected = read_holdout("\n".join(["id,label,split", *rows, ""]).encode())
-    organiser = live_server.boards.by_token(live_server.organiser, live_server.slug)
-    live_server.boards.open(live_server.slug).amending.correct(organiser, corrected)
+    organiser = live_server.boards.caller_by_token(live_server.organiser, live_server.slug)
+    live_server.boards.open(live_server.slug).amendments.correct_labels(organiser, corrected)
     last = judge.ask(wrong(15), name=15)
     assert last.improved
     assert last.question < 4 < last.order

@@ -147,7 +147,7 @@ def test_the_ledger_comes_as_it_was_hashed(live_server, client, monkeypatch):
 def test_an_evaluator_submits_for_a_team(live_server, token):
     team = (
         live_server.boards.open(live_server.slug)
-        .as_seen_by(live_server.boards.by_token(token, live_server.slug))
+        .as_seen_by(live_server.boards.caller_by_token(token, live_server.slug))
         .team()
     )
     with Client(live_server.url, live_server.issue_token("evaluator")) as client:

@@ -109,7 +109,7 @@ def test_a_mistake_of_ours_is_told_to_the_log_alone(live_server, monkeypatch):
     def broken(self, *_):
         raise ZeroDivisionError("label 7 of row 3 is 0.4366")
 
-    monkeypatch.setattr("ladderboard.board._submissions.Desk.submit", broken)
+    monkeypatch.setattr("ladderboard.board._submissions.SubmissionService.submit", broken)
     said = live_server.submit(token, make_predictions(1))
     told = problem(said, 500, "broken")
     assert "label" not in said.text
@@ -129,7 +129,7 @@ def test_a_database_that_fails(live_server, monkeypatch, uncertain):
     def broken(self, *_):
         raise StorageFailed("boards.db: disk I/O error", uncertain=uncertain)
 
-    monkeypatch.setattr("ladderboard.board._submissions.Desk.submit", broken)
+    monkeypatch.setattr("ladderboard.board._submissions.SubmissionService.submit", broken)
     said = live_server.submit(token, make_predictions(1))
     told = problem(said, 503, "storage")
     assert ("again is safe" in told["detail"]) == uncertain

@@ -12,11 +12,11 @@ import pytest
 
 from ladderboard.board import Caller, Role, open_boards, write_board_bundle
 from ladderboard.board._backup._backup import (
-    backups_in,
     check_backup,
+    compare_with_database,
     find_backup,
+    list_backups,
     restore_backup,
-    since,
 )
 from ladderboard.ledger import make_secret_key, write_public_key
 from ladderboard.verify import check
@@ -98,7 +98,7 @@ def test_backups_under_load_the_drill_and_the_other_database(
             raise errors[0]
         assert not any(client.connections_lost for client in clients)
         assert [each for each in server.log() if each.get("status", 0) >= 500] == []
-        paths = backups_in(shelf)
+        paths = list_backups(shelf)
         assert len(paths) == backups
 
         # Each is of a moment of its own, and can be restored.
@@ -108,7 +108,7 @@ def test_backups_under_load_the_drill_and_the_other_database(
             backup = find_backup(path)
             found = check_backup(backup, secret_key=key)
             assert not any(each.wrong for each in found)
-            lacks = since(backup, boards.storage, found)
+            lacks = compare_with_database(backup, boards.storage, found)
             assert not lacks.strange
             missing.append(sum(lacks.questions.values()))
         assert missing == sorted(missing, reverse=True)
@@ -121,8 +121,8 @@ def test_backups_under_load_the_drill_and_the_other_database(
     restore_backup(there, last, secret_key=key)
     board = there.open("left")
     check_board(board, [])
-    board.amending.resume(ORGANISER, charge=1)
-    board.finishing.close(ORGANISER)
+    board.amendments.resume(ORGANISER, charge=1)
+    board.closer.close(ORGANISER)
     write_board_bundle(board, tmp_path / "bundle", labels=True, submissions=True)
     check(tmp_path / "bundle", heads=[each.head for each in last.boards if each.board == "left"])
     there.close()

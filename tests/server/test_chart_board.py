@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from ladderboard.board import PUBLIC, Caller, Role, Sent, open_boards, read_folder
+from ladderboard.board import PUBLIC, Caller, IncomingSubmission, Role, open_boards, read_folder
 from ladderboard.server._pages._charts import history_chart, own_chart, team_bars, time_bars
 
 DIGITS = Path(__file__).parents[2] / "examples/digits"
@@ -177,14 +177,14 @@ def test_a_real_board_can_be_drawn(tmp_path):
     organiser = Caller(Role.ORGANISER)
     empty = board.as_seen_by(PUBLIC).history()
     assert (history_chart(empty) is None) == (empty["points"] == [])
-    caller = boards.by_token(board.seats.add(organiser, "Ada").token, board.slug)
+    caller = boards.caller_by_token(board.teams.create(organiser, "Ada").token, board.slug)
     rng = np.random.default_rng(1)
     labels = folder.table.labels
     for wrong in (0.5, 0.2, 0.3):
         guesses = np.where(rng.random(len(labels)) < wrong, (labels + 1) % 10, labels)
         rows = zip(folder.table.ids, guesses, strict=True)
         body = "\n".join(["id,prediction", *(f"{own},{guess}" for own, guess in rows)]).encode()
-        sent = Sent(board.scorer().read(body), board.book.world.clock())
+        sent = IncomingSubmission(board.scorer().read(body), board.book.world.clock())
         board.submit(caller, sent)
     view = board.as_seen_by(organiser)
     told, own = view.history(), board.as_seen_by(caller).own_history()

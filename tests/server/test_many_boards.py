@@ -23,8 +23,8 @@ def many(live_server):
     slugs = [f"board-{at}" for at in range(6)]
     for each in slugs:
         live_server.create_board(each)
-    live_server.boards.open("board-0").finishing.close(
-        live_server.boards.by_token(live_server.organiser)
+    live_server.boards.open("board-0").closer.close(
+        live_server.boards.caller_by_token(live_server.organiser)
     )
     return [live_server.slug, *slugs]
 

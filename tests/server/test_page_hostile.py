@@ -63,8 +63,8 @@ def test_the_bound_is_true_of_a_model_that_is_not_shown(empty_server, ladder):
     for who, wrong in ((token, 90), (cheat, 3), (token, 60)):
         live_server.submit(who, make_predictions(wrong))
     before = live_server.call("GET", "/boards/first").json()
-    organiser = live_server.boards.by_token(live_server.organiser, live_server.slug)
-    live_server.boards.open(live_server.slug).seats.disqualify(organiser, gone)
+    organiser = live_server.boards.caller_by_token(live_server.organiser, live_server.slug)
+    live_server.boards.open(live_server.slug).teams.disqualify(organiser, gone)
     after = live_server.call("GET", "/boards/first").json()
     top = live_server.call("GET", "/boards/first/leaderboard").json()["rows"][0]
     assert after["best"]["released"] == top["released"] > before["best"]["released"]
@@ -82,8 +82,8 @@ def test_a_board_whose_records_are_all_gone_says_so(live_server):
     _, token = live_server.join("Bob")
     for who, wrong in ((cheat, 3), (token, 60)):
         live_server.submit(who, make_predictions(wrong))
-    organiser = live_server.boards.by_token(live_server.organiser, live_server.slug)
-    live_server.boards.open(live_server.slug).seats.disqualify(organiser, gone)
+    organiser = live_server.boards.caller_by_token(live_server.organiser, live_server.slug)
+    live_server.boards.open(live_server.slug).teams.disqualify(organiser, gone)
     said = look(live_server)
     assert "No record is by a team that is shown here" in said
     assert "Nothing has been released" not in said
@@ -125,8 +125,8 @@ def test_no_confidence_is_said_to_be_all(empty_server):
     live_server.create_board(beta=1e-9)
     _, token = live_server.join("Ada")
     live_server.submit(token, make_predictions(10, 10))
-    live_server.boards.open(live_server.slug).finishing.close(
-        live_server.boards.by_token(live_server.organiser, live_server.slug)
+    live_server.boards.open(live_server.slug).closer.close(
+        live_server.boards.caller_by_token(live_server.organiser, live_server.slug)
     )
     said = look(live_server)
     assert "With confidence 99.9999%, every true" in said
@@ -165,8 +165,8 @@ def test_what_another_process_amended_is_shown(live_server):
     assert "Ada you0.1000" in look(live_server, token=token)
     storage = live_server.boards.storage
     other = Boards(storage, DatabaseStore(storage), world=live_server.boards.world)
-    organiser = other.by_token(live_server.organiser, live_server.slug)
-    other.open(live_server.slug).amending.amend(organiser, {"display": {"digits": 2}})
+    organiser = other.caller_by_token(live_server.organiser, live_server.slug)
+    other.open(live_server.slug).amendments.amend(organiser, {"display": {"digits": 2}})
     assert "Ada you0.102" in look(live_server, token=token)  # and then its date
 
 

@@ -107,9 +107,9 @@ def test_the_meter_says_where_questions_went(empty_server, open_organiser_page):
         live_server.submit(one, make_predictions(90 - 2 * at))
     live_server.submit(two, make_predictions(80))
     board = live_server.boards.open(live_server.slug)
-    caller = live_server.boards.by_token(live_server.organiser, live_server.slug)
-    board.amending.pause(caller)
-    board.amending.resume(caller, 8)
+    caller = live_server.boards.caller_by_token(live_server.organiser, live_server.slug)
+    board.amendments.pause(caller)
+    board.amendments.resume(caller, 8)
     page = open_organiser_page(live_server.organiser).get().text
     facts = dict(re.findall(r"<dt>([^<]+)</dt><dd>([0-9,]+)", page))
     # 42 are shared: 10 for each of 4, and 2 for the pool, of which One has taken 1.
@@ -172,7 +172,7 @@ def test_a_board_that_was_cut_short_in_closing_can_go_on(live_server, organiser_
             "UPDATE main.board SET status = 'closing' WHERE book = ?", (turn.view.number,)
         )
 
-    board.queue.do(cut)
+    board.queue.run(cut)
     page = organiser_page.get().text
     assert "that was cut short" in page
     assert "Close the board for good" in page

@@ -184,9 +184,9 @@ def test_nobody_undoes_what_another_has_amended_meanwhile(live_server, organiser
 
 
 def test_a_description_that_is_too_long_for_a_form_is_not_in_it(live_server, organiser_page):
-    caller = live_server.boards.by_token(live_server.organiser, live_server.slug)
+    caller = live_server.boards.caller_by_token(live_server.organiser, live_server.slug)
     text = "\u00e9" * 10_000  # of which each takes six bytes in a form
-    live_server.boards.open(live_server.slug).amending.amend(caller, {"description": text})
+    live_server.boards.open(live_server.slug).amendments.amend(caller, {"description": text})
     assert "too long for a form" in organiser_page.get().text
     organiser_page.send_accepted(
         "amend", "amended", group="texts", seen=organiser_page.seen_version("texts"), title="Mine"

@@ -142,7 +142,7 @@ def test_the_reply_says_what_can_be_promised(empty_server):
     with live_server.browser() as browser:
         said = part(Team(live_server, browser).send(make_predictions(60)).text, "status")
     bound = live_server.boards.open(live_server.slug).as_seen_by(
-        live_server.boards.by_token(live_server.organiser, live_server.slug)
+        live_server.boards.caller_by_token(live_server.organiser, live_server.slug)
     )
     told = bound.summary()["bound"]
     found = re.search(

@@ -62,11 +62,11 @@ def rich(shared_server, tmp_path_factory):
         )
         assert said.status_code == 201, said.text
     live_server.amend(questions=420, title=f"Title {EVIL} again")
-    board.seats.disqualify(ORGANISER, teams[0][0])
+    board.teams.disqualify(ORGANISER, teams[0][0])
     for at in range(110):  # so that the standings have a second page
-        board.seats.add(ORGANISER, f"Guest {at}")
+        board.teams.create(ORGANISER, f"Guest {at}")
     live_server.clock.now += 86400
-    board.finishing.close(ORGANISER)
+    board.closer.close(ORGANISER)
     return board
 
 
@@ -171,7 +171,7 @@ def test_it_is_verified_elsewhere_with_nothing_but_the_folder(live_server, tmp_p
     _, token = live_server.join("Ada")
     kept = live_server.submit(token, make_predictions(60)).json()
     (tmp_path / "receipt").write_text(json.dumps(kept))
-    live_server.boards.open(live_server.slug).finishing.close(ORGANISER)
+    live_server.boards.open(live_server.slug).closer.close(ORGANISER)
     made = write_site(live_server.boards.open(live_server.slug), tmp_path / "out")
     (tmp_path / "elsewhere").mkdir()
     source = Path(ladderboard.__file__).parents[1]
@@ -197,7 +197,7 @@ def test_it_is_verified_elsewhere_with_nothing_but_the_folder(live_server, tmp_p
 
 def test_a_board_that_nobody_asked(empty_server, tmp_path):
     board = empty_server.create_board(title="Quiet")
-    board.finishing.close(ORGANISER)
+    board.closer.close(ORGANISER)
     made = write_site(board, tmp_path / "out")
     crawl_site(made.folder)
     page = (made.folder / "index.html").read_text()
@@ -209,7 +209,7 @@ def test_a_board_that_nobody_asked(empty_server, tmp_path):
 @pytest.mark.parametrize("there", ["nothing", "an empty folder", "a link to one"])
 def test_where_it_may_be(live_server, tmp_path, there):
     board, place = live_server.boards.open(live_server.slug), tmp_path / "out"
-    board.finishing.close(ORGANISER)
+    board.closer.close(ORGANISER)
     if there != "nothing":
         (tmp_path / "real").mkdir(mode=0o750)
         place = tmp_path / "real"
@@ -233,7 +233,7 @@ def test_half_of_it_is_never_seen(live_server, tmp_path, monkeypatch):
     board, place = live_server.boards.open(live_server.slug), tmp_path / "out"
     with pytest.raises(NotOpen, match="is not closed"):
         write_site(board, place)
-    board.finishing.close(ORGANISER)
+    board.closer.close(ORGANISER)
     monkeypatch.setattr(_site, "archive_pages", break_down)
     with pytest.raises(StorageFailed, match="out cannot be made: No space left on device"):
         write_site(board, place)
@@ -242,11 +242,11 @@ def test_half_of_it_is_never_seen(live_server, tmp_path, monkeypatch):
 
 def test_one_moment_is_in_it(live_server, tmp_path, monkeypatch):
     board = live_server.boards.open(live_server.slug)
-    board.finishing.close(ORGANISER)
+    board.closer.close(ORGANISER)
     finals = View.finals
 
     def amended(view):
-        board.amending.amend(ORGANISER, {"visibility": "anonymous"})
+        board.amendments.amend(ORGANISER, {"visibility": "anonymous"})
         return finals(view)
 
     monkeypatch.setattr(View, "finals", amended)
@@ -258,7 +258,7 @@ def test_one_moment_is_in_it(live_server, tmp_path, monkeypatch):
 @pytest.mark.parametrize("there", ["a file", "a full folder", "no parent", "here"])
 def test_where_it_may_not_be(live_server, tmp_path, monkeypatch, there):
     board, place = live_server.boards.open(live_server.slug), tmp_path / "out"
-    board.finishing.close(ORGANISER)
+    board.closer.close(ORGANISER)
     if there == "a file":
         place.write_text("mine")
     elif there == "a full folder":

@@ -38,8 +38,8 @@ def scene(empty_server):
             token, file_of(3 + at), query=f"?message={NOTE}", Idempotency_Key="once"
         )
         assert said.status_code == 201, said.text
-    board.seats.invite(ORGANISER)
-    board.seats.disqualify(ORGANISER, teams[1][0])
+    board.teams.invite(ORGANISER)
+    board.teams.disqualify(ORGANISER, teams[1][0])
     return board, teams
 
 
@@ -67,7 +67,7 @@ def test_nothing_that_was_kept_is_in_it(scene, empty_server, request, tmp_path):
     kept = secrets_of(board, teams, empty_server, request)
     salt = bytes(board.book.kept("salt of the holdout"))
     sent = board.scorer().read(file_of(3)).pack()
-    board.finishing.close(ORGANISER)
+    board.closer.close(ORGANISER)
     opened = {}
     for words in ((), ("labels",), ("submissions",), ("labels", "submissions")):
         made = write_site(board, tmp_path / "-".join(("out", *words)), **dict.fromkeys(words, True))
@@ -88,7 +88,7 @@ def test_nothing_that_was_kept_is_in_it(scene, empty_server, request, tmp_path):
 
 def test_who_was_put_out_is_on_no_page(scene, tmp_path):
     board, _ = scene
-    board.finishing.close(ORGANISER)
+    board.closer.close(ORGANISER)
     folder = write_site(board, tmp_path / "out").folder
     bundle = (folder / f"{board.slug}.bundle").read_bytes()
     assert b"Put Out To Sea" in bundle  # which is the whole history
@@ -100,8 +100,8 @@ def test_who_was_put_out_is_on_no_page(scene, tmp_path):
 @pytest.mark.parametrize("visibility", ["hidden", "anonymous"])
 def test_what_a_board_does_not_show_its_site_does_not(scene, empty_server, tmp_path, visibility):
     board, teams = scene
-    board.amending.amend(ORGANISER, {"visibility": visibility})
-    board.finishing.close(ORGANISER)
+    board.amendments.amend(ORGANISER, {"visibility": visibility})
+    board.closer.close(ORGANISER)
     folder = write_site(board, tmp_path / "out", bundle=False).folder
     text = everything(folder)
     assert b"Egrets" not in text
@@ -129,7 +129,7 @@ def test_a_hidden_world_looks_the_same_whoever_asked(empty_server, tmp_path):
         for each in wrong:
             empty_server.clock.now += 60
             empty_server.submit(token, make_predictions(each))
-        board.finishing.close(ORGANISER)
+        board.closer.close(ORGANISER)
         text = everything(write_site(board, tmp_path / board.slug, bundle=False).folder)
         own = re.compile(rb"\b([0-9a-f]{32,64}|%b)\b" % board.slug.encode())
         texts.append(own.sub(b"", text))

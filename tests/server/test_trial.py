@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ladderboard.board import Target, play_target
+from ladderboard.board import Target, play_attacks_on_target
 from ladderboard.errors import WorkerError
 from ladderboard.mechanisms import MECHANISMS
 from ladderboard.server import _attack_jobs
@@ -123,7 +123,7 @@ def test_games_are_played_to_the_end_and_shown(empty_server, short):
     assert short.wait() == {"state": "done", "done": 1000, "total": 1000}
     page = short.page()
     target = Target.of(empty_server.boards.open(empty_server.slug))
-    points = play_target(target)
+    points = play_attacks_on_target(target)
     cells = re.findall(r'<td class="number">([\d.]+)</td>', page.text)
     wanted = []
     for each in points:

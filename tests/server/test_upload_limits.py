@@ -67,8 +67,8 @@ def test_what_is_past_a_limit_is_refused_before_its_body_comes(empty_server, upl
     first = live_server.submit(token, make_predictions(30), Idempotency_Key="known")
     assert first.status_code == 201
     if limit == "paused":
-        live_server.boards.open(live_server.slug).amending.pause(
-            live_server.boards.by_token(live_server.organiser, live_server.slug)
+        live_server.boards.open(live_server.slug).amendments.pause(
+            live_server.boards.caller_by_token(live_server.organiser, live_server.slug)
         )
     if limit.startswith("quota"):  # 544 bytes are kept: with a second one there would be too many
         assert live_server.submit(token, make_predictions(29)).status_code == status
@@ -135,7 +135,7 @@ def test_a_gzip_stream_that_unpacks_to_hundreds_of_times_its_size_is_refused(emp
 def test_the_same_predictions_at_once_are_scored_once(empty_server, monkeypatch):
     live_server = empty_server
     board = live_server.create_board()
-    caller = live_server.boards.by_token(live_server.join("Alpha")[1], live_server.slug)
+    caller = live_server.boards.caller_by_token(live_server.join("Alpha")[1], live_server.slug)
     scorer, scored, answers = board.scorer(), [], []
     real = type(scorer).score
 
@@ -145,10 +145,10 @@ def test_the_same_predictions_at_once_are_scored_once(empty_server, monkeypatch)
         return real(self, submission)
 
     monkeypatch.setattr(type(scorer), "score", score)
-    from ladderboard.board import Sent
+    from ladderboard.board import IncomingSubmission
 
     def submit():
-        sent = Sent(scorer.read(make_predictions(30)), live_server.clock.now)
+        sent = IncomingSubmission(scorer.read(make_predictions(30)), live_server.clock.now)
         answers.append(board.submit(caller, sent))
 
     threads = [threading.Thread(target=submit) for _ in range(8)]

@@ -46,7 +46,7 @@ def corrected(tmp_path_factory):
                 submit_predictions(board, teams[at % 3], 10 + 6 * epoch + at)
             if again is not None:
                 table = holdout_table(flip=5 + epoch)
-                board.amending.correct(ORGANISER, table, again=again)
+                board.amendments.correct_labels(ORGANISER, table, again=again)
         return read_records(close_and_bundle(board, folder / "bundle"))
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ladderboard.board import Caller, Role, Sent, _amendments, write_board_bundle
+from ladderboard.board import Caller, IncomingSubmission, Role, _amendments, write_board_bundle
 from ladderboard.files import read_holdout
 from ladderboard.verify import check
 from support.verify.board_history import (
@@ -56,9 +56,9 @@ def test_every_mechanism_with_two_corrections(tmp_path, sound, second, name, lad
     rules = {"mechanism": MECHANISMS[name], "ladder": ladder, "questions": 90}
     with small_board(tmp_path, **rules) as (board, teams):
         ask(board, teams, 10, 4)
-        board.amending.correct(ORGANISER, holdout_table(flip=5))
+        board.amendments.correct_labels(ORGANISER, holdout_table(flip=5))
         ask(board, teams, 20)
-        board.amending.correct(ORGANISER, holdout_table(flip=9))
+        board.amendments.correct_labels(ORGANISER, holdout_table(flip=9))
         ask(board, teams, 30)
         found = sound(close_and_bundle(board, tmp_path / "bundle"))
         assert "the final ranking: of the submissions, on the private labels" in found.checked
@@ -76,13 +76,13 @@ def test_every_mechanism_with_two_corrections(tmp_path, sound, second, name, lad
 def test_a_veiled_board(tmp_path, sound, visibility, ladder):
     with small_board(tmp_path, visibility=visibility, ladder=ladder) as (board, teams):
         ask(board, teams, 10)
-        board.amending.amend(ORGANISER, {"visibility": "public"})
+        board.amendments.amend(ORGANISER, {"visibility": "public"})
         ask(board, teams, 20)
-        board.amending.amend(ORGANISER, {"visibility": visibility})
-        board.amending.correct(ORGANISER, holdout_table(flip=5), again="none")
+        board.amendments.amend(ORGANISER, {"visibility": visibility})
+        board.amendments.correct_labels(ORGANISER, holdout_table(flip=5), again="none")
         ask(board, teams, 30)
-        board.finishing.close(ORGANISER)
-        board.amending.amend(ORGANISER, {"visibility": "hidden"})
+        board.closer.close(ORGANISER)
+        board.amendments.amend(ORGANISER, {"visibility": "hidden"})
         write_board_bundle(board, tmp_path / "bundle", labels=True, submissions=True)
     sound(tmp_path / "bundle")
 
@@ -122,11 +122,11 @@ def test_a_board_of_scores(tmp_path, sound):
     table = read_holdout({"id": list(range(N)), "split": split}, labelled=False)
     evaluator = Caller(Role.EVALUATOR)
     with small_board(tmp_path, table, loss="score", baselines=None) as (board, _):
-        team = board.seats.add(ORGANISER, "Judged").id
+        team = board.teams.create(ORGANISER, "Judged").id
         for at in range(3):
             lines = [f"{each},{(each + at) % 4 / 3}" for each in range(N)]
             body = "\n".join(["id,score", *lines, ""]).encode()
-            sent = Sent(board.scorer().read(body), 1_800_000_000)
+            sent = IncomingSubmission(board.scorer().read(body), 1_800_000_000)
             board.submit(evaluator, sent, team)
         sound(close_and_bundle(board, tmp_path / "bundle"))
 
@@ -193,15 +193,15 @@ def test_a_board_that_nobody_asked(tmp_path, sound, names):
 def test_disqualified_and_reinstated(tmp_path, sound):
     with small_board(tmp_path) as (board, teams):
         ask(board, teams, 10)
-        red, blue = (board.seats.add(ORGANISER, each).id for each in ("Late", "Later"))
+        red, blue = (board.teams.create(ORGANISER, each).id for each in ("Late", "Later"))
         ask(board, range(teams[-1] + 1, teams[-1] + 3), 20)
         for team in (red, blue):
-            board.seats.disqualify(ORGANISER, team)
-        board.seats.disqualify(ORGANISER, blue, reinstate=True)
+            board.teams.disqualify(ORGANISER, team)
+        board.teams.disqualify(ORGANISER, blue, reinstate=True)
         ask(board, teams, 30)
-        board.finishing.close(ORGANISER)
-        board.seats.disqualify(ORGANISER, blue)
-        board.seats.disqualify(ORGANISER, red, reinstate=True)
+        board.closer.close(ORGANISER)
+        board.teams.disqualify(ORGANISER, blue)
+        board.teams.disqualify(ORGANISER, red, reinstate=True)
         write_board_bundle(board, tmp_path / "bundle", labels=True, submissions=True)
     sound(tmp_path / "bundle")
 
@@ -212,12 +212,12 @@ def test_selected_paused_amended_and_full(tmp_path, sound):
     with small_board(tmp_path, names=("Red", "Blue"), **rules) as (board, teams):
         answers = ask(board, teams, 10, 6)
         red = Caller(Role.TEAM, teams[0])
-        board.finishing.choose(red, [answers[0].id, answers[4].id])
-        amend = board.amending.amend
+        board.closer.select_submissions(red, [answers[0].id, answers[4].id])
+        amend = board.amendments.amend
         amend(ORGANISER, {"questions": 20, "per_team": 4, "teams": 3, "play": True})
-        board.amending.pause(ORGANISER)
-        board.amending.correct(ORGANISER, holdout_table(flip=5))
-        board.amending.resume(ORGANISER)
+        board.amendments.pause(ORGANISER)
+        board.amendments.correct_labels(ORGANISER, holdout_table(flip=5))
+        board.amendments.resume(ORGANISER)
         submit_predictions(board, teams[1], 30)
         amend(ORGANISER, {"play": False, "finals": {"selections": 1}, "per_team": 2})
         sound(close_and_bundle(board, tmp_path / "bundle"))
@@ -229,7 +229,7 @@ def test_a_file_that_was_lost(tmp_path, second, name):
     rules = {"mechanism": MECHANISMS[name], "baselines": None, "finals": {"selections": 1}}
     with small_board(tmp_path, **rules) as (board, teams):
         ask(board, teams, 10, 6)
-        board.finishing.close(ORGANISER)
+        board.closer.close(ORGANISER)
         with board.book.storage.writing(board.book.name) as view:
             lost = (
                 "UPDATE main.submission SET place = '' WHERE book = ? AND team = ? AND number = 1"
@@ -264,9 +264,9 @@ def test_a_correction_that_was_cut_short(tmp_path, monkeypatch, resumed):
         with monkeypatch.context() as patch:
             patch.setattr(_amendments, "_ask", cut)
             with pytest.raises(KeyboardInterrupt):
-                board.amending.correct(ORGANISER, holdout_table(flip=5))
+                board.amendments.correct_labels(ORGANISER, holdout_table(flip=5))
         if resumed:
-            board.amending.resume(ORGANISER)
-        assert board.amending.correct(ORGANISER, holdout_table(flip=5)) > 0
+            board.amendments.resume(ORGANISER)
+        assert board.amendments.correct_labels(ORGANISER, holdout_table(flip=5)) > 0
         found = check(close_and_bundle(board, tmp_path / "bundle"))
     assert found.risks == found.questions > 7

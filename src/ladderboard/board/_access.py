@@ -53,7 +53,7 @@ def new_token(role: str, salt: Callable[[], bytes]) -> str:
     return f"lb_{role}_{base64.urlsafe_b64encode(salt()).decode().rstrip('=')}"
 
 
-def token_hash(token: str) -> bytes:
+def hash_token(token: str) -> bytes:
     """Return what is kept of a token. It has 256 bits: nobody guesses it, so one hash will do."""
     return hashlib.sha256(b"ladderboard token\n" + token.encode("utf-8", "replace")).digest()
 
@@ -79,15 +79,15 @@ def check_text(what: str, text: str, *, at_most: int = _NAME, lines: bool = Fals
 def check_name(name: str) -> str:
     """Return a team's name, tidied."""
     name = " ".join(check_text("A team's name", name).split())
-    if not fold(name):
+    if not comparable_name(name):
         raise InvalidSetting("A team needs a name that can be seen.")
     return name
 
 
-def fold(name: str) -> str:
+def comparable_name(name: str) -> str:
     """Return what two names share that people would take for one.
 
-    >>> fold("Team A") == fold("team\u200d \u0430")
+    >>> comparable_name("Team A") == comparable_name("team\u200d \u0430")
     True
     """
     seen = "".join(each for each in name if each not in _UNSEEN)
@@ -110,7 +110,7 @@ ACTIONS = {
 """The least role that each action needs."""
 
 
-def allow(caller: Caller, action: str, rules: Rules | None = None) -> None:
+def check_permission(caller: Caller, action: str, rules: Rules | None = None) -> None:
     """Refuse what somebody may not do, on a board with these rules if it depends on them.
 
     Whoever may choose the scores may choose the best: teams hand in predictions only.

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ladderboard.board._access import allow
+from ladderboard.board._access import check_permission
 from ladderboard.board._folder import read_table
-from ladderboard.board._limits import recount
-from ladderboard.board._rules import Noted
-from ladderboard.board._submissions import KeptSubmission, kept_predictions
-from ladderboard.board._tables import ENDED, kept_sample, read_board, read_team, written
-from ladderboard.board._teams import UNNAMED, tell_names_apart
+from ladderboard.board._limits import recount_pooled
+from ladderboard.board._rules import RuleProblems
+from ladderboard.board._submissions import StoredSubmission, open_stored_predictions
+from ladderboard.board._tables import ENDED_STATUSES, read_board, read_team, sample_key, to_json
+from ladderboard.board._teams import NAMELESS_VISIBILITIES, disambiguate_team_names
 from ladderboard.errors import InvalidLabels, InvalidSetting, NotOpen
 from ladderboard.holdout import keep_sample, read_sample, sample_digest, write_sample
 from ladderboard.ledger import Asked, Commitment, Entry, digest, write_array
@@ -65,7 +65,7 @@ _FORGET = "UPDATE main.team SET released = NULL, since = NULL WHERE book = ?"
 _COLUMNS = ("ids", "split", "group", "weight")
 
 
-class Amending:
+class Amendments:
     """What an organiser may change after the start; all of it is in the chain."""
 
     def __init__(self, board: Board) -> None:
@@ -73,7 +73,7 @@ class Amending:
 
     def pause(self, caller: Caller) -> None:
         """Take no questions until further notice."""
-        allow(caller, "run")
+        check_permission(caller, "run")
 
         def work(turn: Turn) -> None:
             view, row = self._rows(turn)
@@ -81,14 +81,14 @@ class Amending:
                 turn.note("paused", {})
                 view.change(_STATUS, ("paused", view.number))
 
-        self._board.queue.do(work)
+        self._board.queue.run(work)
 
     def resume(self, caller: Caller, charge: int | None = None) -> None:
         """Go on, also after a close that was cut short: nothing was told of the private split.
 
         After a restore ``charge`` says how many questions may have been lost.
         """
-        allow(caller, "run")
+        check_permission(caller, "run")
         if charge is not None and (type(charge) is not int or charge < 0):
             raise InvalidSetting("charge must be 0 or more questions.")
 
@@ -112,14 +112,14 @@ class Amending:
             turn.note("resumed", {"charged": charged}, charged=turn.at.charged + charged)
             view.change(_STATUS, ("open", view.number))
             if charged:
-                recount(view, self._board.rules_of(row), turn.at)
+                recount_pooled(view, self._board.rules_of(row), turn.at)
 
-        self._board.queue.do(work)
+        self._board.queue.run(work)
 
     def _rows(self, turn: Turn) -> tuple[SqlWriting, BoardRow]:
         view = cast("SqlWriting", turn.view)
         row = read_board(view)
-        if row.status in ENDED:
+        if row.status in ENDED_STATUSES:
             raise NotOpen(f"The board is {row.status}; it takes no more questions.")
         return view, row
 
@@ -128,14 +128,14 @@ class Amending:
 
         Only the visibility can change after the close.
         """
-        allow(caller, "run")
+        check_permission(caller, "run")
 
         def work(turn: Turn) -> Rules:
             view = cast("SqlWriting", turn.view)
             row = read_board(view)
             if row.status == "moved":
                 raise NotOpen("The board has moved; nothing about it can change here.")
-            if row.status in ENDED and set(changes) != {"visibility"}:
+            if row.status in ENDED_STATUSES and set(changes) != {"visibility"}:
                 raise NotOpen(f"The board is {row.status}; only its visibility can change.")
             before = self._board.rules_of(row)
             after = before.amended(changes, used=turn.at.asked + turn.at.charged)
@@ -148,14 +148,17 @@ class Amending:
             if after.visibility == "frozen" != row.visibility:
                 horizon = (turn.at.entries, row.epoch)
                 view.change(_FREEZE, (view.number,))
-            if row.visibility in UNNAMED and after.visibility not in UNNAMED:
-                tell_names_apart(view)
-            values = (written(after.describe()), after.visibility, *horizon)
+            if (
+                row.visibility in NAMELESS_VISIBILITIES
+                and after.visibility not in NAMELESS_VISIBILITIES
+            ):
+                disambiguate_team_names(view)
+            values = (to_json(after.describe()), after.visibility, *horizon)
             view.change(_RULES, (*values, view.number))
-            recount(view, after, turn.at)
+            recount_pooled(view, after, turn.at)
             return after
 
-        return self._board.queue.do(work)
+        return self._board.queue.run(work)
 
     def _note(
         self, turn: Turn, rules: Rules, changes: dict[str, Any], holdout: str | None = None
@@ -184,7 +187,7 @@ class Amending:
         held = turn.view.kept("holdout of now")
         return self._board.book.opening["holdout"] if held is None else held.decode()
 
-    def correct(
+    def correct_labels(
         self,
         caller: Caller,
         table: HoldoutTable,
@@ -199,19 +202,21 @@ class Amending:
         called again with the same labels, and goes on where it was. ``sandbox`` parses files that
         an older version kept as they came.
         """
-        allow(caller, "run")
+        check_permission(caller, "run")
         if again not in {"best", "none"}:
             raise InvalidSetting('Which submissions are asked again is "best" or "none".')
         board = self._board
         row = board.row()
         if row.status == "restored":
             raise NotOpen("The board waits for its charge; board resume says how many first.")
-        refuse_unlabelled(board.rules_of(row))
+        refuse_if_unlabelled(board.rules_of(row))
         before = board.epoch_of(row).table
         _check_correction(before, table)
         if row.epoch and write_sample(before) == write_sample(table):  # it was cut short
             self.pause(caller)  # if somebody went on since: who is asked again is not limited
-            count = replay(board, row.epoch - 1, commit=None, again=again, sandbox=sandbox)
+            count = replay_submissions(
+                board, row.epoch - 1, commit=None, again=again, sandbox=sandbox
+            )
             self.resume(caller)
             return count
         board.rules_of(row).loss.read_labels(table.labels)
@@ -234,8 +239,8 @@ class Amending:
                 view.change(_STATUS, ("paused", view.number))
             return now.status
 
-        count = replay(
-            board, row.epoch, commit=lambda: board.queue.do(work), again=again, sandbox=sandbox
+        count = replay_submissions(
+            board, row.epoch, commit=lambda: board.queue.run(work), again=again, sandbox=sandbox
         )
         if row.status == "open":
             self.resume(caller)
@@ -258,7 +263,7 @@ def waits_for_charge(view: SqlReading, row: BoardRow) -> bool:
     return False
 
 
-def refuse_unlabelled(rules: Rules) -> None:
+def refuse_if_unlabelled(rules: Rules) -> None:
     """Refuse to correct labels where there are none."""
     if rules.takes == "scores":
         raise InvalidSetting(
@@ -270,7 +275,7 @@ def refuse_unlabelled(rules: Rules) -> None:
 def _differences(before: Rules, after: Rules) -> dict[str, Any]:
     old, new = before.describe(), after.describe()
     changed = [key for key in {**old, **new} if new.get(key) != old.get(key)]
-    return {key: json.loads(written(new.get(key))) for key in changed}
+    return {key: json.loads(to_json(new.get(key))) for key in changed}
 
 
 def _check_correction(before: HoldoutTable, after: HoldoutTable) -> None:
@@ -291,7 +296,7 @@ def _form(values: Any) -> bytes:
     return digest("column", write_array(values))
 
 
-def replay(
+def replay_submissions(
     board: Board,
     epoch: int,
     *,
@@ -315,13 +320,13 @@ def replay(
             f"{len(wanted)} submissions would be asked again, and {rest} questions are left; "
             "raise the budget first."
         )
-    with kept_predictions(board, row, sandbox) as read:
+    with open_stored_predictions(board, row, sandbox) as read:
         for _, _, *kept in wanted:  # what cannot be read is found before anything changes
-            read(KeptSubmission(*kept))
+            read(StoredSubmission(*kept))
         if commit is not None:
             commit()
         for team, number, *kept in wanted:
-            _ask(board, team, number, read(KeptSubmission(*kept)))
+            _ask(board, team, number, read(StoredSubmission(*kept)))
     return len(wanted)
 
 
@@ -349,7 +354,7 @@ def _ask(board: Board, team: int, number: int, submission: Submission) -> None:
         told = (outcome.number, now.epoch, release.value, release.score, int(release.improved))
         view.change(_TOLD, (*told, release.question, view.number, team, number))
         view.change(_COUNTED, (view.number,))
-        recount(view, board.rules_of(now), turn.at)
+        recount_pooled(view, board.rules_of(now), turn.at)
         if release.improved:
             view.change(_STANDS, (release.value, time, view.number, team))
             if release.value is not None and (now.best is None or release.value < now.best):
@@ -358,11 +363,11 @@ def _ask(board: Board, team: int, number: int, submission: Submission) -> None:
                     _RECORD, (view.number, outcome.number, now.epoch, time, team, release.value)
                 )
 
-    board.queue.do(work)
+    board.queue.run(work)
 
 
 @dataclass(frozen=True)
-class Differences:
+class FolderDifferences:
     """How a folder differs from a board: rules as (folder, board) by key, and the holdout."""
 
     rules: dict[str, tuple[Any, Any]]
@@ -386,7 +391,9 @@ class Differences:
         return said
 
 
-def differences(board: Board, folder: BoardFolder, *, first: bool = False) -> Differences:
+def compare_with_folder(
+    board: Board, folder: BoardFolder, *, first: bool = False
+) -> FolderDifferences:
     """Return how a folder differs from a board as it is now, or as it was at the ``first``."""
     row = board.row()
     there: Mapping[str, Any]
@@ -396,13 +403,13 @@ def differences(board: Board, folder: BoardFolder, *, first: bool = False) -> Di
              if here.get(key) != there.get(key)}  # fmt: skip
     if folder.derived and "loss" in rules and _same_but_classes(*rules["loss"]):
         del rules["loss"]
-    before = read_sample(board.book.kept(kept_sample(0 if first else row.epoch)))
+    before = read_sample(board.book.kept(sample_key(0 if first else row.epoch)))
     columns = tuple(name for name in _COLUMNS if not _same(before, folder.table, name))
-    labels = 0 if "ids" in columns else labels_changed(before, folder.table)
-    return Differences(rules, labels, columns)
+    labels = 0 if "ids" in columns else count_changed_labels(before, folder.table)
+    return FolderDifferences(rules, labels, columns)
 
 
-def changes_between(before: Rules, after: Rules) -> dict[str, Any]:
+def diff_rules(before: Rules, after: Rules) -> dict[str, Any]:
     """Return what of the rules differs, as :meth:`Rules.amended` takes it."""
     old, new = before.describe(), after.describe()
     changes: dict[str, Any] = {}
@@ -428,17 +435,17 @@ def _same_but_classes(one: Any, other: Any) -> bool:
     return {**one, "classes": None} == {**other, "classes": None}
 
 
-def read_corrected(path: Path, rules: Rules) -> HoldoutTable:
+def read_corrected_labels(path: Path, rules: Rules) -> HoldoutTable:
     """Return a holdout's file, read as that of a board's folder is."""
-    refuse_unlabelled(rules)
-    noted = Noted()
+    refuse_if_unlabelled(rules)
+    noted = RuleProblems()
     table = read_table(path, rules, noted)
     noted.refuse_if_any()
     assert table is not None  # noqa: S101 - nothing was noted
     return table
 
 
-def labels_changed(before: HoldoutTable, after: HoldoutTable) -> int:
+def count_changed_labels(before: HoldoutTable, after: HoldoutTable) -> int:
     """Return how many labels differ between two tables of the same rows."""
     if before.labels.shape != after.labels.shape:
         return max(len(before), len(after))

@@ -6,15 +6,15 @@ import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from ladderboard.board._amendments import Amending
-from ladderboard.board._finals import Finishing
-from ladderboard.board._folder import rows_of
-from ladderboard.board._history import read_past
-from ladderboard.board._queue import Queue
+from ladderboard.board._amendments import Amendments
+from ladderboard.board._finals import BoardCloser
+from ladderboard.board._folder import split_mask
+from ladderboard.board._history import read_records
+from ladderboard.board._queue import TransactionQueue
 from ladderboard.board._rules import Rules
-from ladderboard.board._submissions import Desk
-from ladderboard.board._tables import kept_sample, read_board
-from ladderboard.board._teams import Seats
+from ladderboard.board._submissions import SubmissionService
+from ladderboard.board._tables import read_board, sample_key
+from ladderboard.board._teams import Teams
 from ladderboard.board._view import View
 from ladderboard.holdout import Meter, Scorer, read_sample
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ladderboard.board._access import Caller
-    from ladderboard.board._history import Past
-    from ladderboard.board._store import Store
-    from ladderboard.board._submissions import Answer, Sent
+    from ladderboard.board._history import RecordHistory
+    from ladderboard.board._store import SubmissionStore
+    from ladderboard.board._submissions import IncomingSubmission, SubmissionResult
     from ladderboard.board._tables import BoardRow, TeamRow
     from ladderboard.files import HoldoutTable, Limits
     from ladderboard.ledger import At, Book, SqlReading
@@ -48,16 +48,16 @@ class Board:
     what is kept here is used only if it is still what the database says.
     """
 
-    def __init__(self, book: Book, store: Store, slug: str) -> None:
+    def __init__(self, book: Book, store: SubmissionStore, slug: str) -> None:
         self.book, self.store, self.slug = book, store, slug
-        self.queue = Queue(book)
-        self.seats = Seats(self)
+        self.queue = TransactionQueue(book)
+        self.teams = Teams(self)
         """Teams, invitations and tokens."""
-        self._desk = Desk(self)
+        self._submissions = SubmissionService(self)
         self._row: BoardRow | None = None
         self._rules: tuple[str, Rules] | None = None
         self._epoch: _Epoch | None = None
-        self._past: tuple[BoardRow, At, Past] | None = None
+        self._records: tuple[BoardRow, At, RecordHistory] | None = None
 
     @contextmanager
     def reading(self) -> Iterator[SqlReading]:
@@ -68,26 +68,26 @@ class Board:
     def row(self) -> BoardRow:
         """Return the board's own row."""
         with self.reading() as view:
-            return self.read(view)
+            return self.read_row(view)
 
-    def read(self, view: SqlReading) -> BoardRow:
+    def read_row(self, view: SqlReading) -> BoardRow:
         """Return the board's own row, in somebody's view of it."""
         self._row = row = read_board(view)
         return row
 
-    def lately(self) -> BoardRow:
+    def cached_row(self) -> BoardRow:
         """Return the row as it was seen here last, for what is looked at again before it counts."""
         row = self._row
         return self.row() if row is None else row
 
-    def stamp(self) -> tuple[BoardRow, At]:
+    def cache_key(self) -> tuple[BoardRow, At]:
         """Return what becomes another whenever anything does that can be seen of the board.
 
         Whatever changes teams or records writes an entry or changes the board's own row. It is
         secret on a board that is hidden or frozen: a thing to compare, and to show to nobody.
         """
         with self.reading() as view:
-            return self.read(view), view.at()
+            return self.read_row(view), view.at()
 
     @property
     def rules(self) -> Rules:
@@ -106,10 +106,10 @@ class Board:
         """Return the labels that a row's epoch has, and their scorer."""
         held, limits = self._epoch, self.rules_of(row).files.limits
         if held is None or held.number != row.epoch:
-            table = read_sample(self.book.kept(kept_sample(row.epoch)))
+            table = read_sample(self.book.kept(sample_key(row.epoch)))
             loss = self.rules_of(row).loss
-            scorer = Scorer(table, loss, limits, rows=rows_of(table, "public"))
-            private = rows_of(table, "private")
+            scorer = Scorer(table, loss, limits, rows=split_mask(table, "public"))
+            private = split_mask(table, "private")
             ranked = private is not None and bool(private.any())
             held = self._epoch = _Epoch(row.epoch, limits, table, scorer, ranked)
         elif held.limits != limits:
@@ -130,11 +130,11 @@ class Board:
         own = "" if self.rules_of(row).ladder == "board" else team.id
         return own if row.epoch == 0 else f"{own} epoch {row.epoch}".strip()
 
-    def past(self, view: SqlReading, row: BoardRow, at: At) -> Past:
+    def cached_records(self, view: SqlReading, row: BoardRow, at: At) -> RecordHistory:
         """Return the records of now; they are read again only if anything changed."""
-        held = self._past
+        held = self._records
         if held is None or held[:2] != (row, at):
-            held = self._past = (row, at, read_past(view, row.epoch, at))
+            held = self._records = (row, at, read_records(view, row.epoch, at))
         return held[2]
 
     def meter(self, row: BoardRow, at: At) -> Meter:
@@ -148,7 +148,7 @@ class Board:
         rules["corrected"] = row.epoch > 0
         return Meter(self.book.mechanism, rules, at)
 
-    def stored(self, place: str) -> bytes:
+    def read_stored_file(self, place: str) -> bytes:
         """Return what is kept of a submission."""
         with self.store.get(place) as file:
             return file.read()
@@ -161,18 +161,20 @@ class Board:
         self, caller: Caller, received: int, *, team: str | None = None, retry: str | None = None
     ) -> None:
         """Refuse a submission that cannot be taken now, before its body is read."""
-        self._desk.authorize_upload(caller, received, team=team, retry=retry)
+        self._submissions.authorize_upload(caller, received, team=team, retry=retry)
 
-    def submit(self, caller: Caller, sent: Sent, team: str | None = None) -> Answer:
+    def submit(
+        self, caller: Caller, sent: IncomingSubmission, team: str | None = None
+    ) -> SubmissionResult:
         """Answer a submission."""
-        return self._desk.submit(caller, sent, team)
+        return self._submissions.submit(caller, sent, team)
 
     @property
-    def amending(self) -> Amending:
+    def amendments(self) -> Amendments:
         """Pausing, going on, and changing what may change."""
-        return Amending(self)
+        return Amendments(self)
 
     @property
-    def finishing(self) -> Finishing:
+    def closer(self) -> BoardCloser:
         """Selections, the end, and the final ranking."""
-        return Finishing(self)
+        return BoardCloser(self)

@@ -8,13 +8,20 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from ladderboard.board._access import Caller, Role, fold, new_token, token_hash
+from ladderboard.board._access import Caller, Role, comparable_name, hash_token, new_token
 from ladderboard.board._board import Board
-from ladderboard.board._folder import rows_of
-from ladderboard.board._limits import recount
+from ladderboard.board._folder import split_mask
+from ladderboard.board._limits import recount_pooled
 from ladderboard.board._store import DatabaseStore, MixedStore
-from ladderboard.board._submissions import Sent
-from ladderboard.board._tables import PART, SERVER, is_plain, kept_sample, read_board, written
+from ladderboard.board._submissions import IncomingSubmission
+from ladderboard.board._tables import (
+    BOARD_SCHEMA,
+    SERVER_BOOK,
+    is_searchable,
+    read_board,
+    sample_key,
+    to_json,
+)
 from ladderboard.board._teams import add_credential
 from ladderboard.errors import (
     Conflict,
@@ -49,7 +56,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from ladderboard.board._folder import BoardFolder
-    from ladderboard.board._store import Store
+    from ladderboard.board._store import SubmissionStore
     from ladderboard.ledger import PostgresStorage, Seal, SqlReading, SqlWriting, Turn
     from ladderboard.mechanisms import Mechanism
 
@@ -113,7 +120,7 @@ class Boards:
     def __init__(
         self,
         storage: SqlStorage,
-        store: Store,
+        store: SubmissionStore,
         *,
         key_file: Path | str | None = None,
         world: World | None = None,
@@ -125,13 +132,15 @@ class Boards:
         self._key = None if key_file is None else make_key_file(key_file)
         self._open: dict[str, Board] = {}
         self._lock = threading.Lock()
-        storage.furnish(PART)
-        if SERVER not in storage.books():
+        storage.furnish(BOARD_SCHEMA)
+        if SERVER_BOOK not in storage.books():
             try:
-                with storage.add_book(SERVER) as view:
-                    view.keep("signing key", self._seal(SERVER, "signing key", self.world.salt()))
+                with storage.add_book(SERVER_BOOK) as view:
+                    view.keep(
+                        "signing key", self._seal(SERVER_BOOK, "signing key", self.world.salt())
+                    )
             except InvalidState:  # another process was quicker
-                if SERVER not in storage.books():
+                if SERVER_BOOK not in storage.books():
                     raise
         self.signing_key()  # which refuses another key file than the others were made with
 
@@ -142,7 +151,7 @@ class Boards:
         """Return what the secret side of a book is closed with."""
         return None if self._key is None else Cipher(self._key, book)
 
-    def water(self, book: str) -> HighWater | None:
+    def high_water_mark(self, book: str) -> HighWater | None:
         """Return the mark that tells an old copy of a book, where there is a file to lie beside."""
         if not isinstance(self.storage, SqliteStorage):
             return None
@@ -152,33 +161,33 @@ class Boards:
 
     def signing_key(self) -> bytes:
         """Return the key that cookies are signed with."""
-        with self.storage.reading(SERVER) as view:
+        with self.storage.reading(SERVER_BOOK) as view:
             held = view.kept("signing key")
         if held is None:
             raise InvalidState("The server's signing key is missing.")
-        return (self.seal(SERVER) or NoSeal()).open("kept signing key", held)
+        return (self.seal(SERVER_BOOK) or NoSeal()).open("kept signing key", held)
 
     def list(self) -> list[str]:
         """Return the slugs of all boards, oldest first."""
         with self._server() as view:
             return [row[0] for row in view.run(_ALL)]
 
-    def page(self, limit: int, after: str | None = None) -> tuple[str, ...]:
+    def list_page(self, limit: int, after: str | None = None) -> tuple[str, ...]:
         """Return the slugs of so many boards, oldest first, from the one after ``after`` on."""
         with self._server() as view:
             if after is None:
                 return tuple(row[0] for row in view.run(f"{_ALL} LIMIT ?", (limit,)))
-            if not (is_plain(after) and view.run(_BY_SLUG, (after,))):
+            if not (is_searchable(after) and view.run(_BY_SLUG, (after,))):
                 raise InvalidSetting("This is no cursor of ours; begin without one.")
             return tuple(row[0] for row in view.run(_AFTER, (after, limit)))
 
-    def open_first(self, limit: int, skip: int = 0) -> tuple[str, ...]:
+    def list_open_first(self, limit: int, skip: int = 0) -> tuple[str, ...]:
         """Return the slugs of so many boards, those that are closed last, after ``skip``."""
         with self._server() as view:
             return tuple(row[0] for row in view.run(_OPEN_FIRST, (limit, skip)))
 
     def _server(self) -> AbstractContextManager[SqlReading]:
-        return self.storage.reading(SERVER)
+        return self.storage.reading(SERVER_BOOK)
 
     def open(self, slug: str) -> Board:
         """Return a board."""
@@ -187,7 +196,7 @@ class Boards:
         if board is not None:
             return board
         with self._server() as view:
-            rows = view.run(_BY_SLUG, (slug,)) if is_plain(slug) else []
+            rows = view.run(_BY_SLUG, (slug,)) if is_searchable(slug) else []
         if not rows:
             raise NotFound("There is no such board.")
         name = rows[0][0]
@@ -196,25 +205,25 @@ class Boards:
             name,
             mechanism=self._mechanism,
             seal=self.seal(name),
-            water=self.water(name),
+            water=self.high_water_mark(name),
             world=self.world,
         )
         with self._lock:
             return self._open.setdefault(slug, Board(book, self.store, slug))
 
-    def adopt(self, slug: str, charge: int) -> Board:
+    def adopt_old_copy(self, slug: str, charge: int) -> Board:
         """Go on with an old copy of the database, for one board.
 
         ``charge`` is how many questions may have been answered since the copy was made.
         """
         with self._server() as view:
-            rows = view.run(_BY_SLUG, (slug,)) if is_plain(slug) else []
+            rows = view.run(_BY_SLUG, (slug,)) if is_searchable(slug) else []
             if not rows:
                 raise NotFound("There is no such board.")
         name = rows[0][0]
         with self.storage.reading(name) as view:
             budget = int(json.loads(read_board(view).rules)["questions"])
-        water, world = self.water(name), self.world
+        water, world = self.high_water_mark(name), self.world
         restore(self.storage, name, charge, water=water, world=world, budget=budget)
         with self._lock:
             self._open.pop(slug, None)
@@ -222,16 +231,16 @@ class Boards:
 
         def count(turn: Turn) -> None:
             view = cast("SqlWriting", turn.view)
-            recount(view, board.rules_of(read_board(view)), turn.at)
+            recount_pooled(view, board.rules_of(read_board(view)), turn.at)
 
-        board.queue.do(count)
+        board.queue.run(count)
         return board
 
     def create(self, folder: BoardFolder) -> Board:
         """Start a board: commit to its holdout, key and rules, and ask its baselines."""
         rules = folder.rules
         table = folder.table if rules.loss.uses_labels else folder.table.unlabelled()
-        scorer = Scorer(table, rules.loss, rules.files.limits, rows=rows_of(table, "public"))
+        scorer = Scorer(table, rules.loss, rules.files.limits, rows=split_mask(table, "public"))
         worth = int(scorer.grouping.effective_n)
         mechanism = self._mechanism or rules.mechanism_for(worth)
         if mechanism.needs == "losses" and scorer.grouping.weight is not None:
@@ -260,7 +269,7 @@ class Boards:
 
         def furnish(view: SqlWriting) -> None:
             visibility = rules.visibility
-            values = (view.number, rules.slug, written(described), visibility, self.world.clock())
+            values = (view.number, rules.slug, to_json(described), visibility, self.world.clock())
             view.change(_INSERT, values)
 
         Book.create(
@@ -269,43 +278,43 @@ class Boards:
             name=name,
             mechanism=mechanism,
             key=self.world.salt(),
-            keep={kept_sample(0): keep_sample(table)},
+            keep={sample_key(0): keep_sample(table)},
             seal=self.seal(name),
-            water=self.water(name),
+            water=self.high_water_mark(name),
             world=self.world,
             also=cast("Callable[..., None]", furnish),
         )
         board = self.open(rules.slug)
-        ask_baselines(board, folder)
+        submit_baselines(board, folder)
         return board
 
-    def first_token(self) -> str | None:
+    def create_first_token(self) -> str | None:
         """Return a token for the organiser of all boards, once; None if there is one already."""
         token = new_token("organiser", self.world.salt)
-        with self.storage.writing(SERVER) as view:
+        with self.storage.writing(SERVER_BOOK) as view:
             if view.run(_ANY_ORGANISER, (view.number,)):
                 return None
             add_credential(view, token, "organiser", self.world.clock())
         return token
 
-    def new_token(self, role: Role = Role.ORGANISER, *, end_others: bool = False) -> str:
+    def issue_token(self, role: Role = Role.ORGANISER, *, end_others: bool = False) -> str:
         """Return another token for all boards; ``end_others`` ends the organisers' before."""
         token = new_token(role.name.lower(), self.world.salt)
-        with self.storage.writing(SERVER) as view:
+        with self.storage.writing(SERVER_BOOK) as view:
             if end_others:
                 view.change(_END_ORGANISERS, (self.world.clock(), view.number))
             add_credential(view, token, role.name.lower(), self.world.clock())
         return token
 
-    def by_token(self, token: str, slug: str | None = None) -> Caller:
+    def caller_by_token(self, token: str, slug: str | None = None) -> Caller:
         """Return who a token's bearer is, on a board or on none; refuse one that nobody has.
 
         A token of one board means nothing on another. The answer is the same for a token that was
         never given, one that has ended, and one of another board.
         """
-        return self.by_hash(token_hash(token), slug)
+        return self.caller_by_token_hash(hash_token(token), slug)
 
-    def by_hash(self, hashed: bytes, slug: str | None = None) -> Caller:
+    def caller_by_token_hash(self, hashed: bytes, slug: str | None = None) -> Caller:
         """Return the same by the hash of a token, as sessions know it."""
         with self._server() as view:
             rows = view.run(_BY_HASH, (hashed,))
@@ -318,13 +327,13 @@ class Boards:
                     return Caller(Role[role.upper()], team, hashed)
         raise NotAllowed("This token is unknown, or has ended.")
 
-    def boards_of(self, hashed: bytes) -> str | None:
+    def slug_of_token(self, hashed: bytes) -> str | None:
         """Return the slug of the one board that a token is for; None if it is for all, or ended."""
         with self._server() as view:
             rows = view.run(_BOARD_OF, (hashed,))
         return rows[0][0] if rows else None
 
-    def sweep(self) -> int:
+    def remove_orphaned_files(self) -> int:
         """Remove submitted files that a crash has left without a row; return how many."""
         with self._server() as view:
             places = {row[0] for row in view.run(_PLACES)}
@@ -337,7 +346,7 @@ class Boards:
         self.storage.close()
 
 
-def has_words(address: str) -> bool:
+def has_libpq_password(address: str) -> bool:
     """Tell whether an address has a password by libpq's words, as in ``host=db password=...``."""
     return "://" not in address and _WORDS.search(address) is not None
 
@@ -356,7 +365,7 @@ def open_boards(
     *,
     create: bool = False,
     key_file: Path | str | None = None,
-    store: Store | None = None,
+    store: SubmissionStore | None = None,
     world: World | None = None,
 ) -> Boards:
     """Open the boards in a database.
@@ -392,12 +401,14 @@ def open_storage(url: Path | str, *, create: bool = False) -> SqlStorage:
     """Open the database alone."""
     address = str(url)
     if is_shared(address):
-        return open_schema(address, create=create)
+        return open_postgres_schema(address, create=create)
     path = _path(address)
     return SqliteStorage(path, create=create and not path.exists())
 
 
-def open_schema(url: str, schema: str = "ladderboard", *, create: bool = True) -> PostgresStorage:
+def open_postgres_schema(
+    url: str, schema: str = "ladderboard", *, create: bool = True
+) -> PostgresStorage:
     """Open a schema of a PostgreSQL database."""
     from ladderboard.ledger import PostgresStorage  # noqa: PLC0415 - not needed for a file
 
@@ -413,7 +424,7 @@ def _path(address: str) -> Path:
         raise InvalidSetting(
             f"database must be a path, sqlite:///path or postgresql+psycopg://...; got {scheme}://..."
         )
-    if has_words(address):
+    if has_libpq_password(address):
         raise InvalidSetting(
             "database must be a path, sqlite:///path or postgresql+psycopg://user@host/name."
         )
@@ -433,14 +444,14 @@ def check_baselines(scorer: Scorer, folder: BoardFolder) -> None:
             ) from None
 
 
-def ask_baselines(board: Board, folder: BoardFolder) -> None:
+def submit_baselines(board: Board, folder: BoardFolder) -> None:
     """Ask about every baseline that was not asked yet; a crash may have come between."""
     scorer = board.scorer()
     for each, path in folder.baselines.items():
         with board.reading() as view:
-            seats = view.run(_SEAT, (view.number, fold(each)))
-        if seats and seats[0][1]:
+            rows = view.run(_SEAT, (view.number, comparable_name(each)))
+        if rows and rows[0][1]:
             continue
-        caller = Caller(Role.ORGANISER, seats[0][0]) if seats else board.seats.add_baseline(each)
-        sent = Sent(scorer.read(path), board.book.world.clock(), message="baseline")
+        caller = Caller(Role.ORGANISER, rows[0][0]) if rows else board.teams.add_baseline(each)
+        sent = IncomingSubmission(scorer.read(path), board.book.world.clock(), message="baseline")
         board.submit(caller, sent)

@@ -9,12 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ladderboard._formatting import format_time
-from ladderboard.board._access import allow
-from ladderboard.board._folder import rows_of
-from ladderboard.board._rules import displayed, metric_of
+from ladderboard.board._access import check_permission
+from ladderboard.board._folder import split_mask
+from ladderboard.board._rules import round_for_display, to_metric
 from ladderboard.board._standings import read_standings
-from ladderboard.board._submissions import KeptSubmission, kept_predictions
-from ladderboard.board._tables import ENDED, find_team, is_plain, read_board, time_of, written
+from ladderboard.board._submissions import StoredSubmission, open_stored_predictions
+from ladderboard.board._tables import (
+    ENDED_STATUSES,
+    current_time,
+    find_team,
+    is_searchable,
+    read_board,
+    to_json,
+)
 from ladderboard.bounds import fresh_sample_interval
 from ladderboard.errors import InvalidSetting, NotFound, NotOpen
 from ladderboard.holdout import Scorer, open_entries, put_opening
@@ -25,12 +32,12 @@ if TYPE_CHECKING:
 
     from ladderboard.board._access import Caller
     from ladderboard.board._board import Board
-    from ladderboard.board._rules import Display, Rules
+    from ladderboard.board._rules import MetricDisplay, Rules
     from ladderboard.board._submissions import Sandbox
     from ladderboard.board._tables import BoardRow
     from ladderboard.ledger import BundleWriter, Entry, Head, Secret, SqlReading, SqlWriting, Turn
 
-STANDINGS = "standings"
+STANDINGS_KEY = "standings"
 """The name under which the standings of the close are kept, with the salt of their commitment."""
 
 _OWN = "SELECT number FROM main.submission WHERE book = ? AND team = ? AND id = ?"
@@ -69,31 +76,33 @@ class _Entrant(NamedTuple):
     name: str
     kind: str
     submission: str
-    kept: KeptSubmission
+    kept: StoredSubmission
 
 
-class Finishing:
+class BoardCloser:
     """The end of one board."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
 
-    def choose(self, caller: Caller, submissions: Sequence[str]) -> None:
+    def select_submissions(self, caller: Caller, submissions: Sequence[str]) -> None:
         """Select a team's own submissions for the finals, in place of those selected before."""
-        allow(caller, "choose")
+        check_permission(caller, "choose")
         wanted = list(dict.fromkeys(submissions))
 
         def work(turn: Turn) -> None:
             view = cast("SqlWriting", turn.view)
             row = read_board(view)
-            if row.status in ENDED:
+            if row.status in ENDED_STATUSES:
                 raise NotOpen("The board is closed; selections are locked.")
             most = self._board.rules_of(row).selections
             if len(wanted) > most:
                 raise InvalidSetting(f"At most {most} can be selected, not {len(wanted)}.")
             numbers = []
             for each in wanted:
-                found = view.run(_OWN, (view.number, caller.team, each)) if is_plain(each) else []
+                found = (
+                    view.run(_OWN, (view.number, caller.team, each)) if is_searchable(each) else []
+                )
                 if not found:
                     raise NotFound("There is no such submission.")
                 numbers.append(found[0][0])
@@ -101,7 +110,7 @@ class Finishing:
             for number in numbers:
                 view.change(_CHOOSE, (1, view.number, caller.team, number))
 
-        self._board.queue.do(work)
+        self._board.queue.run(work)
 
     def close(self, caller: Caller, *, sandbox: Sandbox | None = None) -> dict[str, Any] | None:
         """End the board for good; score what was selected on the private split, once.
@@ -110,7 +119,7 @@ class Finishing:
         Cut short, it can be called again: selections stay locked, and nothing is scored twice
         differently.
         """
-        allow(caller, "run")
+        check_permission(caller, "run")
         board = self._board
 
         def lock(turn: Turn) -> None:
@@ -120,13 +129,13 @@ class Finishing:
                 raise NotOpen(f"The board is {row.status}.")
             view.change(_CLOSING, (view.number,))
 
-        board.queue.do(lock)
+        board.queue.run(lock)
         with board.reading() as view:
             row = read_board(view)
             rules = board.rules_of(row)
-            entrants = read_entrants(view, rules)
+            entrants = read_finalists(view, rules)
             ranks = _public_ranks(view, board.book.signed)
-            now = time_of(view, board.book.world)
+            now = current_time(view, board.book.world)
         final = self._score(row, rules, entrants, ranks, now, sandbox=sandbox)
         salt = board.book.world.salt()
 
@@ -135,21 +144,21 @@ class Finishing:
             now = read_board(view)
             if now.status == "closed":
                 return
-            found = (read_entrants(view, rules), _public_ranks(view, board.book.signed))
+            found = (read_finalists(view, rules), _public_ranks(view, board.book.signed))
             if now.epoch != row.epoch or found != (entrants, ranks):
                 raise NotOpen("The board changed while it was closed; close it again.")
-            told = None if final is None else written(final)
-            stood = Commitment("standings", standings_of(view), salt)
+            told = None if final is None else to_json(final)
+            stood = Commitment("standings", list_final_standings(view), salt)
             summary = {"standings": stood.hash.hex()}
             if final is not None:
                 summary["finals"] = digest("finals", told).hex()
             turn.close(**summary)
             kept = encode({"salt": stood.salt, "content": stood.content})
-            board.book.keep(view, STANDINGS, kept)
+            board.book.keep(view, STANDINGS_KEY, kept)
             visibility = "public" if now.visibility == "frozen" else now.visibility
             view.change(_CLOSED, (told, visibility, view.number))
 
-        board.queue.do(end)
+        board.queue.run(end)
         return final
 
     def _score(
@@ -164,14 +173,14 @@ class Finishing:
     ) -> dict[str, Any] | None:
         board = self._board
         table = board.epoch_of(row).table
-        private = rows_of(table, "private")
+        private = split_mask(table, "private")
         if private is None or not private.any():
             return None
         scorer = Scorer(table, rules.loss, rows=private)
         worth = int(scorer.grouping.effective_n)
         weighted = scorer.grouping.weight is not None
         best: dict[str, tuple[float, _Entrant]] = {}
-        with kept_predictions(board, row, sandbox) as read:
+        with open_stored_predictions(board, row, sandbox) as read:
             for each in entrants:
                 risk = scorer.score(read(each.kept)).risk
                 if each.team not in best or risk < best[each.team][0]:
@@ -204,7 +213,7 @@ def _row(
         "score": risk,
         "low": low,
         "high": high,
-        "display": displayed(rules.display, risk),
+        "display": round_for_display(rules.display, risk),
         "submission": each.submission,
         "public_rank": rank,
         "move": None,
@@ -229,14 +238,14 @@ def rank_finals(rows: list[dict[str, Any]]) -> None:
             row["move"] = row["public_rank"] - rank
 
 
-def tell_final(row: dict[str, Any], display: Display) -> dict[str, Any]:
+def serialize_final_row(row: dict[str, Any], display: MetricDisplay) -> dict[str, Any]:
     """Return a row of the final ranking, which is kept in losses, in the board's metric."""
     low, high = sorted((display.shown(row["low"]), display.shown(row["high"])))
-    score = metric_of(display, row["score"])
+    score = to_metric(display, row["score"])
     return {**row, "score": score, "loss": row["score"], "low": low, "high": high}
 
 
-def standings_of(view: SqlReading) -> list[dict[str, Any]]:
+def list_final_standings(view: SqlReading) -> list[dict[str, Any]]:
     """Return how all teams stand now, in the order in which they came, as the close commits to it.
 
     A rank is 1 and how many teams have a lower release. A baseline, who is disqualified, and who
@@ -265,14 +274,14 @@ def standings_of(view: SqlReading) -> list[dict[str, Any]]:
     return found
 
 
-def read_entrants(view: SqlReading, rules: Rules) -> list[_Entrant]:
+def read_finalists(view: SqlReading, rules: Rules) -> list[_Entrant]:
     """Return what is in the final ranking: what teams chose, or what is chosen by default."""
     found: list[_Entrant] = []
     for number, team, name, kind in view.run(_TEAMS, (view.number,)):
         chosen = view.run(_MANY, (view.number, number))[0][0]
         many = min(chosen or rules.selections, rules.selections) if kind == "team" else 1
         files = view.run(_CHOSEN, (view.number, number, many))
-        found += [_Entrant(team, name, kind, own, KeptSubmission(*kept)) for own, *kept in files]
+        found += [_Entrant(team, name, kind, own, StoredSubmission(*kept)) for own, *kept in files]
     return found
 
 
@@ -329,8 +338,8 @@ def write_board_bundle(
             else:
                 for entry, secret in open_entries(board.book, view):
                     bundle.put_entry(entry.form, secret)
-            if view.kept(STANDINGS) is not None:  # older boards did not commit to them
-                bundle.put("standings", decode(board.book.kept(STANDINGS)))
+            if view.kept(STANDINGS_KEY) is not None:  # older boards did not commit to them
+                bundle.put("standings", decode(board.book.kept(STANDINGS_KEY)))
             if row.final is not None:
                 bundle.put("finals", row.final)
             bundle.end()
@@ -341,7 +350,7 @@ def _put_with_files(bundle: BundleWriter, board: Board, view: SqlReading, row: B
     """Write each entry, and after it the file that it was scored for."""
     chosen = set()
     if row.final is not None:
-        chosen = {each.submission for each in read_entrants(view, board.rules_of(row))}
+        chosen = {each.submission for each in read_finalists(view, board.rules_of(row))}
     files = _files(view)
     held = next(files, None)
     for number, (entry, secret) in enumerate(open_entries(board.book, view)):

@@ -13,7 +13,7 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard._formatting import format_count
-from ladderboard.board._rules import Noted, Rules, read_rules
+from ladderboard.board._rules import RuleProblems, Rules, read_rules
 from ladderboard.errors import InvalidInput, InvalidLabels, InvalidRules
 from ladderboard.files import (
     HoldoutTable,
@@ -198,7 +198,7 @@ def read_folder(path: Path | str) -> BoardFolder:
         With everything that is wrong, in the rules and in the files, in ``problems``.
     """
     folder = Path(path)
-    noted = Noted()
+    noted = RuleProblems()
     if not folder.is_dir():
         noted.add("not_a_folder", f"{str(path)!r} must be a folder with {_RULES} in it.")
         noted.refuse_if_any()
@@ -221,7 +221,7 @@ def read_folder(path: Path | str) -> BoardFolder:
     return found
 
 
-def _rules(folder: Path, noted: Noted) -> Rules | None:
+def _rules(folder: Path, noted: RuleProblems) -> Rules | None:
     if not _inside(folder, _RULES, noted):
         return None
     try:
@@ -239,7 +239,7 @@ def _rules(folder: Path, noted: Noted) -> Rules | None:
     return None
 
 
-def _holdout(folder: Path, noted: Noted) -> str | None:
+def _holdout(folder: Path, noted: RuleProblems) -> str | None:
     """Return the name of the holdout's file, which there must be one of."""
     names = [f"holdout.{suffix}{packed}" for suffix in _SUFFIXES for packed in _PACKED]
     found = [each for each in names if (folder / each).exists() or (folder / each).is_symlink()]
@@ -253,7 +253,7 @@ def _holdout(folder: Path, noted: Noted) -> str | None:
     return None
 
 
-def _sample(folder: Path, noted: Noted) -> Path | None:
+def _sample(folder: Path, noted: RuleProblems) -> Path | None:
     names = [f"sample_submission.{suffix}{packed}" for suffix in _SUFFIXES for packed in _PACKED]
     for each in names:
         if (folder / each).exists() or (folder / each).is_symlink():
@@ -271,7 +271,7 @@ def _sample_values(sample: Path | None, rules: Rules, table: HoldoutTable) -> An
         return None
 
 
-def _inside(folder: Path, name: str, noted: Noted) -> bool:
+def _inside(folder: Path, name: str, noted: RuleProblems) -> bool:
     """Note a file that is not there, or whose link leads out of the folder."""
     path = folder / name
     try:
@@ -287,7 +287,7 @@ def _inside(folder: Path, name: str, noted: Noted) -> bool:
     return False
 
 
-def _check_mechanism(folder: BoardFolder, noted: Noted) -> None:
+def _check_mechanism(folder: BoardFolder, noted: RuleProblems) -> None:
     """Note a mechanism that cannot work with this holdout."""
     mechanism = folder.rules.mechanism_for(folder.worth)
     grouping = folder.part("public").grouping
@@ -300,7 +300,7 @@ def _check_mechanism(folder: BoardFolder, noted: Noted) -> None:
         noted.add("bad_value", str(error), key="mechanism")
 
 
-def read_table(path: Path, rules: Rules | None, noted: Noted) -> HoldoutTable | None:
+def read_table(path: Path, rules: Rules | None, noted: RuleProblems) -> HoldoutTable | None:
     """Return the holdout's table with its splits spelled plainly; note whatever is wrong."""
     name = path.name
     try:
@@ -335,12 +335,12 @@ def _kind(loss: Loss) -> Any:
     return None if len(texts) != 1 else "text" if texts.pop() else "number"
 
 
-def rows_of(table: HoldoutTable, split: str) -> NDArray[np.bool_] | None:
+def split_mask(table: HoldoutTable, split: str) -> NDArray[np.bool_] | None:
     """Return which rows are in a split; None where there is no split, and all are public."""
     return None if table.split is None else np.asarray(table.split == split)
 
 
-def _with_splits(table: HoldoutTable, name: str, noted: Noted) -> HoldoutTable:
+def _with_splits(table: HoldoutTable, name: str, noted: RuleProblems) -> HoldoutTable:
     """Return the table with Public and PUBLIC as public, and so on."""
     if table.split is None:
         return table
@@ -356,7 +356,7 @@ def _with_splits(table: HoldoutTable, name: str, noted: Noted) -> HoldoutTable:
     return replace(table, split=np.array(plain, dtype=table.split.dtype)[which])
 
 
-def _check_groups(table: HoldoutTable, name: str, noted: Noted) -> None:
+def _check_groups(table: HoldoutTable, name: str, noted: RuleProblems) -> None:
     """Note groups that lie in several splits: what is learned of one would tell of the other."""
     if table.group is None or table.split is None:
         return
@@ -368,7 +368,7 @@ def _check_groups(table: HoldoutTable, name: str, noted: Noted) -> None:
         noted.add("torn_group", f"{name}: a group must lie in one split; {said}.", key="group")
 
 
-def _check_rules(table: HoldoutTable, rules: Rules, name: str, noted: Noted) -> None:
+def _check_rules(table: HoldoutTable, rules: Rules, name: str, noted: RuleProblems) -> None:
     """Note what the rules ask of the holdout and it does not have."""
     try:
         rules.loss.read_labels(table.labels)
@@ -387,7 +387,7 @@ def _check_rules(table: HoldoutTable, rules: Rules, name: str, noted: Noted) -> 
         noted.add("no_private", f"finals need a private split to rank by; {end}", key="finals")
 
 
-def write_example(folder: Path, rng: np.random.Generator | None = None) -> list[Path]:
+def write_example_board(folder: Path, rng: np.random.Generator | None = None) -> list[Path]:
     """Fill a folder with an example board, and return the files.
 
     Nobody has seen the labels before: they are drawn with ``rng``, by default from the operating
@@ -442,7 +442,7 @@ def _table(header: str, rows: object) -> str:
     return "\n".join([header, *lines]) + "\n"
 
 
-def write_huggingface(source: Path, folder: Path) -> list[Path]:
+def import_huggingface(source: Path, folder: Path) -> list[Path]:
     """Write a board's rules and holdout from a competition's settings and solution.
 
     Nothing is written where either cannot be read.

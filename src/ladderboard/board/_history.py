@@ -6,12 +6,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard._formatting import format_time
-from ladderboard.board._rules import displayed
+from ladderboard.board._rules import round_for_display
 from ladderboard.holdout import Meter
 
 if TYPE_CHECKING:
     from ladderboard.board._board import Board
-    from ladderboard.board._rules import Display
+    from ladderboard.board._rules import MetricDisplay
     from ladderboard.board._tables import BoardRow
     from ladderboard.bounds import Certificate
     from ladderboard.ledger import At, SqlReading
@@ -62,14 +62,14 @@ _BY_TIME = (
 )
 
 
-class Past(NamedTuple):
+class RecordHistory(NamedTuple):
     """Records, each with where the book stood right after it, and how many there are in all."""
 
     records: list[tuple[At, float]]
     all: int
 
 
-class Now(NamedTuple):
+class CurrentState(NamedTuple):
     """How things stand: where the book is, the time, the best that is shown, and that of all."""
 
     at: At
@@ -78,15 +78,17 @@ class Now(NamedTuple):
     least: float | None
 
 
-def read_past(view: SqlReading, epoch: int, at: At) -> Past:
+def read_records(view: SqlReading, epoch: int, at: At) -> RecordHistory:
     """Return the records of an epoch before a horizon, thinned out if there are many."""
     rows = view.run(_SOME, (view.number, epoch, at.entries, MOST, MOST))
     stood = view.at_entries([entry + 1 for entry, _, _ in rows])
     values = [value for _, value, _ in rows]
-    return Past(list(zip(stood, values, strict=True)), rows[0][2] if rows else 0)
+    return RecordHistory(list(zip(stood, values, strict=True)), rows[0][2] if rows else 0)
 
 
-def tell_history(board: Board, row: BoardRow, past: Past, now: Now) -> dict[str, Any]:
+def serialize_history(
+    board: Board, row: BoardRow, past: RecordHistory, now: CurrentState
+) -> dict[str, Any]:
     """Return the points of a chart: one for each record, and one for how things stand now.
 
     A certificate counts with the budget at the start and with any number of questions, half and
@@ -113,15 +115,18 @@ def tell_history(board: Board, row: BoardRow, past: Past, now: Now) -> dict[str,
     }
 
 
-def tell_own(
-    display: Display, told: list[dict[str, Any]], now: int | None, *, thinned: bool
+def serialize_own_history(
+    display: MetricDisplay, told: list[dict[str, Any]], now: int | None, *, thinned: bool
 ) -> dict[str, Any]:
     """Return the points of a team's own chart, from what it was told of its submissions."""
     return {
         "now": None if now is None else format_time(now),
         "display": display.describe(),
         "points": [
-            {**{key: each[key] for key in _OWN}, "shown": displayed(display, each["score_loss"])}
+            {
+                **{key: each[key] for key in _OWN},
+                "shown": round_for_display(display, each["score_loss"]),
+            }
             for each in told
         ],
         "thinned": thinned,
@@ -130,7 +135,7 @@ def tell_own(
 
 @lru_cache(maxsize=4096)
 def _point(
-    mechanism: Mechanism, rules: Values, display: Display, at: At, best: tuple[float, float]
+    mechanism: Mechanism, rules: Values, display: MetricDisplay, at: At, best: tuple[float, float]
 ) -> dict[str, Any]:
     """Return a point, which nobody may change: who asks again gets the same one.
 
@@ -143,7 +148,7 @@ def _point(
         "entry": at.entries - 1,
         "used": at.asked + at.charged,
         "released": released,
-        "display": displayed(display, released),
+        "display": round_for_display(display, released),
         "bound": {
             "least": least,
             "low": low,
@@ -154,7 +159,7 @@ def _point(
     }
 
 
-def certify(meter: Meter, released: float | None) -> Certificate:
+def cached_certificate(meter: Meter, released: float | None) -> Certificate:
     """Return a meter's certificate, which is found again while nothing changes."""
     return _certificate(meter.mechanism, _values(meter), _plain(meter.at), released)
 
@@ -183,7 +188,7 @@ def _ends(found: Certificate, released: float) -> tuple[float, float, bool]:
     return low, high, found.vacuous or (low, high) == found.span
 
 
-def _outwards(display: Display, low: float, high: float) -> dict[str, float]:
+def _outwards(display: MetricDisplay, low: float, high: float) -> dict[str, float]:
     """Return an interval as it is displayed, with ends that are still true when rounded."""
     least, most = map(float, display.ends(low, high))
     return {"low": least, "high": most}
@@ -220,7 +225,7 @@ def _bins(view: SqlReading) -> list[dict[str, Any]]:
     first, last = view.run(_ENDS, (view.number,))[0]
     if first is None:
         return []
-    start, width = spread(first, last)
+    start, width = choose_bins(first, last)
     found = {at: counts for at, *counts in view.run(_BY_TIME, (start, width, view.number))}
     return [
         {
@@ -233,12 +238,12 @@ def _bins(view: SqlReading) -> list[dict[str, Any]]:
     ]
 
 
-def spread(first: int, last: int) -> tuple[int, int]:
+def choose_bins(first: int, last: int) -> tuple[int, int]:
     """Return where bins start and how wide they are: there are few, and their ends are round.
 
-    >>> spread(90, 3000)
+    >>> choose_bins(90, 3000)
     (60, 60)
-    >>> spread(0, 100 * 86_400)
+    >>> choose_bins(0, 100 * 86_400)
     (0, 172800)
     """
     for width in _WIDTHS:

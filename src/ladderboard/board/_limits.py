@@ -41,7 +41,7 @@ _STATUS = {
 }
 
 
-class Limit(NamedTuple):
+class QuotaLimit(NamedTuple):
     """One limit: its name, how many are left of how many, and for a window when the next is."""
 
     name: str
@@ -55,14 +55,14 @@ class Limit(NamedTuple):
         return told if self.next is None else {**told, "next": format_time(self.next)}
 
 
-class Left(NamedTuple):
+class Quota(NamedTuple):
     """All limits of a team, the tightest first, and when the next question may come."""
 
-    limits: tuple[Limit, ...]
+    limits: tuple[QuotaLimit, ...]
     next: int | None
 
     @property
-    def tightest(self) -> Limit:
+    def tightest(self) -> QuotaLimit:
         """The one that is felt first."""
         return self.limits[0]
 
@@ -74,7 +74,7 @@ class Shares(NamedTuple):
     pool: int
 
 
-def shares(rules: Rules, row: BoardRow, at: At) -> Shares:
+def compute_shares(rules: Rules, row: BoardRow, at: At) -> Shares:
     """Return what there is to share: not what was charged, nor what was asked again by nobody.
 
     The shares and the pool add up to what teams may ask in all.
@@ -84,13 +84,15 @@ def shares(rules: Rules, row: BoardRow, at: At) -> Shares:
     return Shares(share, max(rest - rules.teams * share, 0))
 
 
-def recount(view: SqlWriting, rules: Rules, at: At) -> None:
+def recount_pooled(view: SqlWriting, rules: Rules, at: At) -> None:
     """Count anew what teams asked beyond their shares: to be done whenever shares change."""
-    share = shares(rules, read_board(view), at).share
+    share = compute_shares(rules, read_board(view), at).share
     view.change(_RECOUNT, (share, view.number, share, view.number))
 
 
-def left(view: SqlReading, rules: Rules, row: BoardRow, team: TeamRow, *, at: At, now: int) -> Left:
+def remaining_quota(
+    view: SqlReading, rules: Rules, row: BoardRow, team: TeamRow, *, at: At, now: int
+) -> Quota:
     """Return what a team has left now.
 
     Each team's share of the board's budget is its own. What it may ask beyond that comes out of
@@ -98,12 +100,14 @@ def left(view: SqlReading, rules: Rules, row: BoardRow, team: TeamRow, *, at: At
     """
     whole = max(rules.questions - at.asked - at.charged, 0)
     if team.kind == "baseline":  # its one question is reserved
-        return Left((Limit("board", min(whole, max(1 - team.used, 0)), rules.questions),), now)
-    share, pool = shares(rules, row, at)
+        return Quota(
+            (QuotaLimit("board", min(whole, max(1 - team.used, 0)), rules.questions),), now
+        )
+    share, pool = compute_shares(rules, row, at)
     reserved = max(share - team.used, 0) + max(pool - row.pooled, 0)
     limits = [
-        Limit("team", max(rules.per_team - team.used, 0), rules.per_team),
-        Limit("board", min(whole, reserved), rules.questions),
+        QuotaLimit("team", max(rules.per_team - team.used, 0), rules.per_team),
+        QuotaLimit("board", min(whole, reserved), rules.questions),
     ]
     window = rules.window
     if window is not None:  # no more than its last few times are looked at
@@ -111,12 +115,12 @@ def left(view: SqlReading, rules: Rules, row: BoardRow, team: TeamRow, *, at: At
         since = [each[0] for each in rows if each[0] > now - window.seconds]
         rest = max(window.questions - len(since), 0)
         following = None if rest else since[0] + window.seconds
-        limits.append(Limit("window", rest, window.questions, following))
+        limits.append(QuotaLimit("window", rest, window.questions, following))
     limits.sort(key=_remaining)
     if any(not each.remaining and each.next is None for each in limits):
-        return Left(tuple(limits), None)
+        return Quota(tuple(limits), None)
     soonest = max([now, *(each.next for each in limits if each.next is not None)])
-    return Left(tuple(limits), _opens(rules, soonest))
+    return Quota(tuple(limits), _opens(rules, soonest))
 
 
 def _opens(rules: Rules, time: int) -> int | None:
@@ -126,7 +130,7 @@ def _opens(rules: Rules, time: int) -> int | None:
     return rules.next_start(time)
 
 
-def refuse_closed(rules: Rules, row: BoardRow, received: int | None) -> None:
+def refuse_if_closed(rules: Rules, row: BoardRow, received: int | None) -> None:
     """Refuse a question that came when the board takes none; the time of receipt decides.
 
     ``received`` is None for a baseline, which is asked before the first phase begins.
@@ -141,7 +145,7 @@ def refuse_closed(rules: Rules, row: BoardRow, received: int | None) -> None:
         raise NotOpen(f"The board opens at {format_time(start)}.")
 
 
-def refuse_spent(found: Left, clock: Callable[[], int]) -> None:
+def refuse_if_over_limit(found: Quota, clock: Callable[[], int]) -> None:
     """Refuse a question past a limit, and name the limit.
 
     ``clock`` returns the time as the clock shows it, even where that is before the last entry: the
@@ -160,7 +164,7 @@ def refuse_spent(found: Left, clock: Callable[[], int]) -> None:
         raise BudgetSpent(_SENTENCES[each.name].format(each.allowed))
 
 
-class Stored:
+class StoredBytes:
     """How many bytes are kept of each team's submissions; rows that were summed are not read again.
 
     Rows are only ever added, so a sum holds for as many submissions as it was made of.
@@ -182,7 +186,9 @@ class Stored:
         return stored
 
 
-def refuse_full(rules: Rules, row: BoardRow, team: TeamRow, stored: int, more: int) -> None:
+def refuse_if_storage_full(
+    rules: Rules, row: BoardRow, team: TeamRow, stored: int, more: int
+) -> None:
     """Refuse predictions for which a team, or the board, has no room left.
 
     Each team has a quota of its own, so that none can take the room of others.
@@ -201,7 +207,7 @@ def refuse_full(rules: Rules, row: BoardRow, team: TeamRow, stored: int, more: i
         )
 
 
-def veiled(found: Left, team: TeamRow, share: int) -> Left:
+def redact_quota(found: Quota, team: TeamRow, share: int) -> Quota:
     """Return what a team may know it has left while it must not know what others asked.
 
     What the pool holds depends on them; its own share does not.
@@ -212,10 +218,10 @@ def veiled(found: Left, team: TeamRow, share: int) -> Left:
         for each in found.limits
     ]
     limits.sort(key=_remaining)
-    return Left(tuple(limits), found.next)
+    return Quota(tuple(limits), found.next)
 
 
-def describe_budget(rules: Rules, row: BoardRow, at: At) -> dict[str, int]:
+def serialize_budget(rules: Rules, row: BoardRow, at: At) -> dict[str, int]:
     """Return where the questions of a board went, and where those that are left may go.
 
     ``used`` are those that were ``asked`` and those that were ``charged`` after a restore. Of those
@@ -223,7 +229,7 @@ def describe_budget(rules: Rules, row: BoardRow, at: At) -> dict[str, int]:
     ``share`` questions of its own; of the ``pool`` teams have taken ``pooled``.
     """
     used = at.asked + at.charged
-    share, pool = shares(rules, row, at)
+    share, pool = compute_shares(rules, row, at)
     return {
         "questions": rules.questions,
         "used": used,

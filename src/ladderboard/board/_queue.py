@@ -70,7 +70,7 @@ class _Failure(NamedTuple):
         return error if self.begun else copy(error).with_traceback(error.__traceback__)
 
 
-class Queue:
+class TransactionQueue:
     """Jobs on one book. Each is done in a turn of the book; several may share one.
 
     A job checks everything before it writes anything: what it refuses with a ``LadderboardError``
@@ -90,7 +90,7 @@ class Queue:
         self._lock = threading.Lock()  # around the two
         self._turn = threading.Lock()  # held by the one who works
 
-    def do(self, work: Callable[[Turn], Result]) -> Result:
+    def run(self, work: Callable[[Turn], Result]) -> Result:
         """Do a job, together with those that others wait for; return when it is committed."""
         job = _Job(work)
         with self._lock:

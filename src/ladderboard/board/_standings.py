@@ -38,7 +38,7 @@ _EQUAL = (
 )
 
 
-class Standing(NamedTuple):
+class TeamStanding(NamedTuple):
     """A row: ``rank`` is None for who has no record and for baselines.
 
     ``tied`` is whether another team has the same rank, on whichever page it stands.
@@ -56,10 +56,10 @@ class Standing(NamedTuple):
     last: int | None
 
 
-class Page(NamedTuple):
+class StandingsPage(NamedTuple):
     """Some rows, and what to ask the next page with; None after the last."""
 
-    rows: list[Standing]
+    rows: list[TeamStanding]
     next: str | None
 
 
@@ -84,7 +84,7 @@ def read_standings(
     limit: int = 100,
     cursor: str | None = None,
     sign: Callable[[str], bytes],
-) -> Page:
+) -> StandingsPage:
     """Return a page of the standings: those of now, or those that were ``seen`` at the freeze.
 
     Equal releases have equal ranks. Whoever is disqualified is not there. A cursor tells the ranks
@@ -94,7 +94,7 @@ def read_standings(
         raise InvalidSetting(f"limit must be between 1 and {MOST}.")
     place = _START if cursor is None else _read(cursor, sign)
     prefix = "seen_" if seen else ""
-    rows: list[Standing] = []
+    rows: list[TeamStanding] = []
     if place.released is not None:
         value = place.released
         found = view.run(
@@ -103,17 +103,17 @@ def read_standings(
         )
         for row in found[:limit]:
             place = _follow(place, row)
-            rows.append(Standing(place.rank if row[3] == "team" else None, False, *row))
+            rows.append(TeamStanding(place.rank if row[3] == "team" else None, False, *row))
         rows = _with_ties(view, prefix, rows)
         if len(found) > limit:
-            return Page(rows, _write(place, sign))
+            return StandingsPage(rows, _write(place, sign))
         place = place._replace(released=None, since=-1, number=-1)
     wanted = limit - len(rows)
     found = view.run(_UNRANKED.format(prefix), (view.number, place.number, wanted + 1))
     for row in found[:wanted]:
         place = place._replace(number=row[0])
-        rows.append(Standing(None, False, *row))
-    return Page(rows, _write(place, sign) if len(found) > wanted else None)
+        rows.append(TeamStanding(None, False, *row))
+    return StandingsPage(rows, _write(place, sign) if len(found) > wanted else None)
 
 
 def _follow(place: _Place, row: tuple[Any, ...]) -> _Place:
@@ -126,7 +126,7 @@ def _follow(place: _Place, row: tuple[Any, ...]) -> _Place:
     return _Place(counted, rank, released, released, since, number)
 
 
-def _with_ties(view: SqlReading, prefix: str, rows: list[Standing]) -> list[Standing]:
+def _with_ties(view: SqlReading, prefix: str, rows: list[TeamStanding]) -> list[TeamStanding]:
     """Return the rows with who is tied; at the ends of a page it may be with who is not on it."""
     teams = [each for each in rows if each.rank is not None]
     many = Counter(each.rank for each in teams)

@@ -2,7 +2,8 @@
 
 A file is kept for good when the row that names its place is, and not otherwise. So each goes
 through three steps: it is prepared before the transaction, committed in it, and abandoned if the
-submission is refused after all. A crash between them leaves what :meth:`Store.sweep` removes.
+submission is refused after all. A crash between
+them leaves files that :meth:`SubmissionStore.sweep` removes.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _STEP = 2**20
 _SMALL = 2**20
 
 
-class Tables(Protocol):
+class SqlView(Protocol):
     """A view of a book in a database that speaks SQL."""
 
     def run(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -46,13 +47,13 @@ class Tables(Protocol):
         """Run a statement and return how many rows it changed."""
 
 
-class Prepared(ABC):
+class PreparedFile(ABC):
     """A file on its way into a store; ``place`` is what the row must hold to find it again."""
 
     place: str
 
     @abstractmethod
-    def commit(self, view: Tables) -> None:
+    def commit(self, view: SqlView) -> None:
         """Do what belongs into the transaction of the row."""
 
     @abstractmethod
@@ -60,11 +61,11 @@ class Prepared(ABC):
         """Remove what was prepared; the row will not be. Never raises."""
 
 
-class Store(ABC):
+class SubmissionStore(ABC):
     """Where submitted files are kept, by an id of hex digits."""
 
     @abstractmethod
-    def prepare(self, id: str, body: bytes | Path) -> Prepared:  # noqa: A002 - what it is
+    def prepare(self, id: str, body: bytes | Path) -> PreparedFile:  # noqa: A002 - what it is
         """Do what must be done before the transaction of the row begins."""
 
     @abstractmethod
@@ -84,10 +85,10 @@ class Store(ABC):
         """
 
 
-def checked(id: str) -> str:  # noqa: A002 - what it is
+def check_id(id: str) -> str:  # noqa: A002 - what it is
     """Return an id that can be part of a path.
 
-    >>> checked("../../etc/passwd")
+    >>> check_id("../../etc/passwd")
     Traceback (most recent call last):
     ...
     ladderboard.errors.InvalidSetting: An id must be 8 to 128 hex digits; got '../../etc/passwd'.
@@ -97,7 +98,7 @@ def checked(id: str) -> str:  # noqa: A002 - what it is
     return id
 
 
-class DatabaseStore(Store):
+class DatabaseStore(SubmissionStore):
     """Files in the table ``upload`` of a database that holds boards; a place is an id.
 
     Parameters
@@ -109,46 +110,46 @@ class DatabaseStore(Store):
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
-    def prepare(self, id: str, body: bytes | Path) -> Prepared:  # noqa: A002 - what it is
+    def prepare(self, id: str, body: bytes | Path) -> PreparedFile:  # noqa: A002 - what it is
         """Take a file into memory: nothing is written before the transaction."""
         if isinstance(body, Path):
             try:
                 body = body.read_bytes()
             except OSError as error:
                 raise StorageFailed(f"A file cannot be read: {error.strerror}.") from None
-        return _Held(checked(id), body)
+        return _Held(check_id(id), body)
 
     def get(self, place: str) -> BinaryIO:
         """Read a file."""
-        checked(place)
+        check_id(place)
         # Files belong to the database, a view to a book: any of them will do.
         for book in self._storage.books()[:1]:
             with self._storage.reading(book) as view:
-                rows = cast("Tables", view).run(_GET, (place,))
+                rows = cast("SqlView", view).run(_GET, (place,))
             if rows:
                 return io.BytesIO(bytes(rows[0][0]))
         raise InvalidState(f"There is no file {place!r:.80} in the store.")
 
     def delete(self, place: str) -> None:
         """Remove a file, if it is there."""
-        checked(place)
+        check_id(place)
         for book in self._storage.books()[:1]:
             with self._storage.writing(book) as view:
-                cast("Tables", view).change(_DELETE, (place,))
+                cast("SqlView", view).change(_DELETE, (place,))
 
     def sweep(self, known: Callable[[str], bool], *, older: float = HOUR) -> int:
         """Nothing can be left: a file is there if its row is."""
         return 0
 
 
-class _Held(Prepared):
+class _Held(PreparedFile):
     """A file in memory."""
 
     def __init__(self, id: str, body: bytes) -> None:  # noqa: A002 - what it is
         self.place = id
         self._body = body
 
-    def commit(self, view: Tables) -> None:
+    def commit(self, view: SqlView) -> None:
         """Write the file."""
         view.change(_PUT, (self.place, self._body))
 
@@ -156,7 +157,7 @@ class _Held(Prepared):
         """Nothing was written."""
 
 
-class FolderStore(Store):
+class FolderStore(SubmissionStore):
     """Files in folders by the first digits of their ids, all for the owner's eyes only.
 
     A file is written beside the others, made durable, and then gets its name, which is made durable
@@ -184,15 +185,15 @@ class FolderStore(Store):
     def __init__(self, path: Path | str) -> None:
         self.path = Path(os.path.abspath(path))  # noqa: PTH100 - links are not followed
         self._incoming = self.path / _INCOMING
-        self._together = Together()
+        self._together = GroupedFolderSync()
         self._made: set[Path] = set()
         with _told():
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._folder(self._incoming)
 
-    def prepare(self, id: str, body: bytes | Path) -> Prepared:  # noqa: A002 - what it is
+    def prepare(self, id: str, body: bytes | Path) -> PreparedFile:  # noqa: A002 - what it is
         """Keep a file; it is durable when this returns."""
-        place = f"{checked(id)[:2]}/{id[2:4]}/{id}"
+        place = f"{check_id(id)[:2]}/{id[2:4]}/{id}"
         target = self.path / place
         draft = self._incoming / f"{id}-{secrets.token_hex(8)}"
         try:
@@ -254,14 +255,14 @@ class FolderStore(Store):
         self._made.add(path)
 
 
-class _Kept(Prepared):
+class _Kept(PreparedFile):
     """A file that is in its place."""
 
     def __init__(self, store: FolderStore, place: str) -> None:
         self._store = store
         self.place = place
 
-    def commit(self, view: Tables) -> None:
+    def commit(self, view: SqlView) -> None:
         """Nothing is left to do."""
 
     def abandon(self) -> None:
@@ -308,7 +309,7 @@ def _told() -> Iterator[None]:
         raise storage_error(error, f"{error.filename or 'The store'} cannot be used") from None
 
 
-class MixedStore(Store):
+class MixedStore(SubmissionStore):
     """Files of up to a megabyte go into the transaction of their row, larger ones into a folder.
 
     To make a small file durable by itself takes longer than everything else about a submission;
@@ -325,7 +326,7 @@ class MixedStore(Store):
     def __init__(self, storage: Storage, path: Path | str) -> None:
         self._small, self._large = DatabaseStore(storage), FolderStore(path)
 
-    def prepare(self, id: str, body: bytes | Path) -> Prepared:  # noqa: A002 - what it is
+    def prepare(self, id: str, body: bytes | Path) -> PreparedFile:  # noqa: A002 - what it is
         """Do what must be done before the transaction of the row begins."""
         size = len(body) if isinstance(body, bytes) else body.stat().st_size
         return (self._small if size <= _SMALL else self._large).prepare(id, body)
@@ -361,7 +362,7 @@ class _Turn:
         self.error: OSError | None = None
 
 
-class Together:
+class GroupedFolderSync:
     """Syncs folders; a call serves everybody who came before it began."""
 
     def __init__(self) -> None:

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from ladderboard import _settings
 from ladderboard._formatting import format_time
-from ladderboard.board._access import Role, allow
+from ladderboard.board._access import Role, check_permission
 from ladderboard.board._limits import (
-    Stored,
-    left,
-    refuse_closed,
-    refuse_full,
-    refuse_spent,
-    shares,
-    veiled,
+    StoredBytes,
+    compute_shares,
+    redact_quota,
+    refuse_if_closed,
+    refuse_if_over_limit,
+    refuse_if_storage_full,
+    remaining_quota,
 )
 from ladderboard.board._queue import KeyedLock
-from ladderboard.board._rules import displayed, metric_of, tell_bound
-from ladderboard.board._tables import clock_of, find_team, read_board, read_team, time_of
+from ladderboard.board._rules import round_for_display, serialize_bound, to_metric
+from ladderboard.board._tables import clock_time, current_time, find_team, read_board, read_team
 from ladderboard.errors import (
     BrokenLedger,
     InvalidSetting,
@@ -36,9 +36,9 @@ from ladderboard.ledger import Asked, Secret
 if TYPE_CHECKING:
     from ladderboard.board._access import Caller
     from ladderboard.board._board import Board
-    from ladderboard.board._limits import Left
-    from ladderboard.board._rules import Display, Rules
-    from ladderboard.board._store import Prepared
+    from ladderboard.board._limits import Quota
+    from ladderboard.board._rules import MetricDisplay, Rules
+    from ladderboard.board._store import PreparedFile
     from ladderboard.board._tables import BoardRow, TeamRow
     from ladderboard.bounds import Certificate
     from ladderboard.ledger import Outcome, Receipt, SqlReading, SqlWriting, Turn
@@ -61,7 +61,7 @@ _RECORD = (
 
 
 @dataclass(frozen=True, repr=False)
-class Sent:
+class IncomingSubmission:
     """A submission as it arrives, read and aligned.
 
     ``received`` is when its first byte came; ``retry`` is a key under which it may be sent again.
@@ -84,7 +84,7 @@ class Sent:
 
 
 @dataclass(frozen=True)
-class Answer:
+class SubmissionResult:
     """The answer to one submission: what a guard's reply says, and what is left for the team.
 
     Parameters
@@ -100,7 +100,7 @@ class Answer:
         The certificate for the best on this ladder; None where it would tell of others.
     best
         The loss of that best, which is not the released one where an earlier answer is repeated.
-    left
+    quota
         The team's limits.
     reason
         All of it in one sentence.
@@ -118,7 +118,7 @@ class Answer:
     again: bool
     bound: Certificate | None
     best: float | None
-    left: Left
+    quota: Quota
     reason: str
     rules: Rules
     receipt: Receipt
@@ -126,32 +126,32 @@ class Answer:
     def describe(self) -> dict[str, Any]:
         """Return everything, JSON-able, in the board's metric; ``loss`` is that of ``released``."""
         release, shown = self.release, self.rules.display
-        following = self.left.next
+        following = self.quota.next
         return {
             "id": self.id,
             "number": self.number,
             "time": format_time(self.time),
             "entry": self.entry,
             "team": {"id": self.team, "name": self.name},
-            "released": metric_of(shown, release.value),
+            "released": to_metric(shown, release.value),
             "loss": release.value,
             "improved": release.improved,
             "question": release.question,
-            "remaining": self.left.tightest.remaining,
-            "limit": self.left.tightest.name,
-            "limits": [each.describe() for each in self.left.limits],
+            "remaining": self.quota.tightest.remaining,
+            "limit": self.quota.tightest.name,
+            "limits": [each.describe() for each in self.quota.limits],
             "next_submission_at": None if following is None else format_time(following),
-            "bound": None if self.bound is None else tell_bound(shown, self.bound, self.best),
+            "bound": None if self.bound is None else serialize_bound(shown, self.bound, self.best),
             "reason": self.reason,
-            "score": metric_of(shown, release.score),
+            "score": to_metric(shown, release.score),
             "score_loss": release.score,
             "ladder": self.rules.ladder,
             "again": self.again,
             "receipt": self.receipt.describe(),
             "display": {
                 **shown.describe(),
-                "released": displayed(shown, release.value),
-                "score": displayed(shown, release.score),
+                "released": round_for_display(shown, release.value),
+                "score": round_for_display(shown, release.score),
             },
         }
 
@@ -170,8 +170,8 @@ class _Job(NamedTuple):
     epoch: int
     number: int
     asked: Asked
-    sent: Sent
-    prepared: Prepared
+    sent: IncomingSubmission
+    prepared: PreparedFile
 
 
 class _Done(NamedTuple):
@@ -179,7 +179,7 @@ class _Done(NamedTuple):
 
     outcome: Outcome
     team: TeamRow
-    left: Left
+    quota: Quota
     id: str
     number: int
     time: int
@@ -190,7 +190,7 @@ class _LabelsChanged(LadderboardError):
     """Labels were corrected while a submission was scored; it is scored again."""
 
 
-class Desk:
+class SubmissionService:
     """Answers submissions to one board.
 
     Nothing is scored that is refused or was answered before, so that neither takes longer for one
@@ -199,7 +199,7 @@ class Desk:
 
     def __init__(self, board: Board) -> None:
         self._board = board
-        self._stored = Stored()
+        self._stored = StoredBytes()
         self._turns = KeyedLock()
 
     def authorize_upload(
@@ -210,21 +210,23 @@ class Desk:
         Status, deadlines, limits, the budget and quotas are looked at here; all of it is checked
         again in the transaction. A known ``retry`` key is let through: its answer costs nothing.
         """
-        allow(caller, "submit")
+        check_permission(caller, "submit")
         board = self._board
         with board.reading() as view:
-            row = board.read(view)
-            allow(caller, "submit", board.rules_of(row))
+            row = board.read_row(view)
+            check_permission(caller, "submit", board.rules_of(row))
             _refuse_other(caller, team)
             who = find_team(view, team) if team else read_team(view, caller.team or 0)
             if retry is not None:
                 mark = board.book.retry_of(Asked(b"", 1.0, asker=who.id, retry=retry))
                 if mark is not None and view.find(mark) is not None:
                     return
-            now = time_of(view, board.book.world)
+            now = current_time(view, board.book.world)
             self._refuse(view, row, who, _Upload(received, 1), now, remember=True)
 
-    def submit(self, caller: Caller, sent: Sent, team: str | None = None) -> Answer:
+    def submit(
+        self, caller: Caller, sent: IncomingSubmission, team: str | None = None
+    ) -> SubmissionResult:
         """Answer a submission: a team's own, or one that an evaluator sends for a team.
 
         The same predictions that come at the same time are scored once: the others wait, and get
@@ -238,11 +240,13 @@ class Desk:
                 except _LabelsChanged:
                     continue
 
-    def _submit(self, caller: Caller, sent: Sent, team: str | None) -> Answer:
+    def _submit(
+        self, caller: Caller, sent: IncomingSubmission, team: str | None
+    ) -> SubmissionResult:
         board = self._board
         with board.reading() as view:
-            row = board.read(view)
-            allow(caller, "submit", board.rules_of(row))
+            row = board.read_row(view)
+            check_permission(caller, "submit", board.rules_of(row))
             who = find_team(view, team) if team else read_team(view, caller.team or 0)
             asked = self._asked(row, who, sent)
             found = board.book.earlier(view, asked)
@@ -251,14 +255,14 @@ class Desk:
             elif found is not None:
                 done = None
             else:
-                now = time_of(view, self._board.book.world)
+                now = current_time(view, self._board.book.world)
                 self._refuse(view, row, who, sent, now, remember=True)
                 done = None
         if done is None and found is not None:
-            done = board.queue.do(lambda turn: self._again(turn, who.number, asked))
+            done = board.queue.run(lambda turn: self._again(turn, who.number, asked))
         elif done is None:
             done = self._ask(row, who, asked, sent)
-        return self._answer(row, done, veil=_is_veiled(row, caller))
+        return self._answer(row, done, redact=_must_redact(row, caller))
 
     def _is_keyed(self, view: SqlReading, asked: Asked) -> bool:
         """Tell whether the key to retry with, if there is one, is known to belong to this."""
@@ -273,7 +277,7 @@ class Desk:
             raise _LabelsChanged
         return self._earlier(view, read_board(view), read_team(view, number), found)
 
-    def _asked(self, row: BoardRow, who: TeamRow, sent: Sent) -> Asked:
+    def _asked(self, row: BoardRow, who: TeamRow, sent: IncomingSubmission) -> Asked:
         return Asked(
             submission=sent.submission.digest,
             risk=1.0,
@@ -287,7 +291,7 @@ class Desk:
         view: SqlReading,
         row: BoardRow,
         who: TeamRow,
-        sent: Sent | _Upload,
+        sent: IncomingSubmission | _Upload,
         now: int,
         *,
         remember: bool = False,
@@ -295,13 +299,13 @@ class Desk:
         """Refuse what may not be asked now. Only the time of receipt counts for a deadline."""
         rules = self._board.rules_of(row)
         ago = max(self._board.book.world.clock() - sent.received, 0)
-        refuse_closed(rules, row, None if who.kind == "baseline" else now - ago)
-        rest = left(view, rules, row, who, at=view.at(), now=now)
-        refuse_spent(rest, lambda: clock_of(view, self._board.book.world))
+        refuse_if_closed(rules, row, None if who.kind == "baseline" else now - ago)
+        rest = remaining_quota(view, rules, row, who, at=view.at(), now=now)
+        refuse_if_over_limit(rest, lambda: clock_time(view, self._board.book.world))
         stored = self._stored.of(view, who, remember=remember)
-        refuse_full(rules, row, who, stored, sent.size)
+        refuse_if_storage_full(rules, row, who, stored, sent.size)
 
-    def _ask(self, row: BoardRow, who: TeamRow, asked: Asked, sent: Sent) -> _Done:
+    def _ask(self, row: BoardRow, who: TeamRow, asked: Asked, sent: IncomingSubmission) -> _Done:
         board = self._board
         scorer = board.scorer_of(row)
         scored = scorer.score(sent.submission)
@@ -316,7 +320,7 @@ class Desk:
         kept = False
         try:
             job = _Job(own, row.epoch, who.number, asked, sent, prepared)
-            done = board.queue.do(lambda turn: self._work(turn, job))
+            done = board.queue.run(lambda turn: self._work(turn, job))
             kept = done.id == own
         except StorageFailed:
             kept = True  # the row may stand; if it does not, the file is swept one day
@@ -368,13 +372,13 @@ class Desk:
                 best = release.value
                 entry = (view.number, outcome.number, epoch, time, number, release.value)
                 view.change(_RECORD, entry)
-        share = shares(rules, row, turn.at).share
+        share = compute_shares(rules, row, turn.at).share
         pooled = row.pooled + (who.kind == "team" and who.used >= share)
         who = who._replace(used=count, last=time)
         view.change(_TEAM, (count, time, who.released, who.since, view.number, number))
         view.change(_BOARD, (pooled, sent.size, best, view.number))
         row = row._replace(pooled=pooled, best=best)
-        rest = left(view, rules, row, who, at=turn.at, now=turn.now)
+        rest = remaining_quota(view, rules, row, who, at=turn.at, now=turn.now)
         receipt = board.book.receipt(view, outcome)
         return _Done(outcome, who, rest, own, count, time, receipt)
 
@@ -384,68 +388,70 @@ class Desk:
             raise NotFound("There is no such submission.")
         _, number, own, time = rows[0]
         rules = self._board.rules_of(row)
-        rest = left(view, rules, row, who, at=view.at(), now=time_of(view, self._board.book.world))
+        rest = remaining_quota(
+            view, rules, row, who, at=view.at(), now=current_time(view, self._board.book.world)
+        )
         receipt = self._board.book.receipt(view, found)
         return _Done(found, who, rest, own, number, time, receipt)
 
-    def _answer(self, row: BoardRow, done: _Done, *, veil: bool) -> Answer:
+    def _answer(self, row: BoardRow, done: _Done, *, redact: bool) -> SubmissionResult:
         board = self._board
         rules = board.rules_of(row)
         meter = board.meter(row, done.outcome.at)
-        if veil:
-            done = self._veiled(row, done)
+        if redact:
+            done = self._redact(row, done)
         value = done.outcome.release.value
         if done.outcome.again:
             value = done.team.released if rules.ladder == "team" else row.best
-        return Answer(
+        return SubmissionResult(
             id=done.id,
             number=done.number,
             time=done.time,
-            entry=None if veil else done.outcome.number,
+            entry=None if redact else done.outcome.number,
             team=done.team.id,
             name=done.team.name,
             release=done.outcome.release,
             again=done.outcome.again,
-            bound=None if veil else meter.certificate(value),
+            bound=None if redact else meter.certificate(value),
             best=value,
-            left=done.left,
+            quota=done.quota,
             reason=_reason(done, meter, rules.display),
             rules=rules,
             receipt=done.receipt,
         )
 
-    def _veiled(self, row: BoardRow, done: _Done) -> _Done:
+    def _redact(self, row: BoardRow, done: _Done) -> _Done:
         """Leave out what depends on others: the board's best and number, the pool."""
         rules, team, outcome = self._board.rules_of(row), done.team, done.outcome
         release = outcome.release
         if rules.ladder == "board":
             value = release.value if release.improved else None
             release = release._replace(value=value, question=done.number)
-        share = shares(rules, row, outcome.at).share
+        share = compute_shares(rules, row, outcome.at).share
         return done._replace(
             outcome=outcome._replace(release=release),
-            left=veiled(done.left, team, share),
+            quota=redact_quota(done.quota, team, share),
             receipt=done.receipt.veiled(),
         )
 
 
 def _refuse_other(caller: Caller, team: str | None) -> None:
     """Refuse somebody who may not submit for this team, or does not say for which."""
-    allow(caller, "submit")
+    check_permission(caller, "submit")
     if team is None and caller.team is None:
         raise InvalidSetting("Say for which team this is.")
     if team is not None and caller.role < Role.EVALUATOR:
         raise InvalidSetting("A team submits for itself only.")
 
 
-def _is_veiled(row: BoardRow, caller: Caller) -> bool:
+def _must_redact(row: BoardRow, caller: Caller) -> bool:
     """Tell whether somebody must not know what others do."""
     return row.visibility in {"hidden", "frozen"} and caller.role < Role.EVALUATOR
 
 
-def _reason(done: _Done, meter: Any, display: Display) -> str:
+def _reason(done: _Done, meter: Any, display: MetricDisplay) -> str:
     """Return the reply's sentence: a guard's, with the tightest limit for what is left."""
-    tightest = done.left.tightest
+    tightest = done.quota.tightest
     outcome = done.outcome
     said = sentence(
         outcome.release,
@@ -454,8 +460,8 @@ def _reason(done: _Done, meter: Any, display: Display) -> str:
         remaining=tightest.remaining,
         shown=display,
     )
-    if done.left.next is not None and tightest.remaining == 0:
-        return f"{said[:-1]} now; next at {format_time(done.left.next)}."
+    if done.quota.next is not None and tightest.remaining == 0:
+        return f"{said[:-1]} now; next at {format_time(done.quota.next)}."
     return said
 
 
@@ -468,10 +474,10 @@ if TYPE_CHECKING:
     from ladderboard.files import Roster
     from ladderboard.losses import Loss
 
-    Sandbox = Callable[[], AbstractContextManager["Parse"]]
+    Sandbox = Callable[[], AbstractContextManager["ParseSubmission"]]
 
 
-class Parse(Protocol):
+class ParseSubmission(Protocol):
     """Reads a submitted file in another process, which knows no label and no key."""
 
     def __call__(
@@ -485,7 +491,7 @@ class Parse(Protocol):
         """Return the predictions in the file."""
 
 
-class KeptSubmission(NamedTuple):
+class StoredSubmission(NamedTuple):
     """Where a submission's predictions are kept, and the entry that has their digest."""
 
     entry: int
@@ -494,9 +500,9 @@ class KeptSubmission(NamedTuple):
 
 
 @contextmanager
-def kept_predictions(
+def open_stored_predictions(
     board: Board, row: BoardRow, sandbox: Sandbox | None
-) -> Iterator[Callable[[KeptSubmission], Submission]]:
+) -> Iterator[Callable[[StoredSubmission], Submission]]:
     """Give a function that returns what was submitted, checked against the ledger.
 
     What is kept since 0.1 is the aligned array, which needs no parsing. Older boards kept the file
@@ -505,11 +511,11 @@ def kept_predictions(
     """
     scorer = board.scorer_of(row)
     with ExitStack() as stack:
-        parse: Parse | None = None
+        parse: ParseSubmission | None = None
 
-        def read(kept: KeptSubmission) -> Submission:
+        def read(kept: StoredSubmission) -> Submission:
             nonlocal parse
-            body = board.stored(kept.place)
+            body = board.read_stored_file(kept.place)
             if kept.format == ALIGNED:
                 submission = Submission.unpack(body)
             else:

@@ -11,10 +11,10 @@ from ladderboard.ledger import Part
 if TYPE_CHECKING:
     from ladderboard.ledger import SqlReading, World
 
-ENDED = {"closing", "closed", "moved"}
+ENDED_STATUSES = {"closing", "closed", "moved"}
 """What a board is that takes no more questions."""
 
-SERVER = "server"
+SERVER_BOOK = "server"
 """The name of a book without entries, for what belongs to all boards."""
 
 # A step is never changed once it was released; the next format is another tuple.
@@ -53,7 +53,7 @@ _FIRST = (
         PRIMARY KEY (book, entry)){tail}""",
     "CREATE TABLE main.upload (id TEXT PRIMARY KEY, body {blob} NOT NULL)",
 )
-PART = Part("board", (_FIRST,))
+BOARD_SCHEMA = Part("board", (_FIRST,))
 
 _BOARD = (
     "SELECT slug, rules, status, visibility, horizon, seen_epoch, epoch, amended, teams, pooled, "
@@ -138,27 +138,27 @@ def find_team(view: SqlReading, team: str) -> TeamRow:
     return TeamRow(*rows[0])
 
 
-def time_of(view: SqlReading, world: World) -> int:
+def current_time(view: SqlReading, world: World) -> int:
     """Return the time: the database's where it has one, and never before the last entry."""
-    return max(clock_of(view, world), view.at().time)
+    return max(clock_time(view, world), view.at().time)
 
 
-def clock_of(view: SqlReading, world: World) -> int:
+def clock_time(view: SqlReading, world: World) -> int:
     """Return what the clock shows: the database's where it has one."""
     shared = view.now() if world.real else None
     return world.clock() if shared is None else shared
 
 
-def is_plain(text: str) -> bool:
+def is_searchable(text: str) -> bool:
     """Tell whether text can be looked for in a database at all."""
     return isinstance(text, str) and "\0" not in text and text.isascii()
 
 
-def written(value: Any) -> str:
+def to_json(value: Any) -> str:
     """Return JSON as the database keeps it."""
     return json.dumps(value, ensure_ascii=True, separators=(",", ":"), sort_keys=True)
 
 
-def kept_sample(epoch: int) -> str:
+def sample_key(epoch: int) -> str:
     """Return the name under which an epoch's labelled sample is kept."""
     return "sample" if epoch == 0 else f"sample {epoch}"

@@ -5,8 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ladderboard._formatting import format_time
-from ladderboard.board._access import Caller, Role, allow, check_name, fold, new_token, token_hash
-from ladderboard.board._tables import ENDED, find_team, read_board, read_team, time_of
+from ladderboard.board._access import (
+    Caller,
+    Role,
+    check_name,
+    check_permission,
+    comparable_name,
+    hash_token,
+    new_token,
+)
+from ladderboard.board._tables import ENDED_STATUSES, current_time, find_team, read_board, read_team
 from ladderboard.errors import Conflict, InvalidSetting, NotAllowed, NotFound, NotOpen
 
 if TYPE_CHECKING:
@@ -14,7 +22,7 @@ if TYPE_CHECKING:
     from ladderboard.board._tables import TeamRow
     from ladderboard.ledger import SqlReading, SqlWriting, Turn
 
-UNNAMED = frozenset({"hidden", "anonymous"})
+NAMELESS_VISIBILITIES = frozenset({"hidden", "anonymous"})
 """Visibilities of boards that tell nobody the names of other teams."""
 
 _ADD = (
@@ -50,7 +58,7 @@ _SHOW = "UPDATE main.team SET disqualified = ? WHERE book = ? AND number = ?"
 _STALE = "This invitation is unknown, was used before, or is past its date."
 
 
-class NewTeam(NamedTuple):
+class TeamCredentials(NamedTuple):
     """A team that was just made, with the one thing that is never told again."""
 
     id: str
@@ -58,60 +66,62 @@ class NewTeam(NamedTuple):
     token: str
 
 
-class Seats:
+class Teams:
     """The teams of one board."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
 
-    def register(self, name: str, invitation: str | None = None) -> NewTeam:
+    def register(self, name: str, invitation: str | None = None) -> TeamCredentials:
         """Let somebody in: on an open board anybody, elsewhere who has an invitation."""
         registration = self._board.rules.registration
         if invitation is None and registration != "open":
             raise NotAllowed("Teams come by invitation here; ask the organiser for one.")
         return self._add(name, invitation, stranger=True)
 
-    def admit(self, caller: Caller, name: str, invitation: str | None = None) -> NewTeam:
+    def register_or_create(
+        self, caller: Caller, name: str, invitation: str | None = None
+    ) -> TeamCredentials:
         """Let a team in: one that the organiser names, or one that may register."""
         if invitation is None and caller.role >= Role.ORGANISER:
-            return self.add(caller, name)
+            return self.create(caller, name)
         return self.register(name, invitation)
 
-    def add(self, caller: Caller, name: str) -> NewTeam:
+    def create(self, caller: Caller, name: str) -> TeamCredentials:
         """Make a team, by the organiser."""
-        allow(caller, "teams")
+        check_permission(caller, "teams")
         return self._add(name, None)
 
-    def _add(self, name: str, invitation: str | None, *, stranger: bool = False) -> NewTeam:
+    def _add(self, name: str, invitation: str | None, *, stranger: bool = False) -> TeamCredentials:
         name, salt = check_name(name), self._board.book.world.salt
         token, team = new_token("team", salt), salt()[-8:].hex()
 
-        def work(turn: Turn) -> NewTeam:
+        def work(turn: Turn) -> TeamCredentials:
             view, now = cast("SqlWriting", turn.view), turn.now
             row = read_board(view)
-            if row.status in ENDED:
+            if row.status in ENDED_STATUSES:
                 raise NotOpen(f"The board is {row.status}; it takes no more teams.")
             hashed = None
             if invitation is not None:
-                hashed = token_hash(invitation)
+                hashed = hash_token(invitation)
                 rows = view.run(_INVITATION, (hashed, view.number))
                 if not rows or rows[0][1] is not None or (rows[0][0] or now + 1) <= now:
                     raise NotAllowed(_STALE)
             if row.teams >= self._board.rules_of(row).teams:
                 raise Conflict(f"All {row.teams} places on this board are taken.")
-            secret = stranger and row.visibility in UNNAMED
+            secret = stranger and row.visibility in NAMELESS_VISIBILITIES
             number = _insert(view, team, name, "team", now, secret=secret)
             view.change(_COUNT, (view.number,))
             add_credential(view, token, "team", now, team=number)
             if hashed is not None:
                 view.change(_SPEND, (now, number, hashed))
-            return NewTeam(team, name, token)
+            return TeamCredentials(team, name, token)
 
-        return self._board.queue.do(work)
+        return self._board.queue.run(work)
 
     def invite(self, caller: Caller, *, days: float = 7) -> str:
         """Return an invitation for one team, good for so many days."""
-        allow(caller, "teams")
+        check_permission(caller, "teams")
         if not 0 < days <= 366:
             raise InvalidSetting("An invitation is good for more than 0 and at most 366 days.")
         token = new_token("invitation", self._board.book.world.salt)
@@ -122,41 +132,41 @@ class Seats:
             add_credential(view, token, "invitation", turn.now, expires=expires)
             return token
 
-        return self._board.queue.do(work)
+        return self._board.queue.run(work)
 
-    def rotate(self, caller: Caller, team: str | None = None) -> NewTeam:
+    def rotate_token(self, caller: Caller, team: str | None = None) -> TeamCredentials:
         """Give a team another token, and end the old one with every session that came by it."""
         token = new_token("team", self._board.book.world.salt)
 
-        def work(turn: Turn) -> NewTeam:
+        def work(turn: Turn) -> TeamCredentials:
             view = cast("SqlWriting", turn.view)
             found = self._whose(view, caller, team)
             if found.kind != "team":
                 raise NotFound("There is no such team.")
             end_credentials(view, turn.now, found.number)
             add_credential(view, token, "team", turn.now, team=found.number)
-            return NewTeam(found.id, found.name, token)
+            return TeamCredentials(found.id, found.name, token)
 
-        return self._board.queue.do(work)
+        return self._board.queue.run(work)
 
-    def revoke(self, caller: Caller, team: str) -> None:
+    def revoke_team_tokens(self, caller: Caller, team: str) -> None:
         """End a team's token; it may get another one."""
-        allow(caller, "tokens")
+        check_permission(caller, "tokens")
 
         def work(turn: Turn) -> None:
             view = cast("SqlWriting", turn.view)
             end_credentials(view, turn.now, find_team(view, team).number)
 
-        self._board.queue.do(work)
+        self._board.queue.run(work)
 
-    def tokens(self, caller: Caller) -> list[dict[str, Any]]:
+    def list_tokens(self, caller: Caller) -> list[dict[str, Any]]:
         """Return what tokens of this board's are good, without telling them.
 
         An ``id`` is the beginning of a token's hash.
         """
-        allow(caller, "tokens")
+        check_permission(caller, "tokens")
         with self._board.reading() as view:
-            rows = view.run(_GOOD, (view.number, time_of(view, self._board.book.world)))
+            rows = view.run(_GOOD, (view.number, current_time(view, self._board.book.world)))
         return [
             {
                 "id": bytes(hashed)[:8].hex(),
@@ -168,9 +178,9 @@ class Seats:
             for hashed, role, team, made, expires in rows
         ]
 
-    def end_token(self, caller: Caller, token: str) -> None:
+    def revoke_token(self, caller: Caller, token: str) -> None:
         """End one token of this board's by its id, whosever it is: an invitation's, too."""
-        allow(caller, "tokens")
+        check_permission(caller, "tokens")
 
         def work(turn: Turn) -> None:
             view = cast("SqlWriting", turn.view)
@@ -181,11 +191,11 @@ class Seats:
             for hashed in found:
                 view.change(_END_ONE, (turn.now, view.number, hashed))
 
-        self._board.queue.do(work)
+        self._board.queue.run(work)
 
-    def trust(self, caller: Caller, role: Role) -> str:
+    def issue_staff_token(self, caller: Caller, role: Role) -> str:
         """Return a token for another organiser or evaluator of this board."""
-        allow(caller, "tokens")
+        check_permission(caller, "tokens")
         if role not in {Role.EVALUATOR, Role.ORGANISER}:
             raise InvalidSetting("Only evaluators and organisers get a token without a team.")
         token = new_token(role.name.lower(), self._board.book.world.salt)
@@ -194,11 +204,11 @@ class Seats:
             add_credential(cast("SqlWriting", turn.view), token, role.name.lower(), turn.now)
             return token
 
-        return self._board.queue.do(work)
+        return self._board.queue.run(work)
 
     def disqualify(self, caller: Caller, team: str, *, reinstate: bool = False) -> None:
         """Take a team off what is shown, or put it back. No ladder, meter or state changes."""
-        allow(caller, "teams")
+        check_permission(caller, "teams")
 
         def work(turn: Turn) -> None:
             view = cast("SqlWriting", turn.view)
@@ -210,7 +220,7 @@ class Seats:
             turn.note("reinstated" if reinstate else "disqualified", {"asker": found.id})
             view.change(_SHOW, (int(not reinstate), view.number, found.number))
 
-        self._board.queue.do(work)
+        self._board.queue.run(work)
 
     def add_baseline(self, name: str) -> Caller:
         """Make the seat of a baseline, which has no token: its organiser submits for it."""
@@ -221,7 +231,7 @@ class Seats:
             number = _insert(view, team, check_name(name), "baseline", turn.now)
             return Caller(Role.ORGANISER, number)
 
-        return self._board.queue.do(work)
+        return self._board.queue.run(work)
 
     @staticmethod
     def _whose(view: SqlReading, caller: Caller, team: str | None) -> TeamRow:
@@ -231,10 +241,10 @@ class Seats:
                 own = read_team(view, caller.team)
                 found = own if own.id == team else None
             if found is None:
-                allow(caller, "tokens")
+                check_permission(caller, "tokens")
                 raise NotAllowed("A team may change its own token only.")
             return found
-        allow(caller, "rotate own token")
+        check_permission(caller, "rotate own token")
         return read_team(view, caller.team or 0)
 
 
@@ -245,7 +255,7 @@ def _insert(
 
     The ``folded`` form of such a duplicate has a space and the team's id, which no other has.
     """
-    folded = fold(name)
+    folded = comparable_name(name)
     same = view.run(_SAME, (view.number, folded))
     if same and secret and same[0][0] != "baseline":  # baselines are shown to everybody
         folded = f"{folded} {team}"
@@ -256,18 +266,18 @@ def _insert(
     return number
 
 
-def tell_names_apart(view: SqlWriting) -> None:
+def disambiguate_team_names(view: SqlWriting) -> None:
     """Give teams whose name another team had first the beginning of their id; names are shown."""
     for number, team, name in view.run(_DUPLICATES, (view.number, "% %")):
         names = [f"{name} ({team[:size]})" for size in (4, 8, len(team))]
-        free = (each for each in names if not view.run(_SAME, (view.number, fold(each))))
+        free = (each for each in names if not view.run(_SAME, (view.number, comparable_name(each))))
         shown = next(free, names[-1])
-        view.change(_RENAME, (shown, fold(shown), view.number, number))
+        view.change(_RENAME, (shown, comparable_name(shown), view.number, number))
 
 
 def add_credential(view: SqlWriting, token: str, role: str, now: int, **more: Any) -> None:
     """Keep the hash of a token."""
-    values = (token_hash(token), view.number, role, more.get("team"), now, more.get("expires"))
+    values = (hash_token(token), view.number, role, more.get("team"), now, more.get("expires"))
     view.change(_CREDENTIAL, values)
 
 

@@ -6,20 +6,32 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ladderboard._formatting import format_time
-from ladderboard.board._access import Role, allow
-from ladderboard.board._finals import rank_finals, tell_final
+from ladderboard.board._access import Role, check_permission
+from ladderboard.board._finals import rank_finals, serialize_final_row
 from ladderboard.board._history import (
-    Now,
-    certify,
+    CurrentState,
+    cached_certificate,
     read_activity,
-    read_past,
-    tell_history,
-    tell_own,
+    read_records,
+    serialize_history,
+    serialize_own_history,
 )
-from ladderboard.board._limits import describe_budget, left, shares, veiled
-from ladderboard.board._rules import displayed, metric_of, tell_bound
+from ladderboard.board._limits import (
+    compute_shares,
+    redact_quota,
+    remaining_quota,
+    serialize_budget,
+)
+from ladderboard.board._rules import round_for_display, serialize_bound, to_metric
 from ladderboard.board._standings import read_standings
-from ladderboard.board._tables import ENDED, find_team, is_plain, read_board, read_team, time_of
+from ladderboard.board._tables import (
+    ENDED_STATUSES,
+    current_time,
+    find_team,
+    is_searchable,
+    read_board,
+    read_team,
+)
 from ladderboard.errors import InvalidSetting, NotAllowed, NotFound
 
 if TYPE_CHECKING:
@@ -27,8 +39,8 @@ if TYPE_CHECKING:
 
     from ladderboard.board._access import Caller
     from ladderboard.board._board import Board
-    from ladderboard.board._rules import Baseline, Display, Rules
-    from ladderboard.board._standings import Standing
+    from ladderboard.board._rules import Baseline, MetricDisplay, Rules
+    from ladderboard.board._standings import TeamStanding
     from ladderboard.board._tables import BoardRow, TeamRow
     from ladderboard.bounds import Certificate
     from ladderboard.ledger import At, Receipt, SqlReading
@@ -36,13 +48,13 @@ if TYPE_CHECKING:
 SUBMISSION = (
     "number, id, entry, time, message, size, chosen, epoch, value, score, improved, question"
 )
-"""The columns that ``tell_submission`` takes."""
+"""The columns that ``serialize_submission`` takes."""
 TEAM = (
     "number, id, name, kind, disqualified, made, used, last, released, (SELECT "
     "COALESCE(SUM(s.size), 0) FROM main.submission s "
     "WHERE s.book = main.team.book AND s.team = main.team.number)"
 )
-"""The columns that ``tell_team`` takes."""
+"""The columns that ``serialize_team`` takes."""
 _HIDDEN = "The organiser keeps the standings of this board hidden."
 _RECORDS = (
     "SELECT main.record.entry, main.record.time, main.record.value, main.team.id, main.team.name "
@@ -104,7 +116,7 @@ class View:
         board = self._board
         with board.reading() as view:
             row = read_board(view)
-            at, now = self._horizon(view, row), time_of(view, self._board.book.world)
+            at, now = self._horizon(view, row), current_time(view, self._board.book.world)
             best, least = self._best(view, row, at)
         rules, opening = board.rules_of(row), board.book.opening
         meter = board.meter(row, at)
@@ -115,7 +127,7 @@ class View:
         return {
             **described,
             "slug": board.slug,
-            "baselines": [tell_baseline(each, rules.display) for each in rules.baselines],
+            "baselines": [serialize_baseline(each, rules.display) for each in rules.baselines],
             "status": row.status,
             "visibility": row.visibility,
             "n": opening["n"],
@@ -133,11 +145,13 @@ class View:
             "registered": None if hidden or self._is_frozen(row) else row.teams,
             "epoch": self._epoch(row),
             "best": {
-                "released": metric_of(rules.display, best),
+                "released": to_metric(rules.display, best),
                 "loss": best,
-                "display": displayed(rules.display, best),
+                "display": round_for_display(rules.display, best),
             },
-            "bound": None if hidden else tell_bound(rules.display, certify(meter, least), least),
+            "bound": None
+            if hidden
+            else serialize_bound(rules.display, cached_certificate(meter, least), least),
             "book": board.book.name,
             "commitment": opening["commitment"],
             "head": {"entries": at.entries, "hash": at.head.hex()},
@@ -148,7 +162,7 @@ class View:
         with self._board.reading() as view:
             row = read_board(view)
             at = self._horizon(view, row)
-            return certify(self._board.meter(row, at), self._best(view, row, at)[1])
+            return cached_certificate(self._board.meter(row, at), self._best(view, row, at)[1])
 
     def _best(self, view: SqlReading, row: BoardRow, at: At) -> tuple[float | None, float | None]:
         """Return the best that is shown, and the best of all: the one that can be promised about.
@@ -167,7 +181,7 @@ class View:
     def _epoch(self, row: BoardRow) -> int:
         return row.seen_epoch if self._is_frozen(row) else row.epoch
 
-    def _is_veiled(self, row: BoardRow) -> bool:
+    def _must_redact(self, row: BoardRow) -> bool:
         """Tell whether what others do must not show."""
         return self._is_hidden(row) or self._is_frozen(row)
 
@@ -211,7 +225,7 @@ class View:
             "next": page.next,
         }
 
-    def _standing(self, row: BoardRow, each: Standing, own: str | None) -> dict[str, Any]:
+    def _standing(self, row: BoardRow, each: TeamStanding, own: str | None) -> dict[str, Any]:
         display = self._board.rules_of(row).display
         return {
             "rank": each.rank,
@@ -219,9 +233,9 @@ class View:
             "team": {"id": each.id, "name": self._name(row, each[3:6], own)},
             "baseline": each.kind == "baseline",
             "you": each.number == self._caller.team,
-            "released": metric_of(display, each.released),
+            "released": to_metric(display, each.released),
             "loss": each.released,
-            "display": displayed(display, each.released),
+            "display": round_for_display(display, each.released),
             "since": None if each.since is None else format_time(each.since),
             "submissions": each.used,
             "last": None if each.last is None else format_time(each.last),
@@ -242,7 +256,7 @@ class View:
         """Return the baselines that are numbers from elsewhere."""
         rules = self._board.rules_of(row)
         told = (each for each in rules.baselines if each.file is None)
-        return [tell_baseline(each, rules.display) for each in told]
+        return [serialize_baseline(each, rules.display) for each in told]
 
     def records(self) -> list[dict[str, Any]]:
         """Return every time that the best of the whole board went down."""
@@ -258,9 +272,9 @@ class View:
             {
                 "entry": entry,
                 "time": format_time(time),
-                "released": metric_of(display, value),
+                "released": to_metric(display, value),
                 "loss": value,
-                "display": displayed(display, value),
+                "display": round_for_display(display, value),
                 "team": {"id": team, "name": self._name(row, (team, name, "team"), own)},
             }
             for entry, time, value, team, name in rows
@@ -273,19 +287,19 @@ class View:
             if self._is_hidden(row):
                 raise NotAllowed(_HIDDEN)
             at = self._horizon(view, row)
-            stands = self._is_frozen(row) or row.status in ENDED
-            now = at.time if stands else time_of(view, self._board.book.world)
+            stands = self._is_frozen(row) or row.status in ENDED_STATUSES
+            now = at.time if stands else current_time(view, self._board.book.world)
             # How long it takes must not tell that somebody asked, where that is secret.
-            if self._is_veiled(row):
-                past = read_past(view, self._epoch(row), at)
+            if self._must_redact(row):
+                past = read_records(view, self._epoch(row), at)
             else:
-                past = self._board.past(view, row, at)
+                past = self._board.cached_records(view, row, at)
             best = self._best(view, row, at)
-        return tell_history(self._board, row, past, Now(at, now, *best))
+        return serialize_history(self._board, row, past, CurrentState(at, now, *best))
 
     def activity(self) -> dict[str, Any]:
         """Return how much each team asked, and how much was asked when."""
-        allow(self._caller, "see everything")
+        check_permission(self._caller, "see everything")
         with self._board.reading() as view:
             return read_activity(view)
 
@@ -309,17 +323,17 @@ class View:
         with board.reading() as view:
             row = read_board(view)
             found = self._team(view, team)
-            rules, now = board.rules_of(row), time_of(view, self._board.book.world)
-            rest = left(view, rules, row, found, at=view.at(), now=now)
-            if self._is_veiled(row):
-                rest = veiled(rest, found, shares(rules, row, view.at()).share)
+            rules, now = board.rules_of(row), current_time(view, self._board.book.world)
+            rest = remaining_quota(view, rules, row, found, at=view.at(), now=now)
+            if self._must_redact(row):
+                rest = redact_quota(rest, found, compute_shares(rules, row, view.at()).share)
         return {
             "id": found.id,
             "name": found.name,
             "disqualified": bool(found.disqualified),
-            "released": metric_of(rules.display, found.released),
+            "released": to_metric(rules.display, found.released),
             "loss": found.released,
-            "display": displayed(rules.display, found.released),
+            "display": round_for_display(rules.display, found.released),
             "submissions": found.used,
             "remaining": rest.tightest.remaining,
             "limit": rest.tightest.name,
@@ -331,7 +345,7 @@ class View:
         """Return one's own team, or for an evaluator or organiser any."""
         if team is not None and self._all:
             return find_team(view, team)
-        allow(self._caller, "own")
+        check_permission(self._caller, "own")
         own = read_team(view, self._caller.team or 0)
         if team is not None and team != own.id:
             raise NotFound("There is no such team.")
@@ -339,20 +353,20 @@ class View:
 
     def budget(self) -> dict[str, int]:
         """Return where the questions of the board went, and where those that are left may go."""
-        allow(self._caller, "see everything")
+        check_permission(self._caller, "see everything")
         with self._board.reading() as view:
             row, at = read_board(view), view.at()
-        return describe_budget(self._board.rules_of(row), row, at)
+        return serialize_budget(self._board.rules_of(row), row, at)
 
     def teams(self, *, limit: int = 100, after: int = 0) -> list[dict[str, Any]]:
         """Return all teams, with those that are not shown."""
-        allow(self._caller, "see everything")
+        check_permission(self._caller, "see everything")
         if after < 0 or not 1 <= limit <= _MOST:
             raise InvalidSetting(f"after must be 0 or more, and limit between 1 and {_MOST}.")
         with self._board.reading() as view:
             rows = view.run(_TEAMS, (view.number, after, limit))
             display = self._board.rules_of(read_board(view)).display
-        return [tell_team(each, display) for each in rows]
+        return [serialize_team(each, display) for each in rows]
 
     def submissions(
         self, team: str | None = None, *, limit: int = 100, before: int | None = None
@@ -371,19 +385,21 @@ class View:
         with self._board.reading() as view:
             row, found = read_board(view), self._team(view, team)
             rows = view.run(_OWN, (view.number, found.number, _LAST, _MOST))
-            now = None if row.status in ENDED else time_of(view, self._board.book.world)
+            now = (
+                None if row.status in ENDED_STATUSES else current_time(view, self._board.book.world)
+            )
         told = [self._submission(row, each) for each in reversed(rows)]
         told = [each for each in told if each["epoch"] == row.epoch]
         display = self._board.rules_of(row).display
-        return tell_own(display, told, now, thinned=found.used > len(rows))
+        return serialize_own_history(display, told, now, thinned=found.used > len(rows))
 
     def submission(self, submission: str) -> dict[str, Any]:
         """Return one submission with its receipt: one's own, or for who sees everything any."""
         if not self._all:
-            allow(self._caller, "own")
+            check_permission(self._caller, "own")
         with self._board.reading() as view:
             row = read_board(view)
-            found = view.run(_ONE, (view.number, submission)) if is_plain(submission) else []
+            found = view.run(_ONE, (view.number, submission)) if is_searchable(submission) else []
             if not found or not (self._all or found[0][-1] == self._caller.team):
                 raise NotFound("There is no such submission.")
             receipt = self._board.book.receipt_of(view, found[0][2])
@@ -392,9 +408,9 @@ class View:
     def _submission(
         self, row: BoardRow, each: tuple[Any, ...], receipt: Receipt | None = None
     ) -> dict[str, Any]:
-        rules, veiled = self._board.rules_of(row), self._is_veiled(row)
+        rules, redact = self._board.rules_of(row), self._must_redact(row)
         sender = self._all or rules.takes == "predictions"
-        return tell_submission(rules, each, veiled=veiled, sender=sender, receipt=receipt)
+        return serialize_submission(rules, each, redact=redact, sender=sender, receipt=receipt)
 
     def selections(self) -> list[str]:
         """Return the ids of what one's own team selected; none where the default holds."""
@@ -416,29 +432,29 @@ class View:
         final["rows"] = [each for each in final["rows"] if each["team"]["id"] not in gone]
         rank_finals(final["rows"])
         display = self._board.rules_of(row).display
-        final["rows"] = [tell_final(each, display) for each in final["rows"]]
+        final["rows"] = [serialize_final_row(each, display) for each in final["rows"]]
         for each in final["rows"]:
             team, kind = each["team"], "baseline" if each["baseline"] else "team"
             team["name"] = self._name(row, (team["id"], team["name"], kind), own)
         return final
 
 
-def tell_submission(
+def serialize_submission(
     rules: Rules,
     row: tuple[Any, ...],
     *,
-    veiled: bool,
+    redact: bool,
     sender: bool,
     receipt: Receipt | None = None,
 ) -> dict[str, Any]:
-    """Return a submission; ``veiled``, without what would tell how often others asked.
+    """Return a submission; ``redact``, without what would tell how often others asked.
 
     ``sender`` says whether it goes to who may have sent it. Evaluators send a team's scores, and
     how many bytes those took may tell how many were good; the digest in a ``receipt`` would tell
     whether a guess at them is right.
     """
     number, own, entry, time, message, size, chosen, epoch, value, score, improved, asked = row
-    if veiled:  # entries are numbered over all teams, and so may questions be
+    if redact:  # entries are numbered over all teams, and so may questions be
         entry = None
         if rules.ladder == "board":
             asked, value = number, value if improved else None
@@ -453,21 +469,21 @@ def tell_submission(
         "size": size,
         "selected": bool(chosen),
         "epoch": epoch,
-        "released": metric_of(rules.display, value),
+        "released": to_metric(rules.display, value),
         "loss": value,
-        "score": metric_of(rules.display, score),
+        "score": to_metric(rules.display, score),
         "score_loss": score,
         "improved": bool(improved),
         "question": asked,
-        "display": displayed(rules.display, value),
+        "display": round_for_display(rules.display, value),
     }
     if receipt is not None:
-        shown = receipt.veiled() if veiled else receipt
+        shown = receipt.veiled() if redact else receipt
         told["receipt"] = shown.describe() if sender else None
     return told
 
 
-def tell_team(row: tuple[Any, ...], display: Display) -> dict[str, Any]:
+def serialize_team(row: tuple[Any, ...], display: MetricDisplay) -> dict[str, Any]:
     """Return a team as its organiser sees it."""
     number, team, name, kind, disqualified, made, used, last, released, stored = row
     return {
@@ -479,20 +495,20 @@ def tell_team(row: tuple[Any, ...], display: Display) -> dict[str, Any]:
         "made": format_time(made),
         "submissions": used,
         "last": None if last is None else format_time(last),
-        "released": metric_of(display, released),
+        "released": to_metric(display, released),
         "loss": released,
         "stored": int(stored),
     }
 
 
-def tell_baseline(each: Baseline, display: Display) -> dict[str, Any]:
+def serialize_baseline(each: Baseline, display: MetricDisplay) -> dict[str, Any]:
     """Return a baseline, with what people are shown where it is a number from elsewhere."""
     if each.value is None:
         return each.describe()
-    shown = displayed(display, each.value)
+    shown = round_for_display(display, each.value)
     return {
         "name": each.name,
-        "value": metric_of(display, each.value),
+        "value": to_metric(display, each.value),
         "loss": each.value,
         "display": shown,
         "source": each.source,

@@ -28,7 +28,7 @@ from ladderboard.cli._output import echo, echo_json
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
-    from ladderboard.board import Backup, Checked, Kept, Since
+    from ladderboard.board import BackedUpBoard, Backup, BackupCheck, BackupGap
 
 _HELP = """Back up all boards of a database while they are in use, try a backup out, restore it.
 
@@ -106,24 +106,24 @@ def create(
 
     The server may run meanwhile. The folder appears when all of it is on the disk.
     """
-    from ladderboard.board import back_up, check_place, forget_old  # noqa: PLC0415
+    from ladderboard.board import back_up, check_backup_folder, prune_backups  # noqa: PLC0415
 
     if to is not None and passphrase_file is not None:
         raise InvalidSetting("Give --to or --passphrase-file, not both.")
     if keep is not None and keep < 1:
         raise InvalidSetting(f"--keep must be at least 1; got {keep}.")
 
-    def tell(kept: "Kept") -> None:
+    def tell(kept: "BackedUpBoard") -> None:
         if not as_json:
             size = _size(kept.bytes)
             echo(f"{kept.board}: {kept.entries:,} entries, {size}, head {kept.head}.")
 
     with open_database(database, key_file) as boards:
         left_out = tuple(without or ())
-        check_place(boards, folder, left_out)  # before somebody types a passphrase
+        check_backup_folder(boards, folder, left_out)  # before somebody types a passphrase
         words = read_passphrase(passphrase_file, new=True) if to is None else None
         made = back_up(boards, folder, passphrase=words, public_key=to, without=left_out, tell=tell)
-    gone = [] if keep is None else forget_old(made, keep)
+    gone = [] if keep is None else prune_backups(made, keep)
     if as_json:
         boards_said = [board._asdict() for board in made.boards]
         removed = [str(each) for each in gone]
@@ -173,8 +173,8 @@ def check(
     """
     from ladderboard.board import (  # noqa: PLC0415
         check_backup,
+        compare_with_database,
         find_backup,
-        since,
     )
 
     backup, words, key = _find_backup_and_key(folder, secret_key, passphrase_file, find_backup)
@@ -185,7 +185,7 @@ def check(
         said = f"made {_format_age(hours)} by ladderboard {backup.ladderboard}"
         echo(f"{printable(backup.path)}, {said}:")
 
-    def tell(each: "Checked") -> None:
+    def tell(each: "BackupCheck") -> None:
         if as_json:
             return
         asked = format_count(each.questions or 0, "question")
@@ -196,14 +196,14 @@ def check(
     lacks = None
     if database is not None:
         with closing(open_public_storage(database)) as storage:
-            lacks = since(backup, storage, found)
+            lacks = compare_with_database(backup, storage, found)
     good = not late and not any(each.wrong for each in found)
     good = good and (lacks is None or not lacks.strange)
     if as_json:
         told = [each._asdict() for each in found]
         lacking = None if lacks is None else lacks._asdict()
         head = {"folder": str(backup.path), "time": backup.time, "good": good, "late": late}
-        echo_json({**head, "boards": told, "since": lacking})
+        echo_json({**head, "boards": told, "compare_with_database": lacking})
     else:
         _echo_changes_since(backup, lacks)
         if ahead:
@@ -215,7 +215,7 @@ def check(
         raise typer.Exit(1)
 
 
-def _echo_changes_since(backup: "Backup", lacks: "Since | None") -> None:
+def _echo_changes_since(backup: "Backup", lacks: "BackupGap | None") -> None:
     if backup.without:
         echo(f"Left out on purpose: {', '.join(backup.without)}.")
     if lacks is None:

@@ -182,12 +182,12 @@ def list_teams(board: "Board") -> list[dict[str, Any]]:
 
 def find_team(board: "Board", team: str, *, with_token: bool = False) -> dict[str, Any]:
     """Return the team with this id, or else with this name."""
-    from ladderboard.board import fold  # noqa: PLC0415 - the help must not wait
+    from ladderboard.board import comparable_name  # noqa: PLC0415 - the help must not wait
 
     every = list_teams(board)
     # Ids first: who takes another team's id for a name must not be taken for it.
     found = [each for each in every if each["id"] == team]
-    found += [each for each in every if fold(each["name"]) == fold(team)]
+    found += [each for each in every if comparable_name(each["name"]) == comparable_name(team)]
     if not found:
         raise NotFound(
             f"There is no team {team!r:.80} on {board.slug}; "

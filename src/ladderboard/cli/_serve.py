@@ -192,8 +192,8 @@ def _read_folders(folders: list[Path]) -> "list[BoardFolder]":
 def _create_or_compare(boards: "Boards", folder: "BoardFolder", *, quiet: bool) -> None:
     """Make a board of a folder that is new; of one that is known, see that it is the same."""
     from ladderboard.board import (  # noqa: PLC0415
-        ask_baselines,
-        differences,
+        compare_with_folder,
+        submit_baselines,
     )
 
     slug = folder.rules.slug
@@ -202,8 +202,8 @@ def _create_or_compare(boards: "Boards", folder: "BoardFolder", *, quiet: bool) 
         echo(*([] if quiet else [*describe_created(folder, board), ""]))
         return
     board = boards.open(slug)
-    found = differences(board, folder)
-    if found and differences(board, folder, first=True):
+    found = compare_with_folder(board, folder)
+    if found and compare_with_folder(board, folder, first=True):
         raise InvalidSetting(
             f"The folder {folder.path} is not what the board {slug!r} is: "
             f"{'; '.join(found.sentences)}. Nothing was changed. "
@@ -213,7 +213,7 @@ def _create_or_compare(boards: "Boards", folder: "BoardFolder", *, quiet: bool) 
     if found and not quiet:  # the board was amended, and the folder is as it was at the start
         echo(f"{slug} was amended since it was made of this folder: {'; '.join(found.sentences)}.")
     if board.row().status == "open":
-        ask_baselines(board, folder)  # a crash may have come between
+        submit_baselines(board, folder)  # a crash may have come between
 
 
 def _echo_welcome(
@@ -222,7 +222,7 @@ def _echo_welcome(
     way = DatabaseAccess(found["database"], found["key_file"], found.file)
     folders = {content.rules.slug: content for content in contents}
     # Of many boards those that came with a folder, where there is something to submit, and some.
-    slugs = dict.fromkeys([*folders, *boards.open_first(_MAX_BOARDS_SHOWN)])
+    slugs = dict.fromkeys([*folders, *boards.list_open_first(_MAX_BOARDS_SHOWN)])
     some = [boards.open(slug) for slug in slugs]
     more = len(boards.list()) - len(some)
     echo(*format_welcome(url, some, more, token, organiser_token_command(way)))
@@ -349,10 +349,14 @@ def _example_predictions(folder: "BoardFolder | None") -> tuple[list[str], str]:
 
 def _unused_team_name(board: "Board") -> str | None:
     """Return a name that no team has yet; None if all places are taken."""
-    from ladderboard.board import fold  # noqa: PLC0415 - the help must not wait
+    from ladderboard.board import comparable_name  # noqa: PLC0415 - the help must not wait
 
     every = list_teams(board)
-    taken = {fold(each["name"]) for each in every}
+    taken = {comparable_name(each["name"]) for each in every}
     if sum(each["kind"] == "team" for each in every) >= board.rules.teams:
         return None
-    return next(each for at in range(len(every) + 1) if fold(each := f"Team {at + 1}") not in taken)
+    return next(
+        each
+        for at in range(len(every) + 1)
+        if comparable_name(each := f"Team {at + 1}") not in taken
+    )

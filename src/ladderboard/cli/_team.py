@@ -27,7 +27,7 @@ from ladderboard.cli._output import (
 )
 
 if TYPE_CHECKING:
-    from ladderboard.board import NewTeam
+    from ladderboard.board import TeamCredentials
 
 _HELP = """Let teams in, and give them tokens. TEAM is a team's id or its name.
 
@@ -82,7 +82,7 @@ def add(
     The token is alone on stdout, so that a shell can take it; what is said about it is on stderr.
     """
     with open_database(database, key_file) as boards:
-        made = open_board(boards, board).seats.add(organiser(), name)
+        made = open_board(boards, board).teams.create(organiser(), name)
     _echo_new_token(
         board, made, f"{made.name} is on {board} now, with the id {made.id}.", as_json=as_json
     )
@@ -104,13 +104,13 @@ def rotate_token(
     with open_database(database, key_file) as boards:
         found = open_board(boards, board)
         who = find_team(found, team, with_token=True)
-        made = found.seats.rotate(organiser(), who["id"])
+        made = found.teams.rotate_token(organiser(), who["id"])
     _echo_new_token(
         board, made, f"The token that {made.name} had before has ended.", as_json=as_json
     )
 
 
-def _echo_new_token(board: str, made: "NewTeam", sentence: str, *, as_json: bool) -> None:
+def _echo_new_token(board: str, made: "TeamCredentials", sentence: str, *, as_json: bool) -> None:
     if as_json:
         echo_json({"board": board, "id": made.id, "name": made.name, "token": made.token})
         return
@@ -132,7 +132,7 @@ def invite(
     take it.
     """
     with open_database(database, key_file) as boards:
-        token = open_board(boards, board).seats.invite(organiser(), days=days)
+        token = open_board(boards, board).teams.invite(organiser(), days=days)
     if as_json:
         echo_json({"board": board, "invitation": token, "days": days})
         return
@@ -188,7 +188,7 @@ def revoke(
     with open_database(database, key_file) as boards:
         found = open_board(boards, board)
         who = find_team(found, team, with_token=True)
-        found.seats.revoke(organiser(), who["id"])
+        found.teams.revoke_team_tokens(organiser(), who["id"])
     _echo_team(board, who, f"The token of {who['name']} has ended.", as_json=as_json)
 
 
@@ -224,7 +224,7 @@ def _set_disqualified(
     with open_database(database, key_file) as boards:
         found = open_board(boards, board)
         who = find_team(found, team)
-        found.seats.disqualify(organiser(), who["id"], reinstate=reinstate)
+        found.teams.disqualify(organiser(), who["id"], reinstate=reinstate)
     return who
 
 

@@ -50,7 +50,7 @@ def main() -> None:
     # What takes long to load comes after giving way.
     from ladderboard.board import (  # noqa: PLC0415
         Target,
-        play_target,
+        play_attacks_on_target,
     )
 
     def told(part: float) -> None:
@@ -59,7 +59,7 @@ def main() -> None:
 
     told(0)
     try:
-        points = play_target(Target(**asked["target"]), seed=asked["seed"], told=told)
+        points = play_attacks_on_target(Target(**asked["target"]), seed=asked["seed"], told=told)
     except Exception as error:  # noqa: BLE001 - it is told, and there are no secrets here
         _say({"failed": f"{type(error).__name__}: {error}"})
     else:

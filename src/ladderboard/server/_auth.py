@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from itsdangerous import BadData, URLSafeSerializer
 
-from ladderboard.board import PUBLIC, Role, token_hash
+from ladderboard.board import PUBLIC, Role, hash_token
 from ladderboard.errors import NotAllowed
 from ladderboard.server._problems import Refused
 from ladderboard.server._rate_limits import Bucket, address_of
@@ -173,11 +173,11 @@ class Who:
         if given:
             scheme, _, token = given[0].partition(" ")
             right = len(given) == 1 and scheme.lower() == "bearer"
-            return Shown(token_hash(token.strip() if right else ""))
+            return Shown(hash_token(token.strip() if right else ""))
         session = self.sessions.read(request)
         if session is not None:
             return Shown(session.hashed, session)
-        return Shown(token_hash("")) if SESSION in request.cookies else None
+        return Shown(hash_token("")) if SESSION in request.cookies else None
 
     def check(self, request: Request, shown: Shown | None, *, form: bool = False) -> None:
         """Refuse what another site's page made a browser send."""
@@ -197,7 +197,7 @@ class Who:
         if shown is None:
             return PUBLIC
         try:
-            return self.boards.by_hash(shown.hashed, slug)
+            return self.boards.caller_by_token_hash(shown.hashed, slug)
         except NotAllowed:
             raise Unknown from None
 
@@ -214,7 +214,7 @@ class Who:
         """Return who that is, and the slug of the one board that the token is for; a thread's."""
         if shown is None:
             return PUBLIC, None
-        slug = self.boards.boards_of(shown.hashed)
+        slug = self.boards.slug_of_token(shown.hashed)
         return self.find(shown, slug), slug
 
     def failed(self, request: Request, shown: Shown | None) -> Refused:

@@ -38,9 +38,10 @@ def correct(live_server):
         table = make_folder(live_server.slug).table
         labels = table.labels.copy()
         labels[:15] ^= 1
-        organiser = live_server.boards.by_token(live_server.organiser, live_server.slug)
-        amending = live_server.boards.open(live_server.slug).amending
-        assert amending.correct(organiser, replace(table, labels=labels), again="none") == 0
+        organiser = live_server.boards.caller_by_token(live_server.organiser, live_server.slug)
+        amendments = live_server.boards.open(live_server.slug).amendments
+        corrected = replace(table, labels=labels)
+        assert amendments.correct_labels(organiser, corrected, again="none") == 0
 
     return change
 

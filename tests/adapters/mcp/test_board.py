@@ -160,9 +160,9 @@ def test_after_a_correction_of_labels_the_winner_is_of_the_new_labels(
     table = make_folder().table
     labels = table.labels.copy()
     labels[:15] ^= 1
-    organiser = live_server.boards.by_token(live_server.organiser, live_server.slug)
+    organiser = live_server.boards.caller_by_token(live_server.organiser, live_server.slug)
     board = live_server.boards.open(live_server.slug)
-    assert board.amending.correct(organiser, replace(table, labels=labels)) == 1
+    assert board.amendments.correct_labels(organiser, replace(table, labels=labels)) == 1
     given = []
     standing = drop_in(submit, ada)
     found = standing.structured_content

@@ -12,9 +12,9 @@ from ladderboard.board import (
     Caller,
     DatabaseStore,
     FolderStore,
+    IncomingSubmission,
     MixedStore,
     Role,
-    Sent,
     back_up,
     dump_board,
     read_rules,
@@ -60,7 +60,7 @@ class History:
     def submit(self, at):
         """Submit for one of three teams."""
         body = predictions(at)
-        sent = Sent(
+        sent = IncomingSubmission(
             self.board.scorer().read(body),
             self.book.world.clock(),
             message=f"note {at} \u00e9",
@@ -111,16 +111,16 @@ def make_board(boards, slug="digits", *, status="open"):
     """Make a board with three teams, history in two epochs, and all kinds of tokens."""
     folder = SimpleNamespace(rules=read_rules(RULES.format(slug=slug)), table=table(), baselines={})
     made = History(boards.create(folder))
-    seats = made.board.seats
+    teams = made.board.teams
     made.tokens = {
-        "organiser": seats.trust(ORGANISER, Role.ORGANISER),
-        "invitation": seats.invite(ORGANISER),
-        "server": boards.new_token(),
-        **{name: seats.add(ORGANISER, name).token for name in ("R\u00e9d", "Blue", "Green")},
+        "organiser": teams.issue_staff_token(ORGANISER, Role.ORGANISER),
+        "invitation": teams.invite(ORGANISER),
+        "server": boards.issue_token(),
+        **{name: teams.create(ORGANISER, name).token for name in ("R\u00e9d", "Blue", "Green")},
     }
     for at in range(7):
         made.submit(at)
-    made.board.amending.correct(ORGANISER, table(flip=5), sandbox=sandbox)
+    made.board.amendments.correct_labels(ORGANISER, table(flip=5), sandbox=sandbox)
     for at in range(7, 12):
         made.submit(at)
     with made.book.storage.writing(made.book.name) as view:  # one whose file is gone

@@ -10,10 +10,10 @@ import pytest
 from ladderboard.board import Caller, Role, dump_board, restore_board
 from ladderboard.board._backup._backup import (
     back_up,
-    backups_in,
     check_backup,
     find_backup,
-    forget_old,
+    list_backups,
+    prune_backups,
     restore_backup,
 )
 from ladderboard.errors import Conflict, InvalidSetting, NotOpen, StorageFailed
@@ -68,13 +68,13 @@ def test_two_in_the_same_second_have_names_of_their_own(two, shelf, monkeypatch)
     monkeypatch.setattr(two, "world", World(clock=lambda: 1_800_000_000))
     made = [save(two, shelf, without=("birds",)).path.name for _ in range(3)]
     assert made == ["20270115T080000Z", "20270115T080000Z-2", "20270115T080000Z-3"]
-    assert [each.name for each in backups_in(shelf)] == made
-    assert len(forget_old(find_backup(shelf), 1)) == 2
+    assert [each.name for each in list_backups(shelf)] == made
+    assert len(prune_backups(find_backup(shelf), 1)) == 2
     last = save(two, shelf, without=("birds",))
     assert find_backup(shelf) == last
     monkeypatch.setattr(two, "world", World(clock=lambda: 1_700_000_000))
     behind = save(two, shelf, without=("birds",))  # the clock was wrong, then or now
-    assert forget_old(behind, 1)[-1] == last.path
+    assert prune_backups(behind, 1)[-1] == last.path
     assert find_backup(shelf) == behind
 
 
@@ -89,7 +89,7 @@ def test_all_boards_go_into_another_database_and_wait(two, shelf, place, open_bo
     assert [open_board(other, slug).status for slug in other.list()] == ["restored"] * 2
     new = open_board(other)
     assert new.bodies() == bodies
-    new.board.amending.resume(Caller(Role.ORGANISER), charge=1)
+    new.board.amendments.resume(Caller(Role.ORGANISER), charge=1)
     assert new.submit(20).release == old.submit(20).release
     again = []
     restore_backup(other, made, secret_key=KEY, tell=lambda *said: again.append(said))
@@ -133,22 +133,22 @@ def test_old_ones_go_and_what_is_not_ours_stays(two, shelf):
     (shelf / "2019").mkdir()
     link = shelf / "20180101T000000Z"
     link.symlink_to(made[2].path)
-    assert forget_old(made[3], 1) == [made[2].path]
+    assert prune_backups(made[3], 1) == [made[2].path]
     left = {made[0].path, made[1].path, made[3].path, other, shelf / "2019", link}
     assert set(shelf.iterdir()) == left
     with pytest.raises(InvalidSetting, match="At least one"):
-        forget_old(made[3], 0)
+        prune_backups(made[3], 0)
 
 
 def test_the_last_backup_of_a_board_stays(two, shelf, place):
     both = save(two, shelf)
     last = save(two, shelf)
     lacking = [save(two, shelf, without=("digits",)) for _ in range(2)]
-    assert forget_old(lacking[-1], 1) == [both.path, lacking[0].path]
-    assert backups_in(shelf) == [last.path, lacking[1].path]
+    assert prune_backups(lacking[-1], 1) == [both.path, lacking[0].path]
+    assert list_backups(shelf) == [last.path, lacking[1].path]
     empty = back_up(place(), shelf, public_key=KEY.public)  # of a database that was made anew
-    assert forget_old(empty, 1) == []
-    assert set(backups_in(shelf)) == {last.path, lacking[1].path, empty.path}
+    assert prune_backups(empty, 1) == []
+    assert set(list_backups(shelf)) == {last.path, lacking[1].path, empty.path}
 
 
 def test_a_board_that_cannot_be_dumped_is_named_and_may_be_left_out(two, shelf, open_board):

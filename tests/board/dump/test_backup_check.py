@@ -6,7 +6,14 @@ import shutil
 
 import pytest
 
-from ladderboard.board import Caller, Role, check_backup, find_backup, restore_backup, since
+from ladderboard.board import (
+    Caller,
+    Role,
+    check_backup,
+    compare_with_database,
+    find_backup,
+    restore_backup,
+)
 from ladderboard.errors import BrokenDump, InvalidSetting, InvalidState, WrongKey
 from ladderboard.ledger import SecretKey
 
@@ -38,15 +45,15 @@ def test_the_drill_tells_what_would_be_lost(saved, key, place, make_board, open_
     other = place()
     restore_backup(other, saved, secret_key=key)
     checked = check_backup(saved, secret_key=key)
-    found = since(saved, other.storage, checked)
+    found = compare_with_database(saved, other.storage, checked)
     assert found.entries == {"digits": 1, "birds": 1}  # that they were restored
     assert found.questions == {"digits": 0, "birds": 0}
     digits = open_board(other)
-    digits.board.amending.resume(Caller(Role.ORGANISER), charge=3)
+    digits.board.amendments.resume(Caller(Role.ORGANISER), charge=3)
     for at in (20, 21):
         digits.submit(at)
     make_board(other, "fish")
-    found = since(saved, other.storage, checked)
+    found = compare_with_database(saved, other.storage, checked)
     assert found.questions == {"digits": 5, "birds": 0}
     assert (found.lacking, found.strange) == (("fish",), ())
 
@@ -54,7 +61,7 @@ def test_the_drill_tells_what_would_be_lost(saved, key, place, make_board, open_
 def test_the_drill_knows_another_board_of_the_same_name(saved, key, place, make_board):
     other = place()
     make_board(other, "digits")
-    found = since(saved, other.storage, check_backup(saved, secret_key=key))
+    found = compare_with_database(saved, other.storage, check_backup(saved, secret_key=key))
     assert found.strange == ("digits", "birds")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ladderboard.board import PART, dump_board, restore_board
+from ladderboard.board import BOARD_SCHEMA, dump_board, restore_board
 from ladderboard.board._backup._dump import BOARD, TABLES
 from ladderboard.board._backup._restore import read_header
 from ladderboard.errors import Conflict, LadderboardError
@@ -42,7 +42,7 @@ def test_no_column_and_no_table_is_forgotten(place, kind):
                     )
                 ]
             assert sorted(found) == sorted(["book", *table.columns])
-    statements = " ".join(each for step in PART.steps for each in step)
+    statements = " ".join(each for step in BOARD_SCHEMA.steps for each in step)
     made = set(re.findall(r"CREATE TABLE main\.(\w+)", statements))
     assert made == {BOARD.name, *(each.name for each in TABLES), "upload"}
 
@@ -192,7 +192,7 @@ def test_what_somebody_made_up_is_refused(dumped, change, said):
 
 def test_a_dump_with_a_similar_id_leaves_the_mark_of_another_board(dumped, make_board):
     victim = make_board(dumped.target, "victim").board.book
-    mark = dumped.target.water(victim.name)
+    mark = dumped.target.high_water_mark(victim.name)
     before = mark.path.read_bytes()
     alike = victim.name[:8] + "0" * 24  # the first digits are all that the file's name had
     with pytest.raises(LadderboardError):
@@ -202,7 +202,7 @@ def test_a_dump_with_a_similar_id_leaves_the_mark_of_another_board(dumped, make_
 
 def test_a_mark_that_is_in_the_way_is_left_and_nothing_is_restored(dumped, a_dump):
     book = read_header(a_dump[0], secret_key=a_dump[1]).book
-    mark = dumped.target.water(book)
+    mark = dumped.target.high_water_mark(book)
     mark.replace(Level("f" * 32, 9, 7, "0" * 64))  # as of a file that somebody renamed
     with pytest.raises(Conflict, match="is the mark of another board"):
         dumped()
@@ -212,7 +212,7 @@ def test_a_mark_that_is_in_the_way_is_left_and_nothing_is_restored(dumped, a_dum
 
 def test_a_restore_that_fails_puts_the_mark_of_the_same_board_back(dumped, a_dump):
     book = read_header(a_dump[0], secret_key=a_dump[1]).book
-    mark = dumped.target.water(book)
+    mark = dumped.target.high_water_mark(book)
     mark.replace(Level(book, 9, 7, "0" * 64))
     with pytest.raises(LadderboardError):
         dumped(set_in("board", epoch=0))

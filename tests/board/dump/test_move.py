@@ -4,7 +4,7 @@ import stat
 
 import pytest
 
-from ladderboard.board import Caller, Role, Sent, dump_board, restore_board
+from ladderboard.board import Caller, IncomingSubmission, Role, dump_board, restore_board
 from ladderboard.board._backup._dump import BOARD, TABLES
 from ladderboard.errors import (
     BrokenDump,
@@ -82,7 +82,7 @@ def test_the_next_answers_are_what_the_source_would_have_said(moved):
     for at in range(12, 24):
         told, would = there.submit(at), here.submit(at)
         assert told.release == would.release
-        assert told.left.limits == would.left.limits
+        assert told.quota.limits == would.quota.limits
         assert (told.number, told.entry, told.team) == (would.number, would.entry, would.team)
         assert not told.again
     assert there.book.check() == here.book.check()
@@ -102,16 +102,16 @@ def test_what_was_sent_before_is_known(moved):
 
 def _sent(made, at, retry):
     body = b"id,prediction\n" + b"".join(b"%d,%d\n" % (each, at % 2) for each in range(200))
-    return Sent(made.board.scorer().read(body), 1_800_000_000, retry=retry)
+    return IncomingSubmission(made.board.scorer().read(body), 1_800_000_000, retry=retry)
 
 
 def test_tokens_of_the_board_go_along_and_those_of_the_server_stay(moved, places):
     here, _, _ = moved
     target = places[1]
     for name, role in (("organiser", Role.ORGANISER), ("R\u00e9d", Role.TEAM), ("Blue", Role.TEAM)):
-        assert target.by_token(here.tokens[name], "digits").role == role
+        assert target.caller_by_token(here.tokens[name], "digits").role == role
     with pytest.raises(NotAllowed):
-        target.by_token(here.tokens["server"], "digits")
+        target.caller_by_token(here.tokens["server"], "digits")
     with target.storage.reading("server") as view:
         assert view.run("SELECT count(*) FROM main.credential") == [(5,)]
 
@@ -119,9 +119,9 @@ def test_tokens_of_the_board_go_along_and_those_of_the_server_stay(moved, places
 def test_an_invitation_is_good_on_the_other_side(moved):
     here, there, _ = moved
     with pytest.raises(Conflict, match="All 3 places"):  # it was found, but there is no place
-        there.board.seats.register("Late", here.tokens["invitation"])
+        there.board.teams.register("Late", here.tokens["invitation"])
     with pytest.raises(NotAllowed, match="This invitation is unknown"):
-        there.board.seats.register("Late", "lb_invitation_made-up")
+        there.board.teams.register("Late", "lb_invitation_made-up")
 
 
 def test_a_copy_stays_paused_until_a_charge_is_named(places, make_board, open_board, tmp_path):
@@ -141,10 +141,12 @@ def test_a_copy_stays_paused_until_a_charge_is_named(places, make_board, open_bo
     with pytest.raises(NotOpen, match="waits for its organiser"):
         there.submit(20)
     with pytest.raises(InvalidSetting, match="how many questions"):
-        there.board.amending.resume(ORGANISER)
+        there.board.amendments.resume(ORGANISER)
     with pytest.raises(NotOpen, match="waits for its charge"):  # it would ask before the charge
-        there.board.amending.correct(ORGANISER, there.board.epoch_of(there.board.row()).table)
-    there.board.amending.resume(ORGANISER, charge=3)
+        there.board.amendments.correct_labels(
+            ORGANISER, there.board.epoch_of(there.board.row()).table
+        )
+    there.board.amendments.resume(ORGANISER, charge=3)
     assert there.book.at().charged == 3
     there.submit(20)
     assert there.book.check() == asked + 1
@@ -165,13 +167,13 @@ def test_a_copy_of_a_close_that_was_cut_short_waits(place, make_board, open_boar
     source, target = place(), place()
     made = make_board(source, status="closing")
     dump(source, tmp_path / "dump")
-    made.board.amending.resume(ORGANISER)  # from there it can go on,
+    made.board.amendments.resume(ORGANISER)  # from there it can go on,
     made.submit(40)  # and answer
     restore(target, tmp_path / "dump")
     there = open_board(target)
     with pytest.raises(InvalidSetting, match="how many questions"):
-        there.board.amending.resume(ORGANISER)
-    there.board.finishing.close(ORGANISER)
+        there.board.amendments.resume(ORGANISER)
+    there.board.closer.close(ORGANISER)
     assert there.status == "closed"
 
 
@@ -188,12 +190,12 @@ def test_a_close_that_is_cut_short_spares_nobody_the_charge(
         def fail(*_, **__):
             raise KeyboardInterrupt
 
-        patched.setattr(type(there.board.finishing), "_score", fail)
+        patched.setattr(type(there.board.closer), "_score", fail)
         with pytest.raises(KeyboardInterrupt):
-            there.board.finishing.close(ORGANISER)
+            there.board.closer.close(ORGANISER)
     with pytest.raises(InvalidSetting, match="how many questions"):
-        there.board.amending.resume(ORGANISER)
-    there.board.amending.resume(ORGANISER, charge=3)
+        there.board.amendments.resume(ORGANISER)
+    there.board.amendments.resume(ORGANISER, charge=3)
     there.submit(20)
 
 
@@ -347,7 +349,7 @@ def test_a_failure_on_the_way_leaves_nothing(target, a_dump, tmp_path, monkeypat
     def fail(*_):
         raise KeyboardInterrupt
 
-    for step in ("put_book", "put_rows", "put_bodies", "check_book", "read_sample"):
+    for step in ("put_book", "restore_rows", "restore_bodies", "check_book", "read_sample"):
         with monkeypatch.context() as patch:
             patch.setattr(f"ladderboard.board._backup._restore.{step}", fail)
             with pytest.raises(KeyboardInterrupt):
@@ -384,4 +386,4 @@ def test_the_restored_book_has_its_mark(place, make_board, open_board, tmp_path)
     dump(source, tmp_path / "dump")
     restore(target, tmp_path / "dump")
     book = open_board(target).book
-    assert target.water(book.name).read().entries == book.at().entries
+    assert target.high_water_mark(book.name).read().entries == book.at().entries

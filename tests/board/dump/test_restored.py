@@ -20,14 +20,14 @@ def test_the_close_of_a_restored_board_locks_selections(
     there = open_board(target)
     team = Caller(Role.TEAM, 2)
     own = there.board.as_seen_by(team).submissions()[-1]["id"]
-    score = type(there.board.finishing)._score
+    score = type(there.board.closer)._score
 
     def choose_meanwhile(self, *given, **more):
         with pytest.raises(NotOpen, match="selections are locked"):
-            there.board.finishing.choose(team, [own])
+            there.board.closer.select_submissions(team, [own])
         return score(self, *given, **more)
 
-    there.board.finishing.choose(team, [])
-    monkeypatch.setattr(type(there.board.finishing), "_score", choose_meanwhile)
-    there.board.finishing.close(ORGANISER)
+    there.board.closer.select_submissions(team, [])
+    monkeypatch.setattr(type(there.board.closer), "_score", choose_meanwhile)
+    there.board.closer.close(ORGANISER)
     assert there.status == "closed"

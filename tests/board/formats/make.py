@@ -25,9 +25,9 @@ from ladderboard.board import (
     Boards,
     Caller,
     DatabaseStore,
+    IncomingSubmission,
     MixedStore,
     Role,
-    Sent,
     back_up,
     read_rules,
 )
@@ -68,7 +68,7 @@ def table(flip=0):
 def submit(board, at):
     """Submit for one of two teams."""
     body = predictions(at)
-    sent = Sent(board.scorer().read(body), board.book.world.clock(), retry=str(at))
+    sent = IncomingSubmission(board.scorer().read(body), board.book.world.clock(), retry=str(at))
     return board.submit(Caller(Role.TEAM, 1 + at % 2), sent)
 
 
@@ -78,15 +78,15 @@ def fill(boards):
         rules = read_rules(RULES.format(slug=slug))
         board = boards.create(SimpleNamespace(rules=rules, table=table(), baselines={}))
         for name in ("R\u00e9d", "Blue"):
-            board.seats.add(ORGANISER, name)
-        board.seats.invite(ORGANISER)
+            board.teams.create(ORGANISER, name)
+        board.teams.invite(ORGANISER)
         for at in range(5):
             submit(board, at)
-        board.amending.amend(ORGANISER, {"questions": 50})
-        board.amending.correct(ORGANISER, table(flip=2))
+        board.amendments.amend(ORGANISER, {"questions": 50})
+        board.amendments.correct_labels(ORGANISER, table(flip=2))
         submit(board, 5)
         if slug == "closed":
-            board.finishing.close(ORGANISER)
+            board.closer.close(ORGANISER)
 
 
 def told(boards):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ladderboard.board import Sent, read_folder, read_rules
+from ladderboard.board import IncomingSubmission, read_folder, read_rules
 from ladderboard.files import read_holdout, read_predictions
 from ladderboard.holdout import Submission
 from support.board_stubs import FolderContent
@@ -61,11 +61,11 @@ class ExampleBoard:
         self.classes = np.unique(self.labels)
         self.rng = np.random.default_rng(seed)
         self.teams: list[ExampleTeam] = []
-        self.caller = live_server.boards.by_token(live_server.organiser, self.slug)
+        self.caller = live_server.boards.caller_by_token(live_server.organiser, self.slug)
 
     def add_teams(self, *names: str) -> None:
         """Create teams."""
-        self.teams += [ExampleTeam(*self.board.seats.add(self.caller, name)) for name in names]
+        self.teams += [ExampleTeam(*self.board.teams.create(self.caller, name)) for name in names]
 
     def make_predictions(self, error: float) -> bytes:
         """Return a file of predictions, about this fraction of them wrong."""
@@ -75,10 +75,12 @@ class ExampleBoard:
 
     def submit(self, team: ExampleTeam, body: bytes, message: str = ""):
         """Submit predictions to the board directly, at the clock's time."""
-        scorer, rules = self.board.scorer_of(self.board.lately()), self.board.rules
+        scorer, rules = self.board.scorer_of(self.board.cached_row()), self.board.rules
         read = read_predictions(body, scorer.roster, scorer.loss, limits=rules.files.limits)
-        sent = Sent(Submission.of(read), self.live_server.clock.now, message=message)
-        return self.board.submit(self.live_server.boards.by_token(team.token, self.slug), sent)
+        sent = IncomingSubmission(Submission.of(read), self.live_server.clock.now, message=message)
+        return self.board.submit(
+            self.live_server.boards.caller_by_token(team.token, self.slug), sent
+        )
 
     def play(self, rounds: int, days: float, best: float = 0.12) -> None:
         """Let all teams submit and improve for some days, each at its pace and up to its skill."""
@@ -191,16 +193,16 @@ def make_example_boards(live_server, folder: Path, *, rounds: int = 4) -> Exampl
         make_small_board(live_server, "mushrooms", 2, 4, title="Edible or not", visibility="hidden")
     )
     frozen = add(make_small_board(live_server, "birdsong", 3, 5, title="Birds by their song"))
-    frozen.board.amending.amend(frozen.caller, {"visibility": "frozen"})
+    frozen.board.amendments.amend(frozen.caller, {"visibility": "frozen"})
     live_server.clock.now += DAY
     for team in frozen.teams[:3]:
         frozen.submit(team, frozen.make_predictions(0.1), "after the freeze")
     closed = add(make_small_board(live_server, "beetles-2026", 4, 6, title="Beetles, 2026"))
-    closed.board.finishing.close(closed.caller)
+    closed.board.closer.close(closed.caller)
     live_server.clock.now = NOW
     spring = {"start": "2027-03-01T08:00:00Z", "end": "2027-04-01 AoE", "registration": "invited"}
     spring |= {"title": "Seedlings in spring", "questions": 400, "teams": 20}
     add(ExampleBoard(live_server, _make_folder("seedlings", 5, **spring), 5))
     add(_make_digits_board(live_server))
-    assert hidden.board.lately().visibility == "hidden"
+    assert hidden.board.cached_row().visibility == "hidden"
     return boards

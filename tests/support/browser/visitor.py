@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from axe_playwright_python.sync_playwright import Axe
 
-from ladderboard.board import token_hash
+from ladderboard.board import hash_token
 from ladderboard.server._auth import SESSION
 from support.browser.chromium import DESKTOP, PHONE
 from support.browser.monitor import BrowserMonitor
@@ -64,7 +64,7 @@ class Visitor:
         self.context.set_default_timeout(15_000)
         self.monitor = BrowserMonitor(self.context, live_server.url)
         if token is not None:
-            cookie = live_server.app.state.work.sessions.start(token_hash(token)).cookie
+            cookie = live_server.app.state.work.sessions.start(hash_token(token)).cookie
             self.context.add_cookies([{"name": SESSION, "value": cookie, "url": live_server.url}])
         self.page = self.context.new_page()
 

@@ -79,7 +79,7 @@ class LiveServer(ThreadedServer):
         world = world if salt is None else replace(world, salt=salt)
         self.boards = Boards(storage, DatabaseStore(storage), world=world)
         self.log = io.StringIO()
-        self.organiser = self.boards.first_token()
+        self.organiser = self.boards.create_first_token()
         settings = Settings(log=self.log, **settings)
         app = make_app(self.boards, parsers or InlineParsers(), settings=settings)
         super().__init__(app, http=BoardProtocol, lifespan="on")
@@ -128,8 +128,8 @@ class LiveServer(ThreadedServer):
     def join(self, name, slug=None):
         """Create a team; return its id and token."""
         slug = slug or self.slug
-        caller = self.boards.by_token(self.organiser, slug)
-        team = self.boards.open(slug).seats.admit(caller, name)
+        caller = self.boards.caller_by_token(self.organiser, slug)
+        team = self.boards.open(slug).teams.register_or_create(caller, name)
         return team.id, team.token
 
     def issue_token(self, role, slug=None):

@@ -96,7 +96,7 @@ class RecordingServer(ThreadedServer):
         """Return the current holder of a token, independently of the server."""
         if token not in self._callers:
             try:
-                caller = self.boards.by_token(token, "first")._replace(credential=None)
+                caller = self.boards.caller_by_token(token, "first")._replace(credential=None)
             except NotAllowed:
                 caller = PUBLIC
             self._callers[token] = caller

@@ -57,7 +57,7 @@ class StressServer:
         boards = self.open_boards()
         board = boards.create(folder)
         for name in team_names:
-            self.tokens[board.slug, name] = board.seats.admit(ORGANISER, name).token
+            self.tokens[board.slug, name] = board.teams.register_or_create(ORGANISER, name).token
         boards.close()
 
     def start(self):
@@ -266,7 +266,7 @@ def check_board(board, replies):
             if value is not None and (best is None or value < best):
                 best = value
                 best_rows.append((entry["number"], time, team, value))
-        files[own_id] = board.stored(place)
+        files[own_id] = board.read_stored_file(place)
         assert len(files[own_id]) == size
         by_id[own_id] = {
             **dict(zip(RELEASE, columns[7:], strict=True)),

@@ -130,7 +130,7 @@ class BoardSession:
             self.read_hashes(None, alpha, beta, evaluator, self.organiser)
             self.server.now += 3600
         self.server.set_visibility("public", self.organiser)
-        correct = self.server.boards.open("first").amending.correct
+        correct = self.server.boards.open("first").amendments.correct_labels
         correct(Caller(Role.ORGANISER), holdout_table(self.world, corrected=True))
         self.get_receipts(alpha, self.next_body())
         self.read_hashes(None, alpha)
@@ -310,7 +310,7 @@ def run_session(server, world, caplog, *, script="run_full"):
     with warnings.catch_warnings(record=True) as warned, caplog.at_level(logging.DEBUG, logger):
         warnings.simplefilter("always")
         server.boards.create(make_folder(world, server.path))
-        organiser = server.boards.first_token()
+        organiser = server.boards.create_first_token()
         caplog.clear()
         with server:
             getattr(BoardSession(server, organiser, world), script)()

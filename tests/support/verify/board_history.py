@@ -14,9 +14,9 @@ from ladderboard.board import (
     Caller,
     DatabaseStore,
     FolderStore,
+    IncomingSubmission,
     MixedStore,
     Role,
-    Sent,
     dump_board,
     read_rules,
     restore_board,
@@ -72,7 +72,7 @@ def submit_predictions(board, team, number):
     """Submit ``predictions(number)`` for a team; return the answer."""
     body = predictions(number)
     time = board.book.world.clock()
-    sent = Sent(board.scorer().read(body), time, message=f"note {number}")
+    sent = IncomingSubmission(board.scorer().read(body), time, message=f"note {number}")
     return board.submit(Caller(Role.TEAM, team), sent)
 
 
@@ -114,14 +114,14 @@ def small_board(folder, table=None, *, names=("Red", "Blue", "Green"), **rules):
     board = boards.create(_make_folder(folder, table or holdout_table(), **rules))
     first = 1 + board.rules.asked_baselines
     for name in names:
-        board.seats.add(ORGANISER, name)
+        board.teams.create(ORGANISER, name)
     yield board, range(first, first + len(names))
     boards.close()
 
 
 def close_and_bundle(board, path, *, labels=True, submissions=True):
     """Close a board; return the path of its bundle."""
-    board.finishing.close(ORGANISER, sandbox=sandbox)
+    board.closer.close(ORGANISER, sandbox=sandbox)
     write_board_bundle(board, path, labels=labels, submissions=submissions)
     return path
 
@@ -136,7 +136,7 @@ def make_full_history(folder, url, *, ladder="board"):
     storage = SqliteStorage(folder / "boards.db", create=True)
     first = _open_boards(storage, MixedStore(storage, folder / "files"), key_file=folder / "key")
     board = first.create(content)
-    teams = [board.seats.add(ORGANISER, name) for name in ("Réd", "Blue", "Green", "Silent")]
+    teams = [board.teams.create(ORGANISER, name) for name in ("Réd", "Blue", "Green", "Silent")]
     for number in range(1, 8):
         answer = submit_predictions(board, 2 + number % 3, number)
         if number == LARGE:
@@ -147,17 +147,17 @@ def make_full_history(folder, url, *, ladder="board"):
     second = _open_boards(server, DatabaseStore(server))
     restore_board(second, folder / "dump", secret_key=key)
     board = second.open("digits")
-    board.amending.amend(ORGANISER, {"questions": 80})
-    board.amending.correct(ORGANISER, holdout_table(flip=5), sandbox=sandbox)
+    board.amendments.amend(ORGANISER, {"questions": 80})
+    board.amendments.correct_labels(ORGANISER, holdout_table(flip=5), sandbox=sandbox)
     for number in range(8, 14):
         submit_predictions(board, 2 + number % 3, number)
-    board.amending.pause(ORGANISER)
-    board.amending.resume(ORGANISER, charge=2)
-    board.amending.correct(ORGANISER, holdout_table(flip=6), sandbox=sandbox)
+    board.amendments.pause(ORGANISER)
+    board.amendments.resume(ORGANISER, charge=2)
+    board.amendments.correct_labels(ORGANISER, holdout_table(flip=6), sandbox=sandbox)
     answers = [submit_predictions(board, 2 + at % 3, at) for at in range(14, 18)]
-    board.finishing.choose(Caller(Role.TEAM, 4), [answers[0].id])
-    board.seats.disqualify(ORGANISER, teams[1].id)
-    board.finishing.close(ORGANISER, sandbox=sandbox)
+    board.closer.select_submissions(Caller(Role.TEAM, 4), [answers[0].id])
+    board.teams.disqualify(ORGANISER, teams[1].id)
+    board.closer.close(ORGANISER, sandbox=sandbox)
     return first, second, board
 
 

@@ -1,33 +1,33 @@
 """Boards in files: dumps of one board, and backups of all boards of a database."""
 
 from ladderboard.board._backup._backup import (
+    BackedUpBoard,
     Backup,
-    Checked,
-    Kept,
-    Since,
+    BackupCheck,
+    BackupGap,
     back_up,
     check_backup,
-    check_place,
+    check_backup_folder,
+    compare_with_database,
     find_backup,
-    forget_old,
+    prune_backups,
     restore_backup,
-    since,
 )
 from ladderboard.board._backup._dump import dump_board
 from ladderboard.board._backup._restore import restore_board
 
 __all__ = [
+    "BackedUpBoard",
     "Backup",
-    "Checked",
-    "Kept",
-    "Since",
+    "BackupCheck",
+    "BackupGap",
     "back_up",
     "check_backup",
-    "check_place",
+    "check_backup_folder",
+    "compare_with_database",
     "dump_board",
     "find_backup",
-    "forget_old",
+    "prune_backups",
     "restore_backup",
     "restore_board",
-    "since",
 ]

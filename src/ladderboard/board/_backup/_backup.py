@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ladderboard._version import __version__
 from ladderboard.board._backup._dump import dump_board
 from ladderboard.board._backup._restore import read_header, restore_board
-from ladderboard.board._boards import Boards, is_shared, open_schema
+from ladderboard.board._boards import Boards, is_shared, open_postgres_schema
 from ladderboard.board._store import DatabaseStore, MixedStore
-from ladderboard.board._tables import SERVER
+from ladderboard.board._tables import SERVER_BOOK
 from ladderboard.errors import (
     BrokenDump,
     Conflict,
@@ -40,7 +40,7 @@ except ImportError:  # Windows: what a killed backup left stays there
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ladderboard.board._store import Store
+    from ladderboard.board._store import SubmissionStore
     from ladderboard.ledger import PublicKey, Reading, SecretKey, SqlStorage
 
 FORMAT = 1
@@ -51,7 +51,7 @@ _DRAFT = ".ladderboard-backup-"
 _SLUGS = "SELECT main.board.slug, main.book.name FROM main.board JOIN main.book ON book = id"
 
 
-class Kept(NamedTuple):
+class BackedUpBoard(NamedTuple):
     """A board in a backup: its dump, and where its ledger stood."""
 
     board: str
@@ -69,11 +69,11 @@ class Backup(NamedTuple):
     path: Path
     time: int
     ladderboard: str
-    boards: tuple[Kept, ...]
+    boards: tuple[BackedUpBoard, ...]
     without: tuple[str, ...]
 
 
-class Checked(NamedTuple):
+class BackupCheck(NamedTuple):
     """What came of a board: how many questions its ledger counts, and what is wrong if anything."""
 
     board: str
@@ -81,7 +81,7 @@ class Checked(NamedTuple):
     wrong: str | None = None
 
 
-class Since(NamedTuple):
+class BackupGap(NamedTuple):
     """What a database has that a backup lacks: by board, entries and questions; and whole boards.
 
     A board whose ledger is not the continuation of the backup's is among the ``strange``.
@@ -100,14 +100,14 @@ def back_up(
     passphrase: str | None = None,
     public_key: str | PublicKey | None = None,
     without: tuple[str, ...] = (),
-    tell: Callable[[Kept], None] = lambda _: None,
+    tell: Callable[[BackedUpBoard], None] = lambda _: None,
 ) -> Backup:
     """Write all boards into a new folder inside ``folder``, named by the time; whole or not at all.
 
     The boards may be in use meanwhile. Each dump is of one moment, and boards that are made while
     others are written are not in it. ``tell`` is called with each board that is written.
     """
-    folder = check_place(boards, folder, without)
+    folder = check_backup_folder(boards, folder, without)
     slugs = boards.list()
     now = boards.world.clock()
     with _draft(folder) as draft:
@@ -122,7 +122,7 @@ def back_up(
         return backup._replace(path=_publish(draft, folder, name))
 
 
-def check_place(boards: Boards, folder: Path | str, without: tuple[str, ...]) -> Path:
+def check_backup_folder(boards: Boards, folder: Path | str, without: tuple[str, ...]) -> Path:
     """Return the whole path of a folder for backups; refuse what cannot be one, or be left out.
 
     It may be new where the folder around it is there.
@@ -145,7 +145,7 @@ def check_place(boards: Boards, folder: Path | str, without: tuple[str, ...]) ->
 
 def _keep(
     boards: Boards, slug: str, draft: Path, words: str | None, key: str | PublicKey | None
-) -> Kept:
+) -> BackedUpBoard:
     path = draft / f"{slug}.dump"
     try:
         head = dump_board(boards, slug, path, passphrase=words, public_key=key, of_backup=True)
@@ -158,7 +158,9 @@ def _keep(
             f"they were. If it is this board alone, --without {slug} backs up the others."
         ) from error
     size = path.stat().st_size
-    return Kept(slug, book, path.name, size, digest_of(path), head.entries, head.hash.hex())
+    return BackedUpBoard(
+        slug, book, path.name, size, file_sha256(path), head.entries, head.hash.hex()
+    )
 
 
 @contextmanager
@@ -210,7 +212,7 @@ def _sweep(folder: Path) -> None:
 def _publish(draft: Path, folder: Path, name: str) -> Path:
     """Give the folder its name, which comes after all that begin with the same time."""
     _sync(draft)
-    count = 1 + max((number_of(each.name, name) for each in folder.iterdir()), default=0)
+    count = 1 + max((backup_number(each.name, name) for each in folder.iterdir()), default=0)
     while True:
         made = folder / (name if count == 1 else f"{name}-{count}")
         try:
@@ -232,7 +234,7 @@ def _sync(folder: Path) -> None:
         os.close(handle)
 
 
-def forget_old(made: Backup, keep: int) -> list[Path]:
+def prune_backups(made: Backup, keep: int) -> list[Path]:
     """Remove all backups beside one that was just made but the newest, so that ``keep`` are left.
 
     Return those that were removed. What is no backup of ours, or has something else in its folder,
@@ -241,14 +243,14 @@ def forget_old(made: Backup, keep: int) -> list[Path]:
     if keep < 1:
         raise InvalidSetting(f"At least one backup must be kept; got {keep}.")
     folder = made.path.parent
-    others = [each for each in backups_in(folder) if each != made.path]
+    others = [each for each in list_backups(folder) if each != made.path]
     newer = max(len(others) - keep + 1, 0)
     safe = {kept.book for kept in made.boards}.union(*map(_books, others[newer:]))
     gone = []
     for each in reversed(others[:newer]):
         try:
             books = _books(each)
-            if not books <= safe or strange_in(find_backup(each)):
+            if not books <= safe or list_unexpected_files(find_backup(each)):
                 safe |= books
                 continue
             # Under another name first: half of a backup is never taken for one.
@@ -277,8 +279,8 @@ def check_backup(
     passphrase: str | None = None,
     secret_key: str | SecretKey | None = None,
     scratch: str | None = None,
-    tell: Callable[[Checked], None] = lambda _: None,
-) -> list[Checked]:
+    tell: Callable[[BackupCheck], None] = lambda _: None,
+) -> list[BackupCheck]:
     """Restore every board into a database that goes afterwards, and recompute every release.
 
     ``scratch`` is the address of a PostgreSQL database, in which a schema is made for it; a file
@@ -290,36 +292,42 @@ def check_backup(
         for kept in backup.boards:
             found.append(_try(boards, backup, kept, passphrase, secret_key))
             tell(found[-1])
-    for name in strange_in(backup):
-        found.append(Checked(name, wrong="is in the folder, and the manifest does not name it."))
+    for name in list_unexpected_files(backup):
+        found.append(
+            BackupCheck(name, wrong="is in the folder, and the manifest does not name it.")
+        )
         tell(found[-1])
     return found
 
 
 def _try(
-    boards: Boards, backup: Backup, kept: Kept, words: str | None, key: str | SecretKey | None
-) -> Checked:
-    wrong = wrong_with(backup, kept)
+    boards: Boards,
+    backup: Backup,
+    kept: BackedUpBoard,
+    words: str | None,
+    key: str | SecretKey | None,
+) -> BackupCheck:
+    wrong = find_damage(backup, kept)
     if wrong is not None:
-        return Checked(kept.board, wrong=wrong)
+        return BackupCheck(kept.board, wrong=wrong)
     try:
         path = backup.path / kept.file
         slug = restore_board(boards, path, passphrase=words, secret_key=key)
     except WrongKey:  # the file is as it was written
         raise
     except LadderboardError as error:
-        return Checked(kept.board, wrong=f"{kept.file} cannot be restored: {error}")
+        return BackupCheck(kept.board, wrong=f"{kept.file} cannot be restored: {error}")
     if slug != kept.board or kept.book not in boards.storage.books():
-        return Checked(kept.board, wrong=f"{kept.file} holds another board, {slug!r:.80}.")
+        return BackupCheck(kept.board, wrong=f"{kept.file} holds another board, {slug!r:.80}.")
     with boards.storage.reading(kept.book) as view:
         at = view.at()
         if not _continues(view, kept):
             told = "its ledger ends elsewhere than the manifest says."
-            return Checked(kept.board, wrong=f"{kept.file} is of another time: {told}")
-        return Checked(kept.board, at.asked + at.charged)
+            return BackupCheck(kept.board, wrong=f"{kept.file} is of another time: {told}")
+        return BackupCheck(kept.board, at.asked + at.charged)
 
 
-def _continues(view: Reading, kept: Kept) -> bool:
+def _continues(view: Reading, kept: BackedUpBoard) -> bool:
     """Tell whether a ledger goes on from where a backup's ends."""
     if not 0 < kept.entries <= view.at().entries:
         return False
@@ -337,13 +345,13 @@ def _scratch(url: str | None) -> Iterator[Boards]:
         )
     with tempfile.TemporaryDirectory(prefix="ladderboard-drill-") as folder, ExitStack() as stack:
         storage: SqlStorage
-        store: Store
+        store: SubmissionStore
         if url is None:
             storage = SqliteStorage(Path(folder, "boards.db"), create=True)
             store = MixedStore(storage, Path(folder, "files"))
             stack.callback(storage.close)
         else:
-            storage = made = open_schema(url, f"ladderboard_drill_{secrets.token_hex(8)}")
+            storage = made = open_postgres_schema(url, f"ladderboard_drill_{secrets.token_hex(8)}")
             store = DatabaseStore(storage)
             stack.callback(storage.close)
             stack.callback(made.remove)
@@ -353,12 +361,16 @@ def _scratch(url: str | None) -> Iterator[Boards]:
         yield boards
 
 
-def since(backup: Backup, storage: SqlStorage, checked: list[Checked]) -> Since:
+def compare_with_database(
+    backup: Backup, storage: SqlStorage, checked: list[BackupCheck]
+) -> BackupGap:
     """Compare a backup that was checked with the database that it may have to stand in for."""
     questions = {each.board: each.questions for each in checked if each.questions is not None}
-    with storage.reading(SERVER) as server:
+    with storage.reading(SERVER_BOOK) as server:
         there: dict[str, str] = dict(server.run(_SLUGS))
-    found = Since({}, {}, tuple(sorted(set(there) - {each.board for each in backup.boards})), ())
+    found = BackupGap(
+        {}, {}, tuple(sorted(set(there) - {each.board for each in backup.boards})), ()
+    )
     for kept in backup.boards:
         if there.get(kept.board) != kept.book:
             found = found._replace(strange=(*found.strange, kept.board))
@@ -388,11 +400,11 @@ def restore_backup(
     ``tell`` is called with each board, and whether it is new.
     """
     keys = {"passphrase": passphrase, "secret_key": secret_key}
-    told = (wrong_with(backup, kept) or _exchanged(backup, kept, **keys) for kept in backup.boards)
+    told = (find_damage(backup, kept) or _exchanged(backup, kept, **keys) for kept in backup.boards)
     wrong = [said for said in told if said is not None]
     if wrong:
         raise BrokenDump(f"The backup is not whole, and nothing was restored. {' '.join(wrong)}")
-    with boards.storage.reading(SERVER) as view:
+    with boards.storage.reading(SERVER_BOOK) as view:
         there: dict[str, str] = dict(view.run(_SLUGS))
     others = [
         slug for slug, book in there.items() if book not in {kept.book for kept in backup.boards}
@@ -410,7 +422,7 @@ def restore_backup(
         tell(kept.board, new)
 
 
-def _exchanged(backup: Backup, kept: Kept, **keys: Any) -> str | None:
+def _exchanged(backup: Backup, kept: BackedUpBoard, **keys: Any) -> str | None:
     """Return what is wrong with a whole dump that is not the one the manifest was written for."""
     held = read_header(backup.path / kept.file, **keys)
     if (held.slug, held.book) != (kept.board, kept.book):
@@ -439,7 +451,7 @@ def find_backup(folder: Path | str) -> Backup:
         raise InvalidSetting(f"There is no folder {folder}.")
     if (folder / MANIFEST).is_file():
         return _read(folder)
-    there = backups_in(folder)
+    there = list_backups(folder)
     if not there:
         raise InvalidSetting(
             f"There is no backup in {folder}. One is made with: ladderboard backup create {folder}"
@@ -447,7 +459,7 @@ def find_backup(folder: Path | str) -> Backup:
     return _read(there[-1])
 
 
-def backups_in(folder: Path) -> list[Path]:
+def list_backups(folder: Path) -> list[Path]:
     """Return the folders of backups inside a folder, oldest first."""
     found = []
     for each in folder.iterdir():
@@ -457,10 +469,10 @@ def backups_in(folder: Path) -> list[Path]:
     return [each for *_, each in sorted(found)]
 
 
-def number_of(name: str, time: str) -> int:
+def backup_number(name: str, time: str) -> int:
     """Return which one a backup is of those with the same time in their names; 0 if it is none.
 
-    >>> number_of("20270115T080000Z-2", "20270115T080000Z")
+    >>> backup_number("20270115T080000Z-2", "20270115T080000Z")
     2
     """
     found = _NAME.fullmatch(name)
@@ -498,8 +510,8 @@ def _read(path: Path) -> Backup:
         raise InvalidState(f"{path / MANIFEST} is damaged; take another backup.") from None
 
 
-def _kept(written: dict[str, Any]) -> Kept:
-    kept = Kept(**written)
+def _kept(written: dict[str, Any]) -> BackedUpBoard:
+    kept = BackedUpBoard(**written)
     if tuple(map(type, kept)) != (str, str, str, int, str, int, str):
         raise TypeError
     if not _FILE.fullmatch(kept.file):  # which leads nowhere else
@@ -507,13 +519,13 @@ def _kept(written: dict[str, Any]) -> Kept:
     return kept
 
 
-def digest_of(path: Path) -> str:
+def file_sha256(path: Path) -> str:
     """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def wrong_with(backup: Backup, kept: Kept) -> str | None:
+def find_damage(backup: Backup, kept: BackedUpBoard) -> str | None:
     """Return what is wrong with a dump that a manifest names; None if it is as it was written."""
     path = backup.path / kept.file
     try:
@@ -523,7 +535,7 @@ def wrong_with(backup: Backup, kept: Kept) -> str | None:
         size = found.st_size
         if size < kept.bytes:
             return f"{kept.file} is cut off: {size:,} of {kept.bytes:,} bytes are left."
-        if size > kept.bytes or digest_of(path) != kept.sha256:
+        if size > kept.bytes or file_sha256(path) != kept.sha256:
             return f"{kept.file} was changed since, or is another file."
     except FileNotFoundError:
         return f"{kept.file} is missing."
@@ -532,7 +544,7 @@ def wrong_with(backup: Backup, kept: Kept) -> str | None:
     return None
 
 
-def strange_in(backup: Backup) -> list[str]:
+def list_unexpected_files(backup: Backup) -> list[str]:
     """Return the names of what lies in a backup's folder and is none of it."""
     known = {MANIFEST, *(each.file for each in backup.boards)}
     return sorted(each.name for each in backup.path.iterdir() if each.name not in known)

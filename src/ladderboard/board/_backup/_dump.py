@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
-from ladderboard.board._tables import PART, read_board
+from ladderboard.board._tables import BOARD_SCHEMA, read_board
 from ladderboard.errors import (
     BrokenDump,
     BrokenLedger,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from ladderboard.board._board import Board
     from ladderboard.board._boards import Boards
-    from ladderboard.board._store import Store
+    from ladderboard.board._store import SubmissionStore
     from ladderboard.ledger import RecordReader, SqlReading, SqlWriting, VaultWriter
 
 _PAGE = 500
@@ -52,7 +52,7 @@ FORMAT = 1
 _MOVED = "UPDATE main.board SET status = 'moved' WHERE book = ?"
 
 
-class Table(NamedTuple):
+class DumpedTable(NamedTuple):
     """A table whose rows belong to a book.
 
     ``columns`` are all but the book's, each with its type and a ``?`` where it may be empty; rows
@@ -64,13 +64,13 @@ class Table(NamedTuple):
     key: tuple[str, ...]
 
     @classmethod
-    def of(cls, name: str, columns: str, key: str) -> Table:
+    def of(cls, name: str, columns: str, key: str) -> DumpedTable:
         """Read it from a line of words."""
         pairs = (each.split(":") for each in columns.split())
         return cls(name, dict(pairs), tuple(key.split()))
 
 
-BOARD = Table.of(
+BOARD = DumpedTable.of(
     "board",
     "slug:text rules:text status:text visibility:text horizon:int seen_epoch:int epoch:int "
     "amended:int teams:int pooled:int replayed:int stored:int best:real? final:text? made:int",
@@ -79,23 +79,23 @@ BOARD = Table.of(
 
 
 TABLES = (
-    Table.of(
+    DumpedTable.of(
         "team",
         "number:int id:text name:text folded:text kind:text disqualified:int made:int used:int "
         "last:int? released:real? since:int? seen_used:int? seen_last:int? seen_released:real? "
         "seen_since:int?",
         "number",
     ),
-    Table.of(
+    DumpedTable.of(
         "credential", "hash:bytes role:text team:int? made:int expires:int? ended:int?", "hash"
     ),
-    Table.of(
+    DumpedTable.of(
         "submission",
         "team:int number:int id:text entry:int time:int message:text format:text? size:int "
         "place:text chosen:int epoch:int value:real? score:real? improved:int question:int",
         "team number",
     ),
-    Table.of("record", "entry:int epoch:int time:int team:int value:real", "entry"),
+    DumpedTable.of("record", "entry:int epoch:int time:int team:int value:real", "entry"),
 )
 """In the order in which they are dumped."""
 
@@ -171,7 +171,7 @@ def _write(boards: Boards, board: Board, vault: VaultWriter, *, of_backup: bool)
         records = RecordWriter(vault)
         header: dict[str, Any] = {
             "format": FORMAT,
-            "tables": len(PART.steps),
+            "tables": len(BOARD_SCHEMA.steps),
             "book": book.name,
             "slug": row.slug,
             "entries": at.entries,
@@ -183,21 +183,21 @@ def _write(boards: Boards, board: Board, vault: VaultWriter, *, of_backup: bool)
         records.put("dump", header)
         take_book(view, book.seal, records)
         for table in (BOARD, *TABLES):
-            take_rows(view, table, records)
-        take_bodies(view, board.store, records)
+            dump_rows(view, table, records)
+        dump_bodies(view, board.store, records)
         records.end()
     return Head(at.entries, at.head)
 
 
 def _status_before(view: SqlReading) -> str:
     """Return how a board stood when it was sealed."""
-    found = sealed_with(view)
+    found = status_when_moved(view)
     if found is None:
         raise BrokenLedger("The board has moved, and its ledger does not say so.")
     return found
 
 
-def sealed_with(view: SqlReading) -> str | None:
+def status_when_moved(view: SqlReading) -> str | None:
     """Return the status in the last entry that seals a board, unless it went on since."""
     for number in reversed(range(view.at().entries)):
         fields = Entry(next(iter(view.entries(number, number + 1)))).read()
@@ -208,13 +208,13 @@ def sealed_with(view: SqlReading) -> str | None:
     return None
 
 
-def take_rows(view: SqlReading, table: Table, records: RecordWriter) -> None:
+def dump_rows(view: SqlReading, table: DumpedTable, records: RecordWriter) -> None:
     """Write all rows of a book."""
-    for row in rows_of(view, table):
+    for row in iter_rows(view, table):
         records.put(table.name, row)
 
 
-def rows_of(view: SqlReading, table: Table) -> Iterator[dict[str, Any]]:
+def iter_rows(view: SqlReading, table: DumpedTable) -> Iterator[dict[str, Any]]:
     """Return all rows of a book, a page at a time."""
     keys = ", ".join(table.key)
     start = f"SELECT {', '.join(table.columns)} FROM main.{table.name} WHERE book = ?"  # noqa: S608
@@ -232,20 +232,20 @@ def rows_of(view: SqlReading, table: Table) -> Iterator[dict[str, Any]]:
         last = tuple(found[each] for each in table.key)
 
 
-def put_rows(
+def restore_rows(
     view: SqlWriting,
-    table: Table,
+    table: DumpedTable,
     records: RecordReader,
     change: Callable[[dict[str, Any]], None] | None = None,
 ) -> None:
     """Insert the rows that come next; ``change`` may alter each."""
     for row in records.section(table.name):
-        put_row(view, table, row, change)
+        restore_row(view, table, row, change)
 
 
-def put_row(
+def restore_row(
     view: SqlWriting,
-    table: Table,
+    table: DumpedTable,
     row: dict[str, Any],
     change: Callable[[dict[str, Any]], None] | None = None,
 ) -> None:
@@ -284,7 +284,7 @@ def _is_unicode(value: str) -> bool:
     return not any("\ud800" <= each <= "\udfff" for each in value)
 
 
-def take_bodies(view: SqlReading, store: Store, records: RecordWriter) -> None:
+def dump_bodies(view: SqlReading, store: SubmissionStore, records: RecordWriter) -> None:
     """Write what was submitted: an id each, and then its parts."""
     last = ""
     while rows := view.run(_PLACES, (view.number, last)):
@@ -296,14 +296,14 @@ def take_bodies(view: SqlReading, store: Store, records: RecordWriter) -> None:
         last = rows[-1][0]
 
 
-class Arriving:
+class UncommittedFiles:
     """Files that were put into a store for rows that are not committed yet.
 
     Their places are noted in a file: there may be many. Those in the database, which have no slash
     in them, go with the transaction.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: SubmissionStore) -> None:
         self.store = store
         self._noted = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed at the end
 
@@ -326,7 +326,7 @@ class Arriving:
                 self.store.delete(line.rstrip("\n"))
 
 
-def put_bodies(view: SqlWriting, arriving: Arriving, records: RecordReader) -> None:
+def restore_bodies(view: SqlWriting, arriving: UncommittedFiles, records: RecordReader) -> None:
     """Put what comes next into a store, for submissions that have no place yet."""
     with tempfile.TemporaryDirectory(prefix="ladderboard-") as folder:
         for own in records.section("body"):

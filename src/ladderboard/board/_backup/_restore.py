@@ -13,14 +13,14 @@ from ladderboard.board._backup._dump import (
     BOARD,
     FORMAT,
     TABLES,
-    Arriving,
-    put_bodies,
-    put_row,
-    put_rows,
-    sealed_with,
+    UncommittedFiles,
+    restore_bodies,
+    restore_row,
+    restore_rows,
+    status_when_moved,
 )
 from ladderboard.board._rules import Rules
-from ladderboard.board._tables import PART, read_board
+from ladderboard.board._tables import BOARD_SCHEMA, read_board
 from ladderboard.errors import (
     BrokenDump,
     BrokenLedger,
@@ -59,7 +59,7 @@ _SLUG = "SELECT 1 FROM main.board WHERE slug = ?"
 _NO_PLACE = "SELECT count(*) FROM main.submission WHERE book = ? AND place = ''"
 
 
-class Header(NamedTuple):
+class DumpHeader(NamedTuple):
     """What the first record says."""
 
     format: int
@@ -95,7 +95,7 @@ def restore_board(
 
 def read_header(
     source: Path | str, *, passphrase: str | None = None, secret_key: str | SecretKey | None = None
-) -> Header:
+) -> DumpHeader:
     """Return what a dump says that it holds."""
     with _opened(source, passphrase, secret_key) as (header, _):
         return header
@@ -104,7 +104,7 @@ def read_header(
 @contextmanager
 def _opened(
     source: Path | str, passphrase: str | None, secret_key: str | SecretKey | None
-) -> Iterator[tuple[Header, RecordReader]]:
+) -> Iterator[tuple[DumpHeader, RecordReader]]:
     key = _key(passphrase, secret_key)
     path = Path(os.path.abspath(source))  # noqa: PTH100 - links are not followed
     with read_vault(path, key) as vault, _as_we_write_it():
@@ -112,7 +112,7 @@ def _opened(
         yield _read_header(records.one("dump")), records
 
 
-def _status(header: Header) -> str:
+def _status(header: DumpHeader) -> str:
     """Return how the board goes on."""
     # Nothing can have been asked since of one that was closed or is elsewhere; from a close that
     # was cut short a board can go on.
@@ -120,13 +120,13 @@ def _status(header: Header) -> str:
     return header.status if over else "restored"
 
 
-def _arrive(boards: Boards, header: Header, records: RecordReader, status: str) -> None:
+def _arrive(boards: Boards, header: DumpHeader, records: RecordReader, status: str) -> None:
     """Put the board there in one transaction; where it fails, nothing is left."""
-    water, at = boards.water(header.book), START
+    water, at = boards.high_water_mark(header.book), START
     before: Level | None = None
     if water is not None:  # before there is anything, as for a new book
         before = water.create(Level.of(header.book, START))
-    with Arriving(boards.store) as files:
+    with UncommittedFiles(boards.store) as files:
         try:
             with boards.storage.add_book(header.book) as view:
                 at = _put(boards, view, header, records, files, status=status)
@@ -161,14 +161,17 @@ def _as_we_write_it() -> Iterator[None]:
         raise BrokenDump("The dump holds something that we do not write.") from None
 
 
-def _read_header(written: dict[str, Any]) -> Header:
-    for name, known, what in (("format", FORMAT, "dumps"), ("tables", len(PART.steps), "boards")):
+def _read_header(written: dict[str, Any]) -> DumpHeader:
+    for name, known, what in (
+        ("format", FORMAT, "dumps"),
+        ("tables", len(BOARD_SCHEMA.steps), "boards"),
+    ):
         if written[name] > known:
             raise InvalidState(
                 f"The dump was written by a newer Ladderboard, in format {written[name]} of "
                 f"{what}; this one knows {known}. Install a newer one to restore it."
             )
-    header = Header(**written)
+    header = DumpHeader(**written)
     kinds = tuple(type(each) for each in header)
     if kinds != (int, int, str, str, int, bytes, bool, str, int) or not _BOOK.fullmatch(
         header.book
@@ -179,7 +182,7 @@ def _read_header(written: dict[str, Any]) -> Header:
     return header
 
 
-def _refuse_taken(boards: Boards, header: Header) -> None:
+def _refuse_taken(boards: Boards, header: DumpHeader) -> None:
     if header.book in boards.storage.books():
         raise Conflict(f"This very board is here already, or was: {header.slug!r:.80}.")
     if header.slug in boards.list():
@@ -191,9 +194,9 @@ def _refuse_taken(boards: Boards, header: Header) -> None:
 def _put(
     boards: Boards,
     view: SqlWriting,
-    header: Header,
+    header: DumpHeader,
     records: RecordReader,
-    files: Arriving,
+    files: UncommittedFiles,
     *,
     status: str,
 ) -> At:
@@ -208,7 +211,7 @@ def _put(
         raise BrokenDump("The dump holds another board than it says.")
     if view.run(_SLUG, (header.slug,)):
         raise Conflict(f"There is a board {header.slug!r:.80} here already.")
-    put_row(view, BOARD, board, lambda row: row.update(status=status))
+    restore_row(view, BOARD, board, lambda row: row.update(status=status))
     without = 0
 
     def no_place(row: dict[str, Any]) -> None:
@@ -217,8 +220,8 @@ def _put(
         row["place"] = ""
 
     for table in TABLES:
-        put_rows(view, table, records, no_place if table.name == "submission" else None)
-    put_bodies(view, files, records)
+        restore_rows(view, table, records, no_place if table.name == "submission" else None)
+    restore_bodies(view, files, records)
     if view.run(_NO_PLACE, (view.number,))[0][0] != without:
         raise BrokenDump("The dump lacks files that were submitted.")
     records.end()
@@ -228,10 +231,10 @@ def _put(
     return note_restored(view, header.book, at, boards.world)
 
 
-def _check(view: SqlWriting, header: Header, seal: Seal) -> None:
+def _check(view: SqlWriting, header: DumpHeader, seal: Seal) -> None:
     """Recompute every release, and see that all labels are those that were committed to."""
     check_book(view, header.book, seal)
-    sealed = sealed_with(view) if header.moved or header.status == "moved" else header.status
+    sealed = status_when_moved(view) if header.moved or header.status == "moved" else header.status
     if sealed is None or (header.moved and sealed != header.status):
         raise BrokenDump("The dump says that its board has moved, and the ledger does not.")
     epoch = 0

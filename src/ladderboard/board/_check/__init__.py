@@ -1,6 +1,6 @@
 """Checking a board's folder before anybody sees it."""
 
-from ladderboard.board._check._attacks import Target, play_target
+from ladderboard.board._check._attacks import Target, play_attacks_on_target
 from ladderboard.board._check._report import Report, check_board
 
-__all__ = ["Report", "Target", "check_board", "play_target"]
+__all__ = ["Report", "Target", "check_board", "play_attacks_on_target"]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ladderboard.board._folder import BoardFolder
-    from ladderboard.board._rules import Display, Rules
+    from ladderboard.board._rules import MetricDisplay, Rules
     from ladderboard.bounds import Certificate
     from ladderboard.mechanisms import Mechanism
 
@@ -25,7 +25,7 @@ _MOST = 10**9  # examples; who has not so many needs no more to be told
 
 
 @dataclass(frozen=True)
-class Promise:
+class BoardPromise:
     """What can be promised at the end of the budget.
 
     ``n`` counts independent rows or groups, ``worth`` what they are worth under weights;
@@ -44,7 +44,7 @@ class Promise:
     likely: Certificate
     worst: Certificate
     unseen: float | None
-    display: Display
+    display: MetricDisplay
     baseline: float | None
 
     @property
@@ -126,14 +126,14 @@ class Promise:
         }
 
 
-def promise_of(folder: BoardFolder, baseline: float | None = None) -> Promise:
+def compute_promise(folder: BoardFolder, baseline: float | None = None) -> BoardPromise:
     """Return what a board can promise before its first question."""
     rules, worth = folder.rules, folder.worth
     mechanism = rules.mechanism_for(worth)
     asked = rules.questions, rules.ladders, rules.beta
     worst, likely, changes = _at_end(mechanism, worth, *asked, zero_one=folder.zero_one)
     n = folder.part("public").grouping.n
-    return Promise(
+    return BoardPromise(
         n=n,
         worth=worth,
         questions=rules.questions,
@@ -148,7 +148,9 @@ def promise_of(folder: BoardFolder, baseline: float | None = None) -> Promise:
     )
 
 
-def says_something(rules: Rules, n: int, questions: int, teams: int, *, zero_one: bool) -> bool:
+def is_promise_informative(
+    rules: Rules, n: int, questions: int, teams: int, *, zero_one: bool
+) -> bool:
     """Tell whether so many examples, questions and teams would promise more than is known."""
     ladders = 1 if rules.ladder == "board" else teams + rules.asked_baselines
     mechanism = rules.mechanism
@@ -181,7 +183,7 @@ def _error(bound: Certificate) -> float:
     return _KNOWN if bound.error is None else bound.error
 
 
-def refusals(folder: BoardFolder, promise: Promise) -> Iterator[Problem]:
+def find_mechanism_problems(folder: BoardFolder, promise: BoardPromise) -> Iterator[Problem]:
     """Yield a problem for each setting that must be changed before the board opens."""
     mechanism = promise.mechanism
     if mechanism.zero_one_only and not folder.zero_one:
@@ -204,7 +206,7 @@ def refusals(folder: BoardFolder, promise: Promise) -> Iterator[Problem]:
         yield Problem("too_coarse", "mechanism", 1, (), said)
 
 
-def would_do(folder: BoardFolder) -> list[str]:
+def suggest_remedies(folder: BoardFolder) -> list[str]:
     """Return what each would end the warning: more examples, fewer questions, or fewer teams, too.
 
     Numbers are round, and each was tried.
@@ -213,7 +215,7 @@ def would_do(folder: BoardFolder) -> list[str]:
 
     def enough(n: int, questions: int, teams: int) -> bool:
         try:
-            return says_something(rules, n, questions, teams, zero_one=folder.zero_one)
+            return is_promise_informative(rules, n, questions, teams, zero_one=folder.zero_one)
         except InvalidSetting:  # a mechanism that cannot work with so many
             return False
 
@@ -257,7 +259,7 @@ def _rising(number: int) -> Iterator[int]:
         yield number
 
 
-def warnings_about(folder: BoardFolder, promise: Promise, now: float) -> Iterator[str]:
+def find_warnings(folder: BoardFolder, promise: BoardPromise, now: float) -> Iterator[str]:
     """Tell what an organiser should know before others do, a sentence or two each."""
     rules = folder.rules
     if rules.registration == "open" and rules.ladder == "team":
@@ -274,7 +276,7 @@ def warnings_about(folder: BoardFolder, promise: Promise, now: float) -> Iterato
     if promise.none:
         yield f"Nothing can be promised for {promise.mechanism.name}; leave mechanism out."
     elif promise.hollow:
-        ways = would_do(folder)
+        ways = suggest_remedies(folder)
         on = format_count(promise.ladders, "ladder")
         yield (
             f"{promise.worth:,} independent examples are too few for {rules.questions:,} questions "

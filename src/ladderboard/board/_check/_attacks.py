@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from ladderboard.analysts import Analyst
     from ladderboard.board._board import Board
-    from ladderboard.board._check._advice import Promise
+    from ladderboard.board._check._advice import BoardPromise
     from ladderboard.mechanisms import Mechanism
 
 MOST_EXAMPLES, MOST_QUESTIONS = 10_000, 2_000
@@ -115,7 +115,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Attack:
+class AttackResult:
     """How much better an attacker's last model looked than it was, on average.
 
     ``gain`` is against the board's mechanism, ``exact`` against plain scores. ``n`` and
@@ -142,9 +142,9 @@ class Attack:
         return asdict(self)
 
 
-def attacks_on(
-    promise: Promise, *, calibrated: bool, abstention: float | None = None, seed: int = 0
-) -> list[Attack]:
+def play_attacks(
+    promise: BoardPromise, *, calibrated: bool, abstention: float | None = None, seed: int = 0
+) -> list[AttackResult]:
     """Play the majority attack, and the strongest ones there are, against a board's mechanism.
 
     ``abstention`` is how often the prediction that is wrong most surely is right, None where there
@@ -179,12 +179,12 @@ def attacks_on(
         return sum(some) / len(some)
 
     return [
-        Attack(name, n, questions, _REPETITIONS, mean(name, "board"), mean(name, "exact"))
+        AttackResult(name, n, questions, _REPETITIONS, mean(name, "board"), mean(name, "exact"))
         for name in analysts
     ]
 
 
-def play_target(
+def play_attacks_on_target(
     target: Target, *, seed: int = 0, told: Callable[[float], None] | None = None
 ) -> list[dict[str, Any]]:
     """Play every attack at every size against a board and against exact scores.

@@ -12,8 +12,8 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard._formatting import printable
-from ladderboard.board._check._advice import promise_of, refusals, warnings_about
-from ladderboard.board._check._attacks import attacks_on
+from ladderboard.board._check._advice import compute_promise, find_mechanism_problems, find_warnings
+from ladderboard.board._check._attacks import play_attacks
 from ladderboard.board._folder import BoardFolder, read_folder
 from ladderboard.errors import BrokenLoss, InvalidInput, InvalidRules, Problem
 from ladderboard.files import wanted
@@ -23,8 +23,8 @@ from ladderboard.losses import Brier, Log, TopK
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ladderboard.board._check._advice import Promise
-    from ladderboard.board._check._attacks import Attack
+    from ladderboard.board._check._advice import BoardPromise
+    from ladderboard.board._check._attacks import AttackResult
 
 _WIDE = 80
 _NAMED = 12
@@ -48,8 +48,8 @@ class Report:
     problems: tuple[Problem, ...] = ()
     warnings: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()
-    promise: Promise | None = None
-    attacks: tuple[Attack, ...] = ()
+    promise: BoardPromise | None = None
+    attacks: tuple[AttackResult, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -125,12 +125,12 @@ def check_board(
         except InvalidRules as error:
             return Report(path.resolve().name, problems=error.problems)
 
-    grader = Grader(folder)
+    grader = FolderGrader(folder)
     gold = grader.gold()
     files = {} if folder.sample is None else {"The sample submission": folder.sample}
     files |= {f"The baseline {name!r}": path for name, path in folder.baselines.items()}
     graded = {name: grader.file(path) for name, path in files.items()}
-    promise = promise_of(folder, grader.baseline())
+    promise = compute_promise(folder, grader.baseline())
     facts = [
         *_facts(folder, promise),
         *_classes(folder),
@@ -143,13 +143,13 @@ def check_board(
         problems=(
             *gold,
             *(each for wrong in graded.values() for each in wrong),
-            *refusals(folder, promise),
+            *find_mechanism_problems(folder, promise),
         ),
-        warnings=tuple(warnings_about(folder, promise, time.time() if now is None else now)),
+        warnings=tuple(find_warnings(folder, promise, time.time() if now is None else now)),
         facts=tuple(facts),
         promise=promise,
         attacks=tuple(
-            attacks_on(
+            play_attacks(
                 promise,
                 calibrated=folder.rules.mechanism is None,
                 abstention=grader.loss.abstention_accuracy(grader.labels),
@@ -159,7 +159,7 @@ def check_board(
     )
 
 
-class Grader:
+class FolderGrader:
     """Grades files as the board will, and tells the organiser only whether it could be done."""
 
     def __init__(self, folder: BoardFolder) -> None:
@@ -237,7 +237,7 @@ class Grader:
         return table.labels
 
 
-def _facts(folder: BoardFolder, promise: Promise) -> list[str]:
+def _facts(folder: BoardFolder, promise: BoardPromise) -> list[str]:
     rules = folder.rules
     public, private = int(folder.public.sum()), int(folder.private.sum())
     ignored = len(folder.table) - public - private
@@ -265,7 +265,7 @@ def _classes(folder: BoardFolder) -> list[str]:
     return [f"Classes{how}: {named}. They are public; any other prediction is refused."]
 
 
-def _independent(folder: BoardFolder, promise: Promise) -> str:
+def _independent(folder: BoardFolder, promise: BoardPromise) -> str:
     if folder.table.group is None:
         return (
             f"Are the {len(folder.table):,} rows independent? Rows of one patient, user or video "

@@ -7,14 +7,26 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from ladderboard import _settings
-from ladderboard.board._rules._parse import CALIBRATED, Keys, Noted, read_fields
+from ladderboard.board._rules._parse import (
+    CALIBRATED,
+    MappingReader,
+    RuleProblems,
+    read_rule_fields,
+)
 from ladderboard.board._rules._yaml import read_yaml
 from ladderboard.mechanisms import ShakyLadder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ladderboard.board._rules._parts import Baseline, Display, FileLimits, Finals, Phase, Window
+    from ladderboard.board._rules._parts import (
+        Baseline,
+        BoardPhase,
+        FileLimits,
+        FinalsRules,
+        MetricDisplay,
+        RateLimit,
+    )
     from ladderboard.losses import Loss
     from ladderboard.mechanisms import Mechanism
 
@@ -53,26 +65,26 @@ class Rules:
     title: str
     description: str
     loss: Loss
-    display: Display
+    display: MetricDisplay
     mechanism: Mechanism | None
     beta: float
     questions: int
     teams: int
     per_team: int
-    window: Window | None
-    phases: tuple[Phase, ...]
+    window: RateLimit | None
+    phases: tuple[BoardPhase, ...]
     ladder: Literal["team", "board"]
     registration: Literal["open", "invited", "organiser"]
     visibility: Literal["public", "hidden", "anonymous", "frozen"]
     baselines: tuple[Baseline, ...]
-    finals: Finals | None
+    finals: FinalsRules | None
     files: FileLimits
     play: bool = False
 
     @classmethod
     def of(cls, described: Mapping[str, Any]) -> Rules:
         """Return the rules that ``describe`` wrote."""
-        return _made(dict(described), Noted(), None)
+        return _made(dict(described), RuleProblems(), None)
 
     @property
     def takes(self) -> Literal["predictions", "scores"]:
@@ -114,7 +126,7 @@ class Rules:
         """When the last phase ends; None if it never does."""
         return self.phases[-1].end
 
-    def phase_at(self, time: float) -> Phase | None:
+    def phase_at(self, time: float) -> BoardPhase | None:
         """Return the phase at a time; None where nothing is answered."""
         return next((each for each in self.phases if each.covers(time)), None)
 
@@ -148,8 +160,8 @@ class Rules:
         ladderboard.errors.InvalidRules: Loss cannot change: releases under two losses cannot be
         compared, and the commitment names this one.
         """
-        noted = Noted()
-        after = _made(merged(self, changes, noted), noted, None)
+        noted = RuleProblems()
+        after = _made(merge_changes(self, changes, noted), noted, None)
         check_amendment(self, after, used, noted)
         noted.refuse_if_any()
         return after
@@ -211,7 +223,7 @@ def read_rules(text: str, *, where: str = "board.yaml", slug: str | None = None)
     - board.yaml, line 2: loss: There is no loss named 'acuracy'; did you mean 'accuracy'?
     - board.yaml, line 3: there is no key 'question'; did you mean questions?
     """
-    noted = Noted(where)
+    noted = RuleProblems(where)
 
     def note(code: str, sentence: str, line: int | None) -> None:
         noted.add(code, f"it {sentence}", line=line or 0)
@@ -224,7 +236,7 @@ def read_rules(text: str, *, where: str = "board.yaml", slug: str | None = None)
     return _made(given, noted, slug)
 
 
-def merged(before: Rules, changes: Mapping[str, Any], noted: Noted) -> dict[str, Any]:
+def merge_changes(before: Rules, changes: Mapping[str, Any], noted: RuleProblems) -> dict[str, Any]:
     """Return the description with changes put in; what may not be changed is noted."""
     after = before.describe()
     for key, value in changes.items():
@@ -257,7 +269,7 @@ def _put(key: str, before: Any, value: Any) -> Any:
     return {**kept, **value}
 
 
-def check_amendment(before: Rules, after: Rules, used: int | None, noted: Noted) -> None:
+def check_amendment(before: Rules, after: Rules, used: int | None, noted: RuleProblems) -> None:
     """Note a budget below what was used, and fewer teams than were promised a share."""
     least = before.questions if used is None else used
     if after.questions < least:
@@ -279,7 +291,7 @@ def check_amendment(before: Rules, after: Rules, used: int | None, noted: Noted)
         )
 
 
-def _made(given: Any, noted: Noted, slug: str | None) -> Rules:
+def _made(given: Any, noted: RuleProblems, slug: str | None) -> Rules:
     if not isinstance(given, dict):
         said = "it must hold keys with values, as in title: My board"
         noted.add("yaml", f"{said}; got {_settings.safe_repr(given)}.", line=1)
@@ -287,7 +299,7 @@ def _made(given: Any, noted: Noted, slug: str | None) -> Rules:
     if not all(isinstance(each, str) for each in given):
         noted.add("yaml", "the keys of rules must be text.")
         noted.refuse_if_any()
-    fields = read_fields(Keys(given, noted), slug)
+    fields = read_rule_fields(MappingReader(given, noted), slug)
     noted.refuse_if_any()
     return Rules(**fields)
 

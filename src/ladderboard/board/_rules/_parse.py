@@ -10,8 +10,15 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ladderboard import _settings
-from ladderboard.board._rules._parts import Baseline, Display, FileLimits, Finals, Phase, Window
-from ladderboard.board._rules._text import one_line, paragraphs, read_time
+from ladderboard.board._rules._parts import (
+    Baseline,
+    BoardPhase,
+    FileLimits,
+    FinalsRules,
+    MetricDisplay,
+    RateLimit,
+)
+from ladderboard.board._rules._text import read_long_text, read_short_text, read_time
 from ladderboard.errors import InvalidInput, InvalidRules, InvalidSetting, Problem
 from ladderboard.files import Problems
 from ladderboard.losses import Metric, ZeroOne, loss, metric
@@ -56,7 +63,7 @@ def _sentence(message: str) -> str:
     return f"{message[0].upper()}{message[1:]}"
 
 
-class Noted:
+class RuleProblems:
     """Everything that is wrong with a board's rules, with the line of each."""
 
     def __init__(self, where: str = "", lines: Lines | None = None) -> None:
@@ -82,7 +89,7 @@ class Noted:
         every.refuse_if_any()
 
 
-class Keys:
+class MappingReader:
     """A mapping, and where it stands in the whole.
 
     Parameters
@@ -95,7 +102,7 @@ class Keys:
         The keys that lead to it.
     """
 
-    def __init__(self, given: Any, noted: Noted, path: tuple[str | int, ...] = ()) -> None:
+    def __init__(self, given: Any, noted: RuleProblems, path: tuple[str | int, ...] = ()) -> None:
         self.given: dict[str, Any] = given
         self.noted, self.path = noted, path
         self.wrong: set[str] = set()
@@ -149,13 +156,13 @@ class Keys:
         self.wrong.add(key)
         return default
 
-    def part(self, key: str, known: tuple[str, ...]) -> Keys | None:
+    def part(self, key: str, known: tuple[str, ...]) -> MappingReader | None:
         """Return the mapping under a key; None where there is none."""
         if not self.has(key):
             return None
         return self._mapping(self.given[key], (*self.path, key), known)
 
-    def parts(self, key: str, known: tuple[str, ...]) -> list[Keys]:
+    def parts(self, key: str, known: tuple[str, ...]) -> list[MappingReader]:
         """Return the mappings in the list under a key."""
         if not self.has(key):
             return []
@@ -170,8 +177,8 @@ class Keys:
 
     def _mapping(
         self, given: Any, path: tuple[str | int, ...], known: tuple[str, ...]
-    ) -> Keys | None:
-        under = Keys(given, self.noted, path)
+    ) -> MappingReader | None:
+        under = MappingReader(given, self.noted, path)
         if not isinstance(given, dict) or not all(isinstance(each, str) for each in given):
             under.bad(
                 None,
@@ -218,9 +225,9 @@ def read_size(name: str, value: Any) -> int:
     return _settings.integer(name, value, at_least=1, at_most=_LARGEST)
 
 
-def inside(name: str, value: Any) -> str:
+def read_relative_path(name: str, value: Any) -> str:
     """Return the path of a file inside the board's folder."""
-    path = one_line(name, value, most=500)
+    path = read_short_text(name, value, most=500)
     parts = PurePosixPath(path).parts
     if path.startswith("/") or "\\" in path or ":" in path or ".." in parts or not parts:
         raise InvalidSetting(
@@ -305,7 +312,7 @@ def _named(name: str, value: Any, example: str) -> tuple[str, dict[str, Any]]:
     return word, params
 
 
-def read_fields(keys: Keys, slug: str | None) -> dict[str, Any]:
+def read_rule_fields(keys: MappingReader, slug: str | None) -> dict[str, Any]:
     """Return the fields of ``Rules``; they are to be used only if nothing was noted."""
     keys.only(KNOWN)
     name = _slug(keys, slug)
@@ -314,8 +321,8 @@ def read_fields(keys: Keys, slug: str | None) -> dict[str, Any]:
     baselines = _baselines(keys)
     return {
         "slug": name,
-        "title": keys.take("title", one_line, name),
-        "description": keys.take("description", paragraphs, ""),
+        "title": keys.take("title", read_short_text, name),
+        "description": keys.take("description", read_long_text, ""),
         "loss": shown.loss,
         "display": _display(keys, shown),
         "mechanism": keys.take("mechanism", read_mechanism, None),
@@ -345,7 +352,7 @@ def _count(at_least: int = 1, at_most: int = _MOST) -> Any:
     return partial(_settings.integer, at_least=at_least, at_most=at_most)
 
 
-def _slug(keys: Keys, slug: str | None) -> str:
+def _slug(keys: MappingReader, slug: str | None) -> str:
     if keys.has("slug") or slug is None:
         return keys.need("slug", read_slug, "board", "try slug: my-board")
     try:
@@ -360,7 +367,7 @@ def _slug(keys: Keys, slug: str | None) -> str:
         return "board"
 
 
-def _budget(keys: Keys, registration: str, asked: int) -> dict[str, int]:
+def _budget(keys: MappingReader, registration: str, asked: int) -> dict[str, int]:
     """Return questions, teams and the limit of each; every team needs a share of its own."""
     questions = keys.need("questions", _count(), 1, "try questions: 1000")
     teams = keys.take("teams", _count(), _TEAMS[registration])
@@ -388,13 +395,13 @@ def _budget(keys: Keys, registration: str, asked: int) -> dict[str, int]:
     return {"questions": questions, "teams": teams, "per_team": per_team}
 
 
-def _display(keys: Keys, found: Metric) -> Display:
+def _display(keys: MappingReader, found: Metric) -> MetricDisplay:
     """Return the display: as the loss's name says, unless something else was typed."""
     part = keys.part("display", ("name", "direction", "digits", "as"))
     # A function of the organiser's own goes by its last name.
     shown_as, name = found.shown_as, found.name.rpartition(":")[2][:_NAME]
     if part is None:
-        return Display(name, shown_as=shown_as, unit=found.loss.unit)
+        return MetricDisplay(name, shown_as=shown_as, unit=found.loss.unit)
     direction = part.take("direction", _choice("higher", "lower"), None)
     way = part.take("as", _choice(*_WAYS), None)
     if (
@@ -407,15 +414,15 @@ def _display(keys: Keys, found: Metric) -> Display:
         way = "complement" if direction == "higher" else "loss"
     if way is not None and way != shown_as:
         shown_as, name = way, found.loss.name
-    return Display(
-        part.take("name", partial(one_line, most=_NAME), name),
+    return MetricDisplay(
+        part.take("name", partial(read_short_text, most=_NAME), name),
         part.take("digits", _count(0, 10), 4),
         shown_as,
         found.loss.unit,
     )
 
 
-def _window(keys: Keys) -> Window | None:
+def _window(keys: MappingReader) -> RateLimit | None:
     part = keys.part("window", ("questions", *_LENGTHS))
     if part is None:
         return None
@@ -431,10 +438,10 @@ def _window(keys: Keys) -> Window | None:
     unit = _LENGTHS[given[0]]
     most = _FOREVER // unit
     length = part.take(given[0], partial(_settings.number, above=0, at_most=most), 1.0)
-    return Window(questions, max(round(length * unit), 1))
+    return RateLimit(questions, max(round(length * unit), 1))
 
 
-def _phases(keys: Keys) -> tuple[Phase, ...]:
+def _phases(keys: MappingReader) -> tuple[BoardPhase, ...]:
     """Return phases in order; without any, one that never ends."""
     whole = keys.has("start") or keys.has("end")
     if whole and keys.has("phases"):
@@ -444,7 +451,7 @@ def _phases(keys: Keys) -> tuple[Phase, ...]:
         return _ordered([_phase(keys, MAIN)], [keys])
     parts = keys.parts("phases", ("name", "start", "end"))
     found = [
-        _phase(part, part.take("name", partial(one_line, most=_NAME), f"phase {at}"))
+        _phase(part, part.take("name", partial(read_short_text, most=_NAME), f"phase {at}"))
         for at, part in enumerate(parts, 1)
     ]
     if not found and not keys.wrong & {"phases"}:
@@ -452,12 +459,12 @@ def _phases(keys: Keys) -> tuple[Phase, ...]:
     return _ordered(found, parts)
 
 
-def _phase(part: Keys, name: str) -> Phase:
+def _phase(part: MappingReader, name: str) -> BoardPhase:
     start = part.take("start", read_time, None)
-    return Phase(name, start, part.take("end", partial(read_time, end=True), None))
+    return BoardPhase(name, start, part.take("end", partial(read_time, end=True), None))
 
 
-def _ordered(found: list[Phase], parts: list[Keys]) -> tuple[Phase, ...]:
+def _ordered(found: list[BoardPhase], parts: list[MappingReader]) -> tuple[BoardPhase, ...]:
     """Note phases that overlap, end before they begin, or have no end where one follows."""
     last = len(found) - 1
     for at, (phase, part) in enumerate(zip(found, parts, strict=True)):
@@ -478,13 +485,13 @@ def _ordered(found: list[Phase], parts: list[Keys]) -> tuple[Phase, ...]:
     return tuple(found)
 
 
-def _baselines(keys: Keys) -> tuple[Baseline, ...]:
+def _baselines(keys: MappingReader) -> tuple[Baseline, ...]:
     found: list[Baseline] = []
     for part in keys.parts("baselines", ("name", "file", "value", "source")):
-        name = part.need("name", one_line, "baseline", "every baseline has one")
+        name = part.need("name", read_short_text, "baseline", "every baseline has one")
         if name.casefold() in [each.name.casefold() for each in found] and not part.wrong:
             part.bad("name", f"{part.name('name')} must differ from those of other baselines.")
-        file = part.take("file", inside, None)
+        file = part.take("file", read_relative_path, None)
         value = part.take("value", partial(_settings.number, at_least=0, at_most=1), None)
         if part.has("file") == part.has("value"):
             part.bad(
@@ -492,7 +499,7 @@ def _baselines(keys: Keys) -> tuple[Baseline, ...]:
                 f"{part.name()} needs either a file, which is asked and counted, or a value, which "
                 "is a loss from 0 to 1 that was found elsewhere.",
             )
-        source = part.take("source", partial(one_line, most=300), "")
+        source = part.take("source", partial(read_short_text, most=300), "")
         if part.has("file") and part.has("source"):
             part.bad("source", f"{part.name('source')} goes with a value, not with a file.")
         if part.wrong:
@@ -501,12 +508,12 @@ def _baselines(keys: Keys) -> tuple[Baseline, ...]:
     return tuple(found)
 
 
-def _finals(keys: Keys) -> Finals | None:
+def _finals(keys: MappingReader) -> FinalsRules | None:
     part = keys.part("finals", ("selections",))
-    return None if part is None else Finals(part.take("selections", _count(1, 100), 1))
+    return None if part is None else FinalsRules(part.take("selections", _count(1, 100), 1))
 
 
-def _files(keys: Keys) -> FileLimits:
+def _files(keys: MappingReader) -> FileLimits:
     part = keys.part("files", ("bytes", "rows", "seconds", "quota", "team_quota"))
     usual = FileLimits()
     if part is None:

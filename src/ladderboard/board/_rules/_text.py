@@ -15,7 +15,7 @@ from ladderboard import _settings
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
-    from ladderboard.board._rules._parts import Display
+    from ladderboard.board._rules._parts import MetricDisplay
     from ladderboard.bounds import Certificate
 
 # Controls, halves of characters, line and paragraph separators, private use. What is not assigned
@@ -37,14 +37,14 @@ _TIME = re.compile(
 _DIGITS = 12  # 1 - 0.1 is 0.9
 
 
-def one_line(name: str, value: Any, *, most: int = 100) -> str:
+def read_short_text(name: str, value: Any, *, most: int = 100) -> str:
     r"""Return a name or a title in its composed form, or refuse it by ``name``.
 
     No controls, nothing invisible, nothing that turns the direction of writing.
 
-    >>> one_line("title", " Digits ")
+    >>> read_short_text("title", " Digits ")
     'Digits'
-    >>> one_line("title", "a\u202eb")
+    >>> read_short_text("title", "a\u202eb")
     Traceback (most recent call last):
     ...
     ladderboard.errors.InvalidSetting: title must not hold the character U+202E; got 'a\u202eb'.
@@ -56,7 +56,7 @@ def one_line(name: str, value: Any, *, most: int = 100) -> str:
     return text
 
 
-def paragraphs(name: str, value: Any, *, most: int = 100_000) -> str:
+def read_long_text(name: str, value: Any, *, most: int = 100_000) -> str:
     """Return a text of several lines, or refuse it by ``name``."""
     text = _text(name, value).replace("\r\n", "\n")
     _check(name, value, text.replace("\n", "").replace("\t", ""), _deceives)
@@ -166,22 +166,24 @@ def _offset(name: str, value: str, text: str) -> int:
     return -ahead if text[0] == "-" else ahead
 
 
-def displayed(display: Display, loss: float | None) -> float | None:
+def round_for_display(display: MetricDisplay, loss: float | None) -> float | None:
     """Return a loss as the metric that people are shown, with as many digits."""
     return None if loss is None else round(display.shown(loss), display.digits)
 
 
-def metric_of(display: Display, loss: float | None) -> float | None:
+def to_metric(display: MetricDisplay, loss: float | None) -> float | None:
     """Return a loss in the board's metric, with all its digits.
 
-    >>> from ladderboard.board import Display
-    >>> metric_of(Display("accuracy", shown_as="complement"), 0.1)
+    >>> from ladderboard.board import MetricDisplay
+    >>> to_metric(MetricDisplay("accuracy", shown_as="complement"), 0.1)
     0.9
     """
     return None if loss is None else round(display.shown(loss), _DIGITS)
 
 
-def tell_bound(display: Display, found: Certificate, released: float | None) -> dict[str, Any]:
+def serialize_bound(
+    display: MetricDisplay, found: Certificate, released: float | None
+) -> dict[str, Any]:
     """Return a certificate in the board's metric: an interval for the best model's true value.
 
     ``released`` is the loss that the certificate is about. ``low`` and ``high`` are None where

@@ -86,7 +86,7 @@ def _named(*values: Any) -> list[tuple[str, Any]]:
 def _amend_rules(board: "Board", settings: list[str], file: Path | None) -> dict[str, Any]:
     before = board.rules
     changes = _changes_from_options(settings) if file is None else _changes_from_file(board, file)
-    after = board.amending.amend(organiser(), changes) if changes else before
+    after = board.amendments.amend(organiser(), changes) if changes else before
     old, new = before.describe(), after.describe()
     pairs = {key: [old.get(key), new.get(key)] for key in {**old, **new}}
     return {"changes": {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}}
@@ -94,7 +94,7 @@ def _amend_rules(board: "Board", settings: list[str], file: Path | None) -> dict
 
 def _changes_from_file(board: "Board", file: Path) -> dict[str, Any]:
     from ladderboard.board import (  # noqa: PLC0415
-        changes_between,
+        diff_rules,
         read_rules,
     )
 
@@ -104,7 +104,7 @@ def _changes_from_file(board: "Board", file: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         said = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise InvalidSetting(f"{path} cannot be read: {said}.") from None
-    return changes_between(board.rules, read_rules(text, where=path.name, slug=board.slug))
+    return diff_rules(board.rules, read_rules(text, where=path.name, slug=board.slug))
 
 
 def _changes_from_options(settings: list[str]) -> dict[str, Any]:
@@ -139,20 +139,20 @@ def _parse_value(path: str, text: str) -> Any:
 
 def _correct_labels(board: "Board", file: Path, replay: str) -> dict[str, Any]:
     from ladderboard.board import (  # noqa: PLC0415
-        kept_sample,
-        labels_changed,
-        read_corrected,
+        count_changed_labels,
+        read_corrected_labels,
+        sample_key,
     )
     from ladderboard.holdout import read_sample  # noqa: PLC0415 - same
     from ladderboard.server import sandbox  # noqa: PLC0415 - same
 
     row = board.row()
-    table = read_corrected(file, board.rules_of(row))
-    before = read_sample(board.book.kept(kept_sample(row.epoch)))
-    changed = labels_changed(before, table)
+    table = read_corrected_labels(file, board.rules_of(row))
+    before = read_sample(board.book.kept(sample_key(row.epoch)))
+    changed = count_changed_labels(before, table)
     if not changed and len(before) == len(table):
         raise InvalidSetting(f"{file} has the labels that the board has; nothing was changed.")
-    asked = board.amending.correct(organiser(), table, again=replay, sandbox=sandbox)
+    asked = board.amendments.correct_labels(organiser(), table, again=replay, sandbox=sandbox)
     return {"labels": changed, "epoch": row.epoch + 1, "asked_again": asked}
 
 
@@ -207,7 +207,7 @@ def pause(
     """Take no questions until board resume."""
     with open_database(database, key_file) as boards:
         found = open_board(boards, board)
-        found.amending.pause(organiser())
+        found.amendments.pause(organiser())
         status = found.row().status
     if as_json:
         echo_json({"board": board, "status": status})
@@ -250,11 +250,11 @@ def _resume_board(boards: "Boards", slug: str, charge: int | None) -> "Board":
     try:
         board = open_board(boards, slug)
         if charge is not None or board.row().status != "restored":
-            board.amending.resume(organiser(), charge)
+            board.amendments.resume(organiser(), charge)
             return board
     except StaleCopy as error:
         if charge is not None:
-            return boards.adopt(slug, charge)
+            return boards.adopt_old_copy(slug, charge)
         least = f", at least {error.missing:,}"
     else:
         least = ""

@@ -33,7 +33,7 @@ from ladderboard.errors import (
 )
 
 if TYPE_CHECKING:
-    from ladderboard.board import Board, Display
+    from ladderboard.board import Board, MetricDisplay
     from ladderboard.ledger import Head
     from ladderboard.server import Site
 
@@ -131,7 +131,7 @@ def _close_board(
     if not before:
         from ladderboard.server import sandbox  # noqa: PLC0415 - the help must not wait
 
-        found.finishing.close(organiser(), sandbox=sandbox)
+        found.closer.close(organiser(), sandbox=sandbox)
     # As everybody sees it: who is disqualified takes no rank.
     return None if found.row().final is None else found.as_seen_by(organiser()).finals()
 
@@ -158,7 +158,7 @@ def _write_bundle(found: "Board", path: Path, inside: dict[str, bool]) -> "Head"
         ) from error
 
 
-def echo_finals(final: dict[str, Any], display: "Display") -> None:
+def echo_finals(final: dict[str, Any], display: "MetricDisplay") -> None:
     """Print the final ranking."""
     sentence = (
         f"Final ranking on {final['n']:,} private examples; with probability at least "

@@ -82,8 +82,8 @@ def new(
     takes part. From a competition's folder come labels, metric, limits and text.
     """
     from ladderboard.board import (  # noqa: PLC0415
-        write_example,
-        write_huggingface,
+        import_huggingface,
+        write_example_board,
     )
 
     if example and huggingface is not None:
@@ -91,9 +91,9 @@ def new(
     try:
         folder.mkdir()
         if huggingface is not None:
-            files = write_huggingface(huggingface, folder)
+            files = import_huggingface(huggingface, folder)
         else:
-            files = write_example(folder) if example else [_write_template(folder)]
+            files = write_example_board(folder) if example else [_write_template(folder)]
     except InvalidInput:
         folder.rmdir()
         raise

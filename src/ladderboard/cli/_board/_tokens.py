@@ -51,9 +51,9 @@ def token(
         raise InvalidSetting("--end-others goes with an organiser's token for all boards.")
     with open_database(database, key_file) as boards:
         if board is None:
-            made = boards.new_token(role, end_others=end_others)
+            made = boards.issue_token(role, end_others=end_others)
         else:
-            made = open_board(boards, board).seats.trust(organiser(), role)
+            made = open_board(boards, board).teams.issue_staff_token(organiser(), role)
     if as_json:
         echo_json({"board": board, "role": role.name.lower(), "token": made})
         return
@@ -77,10 +77,10 @@ def tokens(
     They are not told: an id is the beginning of a hash.
     """
     with open_database(database, key_file) as boards:
-        seats = open_board(boards, board).seats
+        teams = open_board(boards, board).teams
         if end is not None:
-            seats.end_token(organiser(), end)
-        good = seats.tokens(organiser())
+            teams.revoke_token(organiser(), end)
+        good = teams.list_tokens(organiser())
     if as_json:
         echo_json({"tokens": good})
         return

@@ -47,7 +47,7 @@ async def list_boards(
 
     def look(shown: Any) -> tuple[list[dict[str, Any]], str | None]:
         caller, home = work.who.home(shown)
-        slugs = work.boards.page(limit + 1, cursor)
+        slugs = work.boards.list_page(limit + 1, cursor)
         boards = [
             work.boards.open(each).as_seen_by(caller if home in {None, each} else PUBLIC).summary()
             for each in slugs[:limit]

@@ -30,7 +30,7 @@ _SILENT["responses"] |= _NOTHING
 async def rotate_team_token(request: Request, board: Slug, team: TeamId) -> Response:
     """Give a team another token; the old one ends, with its sessions."""
     made = await work_of(request).on_board(
-        request, board, lambda found, caller: found.seats.rotate(caller, team)
+        request, board, lambda found, caller: found.teams.rotate_token(caller, team)
     )
     return reply(request, made._asdict())
 
@@ -41,7 +41,7 @@ async def rotate_team_token(request: Request, board: Slug, team: TeamId) -> Resp
 async def revoke_team_token(request: Request, board: Slug, team: TeamId) -> Response:
     """End a team's token, with its sessions."""
     await work_of(request).on_board(
-        request, board, lambda found, caller: found.seats.revoke(caller, team)
+        request, board, lambda found, caller: found.teams.revoke_team_tokens(caller, team)
     )
     return _done()
 
@@ -55,7 +55,7 @@ async def revoke_team_token(request: Request, board: Slug, team: TeamId) -> Resp
 async def disqualify_team(request: Request, board: Slug, team: TeamId) -> Response:
     """Take a team off what is shown; no ladder, meter or state changes."""
     await work_of(request).on_board(
-        request, board, lambda found, caller: found.seats.disqualify(caller, team)
+        request, board, lambda found, caller: found.teams.disqualify(caller, team)
     )
     return _done()
 
@@ -69,7 +69,7 @@ async def disqualify_team(request: Request, board: Slug, team: TeamId) -> Respon
 async def reinstate_team(request: Request, board: Slug, team: TeamId) -> Response:
     """Show a team again."""
     await work_of(request).on_board(
-        request, board, lambda found, caller: found.seats.disqualify(caller, team, reinstate=True)
+        request, board, lambda found, caller: found.teams.disqualify(caller, team, reinstate=True)
     )
     return _done()
 
@@ -84,7 +84,7 @@ async def invite(request: Request, board: Slug, wanted: Days | None = None) -> R
     """Make an invitation for one team."""
     days = 7.0 if wanted is None else wanted.days
     made = await work_of(request).on_board(
-        request, board, lambda found, caller: found.seats.invite(caller, days=days)
+        request, board, lambda found, caller: found.teams.invite(caller, days=days)
     )
     return reply(request, {"invitation": made}, 201)
 
@@ -96,7 +96,7 @@ async def create_token(request: Request, board: Slug, wanted: Trust) -> Response
     """Make a token for an evaluator or another organiser of this board."""
     role = Role[wanted.role.upper()]
     made = await work_of(request).on_board(
-        request, board, lambda found, caller: found.seats.trust(caller, role)
+        request, board, lambda found, caller: found.teams.issue_staff_token(caller, role)
     )
     return reply(request, {"token": made}, 201)
 
@@ -105,7 +105,7 @@ async def create_token(request: Request, board: Slug, wanted: Trust) -> Response
 async def list_tokens(request: Request, board: Slug) -> Response:
     """Return which tokens and invitations of this board are good, without telling them."""
     said = await work_of(request).on_board(
-        request, board, lambda found, caller: found.seats.tokens(caller)
+        request, board, lambda found, caller: found.teams.list_tokens(caller)
     )
     return reply(request, {"tokens": said})
 
@@ -116,7 +116,7 @@ async def list_tokens(request: Request, board: Slug) -> Response:
 async def revoke_token(request: Request, board: Slug, token: TokenId) -> Response:
     """End a token or an invitation of this board, with its sessions."""
     await work_of(request).on_board(
-        request, board, lambda found, caller: found.seats.end_token(caller, token)
+        request, board, lambda found, caller: found.teams.revoke_token(caller, token)
     )
     return _done()
 
@@ -126,7 +126,7 @@ async def pause_board(request: Request, board: Slug) -> Response:
     """Take no questions until further notice."""
 
     def pause(found: Board, caller: Caller) -> str:
-        found.amending.pause(caller)
+        found.amendments.pause(caller)
         return found.row().status
 
     said = await work_of(request).on_board(request, board, pause)
@@ -139,7 +139,7 @@ async def resume_board(request: Request, board: Slug, wanted: Charge | None = No
     charge = None if wanted is None else wanted.charge
 
     def resume(found: Board, caller: Caller) -> str:
-        found.amending.resume(caller, charge)
+        found.amendments.resume(caller, charge)
         return found.row().status
 
     said = await work_of(request).on_board(request, board, resume)
@@ -151,7 +151,7 @@ async def amend_rules(request: Request, board: Slug, changes: Amendment) -> Resp
     """Change deadlines, limits, the budget, texts or who sees what; all of it is in the ledger."""
 
     def amend(found: Board, caller: Caller) -> dict[str, object]:
-        found.amending.amend(caller, changes.root)
+        found.amendments.amend(caller, changes.root)
         return found.as_seen_by(caller).summary()
 
     return reply(request, await work_of(request).on_board(request, board, amend))
@@ -166,7 +166,7 @@ async def close_board(request: Request, board: Slug) -> Response:
     """End the board for good, and score what was selected on the private split, once."""
 
     def close(found: Board, caller: Caller) -> dict[str, object] | None:
-        final = found.finishing.close(caller, sandbox=sandbox)
+        final = found.closer.close(caller, sandbox=sandbox)
         return None if final is None else found.as_seen_by(caller).finals()
 
     return reply(request, await work_of(request).on_board(request, board, close))

@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple
 
 from fastapi import Header, Query, Request, Response
 
-from ladderboard.board import Answer, Board, Caller, Sent, check_text
+from ladderboard.board import Board, Caller, IncomingSubmission, SubmissionResult, check_text
 from ladderboard.errors import InvalidPredictions
 from ladderboard.server._api._models import OneSubmission, SubmissionList, SubmissionReply
 from ladderboard.server._api._routes import API, Route, Slug, SubmissionId, make_router, private
@@ -107,7 +107,7 @@ async def submit(
     idempotency_key: Key = None,
 ) -> Response:
     """Ask a question: send predictions, and hear at once what is released."""
-    answer: Answer = await accept_submission(
+    answer: SubmissionResult = await accept_submission(
         request, board, team=team, message=message, retry=idempotency_key
     )
     prefix = work_of(request).settings.prefix
@@ -177,7 +177,7 @@ async def accept_submission(
     message: str = "",
     retry: str | None = None,
     form: bool = False,
-) -> Answer:
+) -> SubmissionResult:
     """Answer a submission. The time of receipt is when its head was there.
 
     A ``form`` of ours was checked before.
@@ -218,7 +218,7 @@ def _authorize(board: Board, caller: Caller, told: _Told) -> None:
 def _sit(work: Work, told: _Told, board: Board, caller: Caller) -> _Desk:
     """Find out who sends; refuse what cannot be taken now, before its body is read."""
     _authorize(board, caller, told)
-    row = board.lately()
+    row = board.cached_row()
     rules = board.rules_of(row)
     scorer = board.scorer_of(row)
     limits = rules.files.limits
@@ -231,11 +231,11 @@ def _sit(work: Work, told: _Told, board: Board, caller: Caller) -> _Desk:
     return _Desk(board, caller, spec[1], key, BodyLimits(limits.bytes, patience))
 
 
-async def _ask(work: Work, desk: _Desk, body: Received, told: _Told) -> Answer:
+async def _ask(work: Work, desk: _Desk, body: Received, told: _Told) -> SubmissionResult:
     said = told.message if body.message is None else body.message
     message = check_text("A message", said, at_most=_MESSAGE, lines=True)
     submission = await work.parsers.read(desk.key, desk.spec, body)
-    sent = Sent(
+    sent = IncomingSubmission(
         submission=submission,
         received=told.received,
         message=message,

@@ -4,8 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 
-from ladderboard.board import Board, Caller, Role
-from ladderboard.board import NewTeam as MadeTeam
+from ladderboard.board import Board, Caller, Role, TeamCredentials
 from ladderboard.server._api._models import (
     Choice,
     NewTeam,
@@ -35,8 +34,10 @@ async def register_team(request: Request, board: Slug, wanted: Registration) -> 
         work.registrations.check(address_of(request))
         work.registrations.spend(address_of(request))
 
-    def make() -> MadeTeam:
-        return work.boards.open(board).seats.admit(caller, wanted.name, wanted.invitation)
+    def make() -> TeamCredentials:
+        return work.boards.open(board).teams.register_or_create(
+            caller, wanted.name, wanted.invitation
+        )
 
     made = await work.in_thread(make)
     return reply(request, made._asdict(), 201)
@@ -72,7 +73,7 @@ async def get_team(request: Request, board: Slug) -> Response:
 async def rotate_own_token(request: Request, board: Slug) -> Response:
     """Give one's own team another token; the old one ends, with its sessions."""
     made = await work_of(request).on_board(
-        request, board, lambda found, caller: found.seats.rotate(caller)
+        request, board, lambda found, caller: found.teams.rotate_token(caller)
     )
     return reply(request, made._asdict())
 
@@ -93,7 +94,7 @@ async def select(request: Request, board: Slug, wanted: Choice) -> Response:
     """Select submissions for the finals, in place of those selected before."""
 
     def choose(found: Board, caller: Caller) -> list[str]:
-        found.finishing.choose(caller, wanted.submissions)
+        found.closer.select_submissions(caller, wanted.submissions)
         return found.as_seen_by(caller).selections()
 
     said = await work_of(request).on_board(request, board, choose)

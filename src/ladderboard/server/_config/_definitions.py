@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard import _settings
-from ladderboard.board import has_words
+from ladderboard.board import has_libpq_password
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _OURS = "LADDERBOARD_"
 
 def check_database(place: str, address: str) -> None:
     """Refuse words of libpq's, which would be a file with a password in its name."""
-    if has_words(address):
+    if has_libpq_password(address):
         raise InvalidSetting(
             f"{place} must be a path, sqlite:///path or postgresql+psycopg://user@host/name; what "
             "it is now is not shown."
@@ -71,7 +71,7 @@ def without_password(address: str) -> str:
     >>> without_password("postgresql://me:se/cr@et@there/boards")
     'postgresql://***'
     """
-    if has_words(address):
+    if has_libpq_password(address):
         return "***"
     if file_of(address) is not None:
         return address

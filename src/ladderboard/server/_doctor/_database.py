@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from ladderboard._formatting import format_count
-from ladderboard.board import PART, SERVER
+from ladderboard.board import BOARD_SCHEMA, SERVER_BOOK
 from ladderboard.errors import (
     InvalidState,
     LadderboardError,
@@ -138,10 +138,10 @@ def see(run: Run, version: object, tables: set[str], where: str) -> Seen:
     if not isinstance(version, int) or version < 1:
         raise InvalidState(f"{where} is damaged: it does not say its format.")
     part = 0
-    if f"{PART.name}_format" in tables:
-        part = int(run(f"SELECT version FROM main.{PART.name}_format")[0][0])  # noqa: S608
-    behind = version < latest() or part < len(PART.steps)
-    if version > latest() or part > len(PART.steps):
+    if f"{BOARD_SCHEMA.name}_format" in tables:
+        part = int(run(f"SELECT version FROM main.{BOARD_SCHEMA.name}_format")[0][0])  # noqa: S608
+    behind = version < latest() or part < len(BOARD_SCHEMA.steps)
+    if version > latest() or part > len(BOARD_SCHEMA.steps):
         return Seen(version, behind=False, ahead=True)
     if not set(NAMES) <= tables:
         raise InvalidState(f"{where} is damaged: its tables are not those of a ledger.")
@@ -151,7 +151,7 @@ def see(run: Run, version: object, tables: set[str], where: str) -> Seen:
         for (book,) in run("SELECT id FROM main.book")
         for row in run(_LAST, (book * _ENTRIES, (book + 1) * _ENTRIES))
     ]
-    sealed = run(_KEY, (SERVER,))
+    sealed = run(_KEY, (SERVER_BOOK,))
     return Seen(
         version,
         behind=behind,
@@ -386,7 +386,7 @@ def _opened(key_file: Path, sealed: bytes | None) -> Finding | None:
     try:
         key = read_key_file(key_file)
         if sealed is not None:
-            Cipher(key, SERVER).open(_PLACE, sealed)
+            Cipher(key, SERVER_BOOK).open(_PLACE, sealed)
     except MissingDependency as error:
         return problem(_KEY_FILE, str(error), "pip install 'ladderboard[guard]'")
     except WrongKey as error:

@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 from starlette.responses import Response
 
 from ladderboard._formatting import format_time, round_outwards
-from ladderboard.board import PUBLIC, Board, Caller, Display
+from ladderboard.board import PUBLIC, Board, Caller, MetricDisplay
 from ladderboard.holdout import unseen
 from ladderboard.server._api import Slug
 from ladderboard.server._context import Made, is_public, work_of
@@ -41,7 +41,7 @@ async def boards_page(request: Request) -> Response:
     page = _page_number(request.query_params.get("page", "1"))
 
     def look(_: Board | None, __: Caller) -> list[dict[str, Any]]:
-        slugs = work.boards.open_first(_MANY + 1, _MANY * (page - 1))
+        slugs = work.boards.list_open_first(_MANY + 1, _MANY * (page - 1))
         found = [work.boards.open(each).as_seen_by(PUBLIC).summary() for each in slugs]
         return [_card(each, now) for each in found]
 
@@ -81,7 +81,7 @@ async def board_page(request: Request, board: Slug) -> Response:
         if not everybodys:
             return _look(found, caller, cursor, now)
         # To the minute, as "in 3 days" is; but a phase begins and ends at its second.
-        row, at = found.stamp()
+        row, at = found.cache_key()
         if row.visibility in _VEILED:
             # How long a reply takes must not tell that somebody asked: that changes the stamp.
             return _make(url, root, _look(found, PUBLIC, cursor, now))
@@ -240,7 +240,7 @@ def _name(team: dict[str, Any]) -> str:
 
 
 def finals_table(
-    final: dict[str, Any] | None, display: Display, team: dict[str, Any] | None
+    final: dict[str, Any] | None, display: MetricDisplay, team: dict[str, Any] | None
 ) -> dict[str, Any] | None:
     """Return the final ranking: the first rows, and one's own wherever it stands."""
     if final is None:
@@ -259,7 +259,7 @@ def _some(rows: Iterable[dict[str, Any]], own: str | None) -> Iterable[dict[str,
     return (each for at, each in enumerate(rows) if at < _MOST or each["team"]["id"] == own)
 
 
-def _final(each: dict[str, Any], display: Display, own: str | None, *, tied: bool) -> Final:
+def _final(each: dict[str, Any], display: MetricDisplay, own: str | None, *, tied: bool) -> Final:
     you = each["team"]["id"] == own
     return Final(
         "you" if you else "aside" if each["baseline"] else "",

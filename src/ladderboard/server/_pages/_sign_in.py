@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from ladderboard.board import Board, Caller, NewTeam, Role, token_hash
+from ladderboard.board import Board, Caller, Role, TeamCredentials, hash_token
 from ladderboard.errors import LadderboardError
 from ladderboard.server._api import Slug
 from ladderboard.server._auth import Shown, Unknown
@@ -46,9 +46,9 @@ async def register_page(request: Request, board: Slug) -> Response:
     work, form = work_of(request), await read_form(request)
     name, invitation = form.get("name", ""), form.get("invitation", "").strip() or None
 
-    def make(found: Board | None, caller: Caller) -> NewTeam:
+    def make(found: Board | None, caller: Caller) -> TeamCredentials:
         assert found is not None  # noqa: S101 - it was asked for
-        return found.seats.admit(caller, name, invitation)
+        return found.teams.register_or_create(caller, name, invitation)
 
     caller = await work.on_page(request, board, lambda _, caller: caller)
     try:
@@ -68,7 +68,7 @@ async def register_page(request: Request, board: Slug) -> Response:
     # An organiser stays who they are.
     begun = None
     if caller.role < Role.EVALUATOR:
-        begun = work.sessions.start(token_hash(made.token))
+        begun = work.sessions.start(hash_token(made.token))
     what = {**await _look(request, board), "made": made}
     return show(request, "join.html", 201, begun=begun, **what)
 
@@ -83,7 +83,7 @@ async def login_page(request: Request) -> Response:
 async def sign_in(request: Request) -> Response:
     """Begin a session with a token."""
     work, form = work_of(request), await read_form(request)
-    shown = Shown(token_hash(form.get("token", "").strip()))
+    shown = Shown(hash_token(form.get("token", "").strip()))
     work.who.check(request, shown, form=True)
     home = await work.in_thread(lambda: _home(work, shown))
     wanted = form.get("next", "")

@@ -151,9 +151,9 @@ def write_site(
     draft = place.with_name(f".ladderboard-{secrets.token_hex(8)}")
     try:
         draft.mkdir()
-        before = board.stamp()
+        before = board.cache_key()
         files = _fill(board, draft, bundle=bundle, labels=labels, submissions=submissions)
-        if board.stamp() != before:
+        if board.cache_key() != before:
             raise NotOpen(f"{board.slug} was changed while its site was written; write it again.")
         if place.exists():
             shutil.copymode(place, draft)

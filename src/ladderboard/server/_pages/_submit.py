@@ -8,7 +8,15 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from ladderboard._formatting import format_time
-from ladderboard.board import Answer, Board, Caller, NewTeam, Role, View, token_hash
+from ladderboard.board import (
+    Board,
+    Caller,
+    Role,
+    SubmissionResult,
+    TeamCredentials,
+    View,
+    hash_token,
+)
 from ladderboard.errors import LadderboardError
 from ladderboard.holdout import unseen
 from ladderboard.server._api import Slug, accept_submission
@@ -44,7 +52,7 @@ _STATUS = {
 class Said(NamedTuple):
     """What the page says besides what it always does: an answer, a refusal, a new token."""
 
-    answer: Answer | None = None
+    answer: SubmissionResult | None = None
     trouble: Trouble | None = None
     token: str | None = None
     begun: Session | None = None
@@ -62,7 +70,7 @@ async def send_page(request: Request, board: Slug) -> Response:
     work = work_of(request)
     work.who.check_form(request, work.sessions.read(request), request.query_params.get("csrf", ""))
     try:
-        answer: Answer = await accept_submission(request, board, form=True)
+        answer: SubmissionResult = await accept_submission(request, board, form=True)
     except (LadderboardError, Refused) as error:
         return await show_submit(request, board, Said(trouble=trouble_of(error)))
     return await show_submit(request, board, Said(answer))
@@ -131,7 +139,7 @@ def _look(
     }
 
 
-def _reply(sight: _Sight, answer: Answer) -> Reply:
+def _reply(sight: _Sight, answer: SubmissionResult) -> Reply:
     """Return an answer in words."""
     visibility, window = sight.summary["visibility"], sight.summary["window"]
     veiled = visibility in {"hidden", "frozen"} and sight.caller.role < Role.EVALUATOR
@@ -146,7 +154,7 @@ def _reply(sight: _Sight, answer: Answer) -> Reply:
     return reply_words(answer.describe(), scene)
 
 
-def _before(view: View, answer: Answer) -> float | None:
+def _before(view: View, answer: SubmissionResult) -> float | None:
     """Return what stood on the ladder before, as far as it may be seen."""
     found: float | None = None
     if not answer.release.improved or answer.again:
@@ -171,7 +179,7 @@ async def select_page(request: Request, board: Slug) -> Response:
     wanted = [value for name, value in fields if name == "submission"]
 
     def choose(found: Board, caller: Caller) -> None:
-        found.finishing.choose(caller, wanted)
+        found.closer.select_submissions(caller, wanted)
 
     try:
         await work_of(request).on_board(request, board, choose, form=True)
@@ -185,14 +193,14 @@ async def token_page(request: Request, board: Slug) -> Response:
     """Give one's own team another token, which is shown once; this browser stays signed in."""
     work, _ = work_of(request), await read_form(request)
 
-    def rotate(found: Board, caller: Caller) -> NewTeam:
-        return found.seats.rotate(caller)
+    def rotate(found: Board, caller: Caller) -> TeamCredentials:
+        return found.teams.rotate_token(caller)
 
     try:
         made = await work.on_board(request, board, rotate, form=True)
     except (LadderboardError, Refused) as error:
         return await show_submit(request, board, Said(trouble=trouble_of(error)))
-    begun = work.sessions.start(token_hash(made.token))
+    begun = work.sessions.start(hash_token(made.token))
     return await show_submit(request, board, Said(token=made.token, begun=begun))
 
 

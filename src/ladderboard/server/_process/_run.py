@@ -77,8 +77,8 @@ def serve(
     wishes = _Wishes(listener, may_follow=command is not None)
     log = Log(how.settings.log, machine_time)
     try:
-        boards.sweep()
-        (told or _tell)(listener.url, boards.first_token())
+        boards.remove_orphaned_files()
+        (told or _tell)(listener.url, boards.create_first_token())
         with log_everything(log):
             log.write("start", **_describe(how, listener))
             if how.workers > 1:

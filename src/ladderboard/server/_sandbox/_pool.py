@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from ladderboard.board import Parse
+    from ladderboard.board import ParseSubmission
     from ladderboard.files import Limits, Roster
     from ladderboard.holdout import Submission
     from ladderboard.losses import Loss
@@ -390,7 +390,7 @@ class _Body(NamedTuple):
 
 
 @contextmanager
-def sandbox() -> Iterator[Parse]:
+def sandbox() -> Iterator[ParseSubmission]:
     """Give a function that parses a file in a process of its own, with limits on time and memory.
 
     The process is started with the first file, and ended with the block. It knows no label and no

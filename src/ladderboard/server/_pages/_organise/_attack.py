@@ -9,7 +9,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from ladderboard._formatting import format_count, format_time
-from ladderboard.board import Board, Caller, Display, Role, Target, allow
+from ladderboard.board import Board, Caller, MetricDisplay, Role, Target, check_permission
 from ladderboard.errors import InvalidSetting, WorkerError
 from ladderboard.server._api import Slug
 from ladderboard.server._attack_jobs import Busy, Seen
@@ -41,7 +41,7 @@ class Found(NamedTuple):
     sentences: list[str]
 
 
-def found(kept: Mapping[str, Any], target: Target, display: Display) -> Found:
+def found(kept: Mapping[str, Any], target: Target, display: MetricDisplay) -> Found:
     """Return what there is to show of games against a target.
 
     ``kept`` has the points, the seed and the time.
@@ -80,20 +80,20 @@ def found(kept: Mapping[str, Any], target: Target, display: Display) -> Found:
     return Found(chart, [_NAMES[name] for name in names], rows, sentences)
 
 
-def better(display: Display, gain: float) -> float:
+def better(display: MetricDisplay, gain: float) -> float:
     """Return how much better a loss that is lower by so much is, as the metric that is shown.
 
-    >>> from ladderboard.board import Display
-    >>> better(Display("accuracy", shown_as="complement"), 0.125)
+    >>> from ladderboard.board import MetricDisplay
+    >>> better(MetricDisplay("accuracy", shown_as="complement"), 0.125)
     0.125
-    >>> better(Display("RMSE", shown_as="root", unit=100.0), 0.32)
+    >>> better(MetricDisplay("RMSE", shown_as="root", unit=100.0), 0.32)
     2.828...
     """
     gain = min(max(gain, 0.0), _TRUTH)
     return abs(display.shown(_TRUTH - gain) - display.shown(_TRUTH))
 
 
-def _sentences(points: list[dict[str, Any]], target: Target, display: Display) -> list[str]:
+def _sentences(points: list[dict[str, Any]], target: Target, display: MetricDisplay) -> list[str]:
     """Return what the strongest of the attacks came to: with all questions, and for one team."""
 
     def said(gain: float) -> str:
@@ -156,7 +156,7 @@ async def _show(
     work = work_of(request)
 
     def look(own: Board, caller: Caller) -> dict[str, Any]:
-        allow(caller, "run")
+        check_permission(caller, "run")
         seen, target, rules = work.trials.look(board), Target.of(own), own.rules
         kept = seen.kept
         asked = target if kept is None else Target(**kept["target"])
@@ -208,7 +208,7 @@ async def start_attack(request: Request, board: Slug) -> Response:
     work = work_of(request)
 
     def start(own: Board, caller: Caller) -> None:
-        allow(caller, "run")
+        check_permission(caller, "run")
         target = Target.of(own)
         if not _is_playable(target):
             raise InvalidSetting(_UNKNOWN)
@@ -234,7 +234,7 @@ async def cancel_attack(request: Request, board: Slug) -> Response:
     work = work_of(request)
 
     def cancel(_: Board, caller: Caller) -> None:
-        allow(caller, "run")
+        check_permission(caller, "run")
         work.trials.cancel(board)
 
     await work.on_board(request, board, cancel, form=True)
@@ -247,7 +247,7 @@ async def attack_progress(request: Request, board: Slug) -> Response:
     work = work_of(request)
 
     def look(_: Board, caller: Caller) -> dict[str, Any]:
-        allow(caller, "run")
+        check_permission(caller, "run")
         return work.trials.look(board).describe()
 
     return reply(request, await work.on_board(request, board, look, form=True))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from starlette.responses import Response
 
-from ladderboard.board import allow
+from ladderboard.board import check_permission
 from ladderboard.errors import InvalidSetting, MissingDependency
 from ladderboard.server._context import work_of
 from ladderboard.server._problems import Refused
@@ -58,7 +58,7 @@ async def send_dump(request: Request, slug: str, form: Mapping[str, str]) -> Res
     try:
 
         def write(found: Board, caller: Caller) -> BinaryIO:
-            allow(caller, "run")
+            check_permission(caller, "run")
             return _write(work, found, key)
 
         file = await work.on_board(request, slug, write, form=True)

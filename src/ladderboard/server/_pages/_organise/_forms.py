@@ -7,7 +7,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from ladderboard.board import Role, allow
+from ladderboard.board import Role, check_permission
 from ladderboard.errors import InvalidSetting
 from ladderboard.server._problems import Refused
 from ladderboard.server._sandbox import sandbox
@@ -240,13 +240,13 @@ class Made(NamedTuple):
 
 def do_on_board(found: Board, caller: Caller, form: Form) -> Done | Made:
     """Do what a form on the organiser's page asks for."""
-    allow(caller, "run")
+    check_permission(caller, "run")
     return _verb(_BOARD, form)(found, caller, form)
 
 
 def do_to_team(found: Board, caller: Caller, team: str, form: Form) -> Done | Made:
     """Do what a form on the page of a team asks for."""
-    allow(caller, "run")
+    check_permission(caller, "run")
     return _verb(_TEAM, form)(found, caller, team)
 
 
@@ -258,7 +258,7 @@ def _verb(verbs: Mapping[str, Verb], form: Form) -> Verb:
 
 
 def _pause(found: Board, caller: Caller, _: Form) -> Done:
-    found.amending.pause(caller)
+    found.amendments.pause(caller)
     return Done("paused")
 
 
@@ -267,13 +267,13 @@ def _resume(found: Board, caller: Caller, form: Form) -> Done:
     if typed and not re.fullmatch("[0-9]{1,15}", typed):
         raise InvalidSetting("The questions to charge must be a whole number, 0 or more.")
     charge = int(typed) if typed else None
-    found.amending.resume(caller, charge)
+    found.amendments.resume(caller, charge)
     return Done("charged" if charge else "resumed")
 
 
 def _show(found: Board, caller: Caller, form: Form) -> Done:
     wanted = form.get("visibility", "")
-    changed = found.amending.amend(caller, {"visibility": wanted})
+    changed = found.amendments.amend(caller, {"visibility": wanted})
     return Done(changed.visibility)
 
 
@@ -281,7 +281,7 @@ def _amend(found: Board, caller: Caller, form: Form) -> Done:
     changes = changes_in(form, found.rules.describe())
     if not changes:
         return Done("unchanged")
-    found.amending.amend(caller, changes)
+    found.amendments.amend(caller, changes)
     return Done("amended")
 
 
@@ -290,12 +290,12 @@ def _close(found: Board, caller: Caller, form: Form) -> Done:
         raise InvalidSetting(
             f"To close the board for good, type its name: {found.slug}. Nothing was changed."
         )
-    found.finishing.close(caller, sandbox=sandbox)
+    found.closer.close(caller, sandbox=sandbox)
     return Done("closed")
 
 
 def _add(found: Board, caller: Caller, form: Form) -> Made:
-    made = found.seats.add(caller, form.get("name", ""))
+    made = found.teams.create(caller, form.get("name", ""))
     return Made("team", made.token, made.name)
 
 
@@ -303,38 +303,38 @@ def _invite(found: Board, caller: Caller, form: Form) -> Made:
     typed = form.get("days", "").strip() or "7"
     if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,4})?", typed):
         raise InvalidSetting("How long an invitation is good must be a number of days, such as 7.")
-    return Made("invitation", found.seats.invite(caller, days=float(typed)))
+    return Made("invitation", found.teams.invite(caller, days=float(typed)))
 
 
 def _trust(found: Board, caller: Caller, form: Form) -> Made:
     role = form.get("role", "")
     if role not in {"evaluator", "organiser"}:
         raise InvalidSetting("A token without a team is for an evaluator or an organiser.")
-    return Made(role, found.seats.trust(caller, Role[role.upper()]))
+    return Made(role, found.teams.issue_staff_token(caller, Role[role.upper()]))
 
 
 def _end(found: Board, caller: Caller, form: Form) -> Done:
-    found.seats.end_token(caller, form.get("token", ""))
+    found.teams.revoke_token(caller, form.get("token", ""))
     return Done("ended")
 
 
 def _rotate(found: Board, caller: Caller, team: str) -> Made:
-    made = found.seats.rotate(caller, team)
+    made = found.teams.rotate_token(caller, team)
     return Made("team", made.token, made.name)
 
 
 def _revoke(found: Board, caller: Caller, team: str) -> Done:
-    found.seats.revoke(caller, team)
+    found.teams.revoke_team_tokens(caller, team)
     return Done("revoked")
 
 
 def _disqualify(found: Board, caller: Caller, team: str) -> Done:
-    found.seats.disqualify(caller, team)
+    found.teams.disqualify(caller, team)
     return Done("disqualified")
 
 
 def _reinstate(found: Board, caller: Caller, team: str) -> Done:
-    found.seats.disqualify(caller, team, reinstate=True)
+    found.teams.disqualify(caller, team, reinstate=True)
     return Done("reinstated")
 
 

@@ -8,7 +8,7 @@ from urllib.parse import quote_plus
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from ladderboard.board import Board, Caller, allow
+from ladderboard.board import Board, Caller, check_permission
 from ladderboard.errors import LadderboardError
 from ladderboard.server._api import Slug, TeamId
 from ladderboard.server._context import PRIVATE, work_of
@@ -44,7 +44,7 @@ _PHASE = re.compile(r"\b[Pp]hases\[(\d+)\]\.(\w+)")
 
 def look_at_board(found: Board, caller: Caller, after: int) -> dict[str, Any]:
     """Return everything on the organiser's page."""
-    allow(caller, "run")
+    check_permission(caller, "run")
     view, rules = found.as_seen_by(caller), found.rules
     budget, teams = view.budget(), view.teams(limit=_TEAMS + 1, after=after)
     fields, activity = filled(rules.describe()), view.activity()
@@ -72,7 +72,7 @@ def look_at_board(found: Board, caller: Caller, after: int) -> dict[str, Any]:
 
 def _tokens(found: Board, caller: Caller) -> dict[str, Any]:
     """Return the tokens that belong to no team, those of few first, and how many there are."""
-    good = found.seats.tokens(caller)
+    good = found.teams.list_tokens(caller)
     others = [each for each in good if each["role"] != "team"]
     others.sort(key=lambda each: each["made"], reverse=True)
     others.sort(key=lambda each: _ORDER.index(each["role"]))
@@ -87,9 +87,9 @@ def _tokens(found: Board, caller: Caller) -> dict[str, Any]:
 
 def look_at_team(found: Board, caller: Caller, team: str) -> dict[str, Any]:
     """Return everything on the page of one team."""
-    allow(caller, "run")
+    check_permission(caller, "run")
     view = found.as_seen_by(caller)
-    told, good = view.team(team), found.seats.tokens(caller)
+    told, good = view.team(team), found.teams.list_tokens(caller)
     return {
         "board": view.summary(),
         "role": "organiser",
