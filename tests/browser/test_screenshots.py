@@ -1,26 +1,18 @@
 """The command that takes pictures of all pages, in short."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
 from support.browser.page_states import PAGE_STATES
+from support.processes import run_module
 
 ROOT = Path(__file__).parents[2]
 
 
 def run(*words):
-    return subprocess.run(
-        [sys.executable, "-m", "support.browser.screenshots", *words],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "tests")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_module("support.browser.screenshots", *words)
 
 
 @pytest.mark.slow

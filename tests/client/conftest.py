@@ -11,12 +11,6 @@ import pytest
 from ladderboard.client import AsyncClient, Client
 
 
-@pytest.fixture(scope="session")
-def proxies(helper):
-    """Give the module of faulty proxies."""
-    return helper("client/_proxy")
-
-
 @pytest.fixture(autouse=True)
 def home(isolated_home):
     """Where a client keeps settings and receipts."""

@@ -21,6 +21,7 @@ from ladderboard.client import (
     split_board,
 )
 from ladderboard.errors import InvalidSetting, LadderboardError
+from support.faulty_proxy import FaultyProxy
 from support.server.live_server import make_predictions
 
 HERE, THERE = "https://here.example.org", "https://there.example.org"
@@ -68,28 +69,26 @@ def test_it_is_sent_where_nobody_listens(url):
     assert find_access(url, "token").token_for("digits") == "token"
 
 
-def test_a_redirect_takes_no_token_along(live_server, token, proxies):
-    with proxies.Proxy(live_server.port) as elsewhere:
+def test_a_redirect_takes_no_token_along(live_server, token):
+    with FaultyProxy(live_server.port) as elsewhere:
         moved = f"HTTP/1.1 307 Moved\r\nLocation: {elsewhere.url}/api/v1/boards\r\n"
         moved += "Content-Length: 0\r\nConnection: close\r\n\r\n"
         with (
-            proxies.Proxy(live_server.port, moved.encode()) as proxy,
+            FaultyProxy(live_server.port, moved.encode()) as proxy,
             Client(proxy.url, token) as client,
             pytest.raises(LadderboardError, match="sends us elsewhere"),
         ):
             client.team(live_server.slug)
-        assert not elsewhere.heard
+        assert not elsewhere.requests
 
 
-def test_a_proxy_of_the_environment_hears_no_token_in_the_clear(
-    live_server, token, proxies, monkeypatch
-):
-    with proxies.Proxy(live_server.port) as proxy:
+def test_a_proxy_of_the_environment_hears_no_token_in_the_clear(live_server, token, monkeypatch):
+    with FaultyProxy(live_server.port) as proxy:
         for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
             monkeypatch.setenv(name, proxy.url)
         with Client(live_server.url, token) as client:
             assert client.team(live_server.slug).name == "Ada"
-        assert not proxy.heard
+        assert not proxy.requests
 
 
 def test_a_token_is_nowhere_to_be_read(live_server, token, caplog, home):

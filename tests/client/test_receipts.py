@@ -15,6 +15,7 @@ import pytest
 from ladderboard.client import Client
 from ladderboard.client._address import Address, parse_address
 from ladderboard.errors import InvalidPredictions, InvalidSetting, ServerUnreachable
+from support.faulty_proxy import FaultyProxy
 from support.server.live_server import make_predictions
 
 CRASHED = """
@@ -75,16 +76,14 @@ def test_none_are_kept_or_elsewhere(live_server, token, home, tmp_path):
         assert len(client.receipts(live_server.slug)) == 1
 
 
-def test_what_a_crash_leaves_pending_is_taken_up_with_its_key(
-    live_server, token, proxies, tmp_path
-):
+def test_what_a_crash_leaves_pending_is_taken_up_with_its_key(live_server, token, tmp_path):
     """Killed when the server has answered and the client has not heard: asked once."""
     file = tmp_path / "predictions.csv"
     file.write_bytes(make_predictions(30))
-    with proxies.Proxy(live_server.port, "hang") as proxy:
+    with FaultyProxy(live_server.port, "hang") as proxy:
         command = [sys.executable, "-c", CRASHED, proxy.url, token, live_server.slug, str(file)]
         with subprocess.Popen(command, env=os.environ) as process:
-            while not proxy.heard:
+            while not proxy.requests:
                 assert process.poll() is None
                 time.sleep(0.01)
             process.send_signal(signal.SIGKILL)
@@ -99,10 +98,8 @@ def test_what_a_crash_leaves_pending_is_taken_up_with_its_key(
     assert list(states.values()) == ["answered", "answered"]
 
 
-def test_what_was_not_heard_stays_pending_and_what_was_refused_does_not(
-    live_server, token, proxies, quick
-):
-    with proxies.Proxy(live_server.port, *["swallow"] * 2) as proxy:
+def test_what_was_not_heard_stays_pending_and_what_was_refused_does_not(live_server, token, quick):
+    with FaultyProxy(live_server.port, *["swallow"] * 2) as proxy:
         with Client(proxy.url, token, retries=1) as client:
             with pytest.raises(ServerUnreachable):
                 client.submit(live_server.slug, make_predictions(30))

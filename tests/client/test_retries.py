@@ -18,6 +18,7 @@ from ladderboard.errors import (
     ServerUnreachable,
     StorageFailed,
 )
+from support.faulty_proxy import FaultyProxy
 from support.server.live_server import make_predictions
 
 
@@ -47,10 +48,8 @@ PASSING = {
 
 
 @pytest.mark.parametrize("faults", PASSING.values(), ids=PASSING)
-def test_a_submission_gets_through_and_counts_once(
-    live_server, token, proxies, call, quick, faults
-):
-    with proxies.Proxy(live_server.port, *faults) as proxy:
+def test_a_submission_gets_through_and_counts_once(live_server, token, call, quick, faults):
+    with FaultyProxy(live_server.port, *faults) as proxy:
         sent = []
         reply = call(
             proxy.url,
@@ -60,7 +59,7 @@ def test_a_submission_gets_through_and_counts_once(
             make_predictions(30),
             progress=lambda done, total: sent.append((done, total)),
         )
-        keys, bodies = set(proxy.keys), {each.body for each in proxy.heard}
+        keys, bodies = set(proxy.keys), {each.body for each in proxy.requests}
     assert len(keys) == 1
     assert bodies == {make_predictions(30)}
     assert reply.released == pytest.approx(0.1, abs=0.01)
@@ -72,18 +71,16 @@ def test_a_submission_gets_through_and_counts_once(
 
 
 @pytest.mark.parametrize("faults", PASSING.values(), ids=PASSING)
-def test_reading_gets_through(live_server, token, proxies, call, quick, faults):
-    with proxies.Proxy(live_server.port, *faults) as proxy:
+def test_reading_gets_through(live_server, token, call, quick, faults):
+    with FaultyProxy(live_server.port, *faults) as proxy:
         assert call(proxy.url, token, "team", live_server.slug).name == "Ada"
 
 
-def test_a_whole_walk_over_pages_gets_through(
-    live_server, token, proxies, call, quick, monkeypatch
-):
+def test_a_whole_walk_over_pages_gets_through(live_server, token, call, quick, monkeypatch):
     monkeypatch.setattr("ladderboard.client._requests._PAGE_SIZE", 1)
     for many in (10, 20, 30):
         call(live_server.url, token, "submit", live_server.slug, make_predictions(many))
-    with proxies.Proxy(live_server.port, "cut", None, "swallow", None, "reset") as proxy:
+    with FaultyProxy(live_server.port, "cut", None, "swallow", None, "reset") as proxy:
         found = call(proxy.url, token, "submissions", live_server.slug)
     assert [each.number for each in found] == [3, 2, 1]
 
@@ -102,17 +99,17 @@ def test_a_whole_walk_over_pages_gets_through(
         (said(302, None, Location="https://elsewhere.example.org/"), ServerUnreachable),
     ],
 )
-def test_a_refusal_is_not_sent_again(live_server, token, proxies, call, quick, answer, kind):
-    with proxies.Proxy(live_server.port, answer) as proxy:
+def test_a_refusal_is_not_sent_again(live_server, token, call, quick, answer, kind):
+    with FaultyProxy(live_server.port, answer) as proxy:
         with pytest.raises(kind) as refused:
             call(proxy.url, token, "submit", live_server.slug, make_predictions(30))
-        assert len(proxy.heard) == 1
+        assert len(proxy.requests) == 1
     if kind is RateLimited:
         assert refused.value.wait in {1, 3600}
 
 
-def test_patience_ends(live_server, token, proxies, call, quick):
-    with proxies.Proxy(live_server.port, *["refuse"] * 9) as proxy:
+def test_patience_ends(live_server, token, call, quick):
+    with FaultyProxy(live_server.port, *["refuse"] * 9) as proxy:
         with pytest.raises(ServerUnreachable, match="Sending the same again is safe"):
             call(
                 proxy.url,
@@ -123,40 +120,40 @@ def test_patience_ends(live_server, token, proxies, call, quick):
                 how={"retries": 2},
             )
         assert len(proxy._faults) == 6
-    with proxies.Proxy(live_server.port, *[said(502)] * 9) as proxy:
+    with FaultyProxy(live_server.port, *[said(502)] * 9) as proxy:
         with pytest.raises(ServerUnreachable, match="out of order: 502"):
             call(proxy.url, token, "board", live_server.slug, how={"retries": 1})
-        assert len(proxy.heard) == 2
+        assert len(proxy.requests) == 2
 
 
-def test_a_server_that_says_nothing(live_server, token, proxies, call, quick):
-    with proxies.Proxy(live_server.port, *["hang"] * 2) as proxy:
+def test_a_server_that_says_nothing(live_server, token, call, quick):
+    with FaultyProxy(live_server.port, *["hang"] * 2) as proxy:
         with pytest.raises(ServerUnreachable, match=r"no answer came within 0\.1 seconds"):
             call(proxy.url, token, "team", live_server.slug, how={"retries": 1, "timeout": 0.1})
-        assert len(proxy.heard) == 2
+        assert len(proxy.requests) == 2
 
 
-def test_an_answer_without_end_in_seconds(live_server, proxies, call, monkeypatch):
+def test_an_answer_without_end_in_seconds(live_server, call, monkeypatch):
     """It would come whole, byte by byte, and never make anybody wait for long."""
     monkeypatch.setattr("ladderboard.client._transport._MAX_TIMEOUTS", 0.001)
     head = b"HTTP/1.1 200 Said\r\nContent-Length: 114\r\nConnection: close\r\n\r\n"
-    with proxies.Proxy(live_server.port, [head, *[b" "] * 100, b'{"boards": []}']) as proxy:
+    with FaultyProxy(live_server.port, [head, *[b" "] * 100, b'{"boards": []}']) as proxy:
         with pytest.raises(ServerUnreachable, match=r"not whole after 0\.06 seconds"):
             call(proxy.url, None, "boards")
-        assert len(proxy.heard) == 1
+        assert len(proxy.requests) == 1
 
 
-def test_an_answer_without_end_in_bytes(live_server, proxies, call):
+def test_an_answer_without_end_in_bytes(live_server, call):
     head = b"HTTP/1.1 200 Said\r\nConnection: close\r\n\r\n"
     endless = head + b'{"boards": [' + b" " * 2**25 + b"]}"
     with (
-        proxies.Proxy(live_server.port, endless) as proxy,
+        FaultyProxy(live_server.port, endless) as proxy,
         pytest.raises(ServerUnreachable, match="larger than 33554432 bytes"),
     ):
         call(proxy.url, None, "boards")
 
 
-def test_pages_without_end(live_server, token, proxies, call):
+def test_pages_without_end(live_server, token, call):
     call(live_server.url, token, "submit", live_server.slug, make_predictions(30))
     row = call(live_server.url, token, "leaderboard", live_server.slug)[0].raw
 
@@ -164,30 +161,30 @@ def test_pages_without_end(live_server, token, proxies, call):
         body = json.dumps({"rows": rows, "next": after}).encode()
         return b"HTTP/1.1 200 Said\r\nConnection: close\r\n\r\n" + body
 
-    with proxies.Proxy(live_server.port, page(row, after="a"), page(after="b")) as proxy:
+    with FaultyProxy(live_server.port, page(row, after="a"), page(after="b")) as proxy:
         assert len(call(proxy.url, token, "leaderboard", live_server.slug)) == 1
-        assert len(proxy.heard) == 2
+        assert len(proxy.requests) == 2
     circle = [page(row, after=each) for each in "aba"]
     with (
-        proxies.Proxy(live_server.port, *circle) as proxy,
+        FaultyProxy(live_server.port, *circle) as proxy,
         pytest.raises(ServerUnreachable, match="have no end"),
     ):
         call(proxy.url, token, "leaderboard", live_server.slug)
 
 
-def test_what_has_no_key_is_sent_twice_only_if_it_was_never_sent(live_server, proxies, call, quick):
-    with proxies.Proxy(live_server.port, "swallow") as proxy:
+def test_what_has_no_key_is_sent_twice_only_if_it_was_never_sent(live_server, call, quick):
+    with FaultyProxy(live_server.port, "swallow") as proxy:
         with pytest.raises(ServerUnreachable, match="It may have been done"):
             call(proxy.url, None, "register", live_server.slug, "Eve")
-        assert len(proxy.heard) == 1
-    with proxies.Proxy(live_server.port, said(503, "storage", Retry_After=0)) as proxy:
+        assert len(proxy.requests) == 1
+    with FaultyProxy(live_server.port, said(503, "storage", Retry_After=0)) as proxy:
         with pytest.raises(StorageFailed):
             call(proxy.url, None, "register", live_server.slug, "Fay")
-        assert len(proxy.heard) == 1
+        assert len(proxy.requests) == 1
 
 
-def test_nobody_is_there(proxies, call, quick):
-    with proxies.Proxy(1) as proxy:
+def test_nobody_is_there(call, quick):
+    with FaultyProxy(1) as proxy:
         gone = proxy.url
     with pytest.raises(ServerUnreachable, match=f"The server at {gone} cannot be reached"):
         call(gone, None, "boards")

@@ -4,22 +4,17 @@ Each runs in a process of its own with 3 GiB of address space, so that an abort,
 or a file that eats memory fails the test and nothing else.
 """
 
-import gzip
-import io
 import json
-import struct
 import subprocess
 import sys
-import zipfile
-from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
 
 from ladderboard.files._formats._columnar_metadata import Malformed, arrow_size, parquet_size
+from support.fuzz.hostile_files import FRAME, HOSTILE_FILES, LONG_IDS, arrow, parquet, write_frame
+from support.processes import run_module
 
-HERE = Path(__file__).parent
 ONE = """
 import resource, signal, sys
 import ladderboard as lb
@@ -36,12 +31,7 @@ except lb.errors.InvalidPredictions as error:
 
 
 def fuzz(seed, count):
-    done = subprocess.run(
-        [sys.executable, str(HERE / "_fuzz.py"), str(seed), str(count)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_module("support.fuzz.damaged_files", seed, count)
     assert done.stderr == ""
     assert done.returncode == 0
     return json.loads(done.stdout)
@@ -69,110 +59,9 @@ def outcome(data, path):
     return done.stdout.strip()
 
 
-def zipped(data):
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        archive.writestr("predictions.csv", data)
-    return out.getvalue()
-
-
-def columnar(frame, write, **options):
-    out = io.BytesIO()
-    write(frame, out, **options)
-    return out.getvalue()
-
-
-FRAME = pl.DataFrame({"id": range(1000), "prediction": [0] * 1000})
-NAMED = FRAME.with_columns(pl.format("identifier number {}", "id").alias("id"))
-parquet, arrow = pl.DataFrame.write_parquet, pl.DataFrame.write_ipc
-
-
-def lying_arrow(size):
-    """An Arrow file whose packed buffers promise so many bytes each."""
-    data = bytearray(columnar(NAMED, arrow, compression="zstd"))
-    at = data.find(b"\x28\xb5\x2f\xfd")
-    assert at > 0
-    while at > 0:
-        data[at - 8 : at] = struct.pack("<q", size)
-        at = data.find(b"\x28\xb5\x2f\xfd", at + 4)
-    return bytes(data)
-
-
-def lying_parquet(rows):
-    """A Parquet file whose footer promises so many rows in place of a thousand."""
-    data = columnar(FRAME, parquet, compression="uncompressed")
-    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
-    footer = data[start:-8].replace(varint(1000), varint(rows))
-    assert footer != data[start:-8]
-    return data[:start] + footer + len(footer).to_bytes(4, "little") + b"PAR1"
-
-
-def varint(number):
-    number *= 2
-    out = b""
-    while number > 127:
-        out += bytes([number & 127 | 128])
-        number >>= 7
-    return out + bytes([number])
-
-
-HOSTILE = {
-    "a gzip bomb": (lambda: gzip.compress(b"0\n" * 2**26, 1), "too_many_bytes"),
-    "a zip bomb": (lambda: zipped(b"0\n" * 2**26), "too_many_bytes"),
-    "an open quote": (lambda: b'id,prediction\n0,"' + b"1\n" * 10**6, "too_many_rows"),
-    "an open quote and one line": (lambda: b'id,prediction\n0,"' + b"1" * 2**25, "line_too_long"),
-    "quotes only": (lambda: b'"' * 2**22, "quotes"),
-    "quotes on every line": (lambda: b"id,prediction\n" + b'"0"",1\n' * 2000, "quotes"),
-    "a hundred thousand columns": (lambda: b"a," * 10**5 + b"\n1\n", "too_many_columns"),
-    "a long line": (lambda: b"1" * 2**25, "line_too_long"),
-    "a long second line": (lambda: b"id,prediction\n" + b"1" * 2**25, "line_too_long"),
-    "a long number": (lambda: b"id,prediction\n1," + b"1" * 2**25, "line_too_long"),
-    "commas only": (lambda: b"id,prediction\n" + b"," * 2**25, "line_too_long"),
-    "line feeds only": (lambda: b"id,prediction\n" + b"\n" * 2**25 + b"1", "too_many_rows"),
-    "deep JSON": (lambda: b"[" * 10**6, "ragged"),
-    "a long JSON number": (lambda: b'{"id": 1, "y": ' + b"1" * 10**6 + b"}", "ragged"),
-    "rows of one value": (
-        lambda: columnar(pl.select(prediction=pl.repeat(0, 10**7)), parquet),
-        "too_many_rows",
-    ),
-    "batches of one value": (
-        lambda: columnar(pl.select(prediction=pl.repeat(0, 10**7)), arrow, compression="zstd"),
-        "too_many_rows",
-    ),
-    "pages that unpack to much": (
-        lambda: columnar(
-            FRAME[:100].with_columns(id=pl.lit("x" * 10**6) + pl.col("id").cast(pl.String)),
-            parquet,
-        ),
-        "too_many_bytes",
-    ),
-    "a dictionary that writes out to much": (
-        lambda: columnar(
-            FRAME.with_columns(id=pl.lit("x" * 10**6)), parquet
-        ),
-        "too_many_bytes",
-    ),
-    "buffers that promise a terabyte": (lambda: lying_arrow(10**12), "too_many_bytes"),
-    "buffers that promise all there is": (lambda: lying_arrow(2**62), "too_many_bytes"),
-    "buffers that promise less than nothing": (lambda: lying_arrow(-(2**62)), "damaged"),
-    "buffers that promise too little": (lambda: lying_arrow(8), "damaged"),
-    "a footer that promises more rows": (lambda: lying_parquet(2**60), "damaged"),
-    "a footer that promises fewer rows": (lambda: lying_parquet(9), "damaged"),
-    "NaN with something in it": (
-        lambda: columnar(
-            FRAME.with_columns(
-                pl.Series("prediction", np.full(1000, 0x7FF8DEADBEEF0001).view(np.float64))
-            ),
-            parquet,
-        ),
-        "missing_value",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", HOSTILE_FILES)
 def test_hostile(name, tmp_path):
-    make, expected = HOSTILE[name]
+    make, expected = HOSTILE_FILES[name]
     form = "jsonl" if "JSON" in name else "csv"
     assert outcome(make(), tmp_path / f"predictions.{form}") == expected
 
@@ -194,8 +83,8 @@ def test_a_line_of_a_gigabyte(tmp_path):
 
 @pytest.mark.parametrize("packer", ["zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed"])
 def test_parquet_accounts(packer):
-    frame = pl.concat([NAMED] * 30)
-    data = columnar(frame, parquet, compression=packer, row_group_size=7000, data_page_size=1000)
+    frame = pl.concat([LONG_IDS] * 30)
+    data = write_frame(frame, parquet, compression=packer, row_group_size=7000, data_page_size=1000)
     rows, size = parquet_size(data)
     assert rows == 30_000
     assert 1000 < size < 2 * frame.estimated_size()
@@ -214,7 +103,7 @@ def test_parquet_footers_that_go_deep(nested):
 
 def test_parquet_footers_of_anything():
     """A footer is a struct of anything; every byte that can be wrong is tried, one at a time."""
-    data = columnar(FRAME, parquet, compression="uncompressed", statistics=False)
+    data = write_frame(FRAME, parquet, compression="uncompressed", statistics=False)
     start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     outcomes = set()
     for at in range(start, len(data) - 4):
@@ -231,8 +120,8 @@ def test_parquet_footers_of_anything():
 @pytest.mark.parametrize("packer", ["zstd", "lz4", "uncompressed"])
 @pytest.mark.parametrize("level", [pl.CompatLevel.oldest(), pl.CompatLevel.newest()])
 def test_arrow_accounts(packer, level):
-    frame = pl.concat([NAMED] * 30).with_columns(pl.col("id").cast(pl.Categorical).alias("c"))
-    data = columnar(frame, arrow, compression=packer, compat_level=level, record_batch_size=7000)
+    frame = pl.concat([LONG_IDS] * 30).with_columns(pl.col("id").cast(pl.Categorical).alias("c"))
+    data = write_frame(frame, arrow, compression=packer, compat_level=level, record_batch_size=7000)
     rows, size = arrow_size(data)
     assert rows == 30_000
     assert frame.estimated_size() / 2 < size < 3 * frame.estimated_size()

@@ -1,73 +1,25 @@
-"""A warm process from which askers are forked, and guards to ask."""
+"""Processes that ask, and guards with known labels and keys."""
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ladderboard as lb
+from support.holdout.asker_pool import AskerPool
 
-HERE = Path(__file__).parent
 KEY = bytes(range(32))
 
 
-def load(name):
-    """Import a script beside this file: tests here are no package."""
-    spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-class Askers:
-    """Starts askers, ends them, and tells what they were told."""
-
-    def __init__(self):
-        self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "_asker.py")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def do(self, do, **job):
-        self.process.stdin.write(json.dumps({"do": do, **job}) + "\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
-
-    def start(self, guarded, writer=0, count=60, *, traced=False, shared=True):
-        job = {
-            "path": str(guarded.path),
-            "key_file": guarded.key_file and str(guarded.key_file),
-            "run": guarded.run,
-            "n": guarded.n,
-            "writer": writer,
-            "count": count,
-            "log": str(guarded.path.with_suffix(".log")),
-            "traced": traced,
-            "shared": shared,
-        }
-        return self.do("start", **job)["pid"]
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
-        self.process.stdout.close()
-
-
 @pytest.fixture(scope="session")
-def askers():
-    """The warm process."""
-    made = Askers()
-    yield made
-    made.close()
+def asker_pool():
+    """Give a process from which askers are forked."""
+    pool = AskerPool()
+    yield pool
+    pool.close()
 
 
 class Guarded:
@@ -96,8 +48,8 @@ class Guarded:
     def open(self):
         return lb.Holdout.open(self.path, key_file=self.key_file)
 
-    def told(self):
-        """What askers wrote down."""
+    def logged_answers(self):
+        """Return what askers logged."""
         log = self.path.with_suffix(".log")
         return [json.loads(line) for line in log.read_bytes().splitlines()] if log.exists() else []
 
@@ -122,9 +74,3 @@ def chain():
         return entries, [each for each in entries if each["kind"] == "question"]
 
     return read
-
-
-@pytest.fixture(scope="session")
-def script():
-    """Import a script beside these tests by its name."""
-    return load

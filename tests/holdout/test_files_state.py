@@ -2,11 +2,8 @@
 
 import contextlib
 import gzip
-import importlib.util
 import json
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +11,8 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.errors import LadderboardError
+from support.fuzz.hostile_files import HOSTILE_FILES
+from support.processes import run_module
 
 HERE = Path(__file__).parent
 N = 50
@@ -113,12 +112,7 @@ def test_a_sealed_guard_is_not_charged_without_its_key(guarded):
 
 
 def run(*what):
-    done = subprocess.run(
-        [sys.executable, str(HERE / "_guard_fuzz.py"), *map(str, what)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_module("support.fuzz.guard_fuzz", *what)
     assert done.stderr == ""
     assert done.returncode == 0
     return json.loads(done.stdout)
@@ -137,18 +131,9 @@ def test_ten_thousand_damaged_files(tmp_path, seed):
     assert sum(run(tmp_path, seed, 1000).values()) == 1000
 
 
-def hostile():
-    """The hostile files of tests/files: bombs, lies and endless lines."""
-    path = HERE.parent / "files/test_fuzz.py"
-    spec = importlib.util.spec_from_file_location("files_fuzz", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.HOSTILE
-
-
 def test_hostile_files(tmp_path):
     paths = []
-    for at, (name, (make, _)) in enumerate(hostile().items()):
+    for at, (name, (make, _)) in enumerate(HOSTILE_FILES.items()):
         paths.append(tmp_path / f"{at}.{'jsonl' if 'JSON' in name else 'csv'}")
         paths[-1].write_bytes(make())
     found = run(tmp_path, *paths)

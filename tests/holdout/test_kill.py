@@ -8,6 +8,7 @@ import time
 import pytest
 
 import ladderboard as lb
+from support.holdout.asker_main import predictions as model_predictions
 
 RELEASE = ("value", "score", "improved", "question")
 # One question makes about 60 stops at system calls, from the mark's reading to the log's line.
@@ -15,31 +16,26 @@ STOPS = 200
 SECONDS = 0.025  # in which an asker asks about ten
 
 
-@pytest.fixture
-def asked(script):
-    return script("_asker").predictions
-
-
-def kill(askers, guarded, rng, *, writers, traced):
+def kill(asker_pool, guarded, rng, *, writers, traced):
     """Let askers ask, kill each at some moment, and tell which writers there were."""
-    pids = [askers.start(guarded, writer, traced=traced and writer == 0) for writer in writers]
+    pids = [asker_pool.start(guarded, writer, traced=traced and writer == 0) for writer in writers]
     if traced:
-        assert askers.do("stops", pid=pids[0], count=rng.randint(1, STOPS))["made"]
+        assert asker_pool.kill_after(pids[0], rng.randint(1, STOPS))
         pids = pids[1:]
     for pid in pids:
         time.sleep(rng.uniform(0, SECONDS))
         os.kill(pid, signal.SIGKILL)
-        assert askers.do("end", pid=pid)["signal"] in {signal.SIGKILL, 0}
+        assert asker_pool.wait(pid)["signal"] in {signal.SIGKILL, 0}
 
 
-def verify(guarded, chain, asked, writers, killed=1):
+def verify(guarded, chain, writers, killed=1):
     """Reopen and compare everything with what the askers were told.
 
     Return how many questions were answered, and how many of them nobody was told.
     """
     guard = guarded.open()
     entries, questions = chain(guard)
-    told = guarded.told()
+    told = guarded.logged_answers()
     assert not [each for each in told if "refused" in each]
     # No gaps, no duplicates.
     assert [each["question"] for each in questions] == list(range(1, len(questions) + 1))
@@ -47,16 +43,16 @@ def verify(guarded, chain, asked, writers, killed=1):
     # Nothing acknowledged is lost.
     by_question = {each["question"]: [each[name] for name in RELEASE] for each in questions}
     for each in told:
-        assert by_question[each["told"][3]] == each["told"]
+        assert by_question[each["release"][3]] == each["release"]
     fresh = [each for each in told if not each["again"]]
-    assert len({each["told"][3] for each in fresh}) == len(fresh)
+    assert len({each["release"][3] for each in fresh}) == len(fresh)
     doubtful = len(questions) - len(fresh)
     assert 0 <= doubtful <= killed * len(writers)  # at most the one that a kill cut
     # The replay from key and submissions.
     submitted = {}
     for writer in writers:
         for at in range(60):
-            predictions = asked(guarded.run, writer, at, guarded.n)
+            predictions = model_predictions(guarded.run, writer, at, guarded.n)
             submission = guard._scorer.read(predictions).digest
             found = guard._book.known(submission)
             if found is not None:
@@ -78,55 +74,57 @@ def verify(guarded, chain, asked, writers, killed=1):
         ]
     assert guard.remaining == left == 400 - len(questions)
     # And it goes on.
-    assert guard.ask(asked(guarded.run, 77, 0, guarded.n)).question == len(questions) + 1
+    assert (
+        guard.ask(model_predictions(guarded.run, 77, 0, guarded.n)).question == len(questions) + 1
+    )
     return len(questions), doubtful
 
 
-def run(seed, askers, guarded, chain, asked):
+def run(seed, asker_pool, guarded, chain):
     """One run: two writers in half of them, at system calls in half, sealed in a quarter."""
     rng = random.Random(seed)  # noqa: S311 - no secret
     writers = [0, 1] if seed % 2 else [0]
     made = guarded(sealed=seed % 8 in {2, 3})
     killed = rng.choice([1, 1, 2])  # it may go on after a kill, and be killed again
     for _ in range(killed):
-        kill(askers, made, rng, writers=writers, traced=seed % 4 < 2)
-    return verify(made, chain, asked, writers, killed)
+        kill(asker_pool, made, rng, writers=writers, traced=seed % 4 < 2)
+    return verify(made, chain, writers, killed)
 
 
-def test_twelve_kills(askers, guarded, chain, asked):
+def test_twelve_kills(asker_pool, guarded, chain):
     for seed in range(12):
-        run(seed, askers, guarded, chain, asked)
+        run(seed, asker_pool, guarded, chain)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(4))
-def test_two_hundred_and_forty_kills(block, askers, guarded, chain, asked):
+def test_two_hundred_and_forty_kills(block, asker_pool, guarded, chain):
     seeds = range(100 + 60 * block, 160 + 60 * block)
-    found = [run(seed, askers, guarded, chain, asked) for seed in seeds]
+    found = [run(seed, asker_pool, guarded, chain) for seed in seeds]
     # A third of a question's stops are between commit and acknowledgement, and 30 runs are cut at
     # stops: the chance that none falls there is below 1e-5.
     assert any(doubtful for _, doubtful in found)
     assert sum(questions for questions, _ in found) > 60
 
 
-def cut(counts, askers, guarded, chain, asked):
+def cut(counts, asker_pool, guarded, chain):
     """Kill an asker after so many stops at system calls, for each of these counts."""
     doubtful, whole = [], []
     for count in counts:
         made = guarded(n=20)
-        pid = askers.start(made, traced=True)
-        assert askers.do("stops", pid=pid, count=count)["signal"] == signal.SIGKILL
-        doubtful.append(verify(made, chain, asked, [0])[1])
-        whole.append(len(made.told()))
+        pid = asker_pool.start(made, traced=True)
+        assert asker_pool.run("kill_after", pid=pid, count=count)["signal"] == signal.SIGKILL
+        doubtful.append(verify(made, chain, [0])[1])
+        whole.append(len(made.logged_answers()))
     assert set(doubtful) == {0, 1}  # before the commit, and after it
     assert whole[0] == 0  # cut in the first question, and in later ones; a question's calls vary
     assert max(whole) >= 1
 
 
-def test_kills_at_system_calls_of_a_question(askers, guarded, chain, asked):
-    cut(range(1, STOPS, 7), askers, guarded, chain, asked)
+def test_kills_at_system_calls_of_a_question(asker_pool, guarded, chain):
+    cut(range(1, STOPS, 7), asker_pool, guarded, chain)
 
 
 @pytest.mark.slow
-def test_a_kill_at_every_system_call_of_a_question(askers, guarded, chain, asked):
-    cut(range(1, STOPS), askers, guarded, chain, asked)
+def test_a_kill_at_every_system_call_of_a_question(asker_pool, guarded, chain):
+    cut(range(1, STOPS), asker_pool, guarded, chain)

@@ -15,18 +15,18 @@ import ladderboard as lb
 from ladderboard.ledger import HighWater
 
 
-def contend(askers, guarded, chain, *, processes, each, budget):
+def contend(asker_pool, guarded, chain, *, processes, each, budget):
     made = guarded(n=50, questions=budget)
-    pids = [askers.start(made, writer, each, shared=False) for writer in range(processes)]
-    assert [askers.do("end", pid=pid) for pid in pids] == [{"signal": 0, "code": 0}] * processes
-    told = made.told()
+    pids = [asker_pool.start(made, writer, each, shared=False) for writer in range(processes)]
+    assert [asker_pool.wait(pid) for pid in pids] == [{"signal": 0, "code": 0}] * processes
+    told = made.logged_answers()
     assert len(told) == processes * each
-    answered = [one for one in told if "told" in one]
+    answered = [one for one in told if "release" in one]
     refused = [one["refused"] for one in told if "refused" in one]
     assert refused == ["BudgetSpent"] * (processes * each - budget)
     assert not any(one["again"] for one in answered)
-    assert sorted(one["told"][3] for one in answered) == list(range(1, budget + 1))
-    assert sorted(one["left"] for one in answered) == list(range(budget))
+    assert sorted(one["release"][3] for one in answered) == list(range(1, budget + 1))
+    assert sorted(one["remaining"] for one in answered) == list(range(budget))
     guard = made.open()
     entries, questions = chain(guard)
     assert HighWater(made.path).read().entries == len(entries)
@@ -35,34 +35,34 @@ def contend(askers, guarded, chain, *, processes, each, budget):
         one["question"]: [one["value"], one["score"], one["improved"], one["question"]]
         for one in questions
     }
-    assert all(by_question[one["told"][3]] == one["told"] for one in answered)
+    assert all(by_question[one["release"][3]] == one["release"] for one in answered)
     assert guard.check() == budget
     assert guard.remaining == 0
 
 
-def test_eight_processes_and_a_budget_for_half_of_their_questions(askers, guarded, chain):
-    contend(askers, guarded, chain, processes=8, each=250, budget=1000)
+def test_eight_processes_and_a_budget_for_half_of_their_questions(asker_pool, guarded, chain):
+    contend(asker_pool, guarded, chain, processes=8, each=250, budget=1000)
 
 
-def test_eight_processes_with_the_same_questions(askers, guarded, chain):
+def test_eight_processes_with_the_same_questions(asker_pool, guarded, chain):
     """Each question is answered once, and everybody hears the same."""
     made = guarded(n=50, questions=400)
-    pids = [askers.start(made, 0, 40) for _ in range(8)]
-    assert all(askers.do("end", pid=pid)["code"] == 0 for pid in pids)
-    told = made.told()
+    pids = [asker_pool.start(made, 0, 40) for _ in range(8)]
+    assert all(asker_pool.wait(pid)["code"] == 0 for pid in pids)
+    told = made.logged_answers()
     _, questions = chain(made.open())
     assert len(told) == 320
     assert len(questions) == 40 == sum(not one["again"] for one in told)
     for at in range(40):
-        assert len({json.dumps(one["told"]) for one in told if one["at"] == at}) == 1
+        assert len({json.dumps(one["release"]) for one in told if one["number"] == at}) == 1
 
 
-def test_it_is_opened_while_others_ask(askers, guarded):
+def test_it_is_opened_while_others_ask(asker_pool, guarded):
     """Whoever opens it sees a file that goes on, and never takes it for an old copy."""
     made = guarded(n=50)
-    pids = [askers.start(made, writer, 150, shared=False) for writer in range(2)]
+    pids = [asker_pool.start(made, writer, 150, shared=False) for writer in range(2)]
     left = [made.open().remaining for _ in range(60)]
-    assert [askers.do("end", pid=pid)["code"] for pid in pids] == [0, 0]
+    assert [asker_pool.wait(pid)["code"] for pid in pids] == [0, 0]
     assert left == sorted(left, reverse=True)
     assert made.open().check() == 300
 

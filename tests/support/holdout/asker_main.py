@@ -1,14 +1,14 @@
-"""Processes that ask a guard's questions, to be killed: forked from one that is warm.
+"""Forks processes that ask a guard and may be killed; see ``AskerPool``.
 
-    python _asker.py
+    python asker_main.py
 
-Reads commands as lines of JSON on standard input and answers each with one:
+Reads commands as lines of JSON from standard input and replies to each with one:
 
-    {"do": "start", "path": ..., "writer": 0, "count": 50, "log": ..., ...} -> {"pid": ...}
-    {"do": "end", "pid": ...} -> {"signal": ...}       waits for its end
-    {"do": "stops", "pid": ..., "count": 17} -> {...}  lets it make so many system calls, kills it
+    {"command": "start", "path": ..., "writer": 0, "count": 50, ...} -> {"pid": ...}
+    {"command": "wait", "pid": ...} -> {"signal": ...}
+    {"command": "kill_after", "pid": ..., "count": 17} -> {...}  kills it after so many stops
 
-An asker writes a line to its log for every answer it got, after it got it, straight to the file.
+An asker appends a line to its log after each answer it got.
 """
 
 import ctypes
@@ -31,28 +31,30 @@ libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_
 libc.ptrace.restype = ctypes.c_long
 
 
-def predictions(run, writer, at, n, *, shared=True):
-    """Return a model's; every fourth is one that all writers ask about, unless none is shared."""
-    who = 99 if shared and at % 4 == 3 else writer
-    return np.random.default_rng([run, who, at]).integers(2, size=n)
+def predictions(run, writer, number, n, *, shared=True):
+    """Return a model's predictions; with ``shared``, all writers have every fourth in common."""
+    seed = 99 if shared and number % 4 == 3 else writer
+    return np.random.default_rng([run, seed, number]).integers(2, size=n)
 
 
 def ask(job):
+    """Ask all questions of a job; log each answer or refusal."""
     guard = lb.Holdout.open(job["path"], key_file=job["key_file"])
     log = os.open(job["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.write(job["ready"], b"r")
     if job["traced"]:
         os.kill(os.getpid(), signal.SIGSTOP)
-    for at in range(job["count"]):
+    for number in range(job["count"]):
+        line = {"writer": job["writer"], "number": number}
         try:
             reply = guard.ask(
-                predictions(job["run"], job["writer"], at, job["n"], shared=job["shared"])
+                predictions(job["run"], job["writer"], number, job["n"], shared=job["shared"])
             )
-            told = [reply.released, reply.score, reply.improved, reply.question]
-            said = {"at": at, "told": told, "again": reply.again, "left": reply.remaining}
+            line["release"] = [reply.released, reply.score, reply.improved, reply.question]
+            line |= {"again": reply.again, "remaining": reply.remaining}
         except lb.LadderboardError as error:
-            said = {"at": at, "refused": type(error).__name__}
-        os.write(log, json.dumps({"writer": job["writer"], **said}).encode() + b"\n")
+            line["refused"] = type(error).__name__
+        os.write(log, json.dumps(line).encode() + b"\n")
 
 
 def ptrace(request, pid, data=0):
@@ -61,7 +63,7 @@ def ptrace(request, pid, data=0):
 
 
 def start(job):
-    """Return the process when it is about to ask; a traced one waits there."""
+    """Fork an asker; return when it is about to ask, where a traced one stops."""
     readable, job["ready"] = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -83,28 +85,29 @@ def start(job):
     return {"pid": pid}
 
 
-def stops(pid, count):
-    """Let a traced process make so many steps into and out of system calls, and kill it there."""
-    made, status = 0, 0
-    while made < count:
+def kill_after(pid, count):
+    """Kill a traced process after so many stops at the start or end of system calls."""
+    stops, status = 0, 0
+    while stops < count:
         ptrace(PTRACE_SYSCALL, pid)
         _, status = os.waitpid(pid, 0)
         if not os.WIFSTOPPED(status):
-            return {"made": made, "signal": 0}
-        made += os.WSTOPSIG(status) == signal.SIGTRAP | 0x80
+            return {"stops": stops, "signal": 0}
+        stops += os.WSTOPSIG(status) == signal.SIGTRAP | 0x80
     os.kill(pid, signal.SIGKILL)
-    return {"made": made, **end(pid)}
+    return {"stops": stops, **wait(pid)}
 
 
-def end(pid):
+def wait(pid):
+    """Wait for a process; return its signal or exit code."""
     _, status = os.waitpid(pid, 0)
     if os.WIFSIGNALED(status):
         return {"signal": os.WTERMSIG(status)}
     return {"signal": 0, "code": os.WEXITSTATUS(status)}
 
 
-def warm():
-    """Load everything that a question needs, so that askers need not."""
+def load_everything():
+    """Import everything that a question needs, before askers are forked."""
     with tempfile.TemporaryDirectory() as folder:
         path, key_file = Path(folder) / "warm.db", Path(folder) / "warm.key"
         lb.Holdout.create(path, labels=[0, 1], questions=9, key_file=key_file).ask([1, 1])
@@ -114,12 +117,15 @@ def warm():
 
 
 def main():
-    warm()
+    load_everything()
     for line in sys.stdin:
         job = json.loads(line)
-        do = job.pop("do")
-        done = start(job) if do == "start" else {"end": end, "stops": stops}[do](**job)
-        sys.stdout.write(json.dumps(done) + "\n")
+        command = job.pop("command")
+        if command == "start":
+            reply = start(job)
+        else:
+            reply = {"wait": wait, "kill_after": kill_after}[command](**job)
+        sys.stdout.write(json.dumps(reply) + "\n")
         sys.stdout.flush()
 
 

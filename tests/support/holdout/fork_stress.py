@@ -1,6 +1,8 @@
-"""Threads that ask, one that closes, and children that are forked meanwhile and ask, too.
+"""Asks from threads and forked children while another thread closes the guard:
 
-Run as a program with a folder and a number of seconds; prints what became of it, as JSON.
+python -m support.holdout.fork_stress FOLDER SECONDS
+
+Prints counts as JSON.
 """
 
 import json
@@ -20,29 +22,29 @@ LABELS = np.arange(N) % 2
 
 
 def main(folder, seconds):
-    """Ask from everywhere at once, and count."""
-    warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
+    """Ask from all threads and children, and count the answers."""
+    warnings.simplefilter("ignore", DeprecationWarning)  # about forking with threads
     path = Path(folder) / "guard.db"
     guard = lb.Holdout.create(path, labels=LABELS, questions=100_000)
     end = time.monotonic() + seconds
-    told, children = [], []
+    answers, children = [], []
     reading, writing = os.pipe()
 
     def ask(seed):
         rng = np.random.default_rng(seed)
         while time.monotonic() < end:
             reply = guard.ask(np.where(rng.random(N) < 0.4, 1 - LABELS, LABELS))
-            told.append((reply.question, reply.released))
+            answers.append((reply.question, reply.released))
 
-    def let_go():
+    def close_repeatedly():
         while time.monotonic() < end:
             time.sleep(0.002)
             guard.close()
 
     threads = [threading.Thread(target=ask, args=(seed,)) for seed in (1, 2)]
-    threads.append(threading.Thread(target=let_go))
-    for each in threads:
-        each.start()
+    threads.append(threading.Thread(target=close_repeatedly))
+    for thread in threads:
+        thread.start()
     while time.monotonic() < end:
         time.sleep(0.05)
         child = os.fork()
@@ -51,23 +53,23 @@ def main(folder, seconds):
             os.write(writing, f"{reply.question} {reply.released}\n".encode())
             os._exit(0)
         children.append(child)
-    for each in threads:
-        each.join()
-    failed = sum(os.waitpid(each, 0)[1] != 0 for each in children)
+    for thread in threads:
+        thread.join()
+    failed = sum(os.waitpid(child, 0)[1] != 0 for child in children)
     os.close(writing)
     with os.fdopen(reading) as lines:
-        told += [(int(number), float(value)) for number, value in map(str.split, lines)]
-    kept = {each.question: each.value for each in guard.status().history}
-    found = {
-        "acknowledged": len(told),
-        "kept": len(kept),
-        "other": sum(kept.get(number) != value for number, value in told),
-        "twice": len(told) - len({number for number, _ in told}),
+        answers += [(int(number), float(value)) for number, value in map(str.split, lines)]
+    recorded = {row.question: row.value for row in guard.status().history}
+    counts = {
+        "answers": len(answers),
+        "recorded": len(recorded),
+        "different": sum(recorded.get(number) != value for number, value in answers),
+        "duplicates": len(answers) - len({number for number, _ in answers}),
         "children": len(children),
         "failed": failed,
         "checked": guard.check(),
     }
-    sys.stdout.write(json.dumps(found))
+    sys.stdout.write(json.dumps(counts))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Read damaged files, one after the other, in a process of its own with little room and time.
+"""Makes damaged files, and reads them one after the other with little memory and time:
 
-    python _fuzz.py SEED COUNT
+    python -m support.fuzz.damaged_files SEED COUNT
 
-Prints how often each refusal came. Ends with an error at the first file that is neither read nor
-refused as documented, takes more than 30 seconds, needs more than 3 GiB, or changes the roster.
+Prints how often each refusal came. Fails at the first file that is neither read nor refused as
+documented, takes more than 30 seconds, needs more than 3 GiB, or changes the roster.
 """
 
 import collections
@@ -27,12 +27,12 @@ from ladderboard.errors import InvalidPredictions
 from ladderboard.files import Limits, Roster, read_predictions
 
 ROWS = 120
-ROOM = 3 * 2**30
+MEMORY = 3 * 2**30
 SECONDS = 30
 CODES = set(
     re.findall(
         r"`(\w+)`",
-        (Path(__file__).parents[2] / "docs/reference/files.md")
+        (Path(__file__).parents[3] / "docs/reference/files.md")
         .read_text()
         .split("| code |")[1]
         .split("```")[0],
@@ -47,8 +47,9 @@ TOKENS = [
 ]  # fmt: skip
 
 
-def table(rng):
-    ids = list(range(ROWS)) if rng.random() < 0.5 else [f"id_{at}" for at in range(ROWS)]
+def make_table(rng):
+    """Return a random table of predictions."""
+    ids = list(range(ROWS)) if rng.random() < 0.5 else [f"id_{row}" for row in range(ROWS)]
     values = [
         [rng.randrange(3) for _ in ids],
         [rng.random() for _ in ids],
@@ -62,21 +63,22 @@ def table(rng):
     return frame
 
 
-def written(rng, form, frame):
+def write_table(rng, form, frame):
+    """Return a table as a file of a format, with random options."""
     out = io.BytesIO()
     flat = frame.select("id", "prediction")
     if form in {"csv", "tsv"}:
         style = rng.choice(["necessary", "always", "never"])
         flat.write_csv(out, separator="\t" if form == "tsv" else ",", quote_style=style)
     elif form == "parquet":
-        packer = rng.choice(["zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed"])
+        compression = rng.choice(["zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed"])
         size = rng.choice([50, ROWS])
-        frame.write_parquet(out, compression=packer, row_group_size=size, statistics=False)
+        frame.write_parquet(out, compression=compression, row_group_size=size, statistics=False)
     elif form == "arrow":
         level = rng.choice([None, pl.CompatLevel.oldest()])
-        packer = rng.choice(["lz4", "zstd", "uncompressed"])
+        compression = rng.choice(["lz4", "zstd", "uncompressed"])
         frame.select(pl.exclude("weird") if level else pl.all()).write_ipc(
-            out, compression=packer, compat_level=level
+            out, compression=compression, compat_level=level
         )
     elif form == "jsonl":
         out.write("\n".join(json.dumps(row) for row in flat.to_dicts()).encode())
@@ -86,33 +88,35 @@ def written(rng, form, frame):
     return out.getvalue()
 
 
-def damaged(rng, data):
+def damage(rng, data):
+    """Return a file with a few random changes."""
     data = bytearray(data)
     for _ in range(rng.choice([1, 1, 1, 1, 2, 4])):
         if not data:
             break
-        at = rng.randrange(len(data))
-        if rng.random() < 0.3:  # the footer, where formats keep their accounts
-            at = max(0, len(data) - 1 - rng.randrange(min(600, len(data))))
-        here, there = rng.randrange(256), rng.randrange(len(data))
+        start = rng.randrange(len(data))
+        if rng.random() < 0.3:  # the footer, where formats have their metadata
+            start = max(0, len(data) - 1 - rng.randrange(min(600, len(data))))
+        byte, other = rng.randrange(256), rng.randrange(len(data))
         length, new = rng.choice(
             [
-                (1, bytes([rng.choice([0, 1, 0x7F, 0x80, 0xFF, here])])),
-                (1, bytes([data[at] ^ 1 << here % 8])),
+                (1, bytes([rng.choice([0, 1, 0x7F, 0x80, 0xFF, byte])])),
+                (1, bytes([data[start] ^ 1 << byte % 8])),
                 (4, rng.choice(NUMBERS)),
                 (8, rng.choice(NUMBERS)),
-                (1 + here % 40, b""),
+                (1 + byte % 40, b""),
                 (0, rng.choice(TOKENS)),
                 (len(data), b""),
-                (0, data[:here]),
-                (30, data[there : there + 30]),
+                (0, data[:byte]),
+                (30, data[other : other + 30]),
             ]
         )
-        data[at : at + length] = new
+        data[start : start + length] = new
     return bytes(data)
 
 
-def packed(rng, data):
+def compress(rng, data):
+    """Return a file as it is, or in a gzip or zip archive."""
     kind = rng.randrange(6)
     if kind == 0:
         return gzip.compress(data)
@@ -131,57 +135,56 @@ LOSSES = [
 FORMS = ["csv", "tsv", "parquet", "arrow", "jsonl", "npy"]
 
 
-def one(seed, rosters, limits):
-    """Make one damaged file and read it; return what became of it."""
+def read_damaged(seed, rosters, limits):
+    """Make a damaged file and read it; return "read" or the code of the refusal."""
     rng = random.Random(seed)  # noqa: S311 - no secret
     form = rng.choice(FORMS)
-    data = written(rng, form, table(rng))
+    data = write_table(rng, form, make_table(rng))
     data = (
-        damaged(rng, packed(rng, data)) if rng.random() < 0.5 else packed(rng, damaged(rng, data))
+        damage(rng, compress(rng, data)) if rng.random() < 0.5 else compress(rng, damage(rng, data))
     )
-    told = form if rng.random() < 0.9 else rng.choice([None, *FORMS])
+    declared = form if rng.random() < 0.9 else rng.choice([None, *FORMS])
     roster, loss = rng.choice(rosters), rng.choice([*LOSSES, *LOSSES[:1] * 6])
     signal.alarm(SECONDS)
     try:
-        read_predictions(data, roster, loss, format=told, limits=limits)
+        read_predictions(data, roster, loss, format=declared, limits=limits)
     except InvalidPredictions as error:
-        if not error.problems or not {each.code for each in error.problems} <= CODES:
+        if not error.problems or not {problem.code for problem in error.problems} <= CODES:
             raise AssertionError(error) from None
         if len(str(error)) > 20_000 or "\x1b" in str(error):
-            raise AssertionError("an unfit message") from None
+            raise AssertionError("an unsuitable message") from None
         return error.problems[0].code
     finally:
         signal.alarm(0)
     return "read"
 
 
-def state(rosters):
-    return [pickle.dumps((each.n, each.kind, each.name(np.arange(ROWS)))) for each in rosters]
+def describe(rosters):
+    """Return the content of rosters as bytes."""
+    return [
+        pickle.dumps((roster.n, roster.kind, list(roster.name(np.arange(ROWS)))))
+        for roster in rosters
+    ]
 
 
 def main(seed, count):
-    resource.setrlimit(resource.RLIMIT_AS, (ROOM, ROOM))
-    ids = [f"id_{at}" for at in range(ROWS)]
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    ids = [f"id_{row}" for row in range(ROWS)]
     rosters = [
         Roster.of(source, kind=kind) for source in (ids, ROWS) for kind in ("number", "text")
     ]
-    before = [
-        pickle.dumps((each.n, each.kind, list(each.name(np.arange(ROWS))))) for each in rosters
-    ]
+    before = describe(rosters)
     limits = Limits(bytes=2**24)
-    found = collections.Counter()
-    for each in range(seed, seed + count):
+    outcomes = collections.Counter()
+    for number in range(seed, seed + count):
         try:
-            found[one(each, rosters, limits)] += 1
+            outcomes[read_damaged(number, rosters, limits)] += 1
         except BaseException:
-            sys.stderr.write(f"seed {each}\n")
+            sys.stderr.write(f"seed {number}\n")
             raise
-    after = [
-        pickle.dumps((each.n, each.kind, list(each.name(np.arange(ROWS))))) for each in rosters
-    ]
-    if before != after:
+    if describe(rosters) != before:
         raise AssertionError("a roster has changed")
-    sys.stdout.write(json.dumps(found) + "\n")
+    sys.stdout.write(json.dumps(outcomes) + "\n")
 
 
 if __name__ == "__main__":

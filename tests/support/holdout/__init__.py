@@ -1,0 +1,1 @@
+"""Processes that ask a guard, to be killed or forked meanwhile."""
