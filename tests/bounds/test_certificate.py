@@ -59,7 +59,9 @@ def test_at_close_the_risk_replaces_the_sample_part():
     closed = certificate(10_000, 1_000, 5, LADDER, released=0.05, risk=0.047)
     assert closed.nats == live.nats
     assert live.low <= closed.low <= 0.047 <= closed.high <= live.high
-    assert any("only when no question will follow" in each for each in closed.assumptions)
+    assert any(
+        "only when no question will follow" in assumption for assumption in closed.assumptions
+    )
 
 
 def test_rounds_help_an_honest_run_and_cost_little_at_worst():
@@ -68,7 +70,7 @@ def test_rounds_help_an_honest_run_and_cost_little_at_worst():
     late = certificate(10_000, 1_000, [600, 700, 800, 900, 990], LADDER)
     assert early.nats < count.nats - 5
     assert count.nats - 1e-9 <= late.nats <= count.nats + math.log(2)
-    assert any("fixed beforehand" in each for each in early.assumptions)
+    assert any("fixed beforehand" in assumption for assumption in early.assumptions)
 
 
 def test_a_change_in_the_last_question_has_told_nobody_anything():
@@ -86,7 +88,7 @@ def test_any_number_of_questions_costs_more_than_a_number_fixed_beforehand():
 def test_silence_about_values_is_cheaper():
     bits = certificate(10_000, 1_000, 5, lb.OneBit(step=0.01, grid=0.005))
     assert bits.nats < certificate(10_000, 1_000, 5, LADDER).nats - 15
-    assert any("after the last question" in each for each in bits.assumptions)
+    assert any("after the last question" in assumption for assumption in bits.assumptions)
 
 
 def test_exact_scores_have_a_true_and_useless_certificate():
@@ -94,7 +96,7 @@ def test_exact_scores_have_a_true_and_useless_certificate():
     assert found.nats == pytest.approx(999 * math.log(10_001) + math.log(1000 * 2 / 0.05))
     assert found.half_width > 0.6
     assert certificate(1_000, 1_000, 5, lb.Exact()).vacuous
-    assert any("zero-one" in each for each in found.assumptions)
+    assert any("zero-one" in assumption for assumption in found.assumptions)
 
 
 def test_several_ladders_count_together_unless_they_are_private():
@@ -103,8 +105,8 @@ def test_several_ladders_count_together_unless_they_are_private():
     private = certificate(10_000, 1_000, 5, LADDER, ladders=50, private=True)
     assert one.nats < private.nats == pytest.approx(one.nats + math.log(50))
     assert many.nats > one.nats
-    assert any("count together" in each for each in many.assumptions)
-    assert any("sees anything" in each for each in private.assumptions)
+    assert any("count together" in assumption for assumption in many.assumptions)
+    assert any("sees anything" in assumption for assumption in private.assumptions)
 
 
 def test_knowing_whose_changes_they_were_helps_where_one_ladder_had_most():

@@ -65,7 +65,7 @@ def test_certificates_of_several_ladders_hold(play, misses, mechanism):
     attack, games = SybilAttack(accounts=6), 40
     records = [play(attack, mechanism, N, QUESTIONS, seed) for seed in range(games)]
     for form in ("count", "rounds"):
-        failed = sum(misses(each, mechanism, BETA, form, ladders=6) for each in records)
+        failed = sum(misses(record, mechanism, BETA, form, ladders=6) for record in records)
         assert failed <= allowed(games, BETA), form
 
 

@@ -42,7 +42,7 @@ def boards(draw):
     ladders = draw(st.integers(1, 5))
     owners = [draw(st.integers(0, ladders - 1)) for _ in rounds]
     split = {
-        each: [at for at, o in zip(rounds, owners, strict=True) if o == each] for each in owners
+        owner: [at for at, o in zip(rounds, owners, strict=True) if o == owner] for owner in owners
     }
     changes = {
         "count": len(rounds),

@@ -38,7 +38,7 @@ def test_noise_that_stands_is_noise():
     reach = 0.01 + noise_quantile(GAUSSIAN, 0.004, 0.025 / 100)
     assert found.sample == pytest.approx((-0.0025, reach), abs=1e-11)
     assert found.sample[1] == pytest.approx(0.0239, abs=5e-5)
-    assert any("never redrawn" in each for each in found.assumptions)
+    assert any("never redrawn" in assumption for assumption in found.assumptions)
 
 
 def test_every_ladder_opens_with_noise_of_its_own():
@@ -155,7 +155,7 @@ def test_counts_by_ladder_against_sums_of_binomials(counts):
         uniform(k, b) + min(b * math.log(10), math.log(math.comb(20, b)))
         for b in range(together + 1)
     )
-    by_ladder = sum(max(math.log(math.comb(10, b)) for b in range(each + 1)) for each in counts)
+    by_ladder = sum(max(math.log(math.comb(10, b)) for b in range(count + 1)) for count in counts)
     when = max(uniform(k, b) for b in range(together + 1))
     split = when + by_ladder + math.log(together + 1)  # how two ladders share the changes
     found = certificate(100, k, dict(enumerate(counts)), TENTHS, ladders=2)

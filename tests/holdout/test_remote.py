@@ -272,7 +272,7 @@ def test_refusals_are_the_same_exceptions(connect, tmp_path):
     with pytest.raises(InvalidPredictions, match="4000 bytes") as refused:
         remote.ask(np.zeros(N * 10))
     assert refused.value.problems[0].code == "too_many_bytes"
-    with pytest.raises(InvalidSetting, match="does not look at training"):
+    with pytest.raises(InvalidSetting, match="training="):
         remote.ask(MODEL, training=0.5)
     with pytest.raises(InvalidSetting, match="training"):
         remote.ask(MODEL, training=2)

@@ -149,7 +149,7 @@ def test_refusals_do_not_depend_on_numbers_or_on_which_classes_occur(predictions
         loss = lb.loss(name, range=(0, 10))
         assert refusal(loss, labels[0], predictions) == refusal(loss, labels[1], predictions)
     zero_one = lb.loss("zero_one")
-    assert len({refusal(zero_one, each, predictions) for each in labels}) == 1
+    assert len({refusal(zero_one, label, predictions) for label in labels}) == 1
 
 
 @pytest.mark.parametrize(
@@ -232,8 +232,8 @@ def test_no_name_is_both_taken_and_refused():
         ("math:pi", {}, "is not a function"),
         ("math:", {}, "could not be imported"),
         (":f", {}, "could not be imported"),
-        (3, {}, "A loss is a name"),
-        (lb.loss("brier"), {"clip": 2}, "takes no further parameters"),
+        (3, {}, "A loss must be a name"),
+        (lb.loss("brier"), {"clip": 2}, "an instance already"),
         ("absolute", {"range": (0, 10**400)}, "low < high"),
         ("absolute", {"range": (-1.7e308, 1.7e308)}, "wide; got"),
         ("pinball", {"range": (0, 5e-324)}, "wide; got"),

@@ -27,7 +27,7 @@ def named(cell):
 def test_the_table_spans_what_it_should():
     assert [(10**n, 10**k) for n in range(2, 8) for k in range(1, 7)] == SIZES
     assert {each["teams"] for each in ONE} == {1}
-    assert {each["teams"] for each in TEAMS} == {10, 100, 1_000}
+    assert {team["teams"] for team in TEAMS} == {10, 100, 1_000}
     for each in ONE + TEAMS:
         assert each["repetitions"] >= 20
         assert each["error_se"] > 0
@@ -83,7 +83,7 @@ def test_between_cells_settings_lie_between_theirs(n, questions, teams):
         ("release", found.release_noise),
         ("error", found.error),
     ):
-        values = [each[name] for each in cells]
+        values = [cell[name] for cell in cells]
         assert min(values) * unit * 0.999 <= value <= max(values) * unit * 1.001
     assert 0 < found.grid <= 0.5
     exact = (n, questions) in SIZES and (teams == 1)

@@ -32,7 +32,7 @@ def test_groups_are_averaged_and_order_does_not_matter(table, random):
             Fraction(sum(round(v * 10**12) for v, g in each if g == name), group.count(name))
             for name in first
         ]
-        assert [round(each * 10**12) for each in grouping.losses(values)] == list(map(round, exact))
+        assert [round(loss * 10**12) for loss in grouping.losses(values)] == list(map(round, exact))
     assert risks[0] == risks[1]
 
 

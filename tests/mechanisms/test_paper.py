@@ -38,7 +38,7 @@ def test_a_small_holdout_is_refused_with_the_condition_and_the_least_n():
         lb.ShakyLadder.from_paper(n=100, questions=1_000, beta=0.05)
     message = str(caught.value)
     assert "e = epsilon sqrt(B) must be below 1/3 and is 0.6342" in message
-    assert f"least n that would do for 1000 questions is {caught.value.least_n}" in message
+    assert str(caught.value.least_n) in message
     lb.ShakyLadder.from_paper(n=caught.value.least_n, questions=1_000, beta=0.05)
     with pytest.raises(OutsideTheorem):
         lb.ShakyLadder.from_paper(n=caught.value.least_n - 1, questions=1_000, beta=0.05)
@@ -55,7 +55,7 @@ def test_each_condition_can_fail_and_is_named():
     """Few questions and a large beta make e small: then it is n that does not suffice."""
     message = "; ".join(paper_settings(1000, 1, 0.9).failed_conditions())
     assert "n must be at least log(4e/delta)/e^2" in message
-    with pytest.raises(OutsideTheorem, match="the least n that would do"):
+    with pytest.raises(OutsideTheorem, match="sufficient n"):
         lb.ShakyLadder.from_paper(n=1000, questions=1, beta=0.9)
 
 

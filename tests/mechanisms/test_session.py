@@ -159,9 +159,9 @@ def test_mechanisms_say_what_they_need():
         thresholdout.ask_many([0.1])
     with pytest.raises(InvalidRisk, match="one number for each of the 2 risks; got 1"):
         thresholdout.ask_many([0.1, 0.2], training=[0.1])
-    with pytest.raises(InvalidSetting, match="does not look at training="):
+    with pytest.raises(InvalidSetting, match="training="):
         lb.Exact().start(n=3).ask(risk=0.1, training=0.1)
-    with pytest.raises(InvalidSetting, match="does not look at training="):
+    with pytest.raises(InvalidSetting, match="training="):
         lb.Exact().start(n=3).ask_many([0.1], training=[0.1])
 
 

@@ -138,7 +138,7 @@ def test_thresholdout(scripted):
     assert [each.score for each in said] == [0.25, 0.5625, 0.25, 0.25]
     assert [each.value for each in said] == [0.25] * 4
     before = session.state
-    with pytest.raises(BudgetSpent, match="spoke 2 times"):
+    with pytest.raises(BudgetSpent, match="budget of 2"):
         session.ask(risk=0.5, training=0.5)
     assert session.state == before
 

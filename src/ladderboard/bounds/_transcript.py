@@ -79,7 +79,7 @@ class ChangeHistory:
     @classmethod
     def _read_ladders(cls, changes: Mapping[Any, Any], asked: int) -> ChangeHistory:
         names = {owner: f"changes[{_settings.safe_repr(owner)}]" for owner in changes}
-        if all(_is_list(each) for each in changes.values()):
+        if all(_is_list(change) for change in changes.values()):
             # Each is read once: it may be an iterator.
             read = {
                 owner: _read_rounds(names[owner], each, asked) for owner, each in changes.items()

@@ -1,8 +1,8 @@
-"""What a prediction costs.
+"""Losses: the cost of each prediction, in [0, 1].
 
 A *loss* is a frozen description with a vectorised function from labels and predictions to one
-number in [0, 1] for each example; the mean of them is the risk. :func:`loss` makes one by name,
-:func:`metric` also knows how its number is shown to people. To write one of your own, pass a
+number in [0, 1] for each example; their mean is the risk. :func:`loss` makes one by name,
+:func:`metric` adds how its number is displayed to people. To write your own, pass a
 function, or subclass :class:`Loss` and run ``ladderboard.testing.check_loss`` on it.
 """
 

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 class Loss(ABC):
     """A bounded cost of a prediction: a number in [0, 1] for every example.
 
-    Calling it scores predictions against labels. The same work in three parts, for whoever asks
-    often: ``read_labels`` once (the owner's part, its refusals speak of labels),
-    ``read_predictions`` for each question (the participant's part, its refusals never do), then
+    Calling it scores predictions against labels. To score many predictions, do the same in three
+    parts: ``read_labels`` once (for the owner; its error messages depend on labels),
+    ``read_predictions`` for each question (for the participant; its messages never do), then
     ``per_example`` on what the two returned.
 
-    ``range`` is the interval of what is predicted: declared for numbers, (0, 1) for probabilities
+    ``range`` is the interval of the predictions: declared for numbers, (0, 1) for probabilities
     and for right or wrong. ``unit`` is what a loss of 1 is worth in the metric's own unit.
-    ``uses_labels`` says that it looks at labels; where it does not, a holdout has none.
+    ``uses_labels`` is false for a loss that needs no labels; its holdout then has none.
     """
 
     name: ClassVar[str]
@@ -40,57 +40,57 @@ class Loss(ABC):
 
     @property
     def allowed(self) -> tuple[Any, ...] | None:
-        """The only values that a prediction of one value may have; None if there are no such."""
+        """The values that a single-valued prediction may have; None if it may have any."""
         return None
 
     @property
     def accepts_any(self) -> bool:
-        """Whether a prediction may be a value that no label can be, and is surely wrong then."""
+        """Whether a prediction may be a value that cannot be a label, and so is certainly wrong."""
         return False
 
     @property
     def params(self) -> dict[str, Any]:
-        """The parameters that, with the name, are the loss's identity; JSON-able."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        """The parameters that, with the name, identify the loss; JSON-able."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in values.items()
         }
 
     def describe(self) -> dict[str, Any]:
-        """Return name and parameters; ``ladderboard.loss`` takes them back."""
+        """Return name and parameters, from which ``ladderboard.loss`` makes the loss again."""
         return {"loss": self.name, **self.params}
 
     def read_labels(self, labels: Any) -> NDArray[Any]:
-        """Check the owner's labels and bring them into the form ``per_example`` takes."""
+        """Check the owner's labels and return them in the form that ``per_example`` needs."""
         read = read_values(labels, "labels", InvalidLabels)
         if read.ndim != 1 or not len(read):
             raise InvalidLabels(f"labels must be a vector, not empty; got the shape {read.shape}.")
         return read
 
     def with_inferred_classes(self, labels: NDArray[Any], also: NDArray[Any] | None = None) -> Loss:
-        """Return the loss with the classes that labels show, where it has none and could have.
+        """Return the loss with classes inferred from labels, if it can have classes and has none.
 
-        For the owner, who publishes them: ``labels`` are the holdout's, ``also`` predictions that
-        are public, such as a sample submission, whose classes are taken if they include all labels.
+        For the owner, who publishes them. ``labels`` are the holdout's; ``also`` are public
+        predictions, such as a sample submission, whose values are used if they include all labels.
         """
         return self
 
     def abstention_accuracy(self, labels: NDArray[Any]) -> float | None:
-        """Return how often the prediction that is wrong most surely is right, for the owner only.
+        """Return how often the most certainly wrong prediction is right. For the owner only.
 
-        0 where values are accepted that are no label; None where nothing is surely wrong. See
-        docs/explanation/attacks/abstaining.md.
+        0 if values that cannot be labels are accepted; None if no prediction is certainly wrong.
+        See docs/explanation/attacks/abstaining.md.
         """
         return 0.0 if self.accepts_any else None
 
     @abstractmethod
     def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Check predictions, knowing of the labels only their shape."""
+        """Check predictions, given only the shape of the labels."""
 
     @abstractmethod
     def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
-        """Return the loss of every example, from what the two readers returned."""
+        """Return the loss of every example, from the results of the two ``read_`` methods."""
 
     def score(self, labels: NDArray[Any], predictions: Any) -> NDArray[np.float64]:
         """Score predictions against labels that ``read_labels`` returned."""
@@ -98,9 +98,9 @@ class Loss(ABC):
         return _check_losses(self, self.per_example(labels, read), len(labels))
 
     def constant_predictions(self, labels: NDArray[Any]) -> list[Any]:
-        """Return good predictions that are the same for every example, for the owner only.
+        """Return good constant predictions, as baselines. For the owner only.
 
-        ``labels`` are those that ``read_labels`` returned. Empty where the loss knows none.
+        ``labels`` are those that ``read_labels`` returned. Empty if the loss has none.
         """
         return []
 
@@ -110,7 +110,7 @@ class Loss(ABC):
 
 
 def _check_losses(loss: Loss, values: Any, n: int) -> NDArray[np.float64]:
-    """Return what a loss gave if it is a loss. No number is printed: it would tell of labels."""
+    """Return per-example losses, checked. Messages show no number: it would reveal labels."""
     try:
         read = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -123,7 +123,7 @@ def _check_losses(loss: Loss, values: Any, n: int) -> NDArray[np.float64]:
 
 
 def require_one_per_example(read: NDArray[Any], n: int) -> NDArray[Any]:
-    """Refuse predictions that are not a vector with one value for each example."""
+    """Return predictions if they are a vector with one value for each example; raise if not."""
     if read.shape != (n,):
         raise InvalidPredictions(
             f"predictions must hold one value for each of the {n} examples; "

@@ -29,13 +29,11 @@ if TYPE_CHECKING:
 
 Classes = tuple[Any, ...]
 ANY = "any"
-"""In place of classes: any value is accepted, and what is not a label is wrong."""
+"""In place of classes: any value is accepted, and a value that is not a label is wrong."""
 
-_MAX_INFERRED_CLASSES = 1_000  # classes that are taken from labels
-_MIN_LABELS_PER_CLASS = (
-    5  # labels of a class that is taken from them: fewer may be one person's answer
-)
-_MAX_SCANNED_CLASSES = 16  # comparing with each class takes longer than sorting if there are more
+_MAX_INFERRED_CLASSES = 1_000  # more distinct labels are answers, not classes
+_MIN_LABELS_PER_CLASS = 5  # a value with fewer labels may be one person's answer
+_MAX_SCANNED_CLASSES = 16  # with more, sorting is faster than a comparison per class
 _MAX_SUGGESTIONS = 3
 
 # Printed probabilities are rounded, so a row may miss 1 by this much; it is then made to sum to 1.
@@ -68,18 +66,18 @@ def read_classes(classes: Any, *, optional: bool = False) -> Classes | None:
 
 
 def class_index(labels: NDArray[Any], classes: Classes) -> NDArray[np.int64]:
-    """Return the place of each label among the classes."""
-    place = {each: index for index, each in enumerate(classes)}
-    found = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.int64)
-    raise_for_rows(found < 0, "labels must be among the declared classes=", InvalidLabels)
-    return found
+    """Return the index of each label among the classes; raise if a label is not among them."""
+    positions = {value: index for index, value in enumerate(classes)}
+    indices = np.array([positions.get(label, -1) for label in labels.tolist()], dtype=np.int64)
+    raise_for_rows(indices < 0, "labels must be among the declared classes=", InvalidLabels)
+    return indices
 
 
 def infer_classes(labels: NDArray[Any], also: NDArray[Any] | None = None) -> Classes | None:
-    """Return the classes of ``also``, which is public, if it has every label; else the labels'.
+    """Return the classes: the values of ``also``, which is public, if they include every label.
 
-    None where labels may be answers rather than classes: there are more than 1,000, one of them has
-    fewer than five labels, or there are fewer than two.
+    Otherwise the distinct labels. None if labels may be answers rather than classes: more than
+    1,000 distinct ones, one that occurs fewer than five times, or fewer than two.
 
     >>> infer_classes(np.array([1, 0] * 5)), infer_classes(np.arange(10))
     ((0, 1), None)
@@ -87,27 +85,27 @@ def infer_classes(labels: NDArray[Any], also: NDArray[Any] | None = None) -> Cla
     if labels.ndim != 1 or labels.dtype.kind == "O":
         return None
     values, counts = np.unique(labels, return_counts=True)
-    found = values.tolist()
+    distinct = values.tolist()
     if also is not None and also.ndim == 1 and also.dtype.kind != "O":
-        shown = np.unique(also).tolist()
-        if set(found) <= set(shown) and 2 <= len(shown) <= _MAX_INFERRED_CLASSES:
-            return tuple(shown)
+        public = np.unique(also).tolist()
+        if set(distinct) <= set(public) and 2 <= len(public) <= _MAX_INFERRED_CLASSES:
+            return tuple(public)
     return (
-        tuple(found)
-        if 2 <= len(found) <= _MAX_INFERRED_CLASSES and counts.min() >= _MIN_LABELS_PER_CLASS
+        tuple(distinct)
+        if 2 <= len(distinct) <= _MAX_INFERRED_CLASSES and counts.min() >= _MIN_LABELS_PER_CLASS
         else None
     )
 
 
 def is_class(values: NDArray[Any], classes: Classes) -> NDArray[np.bool_]:
-    """Return which values are classes; numbers by value, text by its characters."""
+    """Return a mask of the values that are classes; compares numbers by value, text exactly."""
     if len(classes) <= _MAX_SCANNED_CLASSES and values.dtype.kind in "bif":
-        numbers = [each for each in classes if not isinstance(each, str)]
-        if all(abs(each) <= 2**53 for each in numbers):
-            found = np.zeros(values.shape, np.bool_)
-            for each in numbers:
-                found |= values == each
-            return found
+        numbers = [class_ for class_ in classes if not isinstance(class_, str)]
+        if all(abs(number) <= 2**53 for number in numbers):
+            matches = np.zeros(values.shape, np.bool_)
+            for number in numbers:
+                matches |= values == number
+            return matches
     allowed = set(classes)
     if values.dtype.kind == "O":
         return np.array([value in allowed for value in values.tolist()], dtype=np.bool_)
@@ -116,39 +114,39 @@ def is_class(values: NDArray[Any], classes: Classes) -> NDArray[np.bool_]:
 
 
 def format_unknown_classes(unknown: NDArray[Any], classes: Classes) -> str:
-    """Return values that are not classes, each with the class that it may stand for.
+    """Return the first unknown values as text, each with the closest class as a suggestion.
 
     >>> format_unknown_classes(np.array(["Cat", "bird"]), ("cat", "dog"))
     "'Cat' (did you mean 'cat'?), 'bird'"
     """
     if unknown.dtype.kind == "O":
-        some = list(dict.fromkeys(unknown.tolist()))
+        distinct = list(dict.fromkeys(unknown.tolist()))
     else:
         _, first = np.unique(unknown, return_index=True)
-        some = unknown[np.sort(first)].tolist()
-    told = []
-    for each in some[:_MAX_SUGGESTIONS]:
-        near = _closest_class(each, classes)
-        hint = "" if near is None else f" (did you mean {_settings.safe_repr(near)}?)"
-        told.append(f"{_settings.safe_repr(each)}{hint}")
-    return ", ".join(told) + (", ..." if len(some) > _MAX_SUGGESTIONS else "")
+        distinct = unknown[np.sort(first)].tolist()
+    parts = []
+    for value in distinct[:_MAX_SUGGESTIONS]:
+        closest = _closest_class(value, classes)
+        hint = "" if closest is None else f" (did you mean {_settings.safe_repr(closest)}?)"
+        parts.append(f"{_settings.safe_repr(value)}{hint}")
+    return ", ".join(parts) + (", ..." if len(distinct) > _MAX_SUGGESTIONS else "")
 
 
 def _closest_class(value: Any, classes: Classes) -> Any:
-    """Return the class that is written nearly like a value; None if there is none."""
-    plain = {_to_plain(each): each for each in classes}
-    if _to_plain(value) in plain:
-        return plain[_to_plain(value)]
+    """Return the class with nearly the same spelling as a value, or None."""
+    by_spelling = {_normalise_spelling(class_): class_ for class_ in classes}
+    if _normalise_spelling(value) in by_spelling:
+        return by_spelling[_normalise_spelling(value)]
     if not isinstance(value, str):
         return None
     close = difflib.get_close_matches(
-        _to_plain(value), list(plain)[:_MAX_INFERRED_CLASSES], n=1, cutoff=0.7
+        _normalise_spelling(value), list(by_spelling)[:_MAX_INFERRED_CLASSES], n=1, cutoff=0.7
     )
-    return plain[close[0]] if close else None
+    return by_spelling[close[0]] if close else None
 
 
-def _to_plain(value: Any) -> str:
-    """Return how a value is written, without capitals and blanks; 1.0 is 1."""
+def _normalise_spelling(value: Any) -> str:
+    """Return a value as lower-case text without surrounding blanks; 1.0 becomes 1."""
     text = str(value).strip().casefold()[:100]
     return text.removesuffix(".0")
 
@@ -156,7 +154,7 @@ def _to_plain(value: Any) -> str:
 def read_probabilities(predictions: Any, n: int, classes: int) -> NDArray[np.float64]:
     """Return a matrix of probabilities, one row for each example, one column for each class.
 
-    With two classes a vector is taken too: the probability of the second class.
+    With two classes a vector is accepted too: the probability of the second class.
     """
     read = read_numbers(predictions, "predictions", InvalidPredictions)
     vector = classes == 2 and read.shape == (n,)
@@ -216,19 +214,19 @@ class ZeroOne(Loss):
 
     @property
     def accepts_any(self) -> bool:
-        """Where no classes are declared."""
+        """True if no classes are declared."""
         return self.allowed is None
 
     def with_inferred_classes(
         self, labels: NDArray[Any], also: NDArray[Any] | None = None
     ) -> ZeroOne:
-        """Return the loss with the classes that labels show, if it has none."""
+        """Return the loss with classes inferred from the labels, if it has none."""
         return (
             self if self.classes is not None else replace(self, classes=infer_classes(labels, also))
         )
 
     def abstention_accuracy(self, labels: NDArray[Any]) -> float | None:
-        """The share of the rarest class; None if there are two classes only."""
+        """Return the share of the rarest class; None if there are only two classes."""
         if self.allowed is None or len(self.allowed) == 2:
             return super().abstention_accuracy(labels)
         return float(
@@ -240,7 +238,7 @@ class ZeroOne(Loss):
         """Check that labels are a vector, of the declared classes if there are any."""
         read = super().read_labels(labels)
         if self.allowed is not None:
-            class_index(read, self.allowed)  # refuses others
+            class_index(read, self.allowed)  # raises for other labels
         return read
 
     def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
@@ -273,9 +271,12 @@ class ZeroOne(Loss):
         unknown = ~is_class(predictions, self.allowed)
         if unknown.any():
             among = ", ".join(map(_settings.safe_repr, self.allowed[:_MAX_CLASSES_SHOWN]))
-            more = ", ..." if len(self.allowed) > _MAX_CLASSES_SHOWN else ""
-            there = format_unknown_classes(predictions[unknown], self.allowed)
-            rule = f"predictions must be among the classes ({among}{more}); there is {there}"
+            ellipsis = ", ..." if len(self.allowed) > _MAX_CLASSES_SHOWN else ""
+            unknown_values = format_unknown_classes(predictions[unknown], self.allowed)
+            rule = (
+                f"predictions must be among the classes ({among}{ellipsis}); "
+                f"there is {unknown_values}"
+            )
             raise_for_rows(unknown, rule, InvalidPredictions)
 
 
@@ -284,8 +285,8 @@ class TopK(Loss):
     """0 where the label is among the first k guesses, 1 where it is not.
 
     Without classes a prediction is a row of k guesses. With declared classes it is a row of scores,
-    one for each class, higher is likelier; a tie with the k-th place counts against it, so that
-    equal scores for everything are no way to be right.
+    one for each class, higher is likelier. A tie with the k-th place counts as wrong, so equal
+    scores for all classes do not win.
 
     Examples
     --------
@@ -312,13 +313,13 @@ class TopK(Loss):
             )
 
     def read_labels(self, labels: Any) -> NDArray[Any]:
-        """Labels, as places among the classes if these are declared."""
+        """Return labels, as indices into the classes if these are declared."""
         read = super().read_labels(labels)
         return read if self.classes is None else class_index(read, self.classes)
 
     @property
     def accepts_any(self) -> bool:
-        """Where no classes are declared."""
+        """True if no classes are declared."""
         return self.classes is None
 
     def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
@@ -330,20 +331,20 @@ class TopK(Loss):
             read = read_numbers(predictions, "predictions", InvalidPredictions)
             wanted = (shape[0], len(self.classes))
         if read.shape != wanted:
-            what = "guesses" if self.classes is None else "scores, one a class,"
+            rows_of = "guesses" if self.classes is None else "scores, one per class,"
             raise InvalidPredictions(
-                f"predictions must be {what} in the shape {wanted}; got {read.shape}."
+                f"predictions must be {rows_of} in the shape {wanted}; got {read.shape}."
             )
         return read
 
     def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
-        """1 where no guess is the label, or k others score as high."""
+        """1 where no guess is the label, or k other classes score at least as high."""
         if self.classes is None:
             labels = np.broadcast_to(labels[:, None], predictions.shape)
             return np.asarray(not_equal(labels, predictions).all(axis=1))
-        own = predictions[np.arange(len(labels)), labels]
-        others = np.count_nonzero(predictions >= own[:, None], axis=1) - 1
-        return others >= self.k
+        label_scores = predictions[np.arange(len(labels)), labels]
+        rivals = np.count_nonzero(predictions >= label_scores[:, None], axis=1) - 1
+        return rivals >= self.k
 
 
 @dataclass(frozen=True)
@@ -373,7 +374,7 @@ class Hamming(Loss):
 
     @property
     def accepts_any(self) -> bool:
-        """In every column."""
+        """Always true: a column may hold any value."""
         return True
 
     def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
@@ -387,8 +388,8 @@ class Hamming(Loss):
 
     def constant_predictions(self, labels: NDArray[Any]) -> list[Any]:
         """The most frequent label of each column."""
-        found = [np.unique(column, return_counts=True) for column in labels.T]
-        row = [values[counts.argmax()] for values, counts in found]
+        counted_columns = [np.unique(column, return_counts=True) for column in labels.T]
+        row = [values[counts.argmax()] for values, counts in counted_columns]
         return [np.tile(np.array(row, dtype=labels.dtype), (len(labels), 1))]
 
     def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
@@ -419,7 +420,7 @@ class Brier(Loss):
         _settings.set_frozen(self, classes=read_classes(self.classes))
 
     def read_labels(self, labels: Any) -> NDArray[Any]:
-        """Labels as places among the classes."""
+        """Return labels as indices into the classes."""
         return class_index(super().read_labels(labels), self.classes)
 
     def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
@@ -427,7 +428,7 @@ class Brier(Loss):
         return read_probabilities(predictions, shape[0], len(self.classes))
 
     def constant_predictions(self, labels: NDArray[Any]) -> list[Any]:
-        """How frequent each class is."""
+        """Return the frequency of each class as probabilities."""
         return [
             np.tile(
                 np.bincount(labels, minlength=len(self.classes)) / len(labels), (len(labels), 1)
@@ -468,11 +469,11 @@ class Log(Loss):
 
     @property
     def unit(self) -> float:
-        """A loss of 1 is so many nats."""
+        """The number of nats that a loss of 1 is worth."""
         return -math.log(self.clip)
 
     def read_labels(self, labels: Any) -> NDArray[Any]:
-        """Labels as places among the classes."""
+        """Return labels as indices into the classes."""
         return class_index(super().read_labels(labels), self.classes)
 
     def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
@@ -480,7 +481,7 @@ class Log(Loss):
         return read_probabilities(predictions, shape[0], len(self.classes))
 
     def constant_predictions(self, labels: NDArray[Any]) -> list[Any]:
-        """How frequent each class is."""
+        """Return the frequency of each class as probabilities."""
         return [
             np.tile(
                 np.bincount(labels, minlength=len(self.classes)) / len(labels), (len(labels), 1)

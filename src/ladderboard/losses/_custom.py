@@ -1,4 +1,4 @@
-"""Losses that are computed elsewhere: by a user's function, or by an evaluator that gave scores."""
+"""Losses computed elsewhere: by a user's function, or from an evaluator's scores."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LossFunction = Callable[[Any, Any], Any]
 class Custom(Loss):
     """A loss from ``function(labels, predictions)``, which returns a number in [0, 1] for each.
 
-    Both arrive as arrays with a row for each example, without None, NaN or infinities.
+    Both are arrays with a row for each example, without None, NaN or infinities.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Custom(Loss):
         """The function by its name, ``module:function``."""
         if self.path is None:
             raise InvalidSetting(
-                f"The loss {_settings.safe_repr(self.function)} has no name it can be imported by; "
+                f"The loss {_settings.safe_repr(self.function)} cannot be imported by name; "
                 "put it at the top of a module, or name it as module:function."
             )
         return {"function": self.path}
@@ -76,10 +76,10 @@ class Custom(Loss):
         return read
 
     def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
-        """What the function says; it gets a copy of the labels, which are kept for later."""
+        """Return the function's result; it gets a copy of the labels, which are used again."""
         try:
             return np.asarray(self.function(labels.copy(), predictions))
-        except Exception as error:  # its message may speak of labels, so it is not repeated
+        except Exception as error:  # its message may show labels, so it is not repeated
             raise BrokenLoss(
                 f"The loss {self.path or self.name} failed with {type(error).__name__}."
             ) from error
@@ -89,20 +89,20 @@ def load_function(path: str) -> LossFunction:
     """Import a function by ``module:function``."""
     module, _, name = path.partition(":")
     try:
-        found: Any = importlib.import_module(module)
+        target: Any = importlib.import_module(module)
         for part in name.split("."):
-            found = getattr(found, part)
+            target = getattr(target, part)
     except (ImportError, AttributeError, ValueError) as error:
         raise InvalidSetting(
             f"The loss {path!r} could not be imported ({error}); give module:function."
         ) from None
-    if not callable(found):
+    if not callable(target):
         raise InvalidSetting(f"The loss {path!r} is not a function.")
-    return found
+    return target
 
 
 def _import_path(function: LossFunction) -> str | None:
-    """Return the ``module:function`` by which this very function can be imported, if any."""
+    """Return the ``module:function`` that imports exactly this function, or None."""
     module = getattr(function, "__module__", None)
     name = getattr(function, "__qualname__", None)
     if not module or not name:
@@ -118,8 +118,8 @@ def _import_path(function: LossFunction) -> str | None:
 class Shortfall(Loss):
     """One minus a score in [0, 1] that an evaluator gave to each example; 1 is best.
 
-    Labels are not looked at: whoever gave the scores has done so. It is for scores from somebody
-    who is trusted, as whoever may choose them may choose 1.
+    Labels are not used: the evaluator has used them. Only for trusted evaluators, because scores
+    that are made up would be all 1.
 
     Examples
     --------
@@ -131,7 +131,7 @@ class Shortfall(Loss):
     uses_labels: ClassVar[bool] = False
 
     def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
-        """Numbers in [0, 1]; nothing is forgiven, for a score is no rounded probability."""
+        """Return numbers in [0, 1]; unlike probabilities, scores may not miss it by rounding."""
         read = require_one_per_example(
             read_numbers(predictions, "scores", InvalidPredictions), shape[0]
         )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 DisplayForm = Literal["loss", "complement", "scaled", "root"]
 
-# metric: (the loss behind it, how its number is shown)
+# metric: (its loss, how its number is displayed)
 METRICS: dict[str, tuple[str, DisplayForm]] = {
     "accuracy": ("zero_one", "complement"),
     "acc": ("zero_one", "complement"),
@@ -106,7 +106,7 @@ REFUSED_METRICS: dict[str, tuple[str, str]] = {
     "hinge": (_UNBOUNDED, "zero_one"),
 }
 
-# metric: the nearest loss. These are means of bounded scores, with details of their own.
+# metric: the nearest loss. These are means of bounded scores, in several variants.
 MISSING_METRICS: dict[str, str] = {
     "ndcg": "top_k",
     "map": "top_k",
@@ -123,8 +123,8 @@ _DISPLAY_NAMES = {
 }  # fmt: skip
 
 LOSSES: dict[str, type[Loss]] = {
-    each.name: each
-    for each in (ZeroOne, TopK, Brier, Log, Absolute, Squared, Pinball, Hamming, Shortfall)
+    loss_class.name: loss_class
+    for loss_class in (ZeroOne, TopK, Brier, Log, Absolute, Squared, Pinball, Hamming, Shortfall)
 }
 
 
@@ -132,7 +132,7 @@ LOSSES: dict[str, type[Loss]] = {
 class Metric:
     """A loss under the name people use, with the direction and unit in which it is shown.
 
-    Everything inside works with the loss; only what a person reads goes through ``display``.
+    All computation uses the loss; ``display`` converts it for people.
 
     Examples
     --------
@@ -150,7 +150,7 @@ class Metric:
 
     @property
     def direction(self) -> Literal["higher", "lower"]:
-        """Which way is better, as shown."""
+        """Whether a higher or a lower displayed value is better."""
         return "higher" if self.shown_as == "complement" else "lower"
 
     def display(self, risk: float) -> float:
@@ -165,41 +165,41 @@ class Metric:
 
 
 def raise_if_refused(name: str) -> None:
-    """Raise, if this metric is refused by name, with the reason and the nearest loss."""
-    said = _DISPLAY_NAMES.get(name, name)
+    """Raise with the reason and the nearest loss if the metric cannot be used."""
+    display_name = _DISPLAY_NAMES.get(name, name)
     if name in MISSING_METRICS:
         raise InvalidSetting(
-            f"{said} is not built in; pass a function that gives 1 minus its score for every "
-            f'example, or take the nearest loss, "{MISSING_METRICS[name]}".'
+            f"{display_name} is not built in; pass a function that returns 1 minus its score for "
+            f'every example, or take the nearest loss, "{MISSING_METRICS[name]}".'
         )
     if name in REFUSED_METRICS:
         why, nearest = REFUSED_METRICS[name]
         raise NoPerExampleLoss(
-            f"{said} is not a mean of bounded per-example losses: {why}. "
+            f"{display_name} is not a mean of bounded per-example losses: {why}. "
             f'The nearest loss that works is "{nearest}".',
             nearest=nearest,
         )
 
 
 def metric(name: str | Loss | Mapping[str, Any] | Callable[..., Any], /, **params: Any) -> Metric:
-    """Return a metric: a loss, and how its number is shown.
+    """Return a metric: a loss, and how its number is displayed.
 
     >>> metric("mae", range=(0, 100)).display(0.05)
     5.0
     """
     if not isinstance(name, str):
-        found = loss(name, **params)
-        return Metric(found.name, found)
+        built = loss(name, **params)
+        return Metric(built.name, built)
     if ":" in name:
         return Metric(name, _create_loss(Custom, "custom", {"function": name, **params}))
     plain = name.strip().lower().replace("-", "_").replace(" ", "_")
-    # scikit-learn says accuracy_score and neg_log_loss.
+    # scikit-learn's names: accuracy_score, neg_log_loss.
     for key in (plain, plain.removesuffix("_score"), plain.removeprefix("neg_")):
         if key in LOSSES:
             return Metric(key, _create_loss(LOSSES[key], key, params))
         if key in METRICS:
-            behind, shown_as = METRICS[key]
-            return Metric(key, _create_loss(LOSSES[behind], key, params), shown_as)
+            loss_name, shown_as = METRICS[key]
+            return Metric(key, _create_loss(LOSSES[loss_name], key, params), shown_as)
         raise_if_refused(key)
     known = sorted({*LOSSES, *METRICS})
     close = difflib.get_close_matches(plain, known, n=1, cutoff=0.75)
@@ -231,7 +231,9 @@ def loss(name: str | Loss | Mapping[str, Any] | Callable[..., Any], /, **params:
     """
     if isinstance(name, Loss):
         if params:
-            raise InvalidSetting("A loss that is made already takes no further parameters.")
+            raise InvalidSetting(
+                "This loss is an instance already; pass parameters when creating it."
+            )
         return name
     if isinstance(name, str):
         return metric(name, **params).loss
@@ -241,12 +243,12 @@ def loss(name: str | Loss | Mapping[str, Any] | Callable[..., Any], /, **params:
         settings = {**name, **params}
     except TypeError:
         raise InvalidSetting(
-            f"A loss is a name, a function or a description; got {_settings.safe_repr(name)}."
+            f"A loss must be a name, a function or a description; got {_settings.safe_repr(name)}."
         ) from None
     key = settings.pop("loss", None)
     if key == "custom":
         return _create_loss(Custom, "custom", settings)
-    if not isinstance(key, str) or not all(isinstance(each, str) for each in settings):
+    if not isinstance(key, str) or not all(isinstance(setting, str) for setting in settings):
         raise InvalidSetting('A description of a loss needs its name under "loss".')
     return loss(key, **settings)
 

@@ -15,19 +15,19 @@ from ladderboard.losses._base import Loss, require_one_per_example
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# Widths whose square is a double too.
+# Widths whose square is still a normal double.
 _NARROWEST, _WIDEST = 1e-100, 1e100
 
 
 @dataclass(frozen=True)
 class RangedLoss(Loss):
-    """A loss of numbers. ``range`` is declared: the owner's labels must lie in it.
+    """A loss of numbers in a declared ``range``, in which the owner's labels must lie.
 
-    A prediction outside the range is moved to its nearer end, which never makes it worse, so the
-    loss is bounded.
+    A prediction outside the range is clipped to it, which never makes it worse, so the loss is
+    bounded.
     """
 
-    range: tuple[float, float] = None  # type: ignore[assignment,misc]  # said in words below
+    range: tuple[float, float] = None  # type: ignore[assignment,misc]  # checked below, with a helpful message
 
     def __post_init__(self) -> None:
         if self.range is None:
@@ -55,7 +55,7 @@ class RangedLoss(Loss):
         return read
 
     def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
-        """Numbers, moved into the declared range."""
+        """Return numbers, clipped to the declared range."""
         read = require_one_per_example(
             read_numbers(predictions, "predictions", InvalidPredictions), shape[0]
         )
@@ -63,7 +63,7 @@ class RangedLoss(Loss):
 
     def constant_predictions(self, labels: NDArray[Any]) -> list[Any]:
         """The mean and the median."""
-        return [np.full(len(labels), each) for each in (labels.mean(), np.median(labels))]
+        return [np.full(len(labels), value) for value in (labels.mean(), np.median(labels))]
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Pinball(RangedLoss):
 
     @property
     def unit(self) -> float:
-        """A loss of 1 is the whole range on the dearer side."""
+        """A loss of 1 is the whole range on the costlier side."""
         return self.width * max(self.quantile, 1 - self.quantile)
 
     def constant_predictions(self, labels: NDArray[Any]) -> list[Any]:

@@ -1,9 +1,9 @@
-"""What is said about a risk.
+"""Mechanisms: rules that decide what is released about a risk.
 
 A *mechanism* is a frozen description with a pure step: from a state, a question and its draws to
-the next state and a release: a state machine without clock, disk or global random state.
-``mechanism.start(n=...)`` gives a :class:`Session`, which holds the state, asks the tape and counts
-questions. To write one of your own, subclass :class:`Mechanism` and run
+the next state and a release. It is a state machine without clock, disk or global random state.
+``mechanism.start(n=...)`` returns a :class:`Session`, which holds the state, draws from the tape
+and counts questions. To write your own, subclass :class:`Mechanism` and run
 ``ladderboard.testing.check_mechanism`` on it.
 """
 

@@ -33,14 +33,14 @@ class Mechanism(ABC):
     A subclass is a frozen dataclass of settings with three pure parts: ``laws`` says which noise
     is drawn for every question (always all of it, whatever happens), ``begin`` gives the state
     before the first question, ``advance`` turns a state, a question and its draws into the next
-    state and what is said. No clock, no disk, no randomness of its own. A state is a NamedTuple of
+    state and a release. No clock, no disk, no randomness of its own. A state is a NamedTuple of
     JSON-able fields, or the subclass overrides ``dump_state`` and ``load_state``.
     """
 
     name: ClassVar[str]
     needs: ClassVar[Literal["risk", "losses"]] = "risk"
     needs_training: ClassVar[bool] = False
-    zero_one_only: ClassVar[bool] = False  # what it can say is a finite list for that loss only
+    zero_one_only: ClassVar[bool] = False  # its releases are a finite list for that loss only
     state_type: ClassVar[Any]
 
     @property
@@ -54,12 +54,12 @@ class Mechanism(ABC):
 
     @abstractmethod
     def advance(self, setup: Setup, state: Any, observation: Observation, draws: Draws) -> Step:
-        """Return the next state and what is said; touch nothing."""
+        """Return the next state and the release, without side effects."""
 
     def advance_many(
         self, setup: Setup, state: Any, observations: Observations, draws: DrawsMany
     ) -> StepMany:
-        """Step through many risks at once; the same as one by one, bit for bit."""
+        """Advance by many risks at once, with the same result as one by one, bit for bit."""
         count = len(observations.risks)
         value, score = np.full(count, np.nan), np.full(count, np.nan)
         improved = np.zeros(count, dtype=np.bool_)
@@ -68,35 +68,37 @@ class Mechanism(ABC):
             [None] * count if observations.training is None else observations.training.tolist()
         )
         rows = list(zip(*(column.tolist() for column in draws), strict=True)) or [()] * count
-        for at in range(count):
-            done = self.advance(setup, state, Observation(risks[at], None, training[at]), rows[at])
-            state = done.state
-            if done.value is not None:
-                value[at] = done.value
-            if done.score is not None:
-                score[at] = done.score
-            improved[at] = done.improved
+        for index in range(count):
+            step = self.advance(
+                setup, state, Observation(risks[index], None, training[index]), rows[index]
+            )
+            state = step.state
+            if step.value is not None:
+                value[index] = step.value
+            if step.score is not None:
+                score[index] = step.score
+            improved[index] = step.improved
         return StepMany(state, value, score, improved)
 
     def value(self, state: Any) -> float | None:
-        """Return the estimate that stands in this state; None if nothing was said yet."""
+        """Return the current estimate in this state; None if nothing was released yet."""
         best: float | None = state.best
         return best
 
     def close(self, state: Any) -> float | None:
-        """Return the estimate to be told when the session is closed."""
+        """Return the estimate to release when the session is closed."""
         return self.value(state)
 
-    def check(self, setup: Setup) -> None:  # noqa: B027 - most take any setup
-        """Refuse a setup this mechanism cannot work with."""
+    def check(self, setup: Setup) -> None:  # noqa: B027 - most accept any setup
+        """Raise ``InvalidSetting`` if this mechanism does not support the setup."""
 
     def dump_state(self, state: Any) -> dict[str, Any]:
-        """Write a state as JSON-able fields."""
+        """Return a state as JSON-able fields."""
         written: dict[str, Any] = state._asdict()
         return written
 
     def load_state(self, written: Mapping[str, Any], setup: Setup, fresh: Any) -> Any:
-        """Read what ``dump_state`` wrote; ``fresh`` is the state before the first question."""
+        """Return the state from ``dump_state``'s fields; ``fresh`` is the initial state."""
         state = self.state_type(**written)
         for value, like in zip(state, fresh, strict=True):
             check_state_field(value, like)
@@ -123,21 +125,21 @@ class Mechanism(ABC):
         n
             Number of examples in the holdout.
         tape
-            Where noise comes from; without one, a fresh tape with a key from the operating system.
+            The source of noise; without one, a new tape with a key from the operating system.
         risk_range
             The interval in which risks lie.
         ladder
-            Which ladder of the tape this is; sessions on one tape need ladders of their own.
+            The number of this ladder on the tape; each session on one tape needs another one.
         """
         return Session.start(self, n=n, tape=tape, risk_range=risk_range, ladder=ladder)
 
     def resume(self, state: Mapping[str, Any], tape: Tape | None = None) -> Session:
-        """Go on from ``session.state``, with the tape it was started on: the same future."""
+        """Continue from ``session.state`` with the same tape; later releases are the same."""
         return Session.resume(self, state, tape=tape)
 
 
 def check_state_field(value: Any, like: Any) -> None:
-    """Refuse a field of a saved state that is not a finite number of the kind it starts as."""
+    """Raise if a saved field is not a finite number of the same type as ``like``."""
     if value is None and like is None:
         return
     kind = float if like is None else type(like)

@@ -29,7 +29,7 @@ _BOOTSTRAP_LAWS: tuple[Law, ...] = (Seed(), Seed())
 
 
 class LeaderState(NamedTuple):
-    """The last release, and the losses of the model it speaks of (None before the first)."""
+    """The last release, and the losses of its model (None before the first)."""
 
     best: float
     losses: NDArray[np.float64] | None
@@ -43,7 +43,7 @@ class ByExample(Mechanism):
     state_type: ClassVar[Any] = LeaderState
 
     def check(self, setup: Setup) -> None:
-        """A standard deviation needs two examples."""
+        """Raise for fewer than two examples: a standard deviation needs two."""
         if setup.n < 2:
             raise InvalidSetting(f"{self.name} needs n of at least 2; got {setup.n}.")
 
@@ -52,14 +52,14 @@ class ByExample(Mechanism):
         return LeaderState(setup.high, None)
 
     def dump_state(self, state: LeaderState) -> dict[str, Any]:
-        """Write the losses as a list; a float survives JSON bit for bit."""
+        """Return the losses as a list; floats survive JSON bit for bit."""
         losses = None if state.losses is None else state.losses.tolist()
         return {"best": state.best, "losses": losses}
 
     def load_state(
         self, written: Mapping[str, Any], setup: Setup, fresh: LeaderState
     ) -> LeaderState:
-        """Read them back."""
+        """Return the state from ``dump_state``'s fields."""
         best, losses = written["best"], written["losses"]
         if losses is not None:
             losses = np.array(losses, dtype=np.float64)
@@ -115,8 +115,8 @@ class ParameterFreeLadder(ByExample):
         assert observation.losses is not None  # noqa: S101 - the session refuses questions without them
         leader = setup.high if state.losses is None else state.losses
         value = min(round(observation.risk * setup.n) / setup.n, setup.high)
-        # With losses other than 0 and 1 a model can be clearly below and round to the same value.
-        # A score would then tell of a crossing that nobody counts.
+        # With losses other than 0 and 1 a model can be significantly below and round to the same
+        # value. Releasing a score would then reveal a crossing that certificates do not count.
         if (
             is_significantly_below(observation.risk, state.best, observation.losses, leader)
             and value < state.best
@@ -127,7 +127,7 @@ class ParameterFreeLadder(ByExample):
 
 @dataclass(frozen=True)
 class BootstrapLadder(ByExample):
-    """A ladder that tells a bootstrap score, or tests by a Bayesian bootstrap, or both.
+    """A ladder that releases a bootstrap score, or tests by a Bayesian bootstrap, or both.
 
     Parameters
     ----------
@@ -136,14 +136,14 @@ class BootstrapLadder(ByExample):
         paired difference. ``"bayes"``: update if the model is better with probability above
         1 - alpha under a Bayesian bootstrap of the paired losses.
     resample
-        Whether the score told is the mean over a bootstrap resample of the examples (the first
-        idea of Neto et al.) instead of the risk itself.
+        Whether the released score is the mean over a bootstrap resample of the examples (the
+        first idea of Neto et al.) instead of the risk itself.
     alpha
         For ``"bayes"``: how unsure an update may be.
     replicates
-        For ``"bayes"``: how many sets of weights are drawn.
+        For ``"bayes"``: the number of sets of weights to draw.
 
-    A bootstrap score may be higher than the last one; it is told as it is, as published.
+    A bootstrap score may be higher than the last one; it is released unchanged, as published.
 
     Examples
     --------
@@ -184,14 +184,14 @@ class BootstrapLadder(ByExample):
     def advance(
         self, setup: Setup, state: LeaderState, observation: Observation, draws: Draws
     ) -> Step:
-        """Test against the leader; if better, tell the score of a resample."""
+        """Test against the leader; if better, release the score of a resample."""
         losses = observation.losses
         assert losses is not None  # noqa: S101 - the session refuses questions without them
         for_resample, for_weights = draws
         leader = setup.high if state.losses is None else state.losses
         if self.test == "paired":
-            ahead = leader if isinstance(leader, float) else _fixed_point.exact_mean(leader)
-            better = is_significantly_below(observation.risk, ahead, losses, leader)
+            leader_risk = leader if isinstance(leader, float) else _fixed_point.exact_mean(leader)
+            better = is_significantly_below(observation.risk, leader_risk, losses, leader)
         else:
             better = self._posterior(losses - leader, for_weights) > 1 - self.alpha
         if not better:
@@ -208,13 +208,13 @@ class BootstrapLadder(ByExample):
         raw = np.random.PCG64(int.from_bytes(seed, "big"))
         n = len(difference)
         rows = max(1, _MAX_WEIGHTS_IN_MEMORY // n)
-        lower = 0
+        below = 0
         for done in range(0, self.replicates, rows):
             count = min(rows, self.replicates - done)
             # Weights need not be normalised: only the sign of the sum matters.
             weights = -np.log1p(-_uniform(raw, count * n)).reshape(count, n)
-            lower += int(np.count_nonzero(weights @ difference < 0))
-        return lower / self.replicates
+            below += int(np.count_nonzero(weights @ difference < 0))
+        return below / self.replicates
 
 
 def _resample(losses: NDArray[np.float64], seed: bytes) -> NDArray[np.float64]:

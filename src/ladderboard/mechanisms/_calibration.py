@@ -1,8 +1,8 @@
-"""Practical settings of the Shaky Ladder, read from a table that ``ladderboard calibrate`` made.
+"""Practical settings of the Shaky Ladder, from a table that ``ladderboard calibrate`` made.
 
-Cells lie at powers of ten. Between them settings are interpolated, in the logarithms of n, of the
-questions and of the teams; outside, the edge of the table is scaled to n. docs/explanation/
-calibration.md says how the table was made.
+The table has cells at powers of ten. Between them settings are interpolated in the logarithms of n,
+questions and teams; outside, the edge of the table is scaled to n. How the table was made:
+docs/explanation/calibration.md.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from ladderboard import _settings
 
 _TABLES = "calibrated.json", "calibrated-teams.json"
-_DIGITS = 4  # of a setting; more would be neither measured nor read
+_DIGITS = 4  # significant digits of a setting; more are neither measured nor readable
 _LARGEST = 10**15
 _INTERPOLATED = (
     "step",
@@ -35,13 +35,13 @@ _INTERPOLATED = (
 
 @dataclass(frozen=True)
 class CalibratedSettings:
-    """Settings for so many examples, questions and teams, and where they come from.
+    """Settings for a number of examples, questions and teams, and where they come from.
 
-    ``error`` is the worst mean leaderboard error over the analysts they were calibrated against,
-    ``bias`` what the attacker's last model keeps, each with its standard error, as risks; between
-    measured cells they are interpolated like the settings. ``repetitions`` is how many games were
-    played, 0 where nothing was measured at this very size. ``beyond`` says that the size is harder
-    than any that was measured: fewer examples, more questions or more teams.
+    ``error`` is the worst mean leaderboard error over the analysts of the calibration, ``bias`` the
+    remaining bias of the attacker's last model, each with its standard error, as risks; between
+    measured cells they are interpolated like the settings. ``repetitions`` is the number of games
+    played, 0 if exactly this size was not measured. ``beyond`` is true if the size is harder than
+    any measured one: fewer examples, more questions or more teams.
     """
 
     n: int
@@ -62,7 +62,7 @@ class CalibratedSettings:
 
 @lru_cache(maxsize=4096)
 def calibrated_settings(n: int, questions: int, teams: int = 1) -> CalibratedSettings:
-    """Return the settings for a size, and how they were come by.
+    """Return the settings for a size, and where they come from.
 
     >>> calibrated_settings(10_000, 1_000).note
     'measured at n=10000, questions=1000'
@@ -76,10 +76,10 @@ def calibrated_settings(n: int, questions: int, teams: int = 1) -> CalibratedSet
     questions = _settings.integer("questions", questions, at_least=1, at_most=_LARGEST)
     teams = _settings.integer("teams", teams, at_least=1, at_most=_LARGEST)
     wanted = {"n": n, "questions": questions, "teams": min(teams, questions)}
-    found, taken, note = _interpolate(wanted)
+    cell, taken, note = _interpolate(wanted)
     unit = 1 / math.sqrt(n)
     step, compare, release, error, error_se, bias, bias_se = (
-        float(f"{found[name] * unit:.{_DIGITS}g}") for name in _INTERPOLATED[:-1]
+        float(f"{cell[name] * unit:.{_DIGITS}g}") for name in _INTERPOLATED[:-1]
     )
     measured = note.startswith("measured")
     return CalibratedSettings(
@@ -89,12 +89,12 @@ def calibrated_settings(n: int, questions: int, teams: int = 1) -> CalibratedSet
         step,
         compare,
         release,
-        _round_grid(found["cells"] * unit),
+        _round_grid(cell["cells"] * unit),
         error,
         error_se,
         bias,
         bias_se,
-        round(found["repetitions"]) if measured else 0,
+        round(cell["repetitions"]) if measured else 0,
         note,
         beyond=any(_is_harder(name, wanted[name], taken[name]) for name in wanted),
     )
@@ -108,11 +108,11 @@ class _CalibrationTable:
     """Cells on a lattice of n, questions and teams."""
 
     def __init__(self, cells: list[dict[str, Any]]) -> None:
-        self.cells = {(each["n"], each["questions"], each["teams"]): each for each in cells}
-        self.axes = [sorted({at[axis] for at in self.cells}) for axis in range(3)]
+        self.cells = {(cell["n"], cell["questions"], cell["teams"]): cell for cell in cells}
+        self.axes = [sorted({size[axis] for size in self.cells}) for axis in range(3)]
 
     def at(self, size: tuple[int, int, int]) -> dict[str, float]:
-        """Return a cell; where teams outnumber questions there is one for fewer teams."""
+        """Return a cell; with more teams than questions, that of as many teams as questions."""
         n, questions, teams = size
         cell = self.cells[n, questions, min(teams, questions)]
         return {**cell, "cells": cell["grid"] * math.sqrt(n)}
@@ -120,20 +120,20 @@ class _CalibrationTable:
 
 @lru_cache(maxsize=2)
 def _load_table(*, several: bool) -> _CalibrationTable:
-    """Return the table for one ladder, or the coarser one for several, which starts from it."""
-    room = files("ladderboard.mechanisms")
-    one = json.loads((room / _TABLES[0]).read_text())["cells"]
+    """Return the table for one ladder, or the coarser one for several, which includes it."""
+    folder = files("ladderboard.mechanisms")
+    single_team = json.loads((folder / _TABLES[0]).read_text())["cells"]
     if not several:
-        return _CalibrationTable(one)
-    more = json.loads((room / _TABLES[1]).read_text())["cells"]
-    sizes = {(each["n"], each["questions"]) for each in more}
+        return _CalibrationTable(single_team)
+    several_teams = json.loads((folder / _TABLES[1]).read_text())["cells"]
+    sizes = {(cell["n"], cell["questions"]) for cell in several_teams}
     return _CalibrationTable(
-        [each for each in one if (each["n"], each["questions"]) in sizes] + more
+        [cell for cell in single_team if (cell["n"], cell["questions"]) in sizes] + several_teams
     )
 
 
 def _interpolate(wanted: dict[str, int]) -> tuple[dict[str, float], dict[str, int], str]:
-    """Return the settings in units of 1/sqrt(n), the size they are taken at, and a note."""
+    """Return the settings in units of 1/sqrt(n), the size they are read at, and a note."""
     table = _load_table(several=wanted["teams"] > 1)
     taken, corners, between = {}, [], []
     for axis, (name, value) in zip(table.axes, wanted.items(), strict=True):
@@ -143,32 +143,32 @@ def _interpolate(wanted: dict[str, int]) -> tuple[dict[str, float], dict[str, in
             corners.append([(low, 1.0)])
             continue
         high = axis[bisect_right(axis, inside)]
-        part = math.log(inside / low) / math.log(high / low)
-        corners.append([(low, 1 - part), (high, part)])
+        fraction = math.log(inside / low) / math.log(high / low)
+        corners.append([(low, 1 - fraction), (high, fraction)])
         between.append(f"{name}={low}..{high}")
-    found = dict.fromkeys(_INTERPOLATED, 0.0)
+    settings = dict.fromkeys(_INTERPOLATED, 0.0)
     logs = 0.0
     for corner in product(*corners):
         cell = table.at((corner[0][0], corner[1][0], corner[2][0]))
-        weight = math.prod(part for _, part in corner)
+        weight = math.prod(fraction for _, fraction in corner)
         for name in _INTERPOLATED:
-            found[name] += weight * cell[name]
+            settings[name] += weight * cell[name]
         logs += weight * math.log(cell["cells"])
-    found["cells"] = math.exp(logs)
-    return found, taken, _describe_origin(wanted, taken, between)
+    settings["cells"] = math.exp(logs)
+    return settings, taken, _describe_origin(wanted, taken, between)
 
 
 def _describe_origin(wanted: dict[str, int], taken: dict[str, int], between: list[str]) -> str:
-    shown = [name for name in wanted if name != "teams" or wanted["teams"] > 1]
-    where = ", ".join(f"{name}={taken[name]}" for name in shown)
+    names = [name for name in wanted if name != "teams" or wanted["teams"] > 1]
+    size = ", ".join(f"{name}={taken[name]}" for name in names)
     if taken != wanted:
-        note = f"outside the table: taken at {where}, and scaled by 1/sqrt(n)"
+        note = f"outside the table: taken at {size}, and scaled by 1/sqrt(n)"
         return f"{note}; interpolated between {', '.join(between)}" if between else note
-    return f"interpolated between {', '.join(between)}" if between else f"measured at {where}"
+    return f"interpolated between {', '.join(between)}" if between else f"measured at {size}"
 
 
 def _round_grid(wanted: float) -> float:
-    """Return the nearest, in ratio, of 1, 2, 5 times a power of ten; at most 1/2."""
+    """Return the number nearest in ratio among 1, 2, 5 times a power of ten; at most 1/2."""
     decade = 10.0 ** math.floor(math.log10(wanted))
     leads = (1, 2, 5, 10)
     nearest = min(leads, key=lambda lead: abs(math.log(lead * decade / wanted)))

@@ -1,8 +1,8 @@
-"""Fixed-point numbers: risks, steps, noise and releases as integers of a millionth millionth.
+"""Fixed-point numbers: risks, steps, noise and releases as integers in units of 1e-12.
 
-Comparing integers has no ties that floating-point numbers would break by accident, noise that is
-an integer leaves no residue that tells the risk (Mironov 2012), and every machine agrees. The unit
-is decimal so that 0.31 - 0.01 is 0.30, and what is released prints as people write it.
+Integer comparisons have no ties that rounding would break by accident, integer noise leaves no
+low-order bits that reveal the risk (Mironov 2012), and results are the same on every machine. The
+unit is decimal, so 0.31 - 0.01 is 0.30, and releases print as people write them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 UNITS = 10**12
-# Within this every fixed-point number, and its sum with noise, is exact in a double and in 64 bits.
+# Up to this magnitude a number, and its sum with noise, is exact in a double and in 64 bits.
 MAX_MAGNITUDE = 1000
-# So many terms, each at most WIDEST in units, fit a signed 64-bit sum.
+# The sum of this many terms of at most MAX_MAGNITUDE fits in a signed 64-bit integer.
 _CHUNK = 8_000
 
 
@@ -34,7 +34,7 @@ def to_units(value: float) -> int:
 
 
 def from_units(units: int) -> float:
-    """Return the double nearest to so many units.
+    """Return the double nearest to a number of units.
 
     >>> from_units(310_000_000_000)
     0.31
@@ -43,7 +43,7 @@ def from_units(units: int) -> float:
 
 
 def read_magnitude(name: str, value: Any, *, above_zero: bool = False) -> float:
-    """Return a step, a grid or a noise as a float, rounded to the units that will be used."""
+    """Return a step, a grid or a noise as a float, rounded to whole units."""
     read = _settings.number(name, value, at_least=0, at_most=MAX_MAGNITUDE)
     if (read == 0 and above_zero) or 0 < read < 1 / UNITS:
         zero = "" if above_zero else "0, or "
@@ -80,6 +80,7 @@ def exact_mean(losses: NDArray[np.float64]) -> float:
     0.3333333333333333
     """
     total = sum(
-        int(array_to_units(losses[at : at + _CHUNK]).sum()) for at in range(0, len(losses), _CHUNK)
+        int(array_to_units(losses[start : start + _CHUNK]).sum())
+        for start in range(0, len(losses), _CHUNK)
     )
     return total / (len(losses) * UNITS)

@@ -1,8 +1,7 @@
-"""Groups and weights: from the losses of examples to a risk, and how much that risk is worth.
+"""Groups and weights: the risk from the losses of examples, and its effective sample size.
 
-It stands beside the fixed-point mean that sessions take, because it is one: weights and losses are
-whole numbers, their products are added up exactly, and one division rounds. So the order of rows
-and the machine do not matter.
+This is a fixed-point mean: weights and losses are integers, their products are summed exactly, and
+only one division rounds. So the result does not depend on the order of rows or on the machine.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from ladderboard.mechanisms import _fixed_point
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_HALF_BASE = 10**6  # units are split into two halves of so much, whose sums cannot overflow
-_HALF_BITS = 20  # and products need halves of so many bits
-_CHUNK = 2**22  # so many products of two halves of 20 bits fit a signed 64-bit sum
+_HALF_BASE = 10**6  # units are split in base 10^6 into two halves, whose sums cannot overflow
+_HALF_BITS = 20  # for products, numbers are split into halves of 20 bits
+_CHUNK = 2**22  # the sum of this many products of two 20-bit halves fits in a signed 64-bit integer
 
 
 class Grouping:
@@ -34,11 +33,11 @@ class Grouping:
     Parameters
     ----------
     group
-        The group of each example; None puts each in one of its own.
+        The group of each example; None puts each example in its own group.
     weight
-        The weight of each example, above 0, the same for all of a group; None weighs them alike.
+        The weight of each example, above 0, the same within a group; None weighs all alike.
     n
-        How many examples there are, where neither is given.
+        The number of examples, if neither is given.
 
     Examples
     --------
@@ -51,19 +50,21 @@ class Grouping:
     """
 
     def __init__(self, group: Any = None, weight: Any = None, *, n: int | None = None) -> None:
-        given = [len(each) for each in (group, weight) if each is not None]
+        lengths = [len(values) for values in (group, weight) if values is not None]
         if n is not None:
-            given.append(n)
-        if not given or len(set(given)) > 1 or given[0] < 1:
-            raise InvalidLabels("Groups and weights must be of one length, one for each example.")
-        self.examples = given[0]
+            lengths.append(n)
+        if not lengths or len(set(lengths)) > 1 or lengths[0] < 1:
+            raise InvalidLabels(
+                "Groups and weights must have the same length, one for each example."
+            )
+        self.examples = lengths[0]
         self.n = self.examples
         self._order: NDArray[np.int64] | None = None
         first: Any = slice(None)
         if group is not None:
             first = self._arrange(np.asarray(group))
         self.weight = None if weight is None else self._read_weight(weight, first)
-        """The weight of each group, a whole number; None where all weigh the same."""
+        """The weight of each group, an integer; None if all are equal."""
         self.effective_n = float(self.n)
         if self.weight is not None:
             self._total = _sum(self.weight)
@@ -76,8 +77,8 @@ class Grouping:
     def risk(self, losses: Any, *, binary: bool = False) -> float:
         """Return the mean over groups, weighted if there are weights.
 
-        ``binary`` says that the loss knows only 0 and 1, so that their sum is exact and found
-        sooner. It is never told from the losses: that would show in the time it takes.
+        ``binary`` says that every loss is 0 or 1, so that a plain sum is exact and faster. It is
+        never inferred from the losses: the response time would then depend on them.
         """
         if binary and self._order is None and self.weight is None:
             return float(np.sum(losses)) / self.n
@@ -105,12 +106,12 @@ class Grouping:
         """Sort examples by their groups; return where each group first appears."""
         if group.ndim != 1:
             raise InvalidLabels("group must hold one value for each example.")
-        _, first, of = np.unique(group, return_index=True, return_inverse=True)
-        self._order = np.argsort(of, kind="stable")
-        self._sizes = np.bincount(of)
+        _, first, group_index = np.unique(group, return_index=True, return_inverse=True)
+        self._order = np.argsort(group_index, kind="stable")
+        self._sizes = np.bincount(group_index)
         self._starts = np.cumsum(self._sizes) - self._sizes
         self._rank = np.argsort(first)
-        self._of = of
+        self._group_index = group_index
         self.n = len(first)
         return first[self._rank]
 
@@ -118,32 +119,37 @@ class Grouping:
         read = np.asarray(weight, dtype=np.float64)
         if read.ndim != 1 or not ((read > 0) & np.isfinite(read)).all():
             raise InvalidLabels("Weights must be finite numbers above 0, one for each example.")
-        each = read[first]
-        if self._order is not None and (read != each[np.argsort(self._rank)][self._of]).any():
+        weights = read[first]
+        if (
+            self._order is not None
+            and (read != weights[np.argsort(self._rank)][self._group_index]).any()
+        ):
             raise InvalidLabels("Examples of one group must have one weight.")
-        if (each == each[0]).all():
+        if (weights == weights[0]).all():
             return None
-        scaled = np.ldexp(each, 2 * _HALF_BITS - int(np.frexp(each.max())[1]))
+        scaled = np.ldexp(weights, 2 * _HALF_BITS - int(np.frexp(weights.max())[1]))
         return np.maximum(np.rint(scaled), 1).astype(np.int64)
 
 
 def _sum(numbers: NDArray[np.int64]) -> int:
-    """Return the sum of numbers up to 2^40, which may be larger than 64 bits hold."""
-    return sum(int(numbers[at : at + _CHUNK].sum()) for at in range(0, len(numbers), _CHUNK))
+    """Return the exact sum of numbers up to 2^40, which may exceed 64 bits."""
+    return sum(
+        int(numbers[start : start + _CHUNK].sum()) for start in range(0, len(numbers), _CHUNK)
+    )
 
 
 def _dot(left: NDArray[np.int64], right: NDArray[np.int64]) -> int:
-    """Return the sum of the products of numbers up to 2^40, exactly: half by half, chunk by chunk.
+    """Return the exact dot product of numbers up to 2^40, half by half and chunk by chunk.
 
     >>> _dot(np.array([2**40, 3]), np.array([2**40, 5])) == 2**80 + 15
     True
     """
     total = 0
-    for at in range(0, len(left), _CHUNK):
-        one, other = left[at : at + _CHUNK], right[at : at + _CHUNK]
-        high, low = one >> _HALF_BITS, one & (2**_HALF_BITS - 1)
-        above, below = other >> _HALF_BITS, other & (2**_HALF_BITS - 1)
-        total += int(high @ above) << 2 * _HALF_BITS
-        total += (int(high @ below) + int(low @ above)) << _HALF_BITS
-        total += int(low @ below)
+    for start in range(0, len(left), _CHUNK):
+        a, b = left[start : start + _CHUNK], right[start : start + _CHUNK]
+        a_high, a_low = a >> _HALF_BITS, a & (2**_HALF_BITS - 1)
+        b_high, b_low = b >> _HALF_BITS, b & (2**_HALF_BITS - 1)
+        total += int(a_high @ b_high) << 2 * _HALF_BITS
+        total += (int(a_high @ b_low) + int(a_low @ b_high)) << _HALF_BITS
+        total += int(a_low @ b_low)
     return total

@@ -1,7 +1,7 @@
 """The Ladder (Blum and Hardt 2015), its one-bit variant, and the comparison all ladders share.
 
-Every ladder compares as Fig. 1 does, one question or many at a time: a threshold stands until a
-model crosses it.
+Every ladder compares as Fig. 1 does, one question or many at a time: the threshold is constant
+until a model crosses it.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _LONGEST_STRIDE = 65_536
 
 
 class ShakyLadderState(NamedTuple):
-    """Where a ladder stands: the best release R, and the noise xi on its threshold."""
+    """The best release R, and the noise xi on the threshold."""
 
     best: Any
     slack: Any
 
 
 class LadderRun(NamedTuple):
-    """Many questions answered: where the ladder stands, R after each, and where R moved."""
+    """The result of many questions: the last state, R after each, and where R changed."""
 
-    rung: ShakyLadderState
+    state: ShakyLadderState
     best: NDArray[Any]
     moved: NDArray[np.bool_]
     improved: NDArray[np.bool_]
@@ -59,7 +59,7 @@ def round_to_grid(setup: Setup, units: Any, grid: int) -> Any:
 
 
 def run_ladder(
-    rung: ShakyLadderState,
+    state: ShakyLadderState,
     step: Any,
     compared: NDArray[Any],
     released: NDArray[Any],
@@ -67,32 +67,32 @@ def run_ladder(
     *,
     forced_down: bool,
 ) -> LadderRun:
-    """Take many questions: cross where ``compared < R - step + xi``, then release.
+    """Answer many questions: a model with ``compared < R - step + xi`` crosses and is released.
 
-    ``compared`` is R_S(f_t) + xi_t, ``released`` what would be told, ``slacks`` the xi''_t. With
-    ``forced_down`` a crossing that would not lower R leaves it. Between two crossings the
-    threshold stands still, so the next crossing is found by looking ahead in longer and longer
-    strides; the cost is a few operations a question, and some more a crossing.
+    ``compared`` is R_S(f_t) + xi_t, ``released`` the value to release at a crossing, ``slacks`` the
+    xi''_t. With ``forced_down`` a crossing that would not lower R leaves it unchanged. Between two
+    crossings the threshold is constant, so the next crossing is searched in growing strides: a few
+    operations per question, and some more per crossing.
     """
-    best, slack = rung
+    best, slack = state
     count = len(compared)
-    after = np.empty(count, dtype=released.dtype)
+    values = np.empty(count, dtype=released.dtype)
     moved = np.zeros(count, dtype=np.bool_)
     improved = np.zeros(count, dtype=np.bool_)
-    told_until = 0
-    at = _first_index_below(compared, best - step + slack, 0)
-    while at < count:
-        slack = slacks[at].item()
-        told = released[at].item()
-        if told < best or not forced_down:
-            after[told_until:at] = best
-            told_until = at
-            moved[at] = True
-            improved[at] = told < best
-            best = told
-        at = _first_index_below(compared, best - step + slack, at + 1)
-    after[told_until:] = best
-    return LadderRun(ShakyLadderState(best, slack), after, moved, improved)
+    filled = 0
+    index = _first_index_below(compared, best - step + slack, 0)
+    while index < count:
+        slack = slacks[index].item()
+        value = released[index].item()
+        if value < best or not forced_down:
+            values[filled:index] = best
+            filled = index
+            moved[index] = True
+            improved[index] = value < best
+            best = value
+        index = _first_index_below(compared, best - step + slack, index + 1)
+    values[filled:] = best
+    return LadderRun(ShakyLadderState(best, slack), values, moved, improved)
 
 
 def _first_index_below(values: NDArray[Any], bound: Any, start: int) -> int:
@@ -109,7 +109,7 @@ def _first_index_below(values: NDArray[Any], bound: Any, start: int) -> int:
 
 
 class LadderState(NamedTuple):
-    """The best release so far, in units."""
+    """The state of a Ladder: the best release so far, in units."""
 
     best: int
 
@@ -121,7 +121,7 @@ class Ladder(Mechanism):
     Parameters
     ----------
     step
-        How much lower a risk must be to be told (eta).
+        How much lower a risk must be to be released (eta).
     grid
         Releases are the nearest multiples of this; the step itself if left out.
 
@@ -171,10 +171,10 @@ class Ladder(Mechanism):
         """Update if the risk is below R - step, to the risk rounded to the grid."""
         step, grid = self._units
         risk = _fixed_point.to_units(observation.risk)
-        told = round_to_grid(setup, risk, grid)
-        if risk < state.best - step and told < state.best:
-            value = _fixed_point.from_units(told)
-            return Step(LadderState(told), value, value, True)
+        value_units = round_to_grid(setup, risk, grid)
+        if risk < state.best - step and value_units < state.best:
+            value = _fixed_point.from_units(value_units)
+            return Step(LadderState(value_units), value, value, True)
         return Step(state, _fixed_point.from_units(state.best), None, False)
 
     def advance_many(
@@ -187,7 +187,7 @@ class Ladder(Mechanism):
         """As ``advance``, for many questions."""
         step, grid = self._units
         risks = _fixed_point.array_to_units(observations.risks)
-        done = run_ladder(
+        run = run_ladder(
             ShakyLadderState(state.best, 0),
             step,
             risks,
@@ -195,18 +195,18 @@ class Ladder(Mechanism):
             np.zeros_like(risks),
             forced_down=True,
         )
-        value = _fixed_point.array_from_units(done.best)
-        score = np.where(done.moved, value, np.nan)
-        return StepMany(LadderState(done.rung.best), value, score, done.improved)
+        value = _fixed_point.array_from_units(run.best)
+        score = np.where(run.moved, value, np.nan)
+        return StepMany(LadderState(run.state.best), value, score, run.improved)
 
     def value(self, state: LadderState) -> float | None:
-        """R as it stands."""
+        """Return the current R."""
         return _fixed_point.from_units(state.best)
 
 
 @dataclass(frozen=True)
 class OneBit(Ladder):
-    """Say only ``improved``; the value is told when the session is closed.
+    """Release only ``improved``; the value is released when the session is closed.
 
     Examples
     --------
@@ -222,7 +222,7 @@ class OneBit(Ladder):
     def advance(
         self, setup: Setup, state: LadderState, observation: Observation, draws: Draws
     ) -> Step:
-        """As the Ladder, keeping the value back."""
+        """As the Ladder, without releasing the value."""
         done = super().advance(setup, state, observation, draws)
         return Step(done.state, None, None, done.improved)
 
@@ -230,14 +230,14 @@ class OneBit(Ladder):
         self, setup: Setup, state: LadderState, observations: Observations, draws: DrawsMany
     ) -> StepMany:
         """As ``advance``, for many questions."""
-        done = super().advance_many(setup, state, observations, draws)
-        silence = np.full(len(observations.risks), np.nan)
-        return StepMany(done.state, silence, silence.copy(), done.improved)
+        run = super().advance_many(setup, state, observations, draws)
+        no_values = np.full(len(observations.risks), np.nan)
+        return StepMany(run.state, no_values, no_values.copy(), run.improved)
 
     def value(self, state: LadderState) -> float | None:
-        """Nothing is told before the end."""
+        """Return None: no value is released before the end."""
         return None
 
     def close(self, state: LadderState) -> float | None:
-        """R, told at the end."""
+        """Return R, released at the end."""
         return super().value(state)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MECHANISMS: dict[str, type[Mechanism]] = {
-    each.name: each
-    for each in (
+    mechanism_class.name: mechanism_class
+    for mechanism_class in (
         ShakyLadder,
         Ladder,
         ParameterFreeLadder,
@@ -32,7 +32,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
 
 
 def mechanism(name: str | Mechanism | Mapping[str, Any], /, **settings: Any) -> Mechanism:
-    """Return a mechanism from its name and settings, or from what ``describe`` returned.
+    """Return a mechanism from its name and settings, or from the result of ``describe``.
 
     >>> mechanism("ladder", step=0.01)
     Ladder(step=0.01, grid=None)

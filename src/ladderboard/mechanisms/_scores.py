@@ -24,35 +24,35 @@ _MAX_DIGITS = 12
 
 
 class BestScoreState(NamedTuple):
-    """The lowest score said so far; None before the first."""
+    """The lowest score released so far; None before the first."""
 
     best: float | None
 
 
 @dataclass(frozen=True)
 class ScoreMechanism(Mechanism):
-    """Say a score for every question; the value is the lowest said so far."""
+    """A mechanism that releases a score for every question; the value is the lowest so far."""
 
     state_type: ClassVar[Any] = BestScoreState
 
     @abstractmethod
     def score(self, risk: float, draws: Draws) -> float:
-        """Return what is said about a model with this risk."""
+        """Return the score to release for a model with this risk."""
 
     def score_many(self, risks: NDArray[np.float64], draws: DrawsMany) -> NDArray[np.float64]:
         """As ``score``, for many questions."""
         rows = list(zip(*(column.tolist() for column in draws), strict=True)) or [()] * len(risks)
-        said = [self.score(risk, row) for risk, row in zip(risks.tolist(), rows, strict=True)]
-        return np.array(said, dtype=np.float64)
+        scores = [self.score(risk, row) for risk, row in zip(risks.tolist(), rows, strict=True)]
+        return np.array(scores, dtype=np.float64)
 
     def begin(self, setup: Setup, draws: Draws) -> BestScoreState:
-        """Nothing was said yet."""
+        """Return the state before the first score."""
         return BestScoreState(None)
 
     def advance(
         self, setup: Setup, state: BestScoreState, observation: Observation, draws: Draws
     ) -> Step:
-        """Say the score and keep the lowest."""
+        """Release the score and keep the lowest."""
         score = self.score(observation.risk, draws)
         if state.best is None or score < state.best:
             return Step(BestScoreState(score), score, score, True)
@@ -78,7 +78,7 @@ class ScoreMechanism(Mechanism):
 
 @dataclass(frozen=True)
 class Exact(ScoreMechanism):
-    """Say every model's risk as it is.
+    """Release every model's exact risk.
 
     Examples
     --------
@@ -103,7 +103,7 @@ class Exact(ScoreMechanism):
 
 @dataclass(frozen=True)
 class Rounded(ScoreMechanism):
-    """Say every model's risk to so many digits after the point.
+    """Release every model's risk, rounded to ``digits`` decimals.
 
     Examples
     --------
@@ -143,9 +143,9 @@ class Rounded(ScoreMechanism):
 
 @dataclass(frozen=True)
 class Noisy(ScoreMechanism):
-    """Say every model's risk plus Gaussian noise of this standard deviation (on the risk).
+    """Release every model's risk plus Gaussian noise with standard deviation ``sd``.
 
-    The same model asked again gets other noise, so the mean of many answers tells the risk.
+    The same model asked again gets other noise, so the mean of many answers reveals the risk.
 
     Examples
     --------

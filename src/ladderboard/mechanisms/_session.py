@@ -1,4 +1,4 @@
-"""A session: one ladder's state, asked question by question."""
+"""Sessions: a mechanism answering the questions of one ladder."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _MAX_ADDRESS = 2**63
 
 
 class Session:
-    """A mechanism at work: it counts questions, holds the state and asks the tape.
+    """A mechanism at work: holds the state, draws from the tape and counts questions.
 
-    Made by ``mechanism.start`` or ``mechanism.resume``. A refusal changes nothing. Not for use by
-    several threads at once; a guard is.
+    Made by ``mechanism.start`` or ``mechanism.resume``. An error changes nothing. Not
+    thread-safe; a guard is.
 
     Examples
     --------
@@ -160,7 +160,7 @@ class Session:
 
     @property
     def state(self) -> dict[str, Any]:
-        """Everything needed to go on later, JSON-able. Secret: it may hold noise still in use."""
+        """Everything needed to resume, JSON-able. Secret: it may hold noise still in use."""
         return {
             "format": _FORMAT,
             "mechanism": self._mechanism.describe(),
@@ -173,7 +173,7 @@ class Session:
 
     @property
     def progress(self) -> dict[str, Any]:
-        """The part of ``state`` that moves with questions; the rest stays as it was."""
+        """The part of ``state`` that changes with each question."""
         return {
             "question": self._question,
             "closed": self._closed,
@@ -182,7 +182,7 @@ class Session:
 
     @property
     def draws(self) -> Draws:
-        """Every number drawn for the last question asked by ``ask``. Secret."""
+        """All numbers drawn for the last call of ``ask``. Secret."""
         return self._draws
 
     @property
@@ -202,13 +202,13 @@ class Session:
 
     @property
     def value(self) -> float | None:
-        """The estimate that stands now; R_0 before the first question, None where none is told."""
+        """The current estimate; R_0 before the first question, None if it is not released."""
         if self._closed:
             return self._mechanism.close(self._state)
         return self._mechanism.value(self._state)
 
     def close(self) -> float | None:
-        """End the session and return its last estimate, also where it was kept back so far."""
+        """End the session and return its last estimate, even if it was withheld so far."""
         self._closed = True
         return self.value
 
@@ -231,7 +231,7 @@ class Session:
         training
             The model's mean loss on its training data, for ``Thresholdout``.
         context
-            Bytes that make the noise of this question its own, such as the submission's digest.
+            Bytes on which the noise of this question depends, such as the submission's digest.
         """
         if self._closed:
             raise SessionClosed("The session is closed; start another to ask again.")
@@ -252,24 +252,26 @@ class Session:
     def ask_many(self, risks: ArrayLike, *, training: ArrayLike | None = None) -> Releases:
         """Ask about many models that were chosen beforehand; the same as asking one by one.
 
-        They are answered all or, if one must be refused, none.
+        If one is invalid, none is answered.
         """
         if self._closed:
             raise SessionClosed("The session is closed; start another to ask again.")
         mechanism = self._mechanism
         if mechanism.needs == "losses":
             raise InvalidRisk(_needs_losses_message(mechanism))
-        read = to_float_vector("risks", risks)
-        self._check_risks(read)
-        other = self._training_many(training, len(read))
+        vector = to_float_vector("risks", risks)
+        self._check_risks(vector)
+        training_losses = self._training_many(training, len(vector))
         first = self._question + 1
-        draws = self._tape.draw_many(self._laws, ladder=self._ladder, first=first, count=len(read))
+        draws = self._tape.draw_many(
+            self._laws, ladder=self._ladder, first=first, count=len(vector)
+        )
         state, value, score, improved = mechanism.advance_many(
-            self._setup, self._state, Observations(read, other), draws
+            self._setup, self._state, Observations(vector, training_losses), draws
         )
         self._state = state
-        self._question += len(read)
-        return Releases(value, score, improved, np.arange(first, first + len(read)))
+        self._question += len(vector)
+        return Releases(value, score, improved, np.arange(first, first + len(vector)))
 
     def _read_question(
         self, risk: float | None, losses: ArrayLike | None, training: float | None
@@ -284,7 +286,7 @@ class Session:
         elif mechanism.needs == "losses":
             raise InvalidRisk(_needs_losses_message(mechanism))
         low, high = self._setup.low, self._setup.high
-        # The value itself is never printed: a risk is a secret wherever this is called from.
+        # Messages never show the value: a risk is secret.
         if type(risk) is not float:
             if not isinstance(risk, Real) or isinstance(risk, bool):
                 raise InvalidRisk("ask needs risk=, one number, or losses=, one for each example.")
@@ -318,9 +320,7 @@ class Session:
 
     def _training(self, training: float | None) -> float:
         if not self._mechanism.needs_training:
-            raise InvalidSetting(
-                f"{self._mechanism.name} does not look at training=; leave it out."
-            )
+            raise InvalidSetting(f"{self._mechanism.name} does not use training=; leave it out.")
         low, high = self._setup.low, self._setup.high
         if (
             not isinstance(training, Real)

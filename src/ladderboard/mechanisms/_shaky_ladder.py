@@ -1,4 +1,4 @@
-"""The Shaky Ladder (Fig. 1), with the paper's settings and with those that people should use."""
+"""The Shaky Ladder (Fig. 1), with the paper's settings or with calibrated ones, for use."""
 
 from __future__ import annotations
 
@@ -49,31 +49,31 @@ class PaperSettings:
     def failed_conditions(self) -> list[str]:
         """Return the conditions of the transfer theorem that fail, in words."""
         e, delta, n = self.transfer_epsilon, self.delta, self.n
-        found = []
+        failed = []
         if not e < 1 / 3:
-            found.append(f"e = epsilon sqrt(B) must be below 1/3 and is {e:.4g}")
+            failed.append(f"e = epsilon sqrt(B) must be below 1/3 and is {e:.4g}")
         if not delta < e / 4:
-            found.append(f"delta must be below e/4 = {e / 4:.4g} and is {delta:.4g}")
+            failed.append(f"delta must be below e/4 = {e / 4:.4g} and is {delta:.4g}")
         needed = math.log(4 * e / delta) / e**2
         if not n >= needed:
-            found.append(f"n must be at least log(4e/delta)/e^2 = {needed:.4g} and is {n}")
-        return found
+            failed.append(f"n must be at least log(4e/delta)/e^2 = {needed:.4g} and is {n}")
+        return failed
 
     def check(self) -> None:
-        """Refuse settings that the theorem does not cover."""
+        """Raise ``OutsideTheorem`` if the theorem does not cover the settings."""
         failures = self.failed_conditions()
         if not failures:
             return
         least = least_n(self.questions, self.beta)
         hint = (
-            "no n below 1e30 would do"
+            "no n below 1e30 is enough"
             if least is None
-            else f"the least n that would do for {self.questions} questions is {least}"
+            else f"the smallest sufficient n for {self.questions} questions is {least}"
         )
         raise OutsideTheorem(
             f"The paper's theorem does not cover n={self.n}, questions={self.questions}, "
             f"beta={self.beta:g}: {'; '.join(failures)}; {hint}. "
-            "For settings made for use, take ShakyLadder.calibrated.",
+            "For practical settings use ShakyLadder.calibrated.",
             least_n=least,
         )
 
@@ -102,10 +102,10 @@ def paper_settings(n: int, questions: int, beta: float) -> PaperSettings:
 
 
 def least_n(questions: int, beta: float) -> int | None:
-    """Return the least n whose settings meet every condition, or None below 10^30.
+    """Return the smallest n whose settings meet every condition; None if it is above 10^30.
 
-    Once all conditions hold they go on holding for larger n (docs/explanation/paper-settings.md),
-    so the first such n is found by doubling and then halving the interval.
+    Once all conditions hold they hold for every larger n (docs/explanation/paper-settings.md), so
+    the first such n is found by doubling and bisection.
     """
 
     def holds(n: int) -> bool:
@@ -130,13 +130,13 @@ class ShakyLadder(Mechanism):
     Parameters
     ----------
     step
-        How much lower a risk must be to be told (the paper's lambda).
+        How much lower a risk must be to be released (the paper's lambda).
     compare_noise
         Noise on the comparison (xi_t, fresh for each question): the standard deviation of a
         Gaussian law, the scale of a Laplace law. This is what stops a patient attacker: a crossing
         may be luck in the noise.
     release_noise
-        Noise on what is told (xi'_t). This is what stops many accounts with one ladder each.
+        Noise on the released value (xi'_t). This is what stops many accounts with a ladder each.
     grid
         Releases are multiples of this. With a grid they never rise: a crossing whose noisy value
         is not lower by at least one cell changes nothing that can be seen. Without one this is
@@ -144,11 +144,11 @@ class ShakyLadder(Mechanism):
     law
         ``"gaussian"`` or ``"laplace"``.
     standing_noise
-        Noise on the threshold (xi), which stands until the next crossing. ``None`` is the paper's:
-        as large as ``compare_noise``. The settings to use have none
+        Noise on the threshold (xi), constant until the next crossing. ``None`` is the paper's
+        choice: as large as ``compare_noise``. Calibrated settings have none
         (docs/explanation/calibration.md).
     origin
-        Where the settings come from; no part of the mechanism's identity, and not described.
+        Where the settings come from; not part of the mechanism's identity or ``describe()``.
 
     Notes
     -----
@@ -206,38 +206,42 @@ class ShakyLadder(Mechanism):
     def from_paper(cls, n: int, questions: int, beta: float = 0.05) -> ShakyLadder:
         """Return Fig. 1 with the settings of Eq. (2): Laplace noise, no grid.
 
-        Refused where the theorem's conditions fail; the message says which, and the least n that
-        would do. The settings serve the proof. For use, take ``calibrated``.
+        Raises ``OutsideTheorem`` if the theorem's conditions fail; the message says which, and the
+        smallest sufficient n. These settings serve the proof. In practice use ``calibrated``.
 
         >>> mechanism = ShakyLadder.from_paper(n=10_000, questions=1_000, beta=0.05)
         >>> print(f"{mechanism.epsilon:.4g} {mechanism.noise_scale:.4g} {mechanism.step:.4g}")
         0.03818 0.01145 0.5171
         """
-        found = paper_settings(n, questions, beta)
-        found.check()
-        scale = found.noise_scale
+        settings = paper_settings(n, questions, beta)
+        settings.check()
+        scale = settings.noise_scale
         return cls(
-            step=found.step, compare_noise=scale, release_noise=scale, law="laplace", origin=found
+            step=settings.step,
+            compare_noise=scale,
+            release_noise=scale,
+            law="laplace",
+            origin=settings,
         )
 
     @classmethod
     def calibrated(cls, n: int, questions: int, teams: int = 1) -> ShakyLadder:
-        """Return the settings to use: found by playing attacks and honest analysts against it.
+        """Return practical settings, found in games against attackers and honest analysts.
 
-        ``origin`` tells where they come from.
+        ``origin`` says where they come from.
 
         >>> mechanism = ShakyLadder.calibrated(n=10_000, questions=1_000)
         >>> mechanism.step, mechanism.compare_noise, mechanism.release_noise, mechanism.grid
         (0.025, 0.0085, 0.002, 0.01)
         """
-        found = calibrated_settings(n, questions, teams)
+        settings = calibrated_settings(n, questions, teams)
         return cls(
-            step=found.step,
-            compare_noise=found.compare_noise,
-            release_noise=found.release_noise,
-            grid=found.grid,
+            step=settings.step,
+            compare_noise=settings.compare_noise,
+            release_noise=settings.release_noise,
+            grid=settings.grid,
             standing_noise=0,
-            origin=found,
+            origin=settings,
         )
 
     @property
@@ -252,7 +256,7 @@ class ShakyLadder(Mechanism):
 
     @property
     def noise_scale(self) -> float | None:
-        """The one scale of all noise (the paper's sigma), or None where there are several."""
+        """The common scale of all noise (the paper's sigma), or None if scales differ."""
         scales = {self.compare_noise, self.release_noise, self.threshold_noise}
         return self.compare_noise if len(scales) == 1 else None
 
@@ -294,20 +298,20 @@ class ShakyLadder(Mechanism):
         if self.continuous:
             step = self.step
             risk = observation.risk
-            told = risk + on_release
+            new_value = risk + on_release
         else:
             step, grid = self._units
             risk = _fixed_point.to_units(observation.risk)
-            told = round_to_grid(setup, risk + on_release, grid) if grid else risk + on_release
+            new_value = round_to_grid(setup, risk + on_release, grid) if grid else risk + on_release
         crossed = risk + on_compare < best - step + slack
-        # With a grid, a crossing that would not lower R shows nothing.
-        moved = crossed and (self.grid is None or told < best)
-        value = self._say(told if moved else best)
+        # With a grid, a crossing that would not lower R is not visible.
+        moved = crossed and (self.grid is None or new_value < best)
+        value = self._say(new_value if moved else best)
         return Step(
-            ShakyLadderState(told if moved else best, next_slack if crossed else slack),
+            ShakyLadderState(new_value if moved else best, next_slack if crossed else slack),
             value,
             value if moved else None,
-            moved and told < best,
+            moved and new_value < best,
         )
 
     def advance_many(
@@ -318,19 +322,21 @@ class ShakyLadder(Mechanism):
         if self.continuous:
             step: float = self.step
             risks: NDArray[Any] = observations.risks
-            told = risks + on_release
+            new_values = risks + on_release
         else:
             step, grid = self._units
             risks = _fixed_point.array_to_units(observations.risks)
-            told = round_to_grid(setup, risks + on_release, grid) if grid else risks + on_release
-        done = run_ladder(
-            state, step, risks + on_compare, told, slacks, forced_down=self.grid is not None
+            new_values = (
+                round_to_grid(setup, risks + on_release, grid) if grid else risks + on_release
+            )
+        run = run_ladder(
+            state, step, risks + on_compare, new_values, slacks, forced_down=self.grid is not None
         )
-        value = done.best if self.continuous else _fixed_point.array_from_units(done.best)
-        return StepMany(done.rung, value, np.where(done.moved, value, np.nan), done.improved)
+        value = run.best if self.continuous else _fixed_point.array_from_units(run.best)
+        return StepMany(run.state, value, np.where(run.moved, value, np.nan), run.improved)
 
     def value(self, state: ShakyLadderState) -> float:
-        """R as it stands."""
+        """Return the current R."""
         return self._say(state.best)
 
     def _say(self, best: float) -> float:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ThresholdoutState(NamedTuple):
-    """The lowest answer so far, the noise on the threshold, and how often the holdout spoke."""
+    """The lowest answer so far, the noise on the threshold, and the holdout answers used."""
 
     best: float | None
     slack: float
@@ -27,17 +27,17 @@ class ThresholdoutState(NamedTuple):
 
 @dataclass(frozen=True)
 class Thresholdout(Mechanism):
-    """Repeat the training risk while it agrees with the holdout, else say the holdout's, noisily.
+    """Return the training risk while it agrees with the holdout's, else the holdout's plus noise.
 
     Parameters
     ----------
     threshold
-        How far training and holdout may differ before the holdout speaks (T).
+        How far training and holdout may differ before the holdout answers (T).
     noise
         Scale of the Laplace noise (sigma): sigma on an answer, 2 sigma on the threshold, 4 sigma
         on the comparison.
     budget
-        How often the holdout may speak (B); no limit if left out.
+        How often the holdout may answer (B); no limit if left out.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class Thresholdout(Mechanism):
     def advance_many(
         self, setup: Setup, state: ThresholdoutState, observations: Observations, draws: DrawsMany
     ) -> StepMany:
-        """As ``advance``, where the budget is sure to last: to find out would be to look."""
+        """As ``advance``; raises unless the budget is certain to last for all questions."""
         count = len(observations.risks)
         if self.budget is not None and state.used + count > self.budget:
             raise BudgetSpent(
@@ -98,7 +98,7 @@ class Thresholdout(Mechanism):
         """Fig. 1 of Dwork et al., step 2."""
         if self.budget is not None and state.used >= self.budget:
             raise BudgetSpent(
-                f"The holdout spoke {self.budget} times, which was the budget; "
+                f"The budget of {self.budget} holdout answers is used up; "
                 "start again on fresh data."
             )
         assert observation.training is not None  # noqa: S101 - the session refuses questions without it

@@ -1,4 +1,4 @@
-"""What a mechanism's step takes and returns, what is released, and the leaderboard error."""
+"""Inputs and outputs of a mechanism's step, releases, and the leaderboard error."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-DAMAGED_STATE = "The saved state is damaged; give back what session.state returned."
+DAMAGED_STATE = "The saved state is damaged; pass what session.state returned."
 
 
 class Setup(NamedTuple):
-    """What is fixed for a whole session: the number of examples and the range of the risk."""
+    """The constants of a session: the number of examples and the range of the risk."""
 
     n: int
     low: float
@@ -27,7 +27,7 @@ class Setup(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """What a mechanism may look at for one question."""
+    """What a mechanism gets to see of one question."""
 
     risk: float
     losses: NDArray[np.float64] | None
@@ -35,14 +35,14 @@ class Observation(NamedTuple):
 
 
 class Observations(NamedTuple):
-    """What a mechanism may look at for many questions that were chosen beforehand."""
+    """What a mechanism gets to see of many questions that were chosen beforehand."""
 
     risks: NDArray[np.float64]
     training: NDArray[np.float64] | None
 
 
 class Step(NamedTuple):
-    """What a question leads to: the next state, and what is said."""
+    """The result of one question: the next state and the release."""
 
     state: Any
     value: float | None
@@ -51,7 +51,7 @@ class Step(NamedTuple):
 
 
 class StepMany(NamedTuple):
-    """What many questions lead to: the last state, and what is said after each (None as NaN)."""
+    """The result of many questions: the last state and all releases (None as NaN)."""
 
     state: Any
     value: NDArray[np.float64]
@@ -60,10 +60,10 @@ class StepMany(NamedTuple):
 
 
 class Release(NamedTuple):
-    """What is said after a question.
+    """The release after a question.
 
     ``value`` is the leaderboard's estimate after it (the paper's R_t, the best so far), ``score``
-    what is said about this very model (None if nothing is), ``improved`` whether the value went
+    the released score of this model (None if there is none), ``improved`` whether the value went
     down, ``question`` its number, from 1.
     """
 
@@ -112,11 +112,11 @@ def risk_from_losses(setup: Setup, losses: NDArray[np.float64]) -> float:
 
 
 def to_float_vector(name: str, values: Any) -> NDArray[np.float64]:
-    """Return a copy as a vector of doubles, without negative zeros; refuse anything else."""
+    """Return a copy as a vector of doubles, without negative zeros; raise for anything else."""
     try:
         vector = np.asarray(values)
         masked = isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)
-    except Exception:  # noqa: BLE001 - ragged rows, or whatever a foreign object does
+    except Exception:  # noqa: BLE001 - ragged rows, or any error of a foreign object
         raise InvalidRisk(f"{name} must be a vector of numbers.") from None
     if masked:
         raise InvalidRisk(f"{name} must not be masked; fill the gaps first.")
@@ -149,7 +149,7 @@ def leaderboard_error(true_risks: ArrayLike, released_values: ArrayLike) -> floa
             raise InvalidRisk(f"{name} must be finite numbers, at least one.")
     if len(risks) != len(released):
         raise InvalidRisk(
-            "true_risks and released_values must be of one length; "
+            "true_risks and released_values must have the same length; "
             f"got {len(risks)} and {len(released)}."
         )
     return float(np.abs(np.minimum.accumulate(risks) - released).max())

@@ -1,9 +1,9 @@
-"""Where noise comes from.
+"""Noise: draws that are pure functions of a key and an address.
 
-A *tape* is a random function that was fixed before the first question: every draw is decided by
-(key, ladder, question, slot, context) and by nothing else, so a crash, a retry or a replay never
-draws again. :class:`Tape` is the real one, keyed and exact; :class:`NumpyTape` is its fast twin
-for simulation. What is drawn is described by a *law*: :class:`DiscreteGaussian`,
+A *tape* is a random function that was fixed before the first question: every draw depends only on
+(key, ladder, question, slot, context), so a crash, a retry or a replay never draws again.
+:class:`Tape` is keyed and exact, for real use; :class:`NumpyTape` is fast, for simulation. A *law*
+is the distribution of a draw: :class:`DiscreteGaussian`,
 :class:`DiscreteLaplace`, :class:`Laplace`, :class:`Seed`.
 """
 

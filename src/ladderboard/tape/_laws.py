@@ -1,4 +1,4 @@
-"""Laws: what is drawn at a slot. A law knows how to draw exactly and how to be simulated fast."""
+"""Laws: the distributions of draws. A law can draw exactly, or fast for simulation."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from ladderboard.tape import _samplers
 if TYPE_CHECKING:
     from ladderboard.tape._samplers import Stream
 
-# A continuous draw is an integer of this many steps to the unit: as fine as a double can tell.
+# A continuous draw is an integer number of steps of 2^-53, the precision of a double.
 _STEPS_PER_UNIT = 1 << 53
-# From here on a rounded normal is the discrete Gaussian to seven digits of its variance.
+# From this sd on, a rounded normal has the variance of the discrete Gaussian to seven digits.
 _ROUNDING_IS_EXACT_FROM = 1000
 
 
 class Law(ABC):
-    """What is drawn at a slot."""
+    """The distribution of the number drawn at a slot."""
 
     dtype: ClassVar[type] = np.int64
 
@@ -35,11 +35,11 @@ class Law(ABC):
 
     @abstractmethod
     def simulate(self, rng: np.random.Generator, count: int) -> np.ndarray[Any, Any]:
-        """Draw ``count`` times from a NumPy generator, up to its floating-point numbers."""
+        """Draw ``count`` times from a NumPy generator, with floating-point precision."""
 
 
 def _check_rational(name: str, value: int | Fraction) -> Fraction:
-    # Floats are refused: the law must be the same on every machine, so its scale is exact.
+    # No floats: the law must be the same on every machine, so its scale is exact.
     if isinstance(value, bool) or not isinstance(value, int | Fraction) or value < 0:
         raise InvalidSetting(
             f"{name} must be a whole number or a Fraction, at least 0; "
@@ -85,7 +85,7 @@ class DiscreteGaussian(Law):
         return _samplers.discrete_gaussian(stream, *self.sd.as_integer_ratio())
 
     def simulate(self, rng: np.random.Generator, count: int) -> np.ndarray[Any, Any]:
-        """Round a normal number; narrow laws, where rounding would show, invert their sum."""
+        """Round a normal number; a narrow law, where rounding would show, inverts its CDF."""
         if self.sd == 0:
             return np.zeros(count, dtype=np.int64)
         if self.sd >= _ROUNDING_IS_EXACT_FROM:
@@ -115,7 +115,7 @@ class Laplace(Law):
         _settings.number("scale", self.scale, at_least=0)
 
     def sample(self, stream: Stream) -> float:
-        """Draw a discrete Laplace number of scale 2^53 and shrink it: no logarithm is taken."""
+        """Draw a discrete Laplace number of scale 2^53 and scale it down, without logarithms."""
         if self.scale == 0:
             return 0.0
         return _samplers.discrete_laplace(stream, _STEPS_PER_UNIT) / _STEPS_PER_UNIT * self.scale

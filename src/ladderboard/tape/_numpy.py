@@ -21,14 +21,14 @@ _LONGEST_BLOCK = _FIRST_BLOCK << _DOUBLINGS
 _GROWTH_ENDS_AT = _LONGEST_BLOCK - _FIRST_BLOCK  # where blocks stop growing
 _CACHED_BLOCKS = 32
 _ADDRESSES = 2**64
-_WORD = 2**32 - 1
+_WORD_MASK = 2**32 - 1
 
 
 class NumpyTape(Tape):
-    """A tape that draws from NumPy generators, about a hundred times faster than the real one.
+    """A tape that draws from NumPy generators, about a hundred times faster than ``Tape``.
 
     Draws are still a pure function of (seed, ladder, question, slot, context), so sessions resume
-    and replay. Its laws hold up to floating-point numbers, which is enough to simulate and not
+    and replay. Its laws hold up to floating-point precision, which is enough to simulate and not
     enough to hide a risk.
 
     Parameters
@@ -54,24 +54,24 @@ class NumpyTape(Tape):
         self._last = _Block((), -1, 0, [])
 
     def __getstate__(self) -> dict[str, Any]:
-        # Blocks can be drawn again.
+        # Cached blocks are left out: they can be drawn again.
         return {**self.__dict__, "_kept": OrderedDict(), "_last": _Block((), -1, 0, [])}
 
     def draw(
         self, laws: tuple[Law, ...], *, ladder: int, question: int, context: bytes = b""
     ) -> Draws:
-        """Draw one number for each law, from a block of questions that is kept for a while."""
+        """Draw one number for each law, from a cached block of questions."""
         last = self._last
         if laws is last.laws and ladder == last.ladder and type(question) is int and not context:
-            at = question - last.first
-            if 0 <= at < len(last.rows):
-                return last.rows[at]
+            offset = question - last.first
+            if 0 <= offset < len(last.rows):
+                return last.rows[offset]
         _check_address(ladder, question)
         if context:
             words = np.frombuffer(hashlib.sha256(context).digest(), dtype=">u4").tolist()
-            spot = (question, *words)
+            suffix = (question, *words)
             return tuple(
-                law.simulate(self._generator(ladder, slot, spot), 1).tolist()[0]
+                law.simulate(self._generator(ladder, slot, suffix), 1).tolist()[0]
                 for slot, law in enumerate(laws)
             )
         self._last = last = self._block(laws, ladder, question)
@@ -81,27 +81,29 @@ class NumpyTape(Tape):
         """Draw for ``count`` questions from ``first`` on: one array for each law."""
         _check_address(ladder, first)
         parts: list[DrawsMany] = []
-        at, end = first, first + count
-        while at < end:
-            number, start, size = _block_of_question(at)
+        start_question, end = first, first + count
+        while start_question < end:
+            number, block_start, size = _block_of_question(start_question)
             drawn = self._columns(laws, ladder, number, size)
-            parts.append(tuple(column[at - start : end - start] for column in drawn))
-            at = start + size
+            parts.append(
+                tuple(column[start_question - block_start : end - block_start] for column in drawn)
+            )
+            start_question = block_start + size
         return tuple(
             np.concatenate([np.empty(0, dtype=law.dtype), *(part[slot] for part in parts)])
             for slot, law in enumerate(laws)
         )
 
     def _block(self, laws: tuple[Law, ...], ladder: int, question: int) -> _Block:
-        """Return the block a question falls into, kept from before or drawn now."""
+        """Return the block that holds a question, from the cache or drawn now."""
         number, first, size = _block_of_question(question)
-        where = (laws, ladder, number)
-        block = self._kept.pop(where, None)
+        key = (laws, ladder, number)
+        block = self._kept.pop(key, None)
         if block is None:
             columns = [column.tolist() for column in self._columns(laws, ladder, number, size)]
             rows = list(zip(*columns, strict=True)) if laws else [()] * size
             block = _Block(laws, ladder, first, rows)
-        self._kept[where] = block
+        self._kept[key] = block
         if len(self._kept) > _CACHED_BLOCKS:
             self._kept.popitem(last=False)
         return block
@@ -112,16 +114,22 @@ class NumpyTape(Tape):
             for slot, law in enumerate(laws)
         )
 
-    def _generator(self, ladder: int, slot: int, spot: tuple[Any, ...]) -> np.random.Generator:
-        # Two words for each number, so that no two addresses are spelt alike; spots without and
-        # with the eight words of a context differ in length.
-        words = (word for each in (ladder, slot, spot[0]) for word in (each >> 32, each & _WORD))
-        sequence = np.random.SeedSequence(self._seed, spawn_key=(*words, *spot[1:]))
+    def _generator(self, ladder: int, slot: int, suffix: tuple[Any, ...]) -> np.random.Generator:
+        # Two words for each number, so that no two addresses have the same words; addresses with
+        # and without the eight words of a context differ in length.
+        address_words = (
+            word
+            for number in (ladder, slot, suffix[0])
+            for word in (number >> 32, number & _WORD_MASK)
+        )
+        sequence = np.random.SeedSequence(self._seed, spawn_key=(*address_words, *suffix[1:]))
         return np.random.Generator(np.random.PCG64(sequence))
 
 
 def _check_address(ladder: int, question: int) -> None:
-    if not all(isinstance(each, int) and 0 <= each < _ADDRESSES for each in (ladder, question)):
+    if not all(
+        isinstance(number, int) and 0 <= number < _ADDRESSES for number in (ladder, question)
+    ):
         raise invalid_address()
 
 
@@ -138,7 +146,7 @@ _BlockKey = tuple[tuple["Law", ...], int, int]
 
 
 def _block_of_question(question: int) -> tuple[int, int, int]:
-    """Return the block a question falls into: its number, its first question, its size."""
+    """Return the block that holds a question: its number, its first question, its size."""
     if question < _GROWTH_ENDS_AT:
         number = (question // _FIRST_BLOCK + 1).bit_length() - 1
         return number, (_FIRST_BLOCK << number) - _FIRST_BLOCK, _FIRST_BLOCK << number

@@ -27,16 +27,16 @@ class Stream:
 
     __slots__ = ("_at", "_buffer", "_head", "_key", "_next")
 
-    def __init__(self, key: bytes, place: bytes, slot: int) -> None:
+    def __init__(self, key: bytes, address: bytes, slot: int) -> None:
         self._key = key
-        self._head = place + slot.to_bytes(4, "big")
+        self._head = address + slot.to_bytes(4, "big")
         self._buffer = b""
         self._at = 0
         self._next = 0
 
     @staticmethod
     def address(ladder: int, question: int, context: bytes = b"") -> bytes:
-        """Return the part of the address that all slots of a question share."""
+        """Return the encoded address that all slots of a question share."""
         return struct.pack(">QQ", ladder, question) + hashlib.sha256(context).digest()
 
     def __repr__(self) -> str:
@@ -72,7 +72,7 @@ class Stream:
         while True:
             start = self._at
             end = start + count
-            if end <= len(self._buffer):  # as take does, without the call
+            if end <= len(self._buffer):  # the same as take(), inlined for speed
                 taken = self._buffer[start:end]
                 self._at = end
             else:
@@ -84,8 +84,8 @@ class Stream:
 
 def bernoulli_exp(stream: Stream, numerator: int, denominator: int) -> bool:
     """Return True with probability exp(-numerator/denominator), for a ratio >= 0 (Alg. 1)."""
-    whole, rest = divmod(numerator, denominator)
-    for _ in range(whole):
+    units, rest = divmod(numerator, denominator)
+    for _ in range(units):
         if not _bernoulli_exp_below_one(stream, 1, 1):
             return False
     return _bernoulli_exp_below_one(stream, rest, denominator)

@@ -67,24 +67,24 @@ class Tape:
 
     @property
     def seeded(self) -> bool:
-        """Whether the tape was made from a seed, and so is fit for simulation only."""
+        """Whether the tape was made from a seed, and so is only for simulation."""
         return self._seeded
 
     @property
     def fingerprint(self) -> str:
-        """Sixteen hex digits that tell tapes apart. Kept with secret state, never published."""
+        """Sixteen hex digits that distinguish tapes. Stored with secret state, never published."""
         kind = type(self).__name__.encode()
         return hmac.digest(self._key, b"ladderboard.tape fingerprint " + kind, "sha256")[:8].hex()
 
     def draw(
         self, laws: tuple[Law, ...], *, ladder: int, question: int, context: bytes = b""
     ) -> Draws:
-        """Draw one number for each law; the law's place in the tuple is its slot."""
+        """Draw one number for each law; the law's index in the tuple is its slot."""
         try:
-            place = Stream.address(ladder, question, context)
+            address = Stream.address(ladder, question, context)
         except struct.error:
             raise invalid_address() from None
-        return tuple(law.sample(Stream(self._key, place, slot)) for slot, law in enumerate(laws))
+        return tuple(law.sample(Stream(self._key, address, slot)) for slot, law in enumerate(laws))
 
     def draw_many(self, laws: tuple[Law, ...], *, ladder: int, first: int, count: int) -> DrawsMany:
         """Draw for ``count`` questions from ``first`` on: one array for each law."""
@@ -98,7 +98,7 @@ class Tape:
 
 
 def read_seed(seed: int) -> int:
-    """Return a seed. It is never printed: somebody may have put a key in its place."""
+    """Return a valid seed. Messages never show it: it may be a key passed by mistake."""
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < _SEED_LIMIT:
         raise InvalidSetting(
             "seed must be a whole number of at least 0 and below 2^256; a key goes to key=."
@@ -107,5 +107,5 @@ def read_seed(seed: int) -> int:
 
 
 def invalid_address() -> InvalidSetting:
-    """Return the refusal of a place that is not on the tape."""
+    """Return the error for an address outside the tape."""
     return InvalidSetting("ladder and question must be whole numbers from 0 to 2^64 - 1.")
