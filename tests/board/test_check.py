@@ -103,8 +103,8 @@ def test_what_is_surely_wrong_is_played_where_it_can_be(folder, classes, labels,
 
 
 def test_a_large_board_is_played_smaller_and_says_so(folder, monkeypatch):
-    monkeypatch.setattr("ladderboard.board._check._attacks.MOST_EXAMPLES", 150)
-    monkeypatch.setattr("ladderboard.board._check._attacks.MOST_QUESTIONS", 50)
+    monkeypatch.setattr("ladderboard.board._check._attacks.MAX_EXAMPLES", 150)
+    monkeypatch.setattr("ladderboard.board._check._attacks.MAX_QUESTIONS", 50)
     report = check_board(folder())
     assert all((each.n, each.questions) == (150, 50) for each in report.attacks)
     said = " ".join(line.strip() for line in report.lines)

@@ -80,8 +80,8 @@ WITHOUT = """
 import json, sys
 sys.modules |= dict.fromkeys(("numba", "scipy", "matplotlib"))
 from ladderboard.board import Target
-from ladderboard.board._check._attacks import play_target
-print(json.dumps(play_target(Target(**json.loads(sys.argv[1])))))
+from ladderboard.board._check._attacks import play_attacks_on_target
+print(json.dumps(play_attacks_on_target(Target(**json.loads(sys.argv[1])))))
 """
 
 

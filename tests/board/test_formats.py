@@ -166,7 +166,7 @@ def test_a_newer_database_is_refused_and_the_way_back_works(address, tmp_path, m
     with pytest.raises(StaleCopy):
         opened.open("open")
     for slug in opened.list():
-        opened.adopt(slug, 1 if slug == "open" else 0)
+        opened.adopt_old_copy(slug, 1 if slug == "open" else 0)
     assert opened.open("closed").row().status == "closed"
     assert not MAKE["submit"](opened.open("open"), 8).again
     opened.close()

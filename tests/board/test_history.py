@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from ladderboard.board import PUBLIC, Boards, Caller, Role
-from ladderboard.board._history import BINS, MOST, choose_bins
+from ladderboard.board._history import MAX_BINS, MAX_POINTS, choose_bins
 from ladderboard.errors import NotAllowed, NotFound
 
 EVALUATOR = Caller(Role.EVALUATOR)
@@ -147,7 +147,9 @@ def test_an_amended_budget_changes_no_bound(scene, organiser):
     assert after[-1]["bound"]["low"] == view.summary()["bound"]["loss"]["low"]
 
 
-@pytest.mark.parametrize("count", [1, MOST, MOST + 1, 3 * MOST, 3 * MOST + 1, 777])
+@pytest.mark.parametrize(
+    "count", [1, MAX_POINTS, MAX_POINTS + 1, 3 * MAX_POINTS, 3 * MAX_POINTS + 1, 777]
+)
 def test_many_records_are_thinned_evenly(scene, count):
     board, _, _ = scene
     with board.book.storage.writing(board.book.name) as view:
@@ -159,14 +161,14 @@ def test_many_records_are_thinned_evenly(scene, count):
                 "VALUES (?, ?, ?, ?, ?, ?)",
                 row,
             )
-        from ladderboard.board._history import _SOME
+        from ladderboard.board._history import _THINNED_RECORDS
 
-        rows = view.run(_SOME, (view.number, 0, 10**6, MOST, MOST))
+        rows = view.run(_THINNED_RECORDS, (view.number, 0, 10**6, MAX_POINTS, MAX_POINTS))
     entries = [row[0] for row in rows]
     assert {row[2] for row in rows} == {count}
     assert (entries[0], entries[-1]) == (0, count - 1)
-    assert len(entries) == len(set(entries)) <= MOST + 1
-    assert len(entries) >= min(count, MOST // 2)
+    assert len(entries) == len(set(entries)) <= MAX_POINTS + 1
+    assert len(entries) >= min(count, MAX_POINTS // 2)
     gaps = {after - before for before, after in pairwise(entries[:-1])}
     assert len(gaps) <= 1
 
@@ -228,7 +230,7 @@ def test_activity_counts_every_question_once(scene, organiser):
     assert said["teams"][0]["last"] == "2027-01-15T13:00:00Z"
     assert said["others"] == {"teams": 0, "questions": 0}
     bins = said["bins"]
-    assert len(bins) <= BINS
+    assert len(bins) <= MAX_BINS
     assert sum(each["questions"] for each in bins) == 5
     assert sum(each["improved"] for each in bins) == 4
     assert all(before["end"] == after["start"] for before, after in pairwise(bins))
@@ -246,7 +248,7 @@ def test_activity_before_the_first_question(boards, make_folder, organiser):
 
 
 def test_less_active_teams_are_summed_up(scene, organiser, monkeypatch):
-    monkeypatch.setattr("ladderboard.board._history._TEAMS", 1)
+    monkeypatch.setattr("ladderboard.board._history._MAX_TEAMS", 1)
     said = scene[0].as_seen_by(organiser).activity()
     assert [each["team"]["name"] for each in said["teams"]] == ["Ada"]
     assert said["others"] == {"teams": 1, "questions": 2}
@@ -258,5 +260,5 @@ def test_bins_are_few_and_hold_everything(first, length):
     last = first + length
     start, width = choose_bins(first, last)
     assert start <= first
-    assert 1 <= (last - start) // width + 1 <= BINS
+    assert 1 <= (last - start) // width + 1 <= MAX_BINS
     assert start % math.gcd(width, 86_400) == 0

@@ -58,7 +58,7 @@ def all_at_once(queue, jobs):
             results[name] = error
 
     threads = [threading.Thread(target=run, args=item) for item in jobs.items()]
-    with queue._turn:
+    with queue._leader_lock:
         for each in threads:
             each.start()
         started.wait()

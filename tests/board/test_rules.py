@@ -8,15 +8,15 @@ import pytest
 import ladderboard as lb
 from ladderboard.board import (
     Baseline,
-    BoardPhase,
-    FileLimits,
+    DisplayRules,
+    FileRules,
     FinalsRules,
-    MetricDisplay,
-    RateLimit,
+    PhaseRules,
+    RateLimitRules,
     Rules,
     read_rules,
 )
-from ladderboard.board._rules._parse import KNOWN
+from ladderboard.board._rules._parse import KNOWN_KEYS
 from ladderboard.board._rules._text import read_time
 from ladderboard.errors import InvalidRules, InvalidSetting
 
@@ -61,13 +61,13 @@ def test_defaults():
     rules = read_rules(LEAST)
     assert (rules.slug, rules.title, rules.description) == ("digits", "digits", "")
     assert rules.loss == lb.loss("zero_one")
-    assert rules.display == MetricDisplay("accuracy", 4, "complement")
+    assert rules.display == DisplayRules("accuracy", 4, "complement")
     assert (rules.mechanism, rules.beta) == (None, 0.05)
     assert (rules.teams, rules.per_team, rules.window) == (50, 20, None)
-    assert rules.phases == (BoardPhase("main"),)
+    assert rules.phases == (PhaseRules("main"),)
     assert (rules.ladder, rules.registration, rules.visibility) == ("team", "invited", "public")
     assert (rules.baselines, rules.finals, rules.selections) == ((), None, 1)
-    assert rules.files == FileLimits()
+    assert rules.files == FileRules()
     assert rules.files.limits.bytes == 100_000_000
     assert rules.play is False
 
@@ -77,10 +77,10 @@ def test_every_key():
     assert rules.slug == "digits-2027"
     assert rules.description == "# Read *me*\n\nThere are ten.\n"
     assert rules.loss == lb.loss("brier", classes=["no", "yes"])
-    assert rules.display == MetricDisplay("Brier score", 3)
+    assert rules.display == DisplayRules("Brier score", 3)
     assert rules.mechanism == lb.Ladder(step=0.01, grid=0.005)
     assert (rules.beta, rules.questions, rules.teams, rules.per_team) == (0.01, 1000, 20, 60)
-    assert rules.window == RateLimit(5, 86_400)
+    assert rules.window == RateLimitRules(5, 86_400)
     assert [each.describe() for each in rules.phases] == [
         {"name": "warm-up", "start": "2027-01-01T12:00:00Z", "end": "2027-02-01T12:00:00Z"},
         {"name": "race", "start": "2027-02-01T12:00:00Z", "end": "2027-02-28T23:59:00Z"},
@@ -91,7 +91,7 @@ def test_every_key():
         Baseline("last year", value=0.2, source="the paper"),
     )
     assert (rules.finals, rules.selections) == (FinalsRules(2), 2)
-    assert rules.files == FileLimits(20_000_000, 1_000_000, 10, 10**12)
+    assert rules.files == FileRules(20_000_000, 1_000_000, 10, 10**12)
     assert rules.play is True
 
 
@@ -233,7 +233,7 @@ def test_a_loss_of_one_s_own_goes_by_its_last_name(tmp_path, monkeypatch):
 
 def test_the_reference_names_every_key():
     page = (Path(__file__).parents[2] / "docs/reference/board-yaml.md").read_text()
-    assert [key for key in KNOWN if f"`{key}`" not in page] == []
+    assert [key for key in KNOWN_KEYS if f"`{key}`" not in page] == []
 
 
 def test_a_module_that_cannot_be_imported_is_a_problem_and_no_more(tmp_path, monkeypatch):
@@ -276,8 +276,8 @@ def test_how_a_loss_is_shown(text, shown_as, name, shown):
 
 
 def test_a_number_is_printed_to_its_digits():
-    assert MetricDisplay("accuracy", 2, "complement").text(0.256) == "0.74"
-    assert MetricDisplay("accuracy").text(None) == "-"
+    assert DisplayRules("accuracy", 2, "complement").text(0.256) == "0.74"
+    assert DisplayRules("accuracy").text(None) == "-"
 
 
 @pytest.mark.parametrize(
@@ -329,7 +329,7 @@ def test_phases_begin_with_their_start_and_end_before_their_end():
     assert rules.deadline is None
     one = read_rules(LEAST + "end: 2027-01-02T00:00Z\n")
     assert (one.deadline, one.phase_at(0), one.phase_at(last)) == (last, one.phases[0], None)
-    assert read_rules(LEAST).phase_at(10**10) == BoardPhase("main")
+    assert read_rules(LEAST).phase_at(10**10) == PhaseRules("main")
 
 
 def test_the_mechanism_is_calibrated_for_all_ladders_unless_one_is_named():

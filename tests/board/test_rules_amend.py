@@ -3,10 +3,10 @@
 import pytest
 
 from ladderboard.board import (
-    BoardPhase,
-    FileLimits,
+    FileRules,
     FinalsRules,
-    RateLimit,
+    PhaseRules,
+    RateLimitRules,
     Rules,
     diff_rules,
     read_rules,
@@ -31,21 +31,21 @@ def at(text):
         ({"per_team": 5}, {"per_team": 5, "share": 5}),
         ({"questions": 2000}, {"questions": 2000, "per_team": 20}),
         ({"questions": 2000, "per_team": None}, {"per_team": 40}),
-        ({"window": {"questions": 2, "hours": 1}}, {"window": RateLimit(2, 3600)}),
+        ({"window": {"questions": 2, "hours": 1}}, {"window": RateLimitRules(2, 3600)}),
         ({"visibility": "frozen"}, {"visibility": "frozen"}),
         ({"registration": "open"}, {"registration": "open", "ladder": "team", "teams": 50}),
         ({"finals": {"selections": 3}}, {"finals": FinalsRules(3)}),
-        ({"files": {"bytes": "1 MB"}}, {"files": FileLimits(bytes=10**6)}),
+        ({"files": {"bytes": "1 MB"}}, {"files": FileRules(bytes=10**6)}),
         ({"play": True}, {"play": True}),
         ({"play": None}, {"play": False}),
-        ({"end": None}, {"phases": (BoardPhase("main"),)}),
+        ({"end": None}, {"phases": (PhaseRules("main"),)}),
         (
             {"end": "2027-03-01T00:00Z"},
-            {"phases": (BoardPhase("main", None, at("2027-03-01T00:00Z")),)},
+            {"phases": (PhaseRules("main", None, at("2027-03-01T00:00Z")),)},
         ),
         ({"start": "2027-01-01T00:00Z"}, {"deadline": at("2027-02-01T12:00Z")}),
-        ({"phases": None}, {"phases": (BoardPhase("main"),)}),
-        ({"phases": [{"name": "a"}]}, {"phases": (BoardPhase("a"),)}),
+        ({"phases": None}, {"phases": (PhaseRules("main"),)}),
+        ({"phases": [{"name": "a"}]}, {"phases": (PhaseRules("a"),)}),
     ],
 )
 def test_what_may_change(changes, expected):
@@ -57,8 +57,8 @@ def test_what_may_change(changes, expected):
 def test_only_what_was_typed_changes():
     rules = read_rules(TEAM + "window: {questions: 5, hours: 2}\ndisplay: {digits: 2}\n")
     assert rules.amended({}) == rules
-    assert rules.amended({"window": {"questions": 3}}).window == RateLimit(3, 7200)
-    assert rules.amended({"window": {"days": 1}}).window == RateLimit(5, 86_400)
+    assert rules.amended({"window": {"questions": 3}}).window == RateLimitRules(3, 7200)
+    assert rules.amended({"window": {"days": 1}}).window == RateLimitRules(5, 86_400)
     assert rules.amended({"window": None}).window is None
     shown = rules.amended({"display": {"name": "right"}}).display
     assert (shown.name, shown.digits, shown.direction) == ("right", 2, "higher")
@@ -78,8 +78,8 @@ def test_one_start_and_one_end_are_those_of_all_phases():
         "phases: [{name: a, end: 2027-01-01T00:00Z}, {name: b, start: 2027-01-02T00:00Z}]\n"
     )
     after = read_rules(text).amended({"start": "2026-01-01T00:00Z", "end": "2028-01-01T00:00Z"})
-    assert after.phases[0] == BoardPhase("a", at("2026-01-01T00:00Z"), at("2027-01-01T00:00Z"))
-    assert after.phases[1] == BoardPhase("b", at("2027-01-02T00:00Z"), at("2028-01-01T00:00Z"))
+    assert after.phases[0] == PhaseRules("a", at("2026-01-01T00:00Z"), at("2027-01-01T00:00Z"))
+    assert after.phases[1] == PhaseRules("b", at("2027-01-02T00:00Z"), at("2028-01-01T00:00Z"))
 
 
 def test_in_one_ladder_teams_may_come_at_the_cost_of_shares():

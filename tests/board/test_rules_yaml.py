@@ -5,7 +5,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ladderboard.board import Rules, read_rules
-from ladderboard.board._rules._yaml import MOST_BYTES, MOST_VALUES, read_yaml
+from ladderboard.board._rules._yaml import MAX_BYTES, MAX_VALUES, read_yaml
 from ladderboard.errors import InvalidRules
 
 LEAST = "slug: digits\nloss: accuracy\nquestions: 1000\n"
@@ -105,13 +105,13 @@ def test_escapes_that_are_no_character():
 
 
 def test_limits_of_size():
-    room = MOST_BYTES - len(LEAST) - 1
+    room = MAX_BYTES - len(LEAST) - 1
     assert read_rules(LEAST + "#" + "x" * room).questions == 1000
     assert codes(LEAST + "#" + "x" * (room + 1)) == ["too_many_bytes"]
     with pytest.raises(InvalidRules, match="must hold at most 50,000 keys and values"):
-        read_rules("- a\n" * (MOST_VALUES + 1))
-    assert codes("[" * MOST_BYTES) == ["yaml"]
-    assert codes("- " * (MOST_BYTES // 2)) == ["yaml"]
+        read_rules("- a\n" * (MAX_VALUES + 1))
+    assert codes("[" * MAX_BYTES) == ["yaml"]
+    assert codes("- " * (MAX_BYTES // 2)) == ["yaml"]
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "---\n...\n", "null"])

@@ -246,7 +246,7 @@ def test_all_standings_in_one_file(empty_server):
 
 def test_many_pages_become_one_file(empty_server, monkeypatch):
     live_server = empty_server
-    monkeypatch.setattr("ladderboard.board._view._MOST", 7)
+    monkeypatch.setattr("ladderboard.board._view._MAX_PAGE_ROWS", 7)
     live_server.create_board(teams=30, questions=300)
     for at in range(24):
         live_server.join(f"Team {at:02}")

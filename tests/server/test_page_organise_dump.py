@@ -138,7 +138,7 @@ def test_a_failure_leaves_nothing(lively, organiser_page, monkeypatch):
         raise OSError("secret path")
 
     with monkeypatch.context() as patch:
-        patch.setattr(board_dump, "_write", fail)
+        patch.setattr(board_dump, "_write_dump", fail)
         said = organiser_page.send("dump", **TYPED)
         assert said.status_code in {500, 503}
         assert "secret path" not in said.text

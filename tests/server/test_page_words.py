@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.board import MetricDisplay
+from ladderboard.board import DisplayRules
 from ladderboard.files import Roster, read_predictions
 from ladderboard.holdout import Meter, sentence, unseen
 from ladderboard.ledger import At
@@ -29,7 +29,7 @@ def answer(**more):
 
 def test_no_answer_says_that_a_model_is_no_better():
     """Nor does any leave out what is left, or speak of a gain that went unseen after one was."""
-    scene = Scene(MetricDisplay("accuracy", 3, "complement"), gain=0.02)
+    scene = Scene(DisplayRules("accuracy", 3, "complement"), gain=0.02)
     for released, improved, again, ladder, score, veil in product(
         (None, 0.2, 1.0), (False, True), (False, True), ("team", "board"), (None, 0.3),
         (None, "hidden", "frozen"),
@@ -50,18 +50,18 @@ def test_no_answer_says_that_a_model_is_no_better():
 
 
 def test_a_score_of_this_model_is_told_beside_the_best():
-    text = str(reply_words(answer(score_loss=0.25), Scene(MetricDisplay("error", 2))).sentence)
+    text = str(reply_words(answer(score_loss=0.25), Scene(DisplayRules("error", 2))).sentence)
     assert text.startswith("This model was put at 0.25; your best stays 0.20;")
 
 
 def test_a_new_best_that_rounds_to_the_old_one_names_no_other():
-    scene = Scene(MetricDisplay("error", 2), before=0.201)
+    scene = Scene(DisplayRules("error", 2), before=0.201)
     said = str(reply_words(answer(improved=True), scene).sentence)
     assert said.startswith("A new best: 0.20; ")
 
 
 def test_names_of_a_metric_stay_text():
-    told = reply_words(answer(bound={"loss": BOUND}), Scene(MetricDisplay("<b>", 2)))
+    told = reply_words(answer(bound={"loss": BOUND}), Scene(DisplayRules("<b>", 2)))
     assert "<b>" in told.bound  # which a template escapes
     assert not hasattr(told.bound, "__html__")
 
@@ -74,12 +74,12 @@ def test_names_of_a_metric_stay_text():
 )  # fmt: skip
 def test_nothing_is_promised_where_nothing_can_be(change):
     bound = {**BOUND, **change}
-    assert bound_words(bound, MetricDisplay("error"), bound.pop("released", 0.2), "team") is None
+    assert bound_words(bound, DisplayRules("error"), bound.pop("released", 0.2), "team") is None
 
 
 def test_a_promise_about_differences_is_one_about_the_release():
     bound = {**BOUND, "low": -0.3, "high": 0.1, "differences": True, "beta": 1e-7}
-    said = bound_words(bound, MetricDisplay("error", 2), 0.2, "board")
+    said = bound_words(bound, DisplayRules("error", 2), 0.2, "board")
     assert said == (
         "With confidence 99.99%, the board's best model so far truly has error between 0.00 and "
         "0.30."
@@ -91,7 +91,7 @@ def test_a_promise_is_rounded_outwards():
     for _ in range(200):
         low, high = sorted(rng.random(2))
         kind = str(rng.choice(["loss", "complement", "scaled", "root"]))
-        display = MetricDisplay("m", int(rng.integers(0, 6)), kind, 7.0)
+        display = DisplayRules("m", int(rng.integers(0, 6)), kind, 7.0)
         words = bound_words({**BOUND, "low": low, "high": high}, display, 0.2, "team").split()
         least, most = float(words[-3]), float(words[-1].rstrip("."))
         ends = sorted((display.shown(low), display.shown(high)))
@@ -101,7 +101,7 @@ def test_a_promise_is_rounded_outwards():
 
 
 def test_gains_of_a_root_depend_on_where_one_stands():
-    display = MetricDisplay("rmse", shown_as="root", unit=100.0)
+    display = DisplayRules("rmse", shown_as="root", unit=100.0)
     assert display.gain_text(0.07, None) is None
     assert display.gain_text(0.01, 0.01) == "1"
     assert display.gain_text(5.0, 0.01) == "1"
@@ -118,13 +118,13 @@ def test_where_every_gain_is_told_no_gain_goes_unseen():
 def test_a_reply_s_reason_is_in_the_metric():
     at = At(0, bytes(32), 0, 0, 0, 0, 0, 0, closed=False)
     meter = Meter(lb.Ladder(0.02), {"questions": 10}, at)
-    display = MetricDisplay("accuracy", 3, "complement")
+    display = DisplayRules("accuracy", 3, "complement")
     stays, falls = Release(0.2, None, False, 2), Release(0.2, 0.2, True, 2)
     said = sentence(stays, meter, again=False, remaining=9, shown=display)
     assert said == "The best stays 0.800; gains below about 0.02 may go unseen; 9 questions left."
     said = sentence(falls, meter, again=False, remaining=9, shown=display)
     assert said == "The best is now 0.800; 9 questions left."
-    root = MetricDisplay("rmse", 2, "root", 100.0)
+    root = DisplayRules("rmse", 2, "root", 100.0)
     stays = Release(0.0, None, False, 2)
     assert sentence(stays, meter, again=False, remaining=1, shown=root) == (
         "The best stays 0.00; 1 question left."

@@ -29,11 +29,11 @@ from ladderboard.board._folder import write_example_board as write_example_board
 from ladderboard.board._limits import Quota, QuotaLimit
 from ladderboard.board._rules import (
     Baseline,
-    BoardPhase,
-    FileLimits,
+    DisplayRules,
+    FileRules,
     FinalsRules,
-    MetricDisplay,
-    RateLimit,
+    PhaseRules,
+    RateLimitRules,
     Rules,
     read_rules,
 )
@@ -45,11 +45,11 @@ from ladderboard.board._store import (
     PreparedFile,
     SubmissionStore,
 )
-from ladderboard.board._submissions import IncomingSubmission, ParseSubmission, SubmissionResult
+from ladderboard.board._submissions import IncomingSubmission, ParseSubmission, SubmissionAnswer
 from ladderboard.board._tables import BOARD_SCHEMA as BOARD_SCHEMA
 from ladderboard.board._tables import SERVER_BOOK as SERVER_BOOK
 from ladderboard.board._tables import sample_key as sample_key
-from ladderboard.board._teams import TeamCredentials
+from ladderboard.board._teams import TeamWithToken
 from ladderboard.board._view import View
 
 if TYPE_CHECKING:
@@ -71,28 +71,28 @@ __all__ = [
     "Baseline",
     "Board",
     "BoardFolder",
-    "BoardPhase",
     "Boards",
     "Caller",
     "DatabaseStore",
-    "FileLimits",
+    "DisplayRules",
+    "FileRules",
     "FinalsRules",
     "FolderStore",
     "IncomingSubmission",
-    "MetricDisplay",
     "MixedStore",
     "ParseSubmission",
+    "PhaseRules",
     "PreparedFile",
     "Quota",
     "QuotaLimit",
-    "RateLimit",
+    "RateLimitRules",
     "Report",
     "Role",
     "Rules",
-    "SubmissionResult",
+    "SubmissionAnswer",
     "SubmissionStore",
     "Target",
-    "TeamCredentials",
+    "TeamWithToken",
     "View",
     "check_board",
     "check_permission",

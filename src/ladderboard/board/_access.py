@@ -15,14 +15,24 @@ if TYPE_CHECKING:
 
     from ladderboard.board._rules import Rules
 
-_NAME = 64
-_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}  # what cannot be seen, or turns text around
+_MAX_NAME_LENGTH = 64
+_HIDDEN_CATEGORIES = {
+    "Cc",
+    "Cf",
+    "Cs",
+    "Co",
+    "Cn",
+    "Zl",
+    "Zp",
+}  # what cannot be seen, or turns text around
 _JOINER = "\u200d"  # within emoji
-_BLANK = set("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")  # seen as nothing, or a space
-_UNSEEN = {_JOINER, "\ufe0e", "\ufe0f"}
+_BLANK_CHARACTERS = set(
+    "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
+)  # seen as nothing, or a space
+_EMOJI_JOINERS = {_JOINER, "\ufe0e", "\ufe0f"}
 # Letters that are drawn like others: enough to keep people from taking one team for another.
-_ALIKE = str.maketrans("аеорсухкмнтвіјѕԁԛԝһοανκρτυχι", "aeopcyxkmhtbijsdqwhoavkptuxi")
-_SCORES = (
+_LOOKALIKES = str.maketrans("аеорсухкмнтвіјѕԁԛԝһοανκρτυχι", "aeopcyxkmhtbijsdqwhoavkptuxi")
+_SCORES_ONLY_MESSAGE = (
     "This board takes scores, and only its evaluators hand them in; a team cannot submit. Ask its "
     "organiser how your model is evaluated."
 )
@@ -58,16 +68,19 @@ def hash_token(token: str) -> bytes:
     return hashlib.sha256(b"ladderboard token\n" + token.encode("utf-8", "replace")).digest()
 
 
-def check_text(what: str, text: str, *, at_most: int = _NAME, lines: bool = False) -> str:
+def check_text(
+    what: str, text: str, *, at_most: int = _MAX_NAME_LENGTH, lines: bool = False
+) -> str:
     """Return text from outside, tidied; refuse what cannot be seen or turns text around."""
     if not isinstance(text, str):
         raise InvalidSetting(f"{what} must be text.")
     text = unicodedata.normalize("NFC", text).strip()
     if lines:
         text = text.replace("\r\n", "\n")
-    allowed = {*_UNSEEN, "\n", "\t"} if lines else _UNSEEN
+    allowed = {*_EMOJI_JOINERS, "\n", "\t"} if lines else _EMOJI_JOINERS
     if any(
-        (unicodedata.category(each) in _HIDDEN and each not in allowed) or each in _BLANK
+        (unicodedata.category(each) in _HIDDEN_CATEGORIES and each not in allowed)
+        or each in _BLANK_CHARACTERS
         for each in text
     ):
         raise InvalidSetting(f"{what} must have no characters that cannot be seen.")
@@ -90,8 +103,8 @@ def comparable_name(name: str) -> str:
     >>> comparable_name("Team A") == comparable_name("team\u200d \u0430")
     True
     """
-    seen = "".join(each for each in name if each not in _UNSEEN)
-    folded = unicodedata.normalize("NFKC", seen).casefold().translate(_ALIKE)
+    seen = "".join(each for each in name if each not in _EMOJI_JOINERS)
+    folded = unicodedata.normalize("NFKC", seen).casefold().translate(_LOOKALIKES)
     return "".join(folded.split())
 
 
@@ -123,4 +136,4 @@ def check_permission(caller: Caller, action: str, rules: Rules | None = None) ->
         raise NotAllowed("This is for a team, with the team's own token.")
     scores = action == "submit" and rules is not None and rules.takes == "scores"
     if scores and caller.role < Role.EVALUATOR:
-        raise NotAllowed(_SCORES)
+        raise NotAllowed(_SCORES_ONLY_MESSAGE)

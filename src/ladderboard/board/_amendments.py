@@ -34,34 +34,34 @@ if TYPE_CHECKING:
     from ladderboard.ledger import SqlReading, SqlWriting, Turn
 
 # The submission that holds each team's release: its last that improved.
-_BEST = (
+_BEST_SUBMISSIONS = (
     "SELECT s.team, s.number, s.entry, s.place, s.format FROM main.submission s "
     "WHERE s.book = ? AND s.epoch = ? AND s.improved = 1 AND NOT EXISTS "
     "(SELECT 1 FROM main.submission t WHERE t.book = s.book AND t.team = s.team "
     "AND (t.epoch > s.epoch OR (t.epoch = s.epoch AND t.improved = 1 AND t.number > s.number))) "
     "ORDER BY s.team"
 )
-_TOLD = (
+_UPDATE_SUBMISSION = (
     "UPDATE main.submission SET entry = ?, epoch = ?, value = ?, score = ?, improved = ?, "
     "question = ? WHERE book = ? AND team = ? AND number = ?"
 )
-_STANDS = "UPDATE main.team SET released = ?, since = ? WHERE book = ? AND number = ?"
-_COUNTED = "UPDATE main.board SET replayed = replayed + 1 WHERE book = ?"
-_BOARD_BEST = "UPDATE main.board SET best = ? WHERE book = ?"
-_RECORD = (
+_UPDATE_TEAM = "UPDATE main.team SET released = ?, since = ? WHERE book = ? AND number = ?"
+_COUNT_REPLAYED = "UPDATE main.board SET replayed = replayed + 1 WHERE book = ?"
+_UPDATE_BEST = "UPDATE main.board SET best = ? WHERE book = ?"
+_INSERT_RECORD = (
     "INSERT INTO main.record (book, entry, epoch, time, team, value) VALUES (?, ?, ?, ?, ?, ?)"
 )
-_STATUS = "UPDATE main.board SET status = ? WHERE book = ?"
-_RULES = (
+_SET_STATUS = "UPDATE main.board SET status = ? WHERE book = ?"
+_UPDATE_RULES = (
     "UPDATE main.board SET rules = ?, visibility = ?, horizon = ?, seen_epoch = ?, "
     "amended = amended + 1 WHERE book = ?"
 )
-_FREEZE = (
+_FREEZE_STANDINGS = (
     "UPDATE main.team SET seen_used = used, seen_last = last, seen_released = released, "
     "seen_since = since WHERE book = ?"
 )
-_EPOCH = "UPDATE main.board SET epoch = ?, best = NULL, amended = amended + 1 WHERE book = ?"
-_FORGET = "UPDATE main.team SET released = NULL, since = NULL WHERE book = ?"
+_START_EPOCH = "UPDATE main.board SET epoch = ?, best = NULL, amended = amended + 1 WHERE book = ?"
+_CLEAR_RELEASES = "UPDATE main.team SET released = NULL, since = NULL WHERE book = ?"
 _COLUMNS = ("ids", "split", "group", "weight")
 
 
@@ -76,10 +76,10 @@ class Amendments:
         check_permission(caller, "run")
 
         def work(turn: Turn) -> None:
-            view, row = self._rows(turn)
+            view, row = self._open_for_change(turn)
             if row.status == "open":
                 turn.note("paused", {})
-                view.change(_STATUS, ("paused", view.number))
+                view.change(_SET_STATUS, ("paused", view.number))
 
         self._board.queue.run(work)
 
@@ -110,13 +110,13 @@ class Amendments:
             if charged > self._board.rules_of(row).questions - spent:
                 raise InvalidSetting("No more can be charged than questions are left.")
             turn.note("resumed", {"charged": charged}, charged=turn.at.charged + charged)
-            view.change(_STATUS, ("open", view.number))
+            view.change(_SET_STATUS, ("open", view.number))
             if charged:
                 recount_pooled(view, self._board.rules_of(row), turn.at)
 
         self._board.queue.run(work)
 
-    def _rows(self, turn: Turn) -> tuple[SqlWriting, BoardRow]:
+    def _open_for_change(self, turn: Turn) -> tuple[SqlWriting, BoardRow]:
         view = cast("SqlWriting", turn.view)
         row = read_board(view)
         if row.status in ENDED_STATUSES:
@@ -143,24 +143,24 @@ class Amendments:
                 raise InvalidSetting(f"There are {row.teams} teams already.")
             if after == before:
                 return after
-            self._note(turn, after, _differences(before, after))
+            self._append_amendment(turn, after, _changed_rules(before, after))
             horizon = (row.horizon, row.seen_epoch)
             if after.visibility == "frozen" != row.visibility:
                 horizon = (turn.at.entries, row.epoch)
-                view.change(_FREEZE, (view.number,))
+                view.change(_FREEZE_STANDINGS, (view.number,))
             if (
                 row.visibility in NAMELESS_VISIBILITIES
                 and after.visibility not in NAMELESS_VISIBILITIES
             ):
                 disambiguate_team_names(view)
             values = (to_json(after.describe()), after.visibility, *horizon)
-            view.change(_RULES, (*values, view.number))
+            view.change(_UPDATE_RULES, (*values, view.number))
             recount_pooled(view, after, turn.at)
             return after
 
         return self._board.queue.run(work)
 
-    def _note(
+    def _append_amendment(
         self, turn: Turn, rules: Rules, changes: dict[str, Any], holdout: str | None = None
     ) -> None:
         """Append the entry: what changed, and the commitment to everything as it is now."""
@@ -174,7 +174,7 @@ class Amendments:
                 "questions": rules.questions,
                 "board": rules.describe(),
             },
-            "holdout": holdout or self._holdout(turn),
+            "holdout": holdout or self._holdout_commitment(turn),
             "key": opening["key"],
         }
         fields: dict[str, Any] = {"changes": changes}
@@ -182,7 +182,7 @@ class Amendments:
             fields["holdout"] = holdout
         turn.note("amended", {**fields, "commitment": digest("opening", decided).hex()})
 
-    def _holdout(self, turn: Turn) -> str:
+    def _holdout_commitment(self, turn: Turn) -> str:
         """Return the commitment to the labels of now."""
         held = turn.view.kept("holdout of now")
         return self._board.book.opening["holdout"] if held is None else held.decode()
@@ -211,7 +211,7 @@ class Amendments:
             raise NotOpen("The board waits for its charge; board resume says how many first.")
         refuse_if_unlabelled(board.rules_of(row))
         before = board.epoch_of(row).table
-        _check_correction(before, table)
+        _check_only_labels_differ(before, table)
         if row.epoch and write_sample(before) == write_sample(table):  # it was cut short
             self.pause(caller)  # if somebody went on since: who is asked again is not limited
             count = replay_submissions(
@@ -224,19 +224,19 @@ class Amendments:
         holdout = Commitment("holdout", sample_digest(write_sample(table)), salt).hash.hex()
 
         def work(turn: Turn) -> str:
-            view, now = self._rows(turn)
+            view, now = self._open_for_change(turn)
             if now.epoch != row.epoch:
                 raise InvalidSetting("Labels were corrected a moment ago; look again.")
             rules = board.rules_of(now)
-            self._note(turn, rules, {"labels": epoch}, holdout)
+            self._append_amendment(turn, rules, {"labels": epoch}, holdout)
             board.book.keep(view, f"sample {epoch}", keep_sample(table))
             board.book.keep(view, f"salt of the holdout {epoch}", salt)
             view.keep("holdout of now", holdout.encode())
-            view.change(_EPOCH, (epoch, view.number))
-            view.change(_FORGET, (view.number,))
+            view.change(_START_EPOCH, (epoch, view.number))
+            view.change(_CLEAR_RELEASES, (view.number,))
             if now.status == "open":  # nobody else comes before those who were there
                 turn.note("paused", {})
-                view.change(_STATUS, ("paused", view.number))
+                view.change(_SET_STATUS, ("paused", view.number))
             return now.status
 
         count = replay_submissions(
@@ -272,25 +272,27 @@ def refuse_if_unlabelled(rules: Rules) -> None:
         )
 
 
-def _differences(before: Rules, after: Rules) -> dict[str, Any]:
+def _changed_rules(before: Rules, after: Rules) -> dict[str, Any]:
     old, new = before.describe(), after.describe()
     changed = [key for key in {**old, **new} if new.get(key) != old.get(key)]
     return {key: json.loads(to_json(new.get(key))) for key in changed}
 
 
-def _check_correction(before: HoldoutTable, after: HoldoutTable) -> None:
+def _check_only_labels_differ(before: HoldoutTable, after: HoldoutTable) -> None:
     """Refuse a table that differs in anything but labels."""
     if before.kind != after.kind or before.labels.shape != after.labels.shape:
         raise InvalidLabels("Corrected labels must be of the same kind, for the same rows.")
     for name in ("ids", "split", "group", "weight"):
         old, new = getattr(before, name), getattr(after, name)
-        if (old is None) != (new is None) or (old is not None and _form(old) != _form(new)):
+        if (old is None) != (new is None) or (
+            old is not None and _column_digest(old) != _column_digest(new)
+        ):
             raise InvalidLabels(
                 f"Only labels can be corrected, in the order of the first file: {name} differ."
             )
 
 
-def _form(values: Any) -> bytes:
+def _column_digest(values: Any) -> bytes:
     if not isinstance(values, np.ndarray):
         values = np.array(list(values), dtype=object)
     return digest("column", write_array(values))
@@ -313,7 +315,7 @@ def replay_submissions(
     with board.reading() as view:
         row, at = read_board(view), view.at()
         if again == "best":
-            wanted = view.run(_BEST, (view.number, epoch))
+            wanted = view.run(_BEST_SUBMISSIONS, (view.number, epoch))
     rest = board.rules_of(row).questions - at.asked - at.charged
     if len(wanted) > rest:
         raise InvalidSetting(
@@ -326,11 +328,11 @@ def replay_submissions(
         if commit is not None:
             commit()
         for team, number, *kept in wanted:
-            _ask(board, team, number, read(StoredSubmission(*kept)))
+            _replay_one(board, team, number, read(StoredSubmission(*kept)))
     return len(wanted)
 
 
-def _ask(board: Board, team: int, number: int, submission: Submission) -> None:
+def _replay_one(board: Board, team: int, number: int, submission: Submission) -> None:
     row = board.row()
     scorer = board.scorer_of(row)
     scored = scorer.score(submission)
@@ -352,15 +354,16 @@ def _ask(board: Board, team: int, number: int, submission: Submission) -> None:
         outcome = turn.ask(asked, budget=board.rules_of(now).questions)
         release, time = outcome.release, turn.at.time
         told = (outcome.number, now.epoch, release.value, release.score, int(release.improved))
-        view.change(_TOLD, (*told, release.question, view.number, team, number))
-        view.change(_COUNTED, (view.number,))
+        view.change(_UPDATE_SUBMISSION, (*told, release.question, view.number, team, number))
+        view.change(_COUNT_REPLAYED, (view.number,))
         recount_pooled(view, board.rules_of(now), turn.at)
         if release.improved:
-            view.change(_STANDS, (release.value, time, view.number, team))
+            view.change(_UPDATE_TEAM, (release.value, time, view.number, team))
             if release.value is not None and (now.best is None or release.value < now.best):
-                view.change(_BOARD_BEST, (release.value, view.number))
+                view.change(_UPDATE_BEST, (release.value, view.number))
                 view.change(
-                    _RECORD, (view.number, outcome.number, now.epoch, time, team, release.value)
+                    _INSERT_RECORD,
+                    (view.number, outcome.number, now.epoch, time, team, release.value),
                 )
 
     board.queue.run(work)
@@ -381,7 +384,7 @@ class FolderDifferences:
     def sentences(self) -> list[str]:
         """What differs, in words; of labels only how many."""
         said = [
-            f"{key} is {_shown(here)} in the folder and {_shown(there)} on the board"
+            f"{key} is {_shorten(here)} in the folder and {_shorten(there)} on the board"
             for key, (here, there) in self.rules.items()
         ]
         if self.columns:
@@ -401,10 +404,10 @@ def compare_with_folder(
     here = folder.rules.describe()
     rules = {key: (here.get(key), there.get(key)) for key in {**there, **here}
              if here.get(key) != there.get(key)}  # fmt: skip
-    if folder.derived and "loss" in rules and _same_but_classes(*rules["loss"]):
+    if folder.derived and "loss" in rules and _equal_but_classes(*rules["loss"]):
         del rules["loss"]
     before = read_sample(board.book.kept(sample_key(0 if first else row.epoch)))
-    columns = tuple(name for name in _COLUMNS if not _same(before, folder.table, name))
+    columns = tuple(name for name in _COLUMNS if not _same_column(before, folder.table, name))
     labels = 0 if "ids" in columns else count_changed_labels(before, folder.table)
     return FolderDifferences(rules, labels, columns)
 
@@ -417,7 +420,7 @@ def diff_rules(before: Rules, after: Rules) -> dict[str, Any]:
         value, was = new.get(key), old.get(key)
         if value == was:
             continue
-        if key == "loss" and not _declared(value) and _same_but_classes(value, was):
+        if key == "loss" and not _declares_classes(value) and _equal_but_classes(value, was):
             continue  # taken from the labels when the board was made
         if isinstance(value, dict) and isinstance(was, dict):
             # Only what differs: some of the rest may not be named in an amendment.
@@ -427,11 +430,11 @@ def diff_rules(before: Rules, after: Rules) -> dict[str, Any]:
     return changes
 
 
-def _declared(loss: Any) -> bool:
+def _declares_classes(loss: Any) -> bool:
     return loss.get("classes") is not None
 
 
-def _same_but_classes(one: Any, other: Any) -> bool:
+def _equal_but_classes(one: Any, other: Any) -> bool:
     return {**one, "classes": None} == {**other, "classes": None}
 
 
@@ -453,13 +456,13 @@ def count_changed_labels(before: HoldoutTable, after: HoldoutTable) -> int:
     return int(np.count_nonzero(differ.reshape(len(differ), -1).any(axis=1)))
 
 
-def _same(before: HoldoutTable, after: HoldoutTable, name: str) -> bool:
+def _same_column(before: HoldoutTable, after: HoldoutTable, name: str) -> bool:
     old, new = getattr(before, name), getattr(after, name)
     if old is None or new is None:
         return old is new
     return len(old) == len(new) and list(old) == list(new)
 
 
-def _shown(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = repr(value) if isinstance(value, str) else str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from ladderboard.board._access import Caller
     from ladderboard.board._history import RecordHistory
     from ladderboard.board._store import SubmissionStore
-    from ladderboard.board._submissions import IncomingSubmission, SubmissionResult
+    from ladderboard.board._submissions import IncomingSubmission, SubmissionAnswer
     from ladderboard.board._tables import BoardRow, TeamRow
     from ladderboard.files import HoldoutTable, Limits
     from ladderboard.ledger import At, Book, SqlReading
 
 
-class _Epoch(NamedTuple):
+class _LabelEpoch(NamedTuple):
     """The labels of a time between two corrections, and who scores with them."""
 
     number: int
@@ -56,7 +56,7 @@ class Board:
         self._submissions = SubmissionService(self)
         self._row: BoardRow | None = None
         self._rules: tuple[str, Rules] | None = None
-        self._epoch: _Epoch | None = None
+        self._epoch: _LabelEpoch | None = None
         self._records: tuple[BoardRow, At, RecordHistory] | None = None
 
     @contextmanager
@@ -102,7 +102,7 @@ class Board:
             self._rules = held
         return held[1]
 
-    def epoch_of(self, row: BoardRow) -> _Epoch:
+    def epoch_of(self, row: BoardRow) -> _LabelEpoch:
         """Return the labels that a row's epoch has, and their scorer."""
         held, limits = self._epoch, self.rules_of(row).files.limits
         if held is None or held.number != row.epoch:
@@ -111,7 +111,7 @@ class Board:
             scorer = Scorer(table, loss, limits, rows=split_mask(table, "public"))
             private = split_mask(table, "private")
             ranked = private is not None and bool(private.any())
-            held = self._epoch = _Epoch(row.epoch, limits, table, scorer, ranked)
+            held = self._epoch = _LabelEpoch(row.epoch, limits, table, scorer, ranked)
         elif held.limits != limits:
             scorer = held.scorer.within(limits)
             held = self._epoch = held._replace(limits=limits, scorer=scorer)
@@ -165,7 +165,7 @@ class Board:
 
     def submit(
         self, caller: Caller, sent: IncomingSubmission, team: str | None = None
-    ) -> SubmissionResult:
+    ) -> SubmissionAnswer:
         """Answer a submission."""
         return self._submissions.submit(caller, sent, team)
 

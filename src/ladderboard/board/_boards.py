@@ -60,9 +60,11 @@ if TYPE_CHECKING:
     from ladderboard.ledger import PostgresStorage, Seal, SqlReading, SqlWriting, Turn
     from ladderboard.mechanisms import Mechanism
 
-_SEAT = "SELECT number, used FROM main.team WHERE book = ? AND folded = ? AND kind = 'baseline'"
-_ALL = "SELECT slug FROM main.board ORDER BY book"
-_AFTER = (
+_FIND_BASELINE = (
+    "SELECT number, used FROM main.team WHERE book = ? AND folded = ? AND kind = 'baseline'"
+)
+_ALL_SLUGS = "SELECT slug FROM main.board ORDER BY book"
+_SLUGS_AFTER = (
     "SELECT slug FROM main.board WHERE book > (SELECT book FROM main.board WHERE slug = ?) "
     "ORDER BY book LIMIT ?"
 )
@@ -70,33 +72,33 @@ _OPEN_FIRST = (
     "SELECT slug FROM main.board ORDER BY CASE status WHEN 'closed' THEN 1 ELSE 0 END, book "
     "LIMIT ? OFFSET ?"
 )
-_BY_SLUG = (
+_BOOK_BY_SLUG = (
     "SELECT main.book.name FROM main.board JOIN main.book ON main.book.id = main.board.book "
     "WHERE main.board.slug = ?"
 )
-_INSERT = (
+_INSERT_BOARD = (
     "INSERT INTO main.board (book, slug, rules, status, visibility, horizon, seen_epoch, epoch, "
     "amended, teams, pooled, replayed, stored, made) "
     "VALUES (?, ?, ?, 'open', ?, 2, 0, 0, 0, 0, 0, 0, 0, ?)"
 )
-_BY_HASH = (
+_CREDENTIAL_BY_HASH = (
     "SELECT role, team, book, expires FROM main.credential "
     "WHERE hash = ? AND ended IS NULL AND role <> 'invitation'"
 )
-_PLACES = "SELECT place FROM main.submission WHERE place LIKE '%/%'"  # those in a folder
+_FILES_IN_FOLDER = "SELECT place FROM main.submission WHERE place LIKE '%/%'"  # those in a folder
 _ANY_ORGANISER = "SELECT 1 FROM main.credential WHERE book = ? AND role = 'organiser'"
 _END_ORGANISERS = (
     "UPDATE main.credential SET ended = ? WHERE book = ? AND role = 'organiser' AND ended IS NULL"
 )
-_NUMBER = "SELECT book FROM main.board WHERE slug = ?"
-_BOARD_OF = (
+_BOOK_NUMBER = "SELECT book FROM main.board WHERE slug = ?"
+_SLUG_BY_CREDENTIAL = (
     "SELECT main.board.slug FROM main.credential "
     "JOIN main.board ON main.board.book = main.credential.book "
     "WHERE main.credential.hash = ? AND main.credential.ended IS NULL"
 )
 
 _SQLITE = "sqlite:///"
-_WORDS = re.compile(r"\bpassword\s*=", re.IGNORECASE)
+_LIBPQ_PASSWORD = re.compile(r"\bpassword\s*=", re.IGNORECASE)
 _POSTGRES = ("postgresql://", "postgresql+psycopg://", "postgres://")
 
 
@@ -169,24 +171,24 @@ class Boards:
 
     def list(self) -> list[str]:
         """Return the slugs of all boards, oldest first."""
-        with self._server() as view:
-            return [row[0] for row in view.run(_ALL)]
+        with self._read_server_book() as view:
+            return [row[0] for row in view.run(_ALL_SLUGS)]
 
     def list_page(self, limit: int, after: str | None = None) -> tuple[str, ...]:
         """Return the slugs of so many boards, oldest first, from the one after ``after`` on."""
-        with self._server() as view:
+        with self._read_server_book() as view:
             if after is None:
-                return tuple(row[0] for row in view.run(f"{_ALL} LIMIT ?", (limit,)))
-            if not (is_searchable(after) and view.run(_BY_SLUG, (after,))):
+                return tuple(row[0] for row in view.run(f"{_ALL_SLUGS} LIMIT ?", (limit,)))
+            if not (is_searchable(after) and view.run(_BOOK_BY_SLUG, (after,))):
                 raise InvalidSetting("This is no cursor of ours; begin without one.")
-            return tuple(row[0] for row in view.run(_AFTER, (after, limit)))
+            return tuple(row[0] for row in view.run(_SLUGS_AFTER, (after, limit)))
 
     def list_open_first(self, limit: int, skip: int = 0) -> tuple[str, ...]:
         """Return the slugs of so many boards, those that are closed last, after ``skip``."""
-        with self._server() as view:
+        with self._read_server_book() as view:
             return tuple(row[0] for row in view.run(_OPEN_FIRST, (limit, skip)))
 
-    def _server(self) -> AbstractContextManager[SqlReading]:
+    def _read_server_book(self) -> AbstractContextManager[SqlReading]:
         return self.storage.reading(SERVER_BOOK)
 
     def open(self, slug: str) -> Board:
@@ -195,8 +197,8 @@ class Boards:
             board = self._open.get(slug)
         if board is not None:
             return board
-        with self._server() as view:
-            rows = view.run(_BY_SLUG, (slug,)) if is_searchable(slug) else []
+        with self._read_server_book() as view:
+            rows = view.run(_BOOK_BY_SLUG, (slug,)) if is_searchable(slug) else []
         if not rows:
             raise NotFound("There is no such board.")
         name = rows[0][0]
@@ -216,8 +218,8 @@ class Boards:
 
         ``charge`` is how many questions may have been answered since the copy was made.
         """
-        with self._server() as view:
-            rows = view.run(_BY_SLUG, (slug,)) if is_searchable(slug) else []
+        with self._read_server_book() as view:
+            rows = view.run(_BOOK_BY_SLUG, (slug,)) if is_searchable(slug) else []
             if not rows:
                 raise NotFound("There is no such board.")
         name = rows[0][0]
@@ -270,7 +272,7 @@ class Boards:
         def furnish(view: SqlWriting) -> None:
             visibility = rules.visibility
             values = (view.number, rules.slug, to_json(described), visibility, self.world.clock())
-            view.change(_INSERT, values)
+            view.change(_INSERT_BOARD, values)
 
         Book.create(
             self.storage,
@@ -316,11 +318,11 @@ class Boards:
 
     def caller_by_token_hash(self, hashed: bytes, slug: str | None = None) -> Caller:
         """Return the same by the hash of a token, as sessions know it."""
-        with self._server() as view:
-            rows = view.run(_BY_HASH, (hashed,))
+        with self._read_server_book() as view:
+            rows = view.run(_CREDENTIAL_BY_HASH, (hashed,))
             if rows:
                 role, team, book, expires = rows[0]
-                found = [] if slug is None else view.run(_NUMBER, (slug,))
+                found = [] if slug is None else view.run(_BOOK_NUMBER, (slug,))
                 here = book in {view.number, *(row[0] for row in found)}
                 late = expires is not None and expires <= self.world.clock()
                 if here and not late:
@@ -329,14 +331,14 @@ class Boards:
 
     def slug_of_token(self, hashed: bytes) -> str | None:
         """Return the slug of the one board that a token is for; None if it is for all, or ended."""
-        with self._server() as view:
-            rows = view.run(_BOARD_OF, (hashed,))
+        with self._read_server_book() as view:
+            rows = view.run(_SLUG_BY_CREDENTIAL, (hashed,))
         return rows[0][0] if rows else None
 
     def remove_orphaned_files(self) -> int:
         """Remove submitted files that a crash has left without a row; return how many."""
-        with self._server() as view:
-            places = {row[0] for row in view.run(_PLACES)}
+        with self._read_server_book() as view:
+            places = {row[0] for row in view.run(_FILES_IN_FOLDER)}
         return self.store.sweep(places.__contains__)
 
     def close(self) -> None:
@@ -348,7 +350,7 @@ class Boards:
 
 def has_libpq_password(address: str) -> bool:
     """Tell whether an address has a password by libpq's words, as in ``host=db password=...``."""
-    return "://" not in address and _WORDS.search(address) is not None
+    return "://" not in address and _LIBPQ_PASSWORD.search(address) is not None
 
 
 def is_shared(url: str) -> bool:
@@ -402,7 +404,7 @@ def open_storage(url: Path | str, *, create: bool = False) -> SqlStorage:
     address = str(url)
     if is_shared(address):
         return open_postgres_schema(address, create=create)
-    path = _path(address)
+    path = _sqlite_path(address)
     return SqliteStorage(path, create=create and not path.exists())
 
 
@@ -416,7 +418,7 @@ def open_postgres_schema(
     return PostgresStorage(address, create=create, schema=schema)
 
 
-def _path(address: str) -> Path:
+def _sqlite_path(address: str) -> Path:
     if address.startswith(_SQLITE):
         address = address.removeprefix(_SQLITE)
     elif "://" in address:
@@ -449,7 +451,7 @@ def submit_baselines(board: Board, folder: BoardFolder) -> None:
     scorer = board.scorer()
     for each, path in folder.baselines.items():
         with board.reading() as view:
-            rows = view.run(_SEAT, (view.number, comparable_name(each)))
+            rows = view.run(_FIND_BASELINE, (view.number, comparable_name(each)))
         if rows and rows[0][1]:
             continue
         caller = Caller(Role.ORGANISER, rows[0][0]) if rows else board.teams.add_baseline(each)

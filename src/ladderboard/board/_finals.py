@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from ladderboard.board._access import Caller
     from ladderboard.board._board import Board
-    from ladderboard.board._rules import MetricDisplay, Rules
+    from ladderboard.board._rules import DisplayRules, Rules
     from ladderboard.board._submissions import Sandbox
     from ladderboard.board._tables import BoardRow
     from ladderboard.ledger import BundleWriter, Entry, Head, Secret, SqlReading, SqlWriting, Turn
@@ -40,36 +40,42 @@ if TYPE_CHECKING:
 STANDINGS_KEY = "standings"
 """The name under which the standings of the close are kept, with the salt of their commitment."""
 
-_OWN = "SELECT number FROM main.submission WHERE book = ? AND team = ? AND id = ?"
-_CHOOSE = "UPDATE main.submission SET chosen = ? WHERE book = ? AND team = ? AND number = ?"
-_FORGET = "UPDATE main.submission SET chosen = 0 WHERE book = ? AND team = ? AND chosen <> 0"
-_CLOSING = "UPDATE main.board SET status = 'closing' WHERE book = ?"
-_CLOSED = (
+_OWN_SUBMISSION = "SELECT number FROM main.submission WHERE book = ? AND team = ? AND id = ?"
+_SELECT_SUBMISSION = (
+    "UPDATE main.submission SET chosen = ? WHERE book = ? AND team = ? AND number = ?"
+)
+_CLEAR_SELECTION = (
+    "UPDATE main.submission SET chosen = 0 WHERE book = ? AND team = ? AND chosen <> 0"
+)
+_SET_CLOSING = "UPDATE main.board SET status = 'closing' WHERE book = ?"
+_SET_CLOSED = (
     "UPDATE main.board SET status = 'closed', final = ?, amended = amended + 1, visibility = ? "
     "WHERE book = ?"
 )
 _TEAMS = "SELECT number, id, name, kind FROM main.team WHERE book = ? AND used > 0 ORDER BY number"
 # Those that were chosen; then what would be chosen by default, the last improved ones first.
-_CHOSEN = (
+_SELECTED_OR_DEFAULT = (
     "SELECT id, entry, place, format FROM main.submission WHERE book = ? AND team = ? "
     "ORDER BY chosen DESC, improved DESC, number DESC LIMIT ?"
 )
-_MANY = "SELECT COUNT(*) FROM main.submission WHERE book = ? AND team = ? AND chosen <> 0"
+_COUNT_SELECTED = "SELECT COUNT(*) FROM main.submission WHERE book = ? AND team = ? AND chosen <> 0"
 _STANDINGS = (
     "SELECT id, name, kind, disqualified, released, since FROM main.team WHERE book = ? "
     "ORDER BY number"
 )
-_PAGE = 1000
-_PART = 2**20
+_PAGE_ROWS = 1000
+_CHUNK_BYTES = 2**20
 _FILES_PAGE = 500
-_FILES = (
+_SUBMITTED_FILES = (
     "SELECT entry, id, format, place FROM main.submission WHERE book = ? AND entry > ? "
     "ORDER BY entry LIMIT ?"
 )
-_FILE = "SELECT entry, id, format, place FROM main.submission WHERE book = ? AND entry = ?"
+_SUBMITTED_FILE = (
+    "SELECT entry, id, format, place FROM main.submission WHERE book = ? AND entry = ?"
+)
 
 
-class _Entrant(NamedTuple):
+class _Finalist(NamedTuple):
     """A submission in the finals."""
 
     team: str
@@ -101,14 +107,16 @@ class BoardCloser:
             numbers = []
             for each in wanted:
                 found = (
-                    view.run(_OWN, (view.number, caller.team, each)) if is_searchable(each) else []
+                    view.run(_OWN_SUBMISSION, (view.number, caller.team, each))
+                    if is_searchable(each)
+                    else []
                 )
                 if not found:
                     raise NotFound("There is no such submission.")
                 numbers.append(found[0][0])
-            view.change(_FORGET, (view.number, caller.team))
+            view.change(_CLEAR_SELECTION, (view.number, caller.team))
             for number in numbers:
-                view.change(_CHOOSE, (1, view.number, caller.team, number))
+                view.change(_SELECT_SUBMISSION, (1, view.number, caller.team, number))
 
         self._board.queue.run(work)
 
@@ -127,7 +135,7 @@ class BoardCloser:
             row = read_board(view)
             if row.status in {"closed", "moved"}:
                 raise NotOpen(f"The board is {row.status}.")
-            view.change(_CLOSING, (view.number,))
+            view.change(_SET_CLOSING, (view.number,))
 
         board.queue.run(lock)
         with board.reading() as view:
@@ -136,7 +144,7 @@ class BoardCloser:
             entrants = read_finalists(view, rules)
             ranks = _public_ranks(view, board.book.signed)
             now = current_time(view, board.book.world)
-        final = self._score(row, rules, entrants, ranks, now, sandbox=sandbox)
+        final = self._score_finalists(row, rules, entrants, ranks, now, sandbox=sandbox)
         salt = board.book.world.salt()
 
         def end(turn: Turn) -> None:
@@ -156,16 +164,16 @@ class BoardCloser:
             kept = encode({"salt": stood.salt, "content": stood.content})
             board.book.keep(view, STANDINGS_KEY, kept)
             visibility = "public" if now.visibility == "frozen" else now.visibility
-            view.change(_CLOSED, (told, visibility, view.number))
+            view.change(_SET_CLOSED, (told, visibility, view.number))
 
         board.queue.run(end)
         return final
 
-    def _score(
+    def _score_finalists(
         self,
         row: BoardRow,
         rules: Rules,
-        entrants: list[_Entrant],
+        entrants: list[_Finalist],
         ranks: dict[str, int],
         now: int,
         *,
@@ -179,7 +187,7 @@ class BoardCloser:
         scorer = Scorer(table, rules.loss, rows=private)
         worth = int(scorer.grouping.effective_n)
         weighted = scorer.grouping.weight is not None
-        best: dict[str, tuple[float, _Entrant]] = {}
+        best: dict[str, tuple[float, _Finalist]] = {}
         with open_stored_predictions(board, row, sandbox) as read:
             for each in entrants:
                 risk = scorer.score(read(each.kept)).risk
@@ -190,7 +198,7 @@ class BoardCloser:
             low, high = fresh_sample_interval(
                 worth, risk, among=len(entrants), beta=rules.beta, weighted=weighted
             )
-            rows.append(_row(rules, each, risk, (low, high), ranks.get(each.team)))
+            rows.append(_final_row(rules, each, risk, (low, high), ranks.get(each.team)))
         rank_finals(rows)
         return {
             "board": board.slug,
@@ -202,8 +210,8 @@ class BoardCloser:
         }
 
 
-def _row(
-    rules: Rules, each: _Entrant, risk: float, interval: tuple[float, float], rank: int | None
+def _final_row(
+    rules: Rules, each: _Finalist, risk: float, interval: tuple[float, float], rank: int | None
 ) -> dict[str, Any]:
     low, high = interval
     return {
@@ -238,7 +246,7 @@ def rank_finals(rows: list[dict[str, Any]]) -> None:
             row["move"] = row["public_rank"] - rank
 
 
-def serialize_final_row(row: dict[str, Any], display: MetricDisplay) -> dict[str, Any]:
+def serialize_final_row(row: dict[str, Any], display: DisplayRules) -> dict[str, Any]:
     """Return a row of the final ranking, which is kept in losses, in the board's metric."""
     low, high = sorted((display.shown(row["low"]), display.shown(row["high"])))
     score = to_metric(display, row["score"])
@@ -274,14 +282,14 @@ def list_final_standings(view: SqlReading) -> list[dict[str, Any]]:
     return found
 
 
-def read_finalists(view: SqlReading, rules: Rules) -> list[_Entrant]:
+def read_finalists(view: SqlReading, rules: Rules) -> list[_Finalist]:
     """Return what is in the final ranking: what teams chose, or what is chosen by default."""
-    found: list[_Entrant] = []
+    found: list[_Finalist] = []
     for number, team, name, kind in view.run(_TEAMS, (view.number,)):
-        chosen = view.run(_MANY, (view.number, number))[0][0]
+        chosen = view.run(_COUNT_SELECTED, (view.number, number))[0][0]
         many = min(chosen or rules.selections, rules.selections) if kind == "team" else 1
-        files = view.run(_CHOSEN, (view.number, number, many))
-        found += [_Entrant(team, name, kind, own, StoredSubmission(*kept)) for own, *kept in files]
+        files = view.run(_SELECTED_OR_DEFAULT, (view.number, number, many))
+        found += [_Finalist(team, name, kind, own, StoredSubmission(*kept)) for own, *kept in files]
     return found
 
 
@@ -289,14 +297,14 @@ def _public_ranks(view: SqlReading, sign: Callable[[str], bytes]) -> dict[str, i
     ranks: dict[str, int] = {}
     cursor = None
     while True:
-        page = read_standings(view, seen=False, limit=_PAGE, cursor=cursor, sign=sign)
+        page = read_standings(view, seen=False, limit=_PAGE_ROWS, cursor=cursor, sign=sign)
         ranks |= {each.id: each.rank for each in page.rows if each.rank is not None}
         if page.next is None:
             return ranks
         cursor = page.next
 
 
-class _File(NamedTuple):
+class _SubmittedFile(NamedTuple):
     """A submission, and the last entry that it was scored for."""
 
     entry: int
@@ -334,7 +342,7 @@ def write_board_bundle(
                 bundle, board.book, view, of="board", epochs=epochs, submissions=submissions
             )
             if submissions:
-                _put_with_files(bundle, board, view, row)
+                _write_entries_with_files(bundle, board, view, row)
             else:
                 for entry, secret in open_entries(board.book, view):
                     bundle.put_entry(entry.form, secret)
@@ -346,35 +354,37 @@ def write_board_bundle(
     return head
 
 
-def _put_with_files(bundle: BundleWriter, board: Board, view: SqlReading, row: BoardRow) -> None:
+def _write_entries_with_files(
+    bundle: BundleWriter, board: Board, view: SqlReading, row: BoardRow
+) -> None:
     """Write each entry, and after it the file that it was scored for."""
     chosen = set()
     if row.final is not None:
         chosen = {each.submission for each in read_finalists(view, board.rules_of(row))}
-    files = _files(view)
+    files = _iter_submitted_files(view)
     held = next(files, None)
     for number, (entry, secret) in enumerate(open_entries(board.book, view)):
         bundle.put_entry(entry.form, secret)
         if held is not None and held.entry == number:
-            _put_file(bundle, board, held, selected=held.id in chosen)
+            _write_submitted_file(bundle, board, held, selected=held.id in chosen)
             held = next(files, None)
         elif secret is not None and row.epoch:
-            later = _asked_again(board, view, row, entry, secret)
+            later = _find_replayed_file(board, view, row, entry, secret)
             if later is not None:
-                _put_file(bundle, board, later, selected=False)
+                _write_submitted_file(bundle, board, later, selected=False)
 
 
-def _files(view: SqlReading) -> Iterator[_File]:
+def _iter_submitted_files(view: SqlReading) -> Iterator[_SubmittedFile]:
     """Return what was submitted in the order of entries, a page at a time."""
     last = -1
-    while rows := view.run(_FILES, (view.number, last, _FILES_PAGE)):
-        yield from (_File(*row) for row in rows)
+    while rows := view.run(_SUBMITTED_FILES, (view.number, last, _FILES_PAGE)):
+        yield from (_SubmittedFile(*row) for row in rows)
         last = rows[-1][0]
 
 
-def _asked_again(
+def _find_replayed_file(
     board: Board, view: SqlReading, row: BoardRow, entry: Entry, secret: Secret
-) -> _File | None:
+) -> _SubmittedFile | None:
     """Return what an entry was scored for that was asked again after labels were corrected.
 
     Its row names the entry of that time. It was asked on the ladder of a later epoch, which the
@@ -385,22 +395,24 @@ def _asked_again(
         ladder = board.ladder_of(row._replace(epoch=epoch), team)
         asked = Asked(secret.submission, 0, ladder=ladder, asker=team.id)
         number = view.find(board.book.mark_of(asked))
-        rows = [] if number is None else view.run(_FILE, (view.number, number))
+        rows = [] if number is None else view.run(_SUBMITTED_FILE, (view.number, number))
         if rows:
-            return _File(*rows[0])
+            return _SubmittedFile(*rows[0])
     return None
 
 
-def _put_file(bundle: BundleWriter, board: Board, file: _File, *, selected: bool) -> None:
+def _write_submitted_file(
+    bundle: BundleWriter, board: Board, file: _SubmittedFile, *, selected: bool
+) -> None:
     if not file.place:  # it was lost before the board came here
         return
     with board.store.get(file.place) as body:
         own, size = hashlib.sha256(), 0
-        while part := body.read(_PART):
+        while part := body.read(_CHUNK_BYTES):
             own.update(part)
             size += len(part)
         body.seek(0)
         told = {"id": file.id, "format": file.format, "size": size, "sha256": own.digest()}
         bundle.put("file", {**told, "selected": selected})
-        while part := body.read(_PART):
+        while part := body.read(_CHUNK_BYTES):
             bundle.put("part", part)

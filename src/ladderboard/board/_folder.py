@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from ladderboard.losses import Loss
 
 SPLITS = ("public", "private", "ignored")
-_RULES = "board.yaml"
+_RULES_FILE = "board.yaml"
 _SUFFIXES = ("csv", "tsv", "txt", "parquet", "pq", "arrow", "feather", "jsonl", "ndjson")
-_PACKED = ("", ".gz", ".zip")
+_COMPRESSIONS = ("", ".gz", ".zip")
 _TRAIN, _PUBLIC, _PRIVATE = 1_000, 3_000, 1_000
 _FEATURES = "temperature,strength,waited"
 
@@ -72,7 +72,7 @@ finals: {selections: 2}
 play: true
 """
 
-_README = """\
+_EXAMPLE_README = """\
 # A second cup
 
 - `train.csv`: 1,000 cups with their `label`: 1 where the guest asked for another one.
@@ -91,7 +91,7 @@ cup-0001,0
 The guests are made up, and so is the coffee.
 """
 
-_SCRIPT = '''\
+_EXAMPLE_SCRIPT = '''\
 """Predict second cups by a straight line, and write predictions.csv beside this file."""
 
 from pathlib import Path
@@ -116,7 +116,7 @@ lines = [f"{row[0]},{guess}" for row, guess in zip(rows, again, strict=True)]
 (here / "predictions.csv").write_text("\\n".join(["id,prediction", *lines]) + "\\n")
 print(f"predictions.csv holds {len(lines)} predictions.")
 '''
-_SETTINGS, _SOLUTION, _TEXT = "conf.json", "solution.csv", "COMPETITION_DESC.md"
+_SETTINGS, _SOLUTION, _DESCRIPTION = "conf.json", "solution.csv", "COMPETITION_DESC.md"
 _HUGGINGFACE_RULES = """\
 # From the competition's {settings}. Two numbers it has no words for: how many questions in all,
 # and for how many teams. How many the holdout can bear: ladderboard plan --n ROWS --error 0.05
@@ -200,20 +200,20 @@ def read_folder(path: Path | str) -> BoardFolder:
     folder = Path(path)
     noted = RuleProblems()
     if not folder.is_dir():
-        noted.add("not_a_folder", f"{str(path)!r} must be a folder with {_RULES} in it.")
+        noted.add("not_a_folder", f"{str(path)!r} must be a folder with {_RULES_FILE} in it.")
         noted.refuse_if_any()
-    rules = _rules(folder, noted)
-    holdout = _holdout(folder, noted)
+    rules = _read_rules_file(folder, noted)
+    holdout = _find_holdout(folder, noted)
     table = None if holdout is None else read_table(folder / holdout, rules, noted)
-    sample = _sample(folder, noted)
+    sample = _find_sample(folder, noted)
     baselines: dict[str, Path] = {}
     for each in () if rules is None else rules.baselines:
-        if each.file is not None and _inside(folder, each.file, noted):
+        if each.file is not None and _check_inside(folder, each.file, noted):
             baselines[each.name] = folder / each.file
     noted.refuse_if_any()
     assert rules is not None  # noqa: S101 - nothing was noted
     assert table is not None  # noqa: S101 - same
-    loss = rules.loss.with_inferred_classes(table.labels, _sample_values(sample, rules, table))
+    loss = rules.loss.with_inferred_classes(table.labels, _read_sample_values(sample, rules, table))
     derived, rules = loss != rules.loss, replace(rules, loss=loss)
     found = BoardFolder(folder, rules, table, sample, baselines, derived)
     _check_mechanism(found, noted)
@@ -221,30 +221,30 @@ def read_folder(path: Path | str) -> BoardFolder:
     return found
 
 
-def _rules(folder: Path, noted: RuleProblems) -> Rules | None:
-    if not _inside(folder, _RULES, noted):
+def _read_rules_file(folder: Path, noted: RuleProblems) -> Rules | None:
+    if not _check_inside(folder, _RULES_FILE, noted):
         return None
     try:
-        text = (folder / _RULES).read_bytes().decode("utf-8-sig")
+        text = (folder / _RULES_FILE).read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        noted.add("encoding", f"{_RULES} must be UTF-8; it is not at byte {error.start}.")
+        noted.add("encoding", f"{_RULES_FILE} must be UTF-8; it is not at byte {error.start}.")
         return None
     except OSError as error:
-        noted.add("not_a_file", f"{_RULES} cannot be read: {error.strerror}.", key=_RULES)
+        noted.add("not_a_file", f"{_RULES_FILE} cannot be read: {error.strerror}.", key=_RULES_FILE)
         return None
     try:
-        return read_rules(text, where=_RULES, slug=folder.resolve().name)
+        return read_rules(text, where=_RULES_FILE, slug=folder.resolve().name)
     except InvalidRules as error:
         noted.found += [(0, each) for each in error.problems]
     return None
 
 
-def _holdout(folder: Path, noted: RuleProblems) -> str | None:
+def _find_holdout(folder: Path, noted: RuleProblems) -> str | None:
     """Return the name of the holdout's file, which there must be one of."""
-    names = [f"holdout.{suffix}{packed}" for suffix in _SUFFIXES for packed in _PACKED]
+    names = [f"holdout.{suffix}{packed}" for suffix in _SUFFIXES for packed in _COMPRESSIONS]
     found = [each for each in names if (folder / each).exists() or (folder / each).is_symlink()]
     if len(found) == 1:
-        return found[0] if _inside(folder, found[0], noted) else None
+        return found[0] if _check_inside(folder, found[0], noted) else None
     if found:
         noted.add("several_files", f"there must be one holdout; there are {', '.join(found)}.")
     else:
@@ -253,15 +253,17 @@ def _holdout(folder: Path, noted: RuleProblems) -> str | None:
     return None
 
 
-def _sample(folder: Path, noted: RuleProblems) -> Path | None:
-    names = [f"sample_submission.{suffix}{packed}" for suffix in _SUFFIXES for packed in _PACKED]
+def _find_sample(folder: Path, noted: RuleProblems) -> Path | None:
+    names = [
+        f"sample_submission.{suffix}{packed}" for suffix in _SUFFIXES for packed in _COMPRESSIONS
+    ]
     for each in names:
         if (folder / each).exists() or (folder / each).is_symlink():
-            return folder / each if _inside(folder, each, noted) else None
+            return folder / each if _check_inside(folder, each, noted) else None
     return None
 
 
-def _sample_values(sample: Path | None, rules: Rules, table: HoldoutTable) -> Any:
+def _read_sample_values(sample: Path | None, rules: Rules, table: HoldoutTable) -> Any:
     """Return what a sample submission predicts, None if it cannot be read: a check says why."""
     if sample is None or not rules.loss.uses_labels:
         return None
@@ -271,7 +273,7 @@ def _sample_values(sample: Path | None, rules: Rules, table: HoldoutTable) -> An
         return None
 
 
-def _inside(folder: Path, name: str, noted: RuleProblems) -> bool:
+def _check_inside(folder: Path, name: str, noted: RuleProblems) -> bool:
     """Note a file that is not there, or whose link leads out of the folder."""
     path = folder / name
     try:
@@ -306,7 +308,7 @@ def read_table(path: Path, rules: Rules | None, noted: RuleProblems) -> HoldoutT
     try:
         table = read_holdout(
             path,
-            kind=None if rules is None else _kind(rules.loss),
+            kind=None if rules is None else _label_kind(rules.loss),
             limits=Limits(bytes=2**40),
             labelled=rules is None or rules.loss.uses_labels,
         )
@@ -318,14 +320,14 @@ def read_table(path: Path, rules: Rules | None, noted: RuleProblems) -> HoldoutT
         return None
     if table.ids is None:
         noted.add("missing_column", f"{name}: a board's holdout needs a column id.", key="id")
-    table = _with_splits(table, name, noted)
+    table = _normalize_splits(table, name, noted)
     _check_groups(table, name, noted)
     if rules is not None:
         _check_rules(table, rules, name, noted)
     return table
 
 
-def _kind(loss: Loss) -> Any:
+def _label_kind(loss: Loss) -> Any:
     """Return what labels must be for a loss; None where it takes either."""
     if isinstance(loss, Absolute | Squared | Pinball):
         return "number"
@@ -340,7 +342,7 @@ def split_mask(table: HoldoutTable, split: str) -> NDArray[np.bool_] | None:
     return None if table.split is None else np.asarray(table.split == split)
 
 
-def _with_splits(table: HoldoutTable, name: str, noted: RuleProblems) -> HoldoutTable:
+def _normalize_splits(table: HoldoutTable, name: str, noted: RuleProblems) -> HoldoutTable:
     """Return the table with Public and PUBLIC as public, and so on."""
     if table.split is None:
         return table
@@ -394,7 +396,7 @@ def write_example_board(folder: Path, rng: np.random.Generator | None = None) ->
     system's own randomness.
     """
     rng = np.random.default_rng() if rng is None else rng
-    learned, asked = _cups(rng, _TRAIN), _cups(rng, _PUBLIC + _PRIVATE)
+    learned, asked = _draw_cups(rng, _TRAIN), _draw_cups(rng, _PUBLIC + _PRIVATE)
     ids = [f"cup-{at:04d}" for at in range(_PUBLIC + _PRIVATE)]
     # Nothing about an id tells its split.
     split = rng.permutation(["public"] * _PUBLIC + ["private"] * _PRIVATE).tolist()
@@ -402,15 +404,15 @@ def write_example_board(folder: Path, rng: np.random.Generator | None = None) ->
     little = (asked.waited < np.median(learned.waited)).astype(int).tolist()
     files = {
         "board.yaml": _EXAMPLE_RULES,
-        "holdout.csv": _table("id,label,split", zip(ids, labels, split, strict=True)),
-        "sample_submission.csv": _table("id,prediction", ((each, 0) for each in ids)),
-        "baselines/waited.csv": _table("id,prediction", zip(ids, little, strict=True)),
-        "public/README.md": _README,
-        "public/example_submission.py": _SCRIPT,
-        "public/train.csv": _table(
+        "holdout.csv": _format_csv("id,label,split", zip(ids, labels, split, strict=True)),
+        "sample_submission.csv": _format_csv("id,prediction", ((each, 0) for each in ids)),
+        "baselines/waited.csv": _format_csv("id,prediction", zip(ids, little, strict=True)),
+        "public/README.md": _EXAMPLE_README,
+        "public/example_submission.py": _EXAMPLE_SCRIPT,
+        "public/train.csv": _format_csv(
             f"label,{_FEATURES}", zip(learned.again.tolist(), learned.rows, strict=True)
         ),
-        "public/test.csv": _table(f"id,{_FEATURES}", zip(ids, known, strict=True)),
+        "public/test.csv": _format_csv(f"id,{_FEATURES}", zip(ids, known, strict=True)),
     }
     for name, text in files.items():
         place = folder / name
@@ -427,7 +429,7 @@ class _Cups(NamedTuple):
     rows: list[str]
 
 
-def _cups(rng: np.random.Generator, count: int) -> _Cups:
+def _draw_cups(rng: np.random.Generator, count: int) -> _Cups:
     hot, strong = rng.normal(64, 9, count).round(1), rng.normal(58, 10, count).round(1)
     waited = rng.gamma(3, 2, count).round(1)
     # Best at 62 degrees; stronger is better up to a point; who waits long has to go.
@@ -437,7 +439,7 @@ def _cups(rng: np.random.Generator, count: int) -> _Cups:
     return _Cups(again, waited, [f"{a},{b},{c}" for a, b, c in zip(hot, strong, waited)])  # noqa: B905
 
 
-def _table(header: str, rows: object) -> str:
+def _format_csv(header: str, rows: object) -> str:
     lines = [",".join(map(str, row)) for row in rows]  # type: ignore[attr-defined]
     return "\n".join([header, *lines]) + "\n"
 
@@ -447,10 +449,10 @@ def import_huggingface(source: Path, folder: Path) -> list[Path]:
 
     Nothing is written where either cannot be read.
     """
-    said = _settings_of(source)
-    ids, answers = _columns(said)
-    rows = _solution(source / _SOLUTION, [ids, *answers, "split"])
-    told = _huggingface_rules(said, source)
+    said = _read_competition_settings(source)
+    ids, answers = _competition_columns(said)
+    rows = _read_solution(source / _SOLUTION, [ids, *answers, "split"])
+    told = _format_rules(said, source)
     rules, holdout = folder / "board.yaml", folder / "holdout.csv"
     rules.write_text(told, encoding="utf-8")
     with holdout.open("w", encoding="utf-8", newline="") as file:
@@ -460,7 +462,7 @@ def import_huggingface(source: Path, folder: Path) -> list[Path]:
     return [rules, holdout]
 
 
-def _settings_of(source: Path) -> dict[str, Any]:
+def _read_competition_settings(source: Path) -> dict[str, Any]:
     try:
         said = json.loads((source / _SETTINGS).read_text(encoding="utf-8"))
     except OSError as error:
@@ -475,7 +477,7 @@ def _settings_of(source: Path) -> dict[str, Any]:
     return said
 
 
-def _columns(said: dict[str, Any]) -> tuple[str, list[str]]:
+def _competition_columns(said: dict[str, Any]) -> tuple[str, list[str]]:
     """Return the column of ids, and those of answers."""
     ids = said.get("SUBMISSION_ID_COLUMN", "id")
     listed = said.get("SUBMISSION_COLUMNS", "id,pred")
@@ -488,7 +490,7 @@ def _columns(said: dict[str, Any]) -> tuple[str, list[str]]:
     return ids, answers
 
 
-def _solution(path: Path, columns: list[str]) -> list[list[str]]:
+def _read_solution(path: Path, columns: list[str]) -> list[list[str]]:
     """Return the rows of a solution file, these columns of them."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -506,21 +508,21 @@ def _solution(path: Path, columns: list[str]) -> list[list[str]]:
         raise InvalidInput(f"{path} is no table of text in UTF-8, with commas.") from None
 
 
-def _huggingface_rules(said: dict[str, Any], source: Path) -> str:
+def _format_rules(said: dict[str, Any], source: Path) -> str:
     metric = said.get("EVAL_METRIC", "")
     if not isinstance(metric, str) or ":" in metric:  # which would be imported, and run
         raise InvalidInput(
             f"EVAL_METRIC must be the name of a metric; got {_settings.safe_repr(metric)}."
         )
-    text = source / _TEXT
+    text = source / _DESCRIPTION
     told = text.read_text(encoding="utf-8-sig", errors="replace") if text.is_file() else ""
     lines = told.splitlines() or ["What is to be predicted, from what, and where the data are."]
     name = str(said.get("COMPETITION_ID") or source.resolve().name).rpartition("/")[2]
     rules = _HUGGINGFACE_RULES.format(
         settings=_SETTINGS,
-        title=_quoted(name.replace("-", " ").replace("_", " ").capitalize()),
+        title=_quote_yaml(name.replace("-", " ").replace("_", " ").capitalize()),
         description="\n".join(f"  {line}" for line in lines),
-        loss=_quoted(metric.removeprefix("neg_")),
+        loss=_quote_yaml(metric.removeprefix("neg_")),
     )
     daily, selected, end = (
         said.get(each) for each in ("SUBMISSION_LIMIT", "SELECTION_LIMIT", "END_DATE")
@@ -530,11 +532,11 @@ def _huggingface_rules(said: dict[str, Any], source: Path) -> str:
     if isinstance(selected, int):
         rules += f"finals: {{selections: {selected}}}\n"
     if isinstance(end, str) and end:
-        rules += f"end: {_quoted(f'{end} AoE' if len(end) == 10 else end)}\n"
+        rules += f"end: {_quote_yaml(f'{end} AoE' if len(end) == 10 else end)}\n"
     return rules
 
 
-def _quoted(text: str) -> str:
+def _quote_yaml(text: str) -> str:
     """Return text as YAML has it; JSON would write a letter like a rocket as two halves."""
     whole = text.encode("utf-8", "replace").decode("utf-8")
     return json.dumps(whole, ensure_ascii=False)

@@ -11,18 +11,18 @@ from ladderboard.holdout import Meter
 
 if TYPE_CHECKING:
     from ladderboard.board._board import Board
-    from ladderboard.board._rules import MetricDisplay
+    from ladderboard.board._rules import DisplayRules
     from ladderboard.board._tables import BoardRow
     from ladderboard.bounds import Certificate
     from ladderboard.ledger import At, SqlReading
     from ladderboard.mechanisms import Mechanism
 
-MOST = 100  # points besides the last
-_OWN = ("number", "time", "loss", "display", "improved")
+MAX_POINTS = 100  # points besides the last
+_OWN_FIELDS = ("number", "time", "loss", "display", "improved")
 
 # Of many records every second, every third and so on, always with the first and the last: which
-# ones changes only every MOST records, so most certificates were reckoned before.
-_SOME = (
+# ones changes only every MAX_POINTS records, so most certificates were reckoned before.
+_THINNED_RECORDS = (
     "SELECT entry, value, records FROM ("
     "SELECT main.record.entry AS entry, main.record.value AS value, COUNT(*) OVER () AS records, "
     "ROW_NUMBER() OVER (ORDER BY main.record.entry) - 1 AS place "
@@ -33,21 +33,21 @@ _SOME = (
     "WHERE place = records - 1 "
     "OR place / ((records - 1) / ? + 1) * ((records - 1) / ? + 1) = place ORDER BY entry"
 )
-_RULES = ("questions", "beta", "worth", "weighted", "declared", "zero_one", "corrected")
+_CERTIFICATE_RULES = ("questions", "beta", "worth", "weighted", "declared", "zero_one", "corrected")
 Values = tuple[tuple[str, Any], ...]
-BINS = 60
-_TEAMS = 100
+MAX_BINS = 60
+_MAX_TEAMS = 100
 
 _HOUR, _DAY = 3600, 86_400
-_WIDTHS = (
+_BIN_WIDTHS = (
     *(60, 120, 300, 600, 900, 1800),
     *(_HOUR, 2 * _HOUR, 3 * _HOUR, 6 * _HOUR, 12 * _HOUR),
     *(_DAY, 2 * _DAY, 4 * _DAY, 7 * _DAY, 14 * _DAY, 28 * _DAY),
 )
 
-_ENDS = "SELECT MIN(time), MAX(time) FROM main.submission WHERE book = ?"
+_FIRST_AND_LAST_TIME = "SELECT MIN(time), MAX(time) FROM main.submission WHERE book = ?"
 # COUNT and not SUM, which in PostgreSQL is no whole number.
-_BY_TEAM = (
+_COUNT_BY_TEAM = (
     "SELECT main.team.id, main.team.name, main.team.kind, main.team.disqualified, COUNT(*), "
     "COUNT(CASE WHEN main.submission.improved <> 0 THEN 1 END), MAX(main.submission.time), "
     "COUNT(*) OVER () FROM main.submission JOIN main.team "
@@ -56,7 +56,7 @@ _BY_TEAM = (
     "GROUP BY main.team.number, main.team.id, main.team.name, main.team.kind, "
     "main.team.disqualified ORDER BY COUNT(*) DESC, main.team.number LIMIT ?"
 )
-_BY_TIME = (
+_COUNT_BY_TIME = (
     "SELECT (time - ?) / ? AS bin, COUNT(*), COUNT(CASE WHEN improved <> 0 THEN 1 END) "
     "FROM main.submission WHERE book = ? GROUP BY bin ORDER BY bin"
 )
@@ -80,7 +80,7 @@ class CurrentState(NamedTuple):
 
 def read_records(view: SqlReading, epoch: int, at: At) -> RecordHistory:
     """Return the records of an epoch before a horizon, thinned out if there are many."""
-    rows = view.run(_SOME, (view.number, epoch, at.entries, MOST, MOST))
+    rows = view.run(_THINNED_RECORDS, (view.number, epoch, at.entries, MAX_POINTS, MAX_POINTS))
     stood = view.at_entries([entry + 1 for entry, _, _ in rows])
     values = [value for _, value, _ in rows]
     return RecordHistory(list(zip(stood, values, strict=True)), rows[0][2] if rows else 0)
@@ -98,13 +98,13 @@ def serialize_history(
     """
     display = board.rules_of(row).display
     meter = board.meter(row, now.at)
-    rules = _values(meter)
+    rules = _certificate_rules(meter)
     points = [
-        _point(meter.mechanism, rules, display, stood, (value, value))
+        _cached_point(meter.mechanism, rules, display, stood, (value, value))
         for stood, value in past.records
     ]
     if now.best is not None and now.least is not None:
-        last = _point(meter.mechanism, rules, display, now.at, (now.best, now.least))
+        last = _cached_point(meter.mechanism, rules, display, now.at, (now.best, now.least))
         points.append({**last, "time": format_time(now.time), "entry": None})
     return {
         "display": display.describe(),
@@ -116,7 +116,7 @@ def serialize_history(
 
 
 def serialize_own_history(
-    display: MetricDisplay, told: list[dict[str, Any]], now: int | None, *, thinned: bool
+    display: DisplayRules, told: list[dict[str, Any]], now: int | None, *, thinned: bool
 ) -> dict[str, Any]:
     """Return the points of a team's own chart, from what it was told of its submissions."""
     return {
@@ -124,7 +124,7 @@ def serialize_own_history(
         "display": display.describe(),
         "points": [
             {
-                **{key: each[key] for key in _OWN},
+                **{key: each[key] for key in _OWN_FIELDS},
                 "shown": round_for_display(display, each["score_loss"]),
             }
             for each in told
@@ -134,15 +134,17 @@ def serialize_own_history(
 
 
 @lru_cache(maxsize=4096)
-def _point(
-    mechanism: Mechanism, rules: Values, display: MetricDisplay, at: At, best: tuple[float, float]
+def _cached_point(
+    mechanism: Mechanism, rules: Values, display: DisplayRules, at: At, best: tuple[float, float]
 ) -> dict[str, Any]:
     """Return a point, which nobody may change: who asks again gets the same one.
 
     ``best`` is what is shown, and what the bound is about.
     """
     released, least = best
-    low, high, vacuous = _ends(_certificate(mechanism, rules, _plain(at), least), least)
+    low, high, vacuous = _interval(
+        _certificate(mechanism, rules, _without_position(at), least), least
+    )
     return {
         "time": format_time(at.time),
         "entry": at.entries - 1,
@@ -154,21 +156,23 @@ def _point(
             "low": low,
             "high": high,
             "vacuous": vacuous,
-            "display": _outwards(display, low, high),
+            "display": _round_interval(display, low, high),
         },
     }
 
 
 def cached_certificate(meter: Meter, released: float | None) -> Certificate:
     """Return a meter's certificate, which is found again while nothing changes."""
-    return _certificate(meter.mechanism, _values(meter), _plain(meter.at), released)
+    return _certificate(
+        meter.mechanism, _certificate_rules(meter), _without_position(meter.at), released
+    )
 
 
-def _values(meter: Meter) -> Values:
-    return tuple((each, meter.rules[each]) for each in _RULES if each in meter.rules)
+def _certificate_rules(meter: Meter) -> Values:
+    return tuple((each, meter.rules[each]) for each in _CERTIFICATE_RULES if each in meter.rules)
 
 
-def _plain(at: At) -> At:
+def _without_position(at: At) -> At:
     """Leave out what a certificate does not depend on, so that it is found again."""
     return at._replace(entries=0, head=b"", time=0, closed=False)
 
@@ -181,14 +185,14 @@ def _certificate(
     return Meter(mechanism, dict(rules), at).certificate(released)
 
 
-def _ends(found: Certificate, released: float) -> tuple[float, float, bool]:
+def _interval(found: Certificate, released: float) -> tuple[float, float, bool]:
     """Return the ends of a certificate in losses, and whether they say nothing."""
     centre, (least, most) = released if found.differences else 0.0, found.span
     low, high = max(centre + found.low, least), min(centre + found.high, most)
     return low, high, found.vacuous or (low, high) == found.span
 
 
-def _outwards(display: MetricDisplay, low: float, high: float) -> dict[str, float]:
+def _round_interval(display: DisplayRules, low: float, high: float) -> dict[str, float]:
     """Return an interval as it is displayed, with ends that are still true when rounded."""
     least, most = map(float, display.ends(low, high))
     return {"low": least, "high": most}
@@ -196,8 +200,8 @@ def _outwards(display: MetricDisplay, low: float, high: float) -> dict[str, floa
 
 def read_activity(view: SqlReading) -> dict[str, Any]:
     """Return the most active teams, what the others asked in all, and questions in bins of time."""
-    teams = view.run(_BY_TEAM, (view.number, _TEAMS))
-    bins = _bins(view)
+    teams = view.run(_COUNT_BY_TEAM, (view.number, _MAX_TEAMS))
+    bins = _count_in_bins(view)
     asked = sum(each["questions"] for each in bins)
     listed = sum(row[4] for row in teams)
     return {
@@ -221,12 +225,12 @@ def read_activity(view: SqlReading) -> dict[str, Any]:
     }
 
 
-def _bins(view: SqlReading) -> list[dict[str, Any]]:
-    first, last = view.run(_ENDS, (view.number,))[0]
+def _count_in_bins(view: SqlReading) -> list[dict[str, Any]]:
+    first, last = view.run(_FIRST_AND_LAST_TIME, (view.number,))[0]
     if first is None:
         return []
     start, width = choose_bins(first, last)
-    found = {at: counts for at, *counts in view.run(_BY_TIME, (start, width, view.number))}
+    found = {at: counts for at, *counts in view.run(_COUNT_BY_TIME, (start, width, view.number))}
     return [
         {
             "start": format_time(start + at * width),
@@ -246,9 +250,9 @@ def choose_bins(first: int, last: int) -> tuple[int, int]:
     >>> choose_bins(0, 100 * 86_400)
     (0, 172800)
     """
-    for width in _WIDTHS:
+    for width in _BIN_WIDTHS:
         start = first - first % width
-        if (last - start) // width < BINS:
+        if (last - start) // width < MAX_BINS:
             return start, width
-    width = _DAY * (1 + (last - first) // (_DAY * (BINS - 1)))
+    width = _DAY * (1 + (last - first) // (_DAY * (MAX_BINS - 1)))
     return first - first % _DAY, width

@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from ladderboard.board._tables import BoardRow, TeamRow
     from ladderboard.ledger import At, SqlReading, SqlWriting
 
-_TIMES = (
+_SUBMISSION_TIMES = (
     "SELECT time FROM main.submission WHERE book = ? AND team = ? AND number > ? ORDER BY number"
 )
-_STORED = (
+_SUM_STORED_BYTES = (
     "SELECT COALESCE(SUM(size), 0) FROM main.submission "
     "WHERE book = ? AND team = ? AND number > ? AND number <= ?"
 )
-_RECOUNT = (
+_RECOUNT_POOLED = (
     "UPDATE main.board SET pooled = (SELECT COALESCE(SUM(used - ?), 0) FROM main.team "
     "WHERE main.team.book = ? AND kind = 'team' AND used > ?) WHERE book = ?"
 )
-_SENTENCES = {
+_SPENT_MESSAGES = {
     "board": "The board's budget of {0} questions is spent.",
     "team": "This team has asked all its {0} questions.",
 }
-_remaining = attrgetter("remaining")
-_STATUS = {
+_by_remaining = attrgetter("remaining")
+_CLOSED_MESSAGES = {
     "paused": "The board is paused; nothing was asked. Try again later.",
     "restored": "The board was restored and waits for its organiser; nothing was asked.",
     "closing": "The board is being closed; it takes no more submissions.",
@@ -87,7 +87,7 @@ def compute_shares(rules: Rules, row: BoardRow, at: At) -> Shares:
 def recount_pooled(view: SqlWriting, rules: Rules, at: At) -> None:
     """Count anew what teams asked beyond their shares: to be done whenever shares change."""
     share = compute_shares(rules, read_board(view), at).share
-    view.change(_RECOUNT, (share, view.number, share, view.number))
+    view.change(_RECOUNT_POOLED, (share, view.number, share, view.number))
 
 
 def remaining_quota(
@@ -111,19 +111,19 @@ def remaining_quota(
     ]
     window = rules.window
     if window is not None:  # no more than its last few times are looked at
-        rows = view.run(_TIMES, (view.number, team.number, team.used - window.questions))
+        rows = view.run(_SUBMISSION_TIMES, (view.number, team.number, team.used - window.questions))
         since = [each[0] for each in rows if each[0] > now - window.seconds]
         rest = max(window.questions - len(since), 0)
         following = None if rest else since[0] + window.seconds
         limits.append(QuotaLimit("window", rest, window.questions, following))
-    limits.sort(key=_remaining)
+    limits.sort(key=_by_remaining)
     if any(not each.remaining and each.next is None for each in limits):
         return Quota(tuple(limits), None)
     soonest = max([now, *(each.next for each in limits if each.next is not None)])
-    return Quota(tuple(limits), _opens(rules, soonest))
+    return Quota(tuple(limits), _next_open_time(rules, soonest))
 
 
-def _opens(rules: Rules, time: int) -> int | None:
+def _next_open_time(rules: Rules, time: int) -> int | None:
     """Return the first moment from ``time`` on at which a phase is open."""
     if rules.phase_at(time) is not None:
         return time
@@ -135,7 +135,7 @@ def refuse_if_closed(rules: Rules, row: BoardRow, received: int | None) -> None:
 
     ``received`` is None for a baseline, which is asked before the first phase begins.
     """
-    sentence = _STATUS.get(row.status)
+    sentence = _CLOSED_MESSAGES.get(row.status)
     if sentence is not None:
         raise NotOpen(sentence)
     if received is not None and rules.phase_at(received) is None:
@@ -161,7 +161,7 @@ def refuse_if_over_limit(found: Quota, clock: Callable[[], int]) -> None:
                 f"{format_time(each.next)}.",
                 wait=wait,
             )
-        raise BudgetSpent(_SENTENCES[each.name].format(each.allowed))
+        raise BudgetSpent(_SPENT_MESSAGES[each.name].format(each.allowed))
 
 
 class StoredBytes:
@@ -180,7 +180,7 @@ class StoredBytes:
             count = stored = 0
         if count < team.used:
             values = (view.number, team.number, count, team.used)
-            stored += int(view.run(_STORED, values)[0][0])
+            stored += int(view.run(_SUM_STORED_BYTES, values)[0][0])
         if remember:
             self._sums[team.number] = (team.used, stored)
         return stored
@@ -217,7 +217,7 @@ def redact_quota(found: Quota, team: TeamRow, share: int) -> Quota:
         each._replace(remaining=own, allowed=share) if each.name == "board" else each
         for each in found.limits
     ]
-    limits.sort(key=_remaining)
+    limits.sort(key=_by_remaining)
     return Quota(tuple(limits), found.next)
 
 

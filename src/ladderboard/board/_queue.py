@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ladderboard.ledger import Book, Turn
 
-_MOST = 64  # jobs in one transaction: none waits long for the others' work
+_MAX_JOBS_PER_TRANSACTION = 64  # jobs in one transaction: none waits long for the others' work
 
 Result = TypeVar("Result")
 
@@ -42,7 +42,7 @@ class KeyedLock:
                     del self._locks[key]
 
 
-class _Job(Generic[Result]):
+class _QueuedJob(Generic[Result]):
     __slots__ = ("done", "error", "result", "wake", "work")
 
     def __init__(self, work: Callable[[Turn], Result]) -> None:
@@ -54,7 +54,7 @@ class _Job(Generic[Result]):
         self.error: BaseException | None = None
 
 
-class _Failure(NamedTuple):
+class _TransactionFailure(NamedTuple):
     """Why nothing of a turn stands, or nobody knows, and whether there was a turn at all."""
 
     error: Exception
@@ -64,7 +64,7 @@ class _Failure(NamedTuple):
     def uncertain(self) -> bool:
         return isinstance(self.error, StorageFailed) and self.error.uncertain
 
-    def for_one(self) -> Exception:
+    def copy_for_thread(self) -> Exception:
         """Return the error for one thread to raise: where all hear of it, each gets its own."""
         error = self.error
         return error if self.begun else copy(error).with_traceback(error.__traceback__)
@@ -85,14 +85,14 @@ class TransactionQueue:
 
     def __init__(self, book: Book) -> None:
         self._book = book
-        self._waiting: list[_Job[Any]] = []
+        self._waiting: list[_QueuedJob[Any]] = []
         self._busy = False  # whether a thread works, or is about to
         self._lock = threading.Lock()  # around the two
-        self._turn = threading.Lock()  # held by the one who works
+        self._leader_lock = threading.Lock()  # held by the one who works
 
     def run(self, work: Callable[[Turn], Result]) -> Result:
         """Do a job, together with those that others wait for; return when it is committed."""
-        job = _Job(work)
+        job = _QueuedJob(work)
         with self._lock:
             self._waiting.append(job)
             first, self._busy = not self._busy, True
@@ -100,42 +100,45 @@ class TransactionQueue:
             if not first:
                 job.wake.acquire()
         except BaseException:  # as by Ctrl-C: nobody may wait for this thread
-            if self._forget(job) and not job.done:
+            if self._withdraw(job) and not job.done:
                 self._hand_over([])
             raise
         if not job.done:
-            self._lead(job)
+            self._lead_batch(job)
         if job.error is not None:
             raise job.error
         return job.result  # type: ignore[return-value]  # set where there is no error
 
-    def _forget(self, job: _Job[Any]) -> bool:
+    def _withdraw(self, job: _QueuedJob[Any]) -> bool:
         """Take a job back that nobody has begun; tell whether it was this thread's turn."""
         with self._lock:
             if job in self._waiting:
                 self._waiting.remove(job)
             return job.wake.acquire(blocking=False)
 
-    def _lead(self, job: _Job[Any]) -> None:
+    def _lead_batch(self, job: _QueuedJob[Any]) -> None:
         """Work for all who wait by now, this thread included."""
         jobs = [job]
         try:
-            with self._turn:
-                jobs = self._take(job)
-                self._work(jobs)
+            with self._leader_lock:
+                jobs = self._take_batch(job)
+                self._run_batch(jobs)
         finally:
-            self._forget(job)
+            self._withdraw(job)
             self._hand_over([each for each in jobs if each is not job])
 
-    def _take(self, job: _Job[Any]) -> list[_Job[Any]]:
+    def _take_batch(self, job: _QueuedJob[Any]) -> list[_QueuedJob[Any]]:
         with self._lock:
-            jobs, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
+            jobs, self._waiting = (
+                self._waiting[:_MAX_JOBS_PER_TRANSACTION],
+                self._waiting[_MAX_JOBS_PER_TRANSACTION:],
+            )
             if job not in jobs:  # more than fit came before it
                 self._waiting.remove(job)
                 jobs.append(job)
             return jobs
 
-    def _hand_over(self, done: list[_Job[Any]]) -> None:
+    def _hand_over(self, done: list[_QueuedJob[Any]]) -> None:
         """Let the next thread work, if one waits; then wake those whose jobs are done."""
         with self._lock:
             self._busy = bool(self._waiting)
@@ -144,11 +147,11 @@ class TransactionQueue:
         for each in done:
             each.wake.release()
 
-    def _work(self, jobs: list[_Job[Any]]) -> None:
+    def _run_batch(self, jobs: list[_QueuedJob[Any]]) -> None:
         try:
-            failed = self._together(jobs)
+            failed = self._run_in_one_transaction(jobs)
             if failed is not None:
-                self._apart(jobs, failed)
+                self._run_one_by_one(jobs, failed)
         except BaseException as error:
             for job in jobs:
                 job.error = job.error or error
@@ -157,7 +160,7 @@ class TransactionQueue:
             for job in jobs:
                 job.done = True
 
-    def _together(self, jobs: list[_Job[Any]]) -> _Failure | None:
+    def _run_in_one_transaction(self, jobs: list[_QueuedJob[Any]]) -> _TransactionFailure | None:
         """Do some jobs in one turn; return why nothing of it stands, if so."""
         begun = False
         try:
@@ -175,18 +178,18 @@ class TransactionQueue:
                             raise
                         job.error = refused
         except Exception as error:  # noqa: BLE001 - whoever waits for it gets it
-            return _Failure(error, begun)
+            return _TransactionFailure(error, begun)
         return None
 
-    def _apart(self, jobs: list[_Job[Any]], first: _Failure) -> None:
+    def _run_one_by_one(self, jobs: list[_QueuedJob[Any]], first: _TransactionFailure) -> None:
         """Do each job in a turn of its own, after one for all of them failed."""
-        failed: _Failure | None = first
+        failed: _TransactionFailure | None = first
         for job in jobs:
             if failed is None or failed.begun:
-                failed = self._together([job])
+                failed = self._run_in_one_transaction([job])
             if failed is None:
                 continue
-            job.result, job.error = None, failed.for_one()
+            job.result, job.error = None, failed.copy_for_thread()
             if isinstance(job.error, StorageFailed) and first.uncertain:
                 # What was sent at first may stand, and nobody could look.
                 job.error = StorageFailed(str(job.error), uncertain=True)

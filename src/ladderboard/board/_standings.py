@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
     from ladderboard.ledger import SqlReading
 
-MOST = 1000  # rows of a page
-_TAG = 12
+MAX_PAGE_ROWS = 1000  # rows of a page
+_SIGNATURE_BYTES = 12
 
 # By release, then by time; who has none comes last, in the order in which teams came. What comes
 # after a page is found by its last row, so a page costs the same wherever it stands.
-_RANKED = (
+_RANKED_TEAMS = (
     "SELECT number, id, name, kind, {0}released, {0}since, {0}used, {0}last FROM main.team "
     "WHERE book = ? AND disqualified = 0 AND {0}released IS NOT NULL AND {0}released >= ? "
     "AND ({0}released > ? OR {0}since > ? OR ({0}since = ? AND number > ?)) "
     "ORDER BY {0}released, {0}since, number LIMIT ?"
 )
-_UNRANKED = (
+_UNRANKED_TEAMS = (
     "SELECT number, id, name, kind, {0}released, {0}since, {0}used, {0}last FROM main.team "
     "WHERE book = ? AND disqualified = 0 AND {0}released IS NULL AND {0}used IS NOT NULL "
     "AND number > ? ORDER BY number LIMIT ?"
 )
-_EQUAL = (
+_TEAMS_WITH_RELEASE = (
     "SELECT number FROM main.team WHERE book = ? AND disqualified = 0 AND kind = 'team' "
     "AND {0}released = ? LIMIT 2"
 )
@@ -63,7 +63,7 @@ class StandingsPage(NamedTuple):
     next: str | None
 
 
-class _Place(NamedTuple):
+class _PagePosition(NamedTuple):
     """Where a page ended: teams counted, the last one's rank and value, and the row itself."""
 
     counted: int
@@ -74,7 +74,7 @@ class _Place(NamedTuple):
     number: int
 
 
-_START = _Place(0, 0, -1.0, -1.0, -1, -1)
+_START = _PagePosition(0, 0, -1.0, -1.0, -1, -1)
 
 
 def read_standings(
@@ -90,66 +90,68 @@ def read_standings(
     Equal releases have equal ranks. Whoever is disqualified is not there. A cursor tells the ranks
     so far, so it is signed: a link cannot make somebody the first.
     """
-    if not 1 <= limit <= MOST:
-        raise InvalidSetting(f"limit must be between 1 and {MOST}.")
-    place = _START if cursor is None else _read(cursor, sign)
+    if not 1 <= limit <= MAX_PAGE_ROWS:
+        raise InvalidSetting(f"limit must be between 1 and {MAX_PAGE_ROWS}.")
+    place = _START if cursor is None else _decode_cursor(cursor, sign)
     prefix = "seen_" if seen else ""
     rows: list[TeamStanding] = []
     if place.released is not None:
         value = place.released
         found = view.run(
-            _RANKED.format(prefix),
+            _RANKED_TEAMS.format(prefix),
             (view.number, value, value, place.since, place.since, place.number, limit + 1),
         )
         for row in found[:limit]:
-            place = _follow(place, row)
+            place = _advance(place, row)
             rows.append(TeamStanding(place.rank if row[3] == "team" else None, False, *row))
-        rows = _with_ties(view, prefix, rows)
+        rows = _mark_ties(view, prefix, rows)
         if len(found) > limit:
-            return StandingsPage(rows, _write(place, sign))
+            return StandingsPage(rows, _encode_cursor(place, sign))
         place = place._replace(released=None, since=-1, number=-1)
     wanted = limit - len(rows)
-    found = view.run(_UNRANKED.format(prefix), (view.number, place.number, wanted + 1))
+    found = view.run(_UNRANKED_TEAMS.format(prefix), (view.number, place.number, wanted + 1))
     for row in found[:wanted]:
         place = place._replace(number=row[0])
         rows.append(TeamStanding(None, False, *row))
-    return StandingsPage(rows, _write(place, sign) if len(found) > wanted else None)
+    return StandingsPage(rows, _encode_cursor(place, sign) if len(found) > wanted else None)
 
 
-def _follow(place: _Place, row: tuple[Any, ...]) -> _Place:
+def _advance(place: _PagePosition, row: tuple[Any, ...]) -> _PagePosition:
     """Return where a row leaves off; a baseline takes no rank from anybody, and gives none."""
     number, kind, released, since = row[0], row[3], row[4], row[5]
     if kind != "team":
         return place._replace(released=released, since=since, number=number)
     counted = place.counted + 1
     rank = place.rank if released == place.ranked else counted
-    return _Place(counted, rank, released, released, since, number)
+    return _PagePosition(counted, rank, released, released, since, number)
 
 
-def _with_ties(view: SqlReading, prefix: str, rows: list[TeamStanding]) -> list[TeamStanding]:
+def _mark_ties(view: SqlReading, prefix: str, rows: list[TeamStanding]) -> list[TeamStanding]:
     """Return the rows with who is tied; at the ends of a page it may be with who is not on it."""
     teams = [each for each in rows if each.rank is not None]
     many = Counter(each.rank for each in teams)
     tied = {rank for rank, count in many.items() if count > 1}
     for each in (*teams[:1], *teams[-1:]):
         equal = () if each.rank in tied else (view.number, each.released)
-        if equal and len(view.run(_EQUAL.format(prefix), equal)) > 1:
+        if equal and len(view.run(_TEAMS_WITH_RELEASE.format(prefix), equal)) > 1:
             tied.add(each.rank)
     return [each._replace(tied=True) if each.rank in tied else each for each in rows]
 
 
-def _write(place: _Place, sign: Callable[[str], bytes]) -> str:
+def _encode_cursor(place: _PagePosition, sign: Callable[[str], bytes]) -> str:
     told = json.dumps(place)
-    return base64.urlsafe_b64encode(sign(told)[:_TAG] + told.encode()).decode().rstrip("=")
+    return (
+        base64.urlsafe_b64encode(sign(told)[:_SIGNATURE_BYTES] + told.encode()).decode().rstrip("=")
+    )
 
 
-def _read(cursor: str, sign: Callable[[str], bytes]) -> _Place:
+def _decode_cursor(cursor: str, sign: Callable[[str], bytes]) -> _PagePosition:
     try:
         padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
         read = base64.b64decode(padded, b"-_", validate=True)
-        told = read[_TAG:].decode("ascii")
-        if not hmac.compare_digest(sign(told)[:_TAG], read[:_TAG]):
+        told = read[_SIGNATURE_BYTES:].decode("ascii")
+        if not hmac.compare_digest(sign(told)[:_SIGNATURE_BYTES], read[:_SIGNATURE_BYTES]):
             raise ValueError
-        return _Place(*json.loads(told))
+        return _PagePosition(*json.loads(told))
     except (binascii.Error, TypeError, ValueError):
         raise InvalidSetting("This is no cursor of ours; begin without one.") from None

@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
     from ladderboard.ledger import Storage
 
-HOUR = 3600.0
+SWEEP_AFTER = 3600.0
 _ID = re.compile("[0-9a-f]{8,128}")
-_PUT = "INSERT INTO main.upload (id, body) VALUES (?, ?)"
-_GET = "SELECT body FROM main.upload WHERE id = ?"
-_DELETE = "DELETE FROM main.upload WHERE id = ?"
+_INSERT_UPLOAD = "INSERT INTO main.upload (id, body) VALUES (?, ?)"
+_SELECT_UPLOAD = "SELECT body FROM main.upload WHERE id = ?"
+_DELETE_UPLOAD = "DELETE FROM main.upload WHERE id = ?"
 _INCOMING = "incoming"
 _PLACE = re.compile("([0-9a-f]{2})/([0-9a-f]{2})/([0-9a-f]{8,128})")
-_STEP = 2**20
-_SMALL = 2**20
+_CHUNK_BYTES = 2**20
+_MAX_DATABASE_BYTES = 2**20
 
 
 class SqlView(Protocol):
@@ -77,7 +77,7 @@ class SubmissionStore(ABC):
         """Remove a file, if it is there."""
 
     @abstractmethod
-    def sweep(self, known: Callable[[str], bool], *, older: float = HOUR) -> int:
+    def sweep(self, known: Callable[[str], bool], *, older: float = SWEEP_AFTER) -> int:
         """Remove what a crash left, and return how many.
 
         ``known`` tells of a place whether a row names it. What is younger than ``older`` seconds
@@ -117,7 +117,7 @@ class DatabaseStore(SubmissionStore):
                 body = body.read_bytes()
             except OSError as error:
                 raise StorageFailed(f"A file cannot be read: {error.strerror}.") from None
-        return _Held(check_id(id), body)
+        return _FileInMemory(check_id(id), body)
 
     def get(self, place: str) -> BinaryIO:
         """Read a file."""
@@ -125,7 +125,7 @@ class DatabaseStore(SubmissionStore):
         # Files belong to the database, a view to a book: any of them will do.
         for book in self._storage.books()[:1]:
             with self._storage.reading(book) as view:
-                rows = cast("SqlView", view).run(_GET, (place,))
+                rows = cast("SqlView", view).run(_SELECT_UPLOAD, (place,))
             if rows:
                 return io.BytesIO(bytes(rows[0][0]))
         raise InvalidState(f"There is no file {place!r:.80} in the store.")
@@ -135,14 +135,14 @@ class DatabaseStore(SubmissionStore):
         check_id(place)
         for book in self._storage.books()[:1]:
             with self._storage.writing(book) as view:
-                cast("SqlView", view).change(_DELETE, (place,))
+                cast("SqlView", view).change(_DELETE_UPLOAD, (place,))
 
-    def sweep(self, known: Callable[[str], bool], *, older: float = HOUR) -> int:
+    def sweep(self, known: Callable[[str], bool], *, older: float = SWEEP_AFTER) -> int:
         """Nothing can be left: a file is there if its row is."""
         return 0
 
 
-class _Held(PreparedFile):
+class _FileInMemory(PreparedFile):
     """A file in memory."""
 
     def __init__(self, id: str, body: bytes) -> None:  # noqa: A002 - what it is
@@ -151,7 +151,7 @@ class _Held(PreparedFile):
 
     def commit(self, view: SqlView) -> None:
         """Write the file."""
-        view.change(_PUT, (self.place, self._body))
+        view.change(_INSERT_UPLOAD, (self.place, self._body))
 
     def abandon(self) -> None:
         """Nothing was written."""
@@ -185,11 +185,11 @@ class FolderStore(SubmissionStore):
     def __init__(self, path: Path | str) -> None:
         self.path = Path(os.path.abspath(path))  # noqa: PTH100 - links are not followed
         self._incoming = self.path / _INCOMING
-        self._together = GroupedFolderSync()
-        self._made: set[Path] = set()
-        with _told():
+        self._sync_calls = GroupedFolderSync()
+        self._made_folders: set[Path] = set()
+        with _report_disk_errors():
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._folder(self._incoming)
+            self._make_folder(self._incoming)
 
     def prepare(self, id: str, body: bytes | Path) -> PreparedFile:  # noqa: A002 - what it is
         """Keep a file; it is durable when this returns."""
@@ -197,22 +197,22 @@ class FolderStore(SubmissionStore):
         target = self.path / place
         draft = self._incoming / f"{id}-{secrets.token_hex(8)}"
         try:
-            with _told():
-                _write(draft, body)
-                self._folder(target.parent.parent)
-                self._folder(target.parent)
+            with _report_disk_errors():
+                _write_durably(draft, body)
+                self._make_folder(target.parent.parent)
+                self._make_folder(target.parent)
                 draft.rename(target)
-                self._together.sync(target.parent)
+                self._sync_calls.sync(target.parent)
         except BaseException:
             with suppress(OSError):
                 draft.unlink()
             raise
-        return _Kept(self, place)
+        return _FileInFolder(self, place)
 
     def get(self, place: str) -> BinaryIO:
         """Open a file."""
         try:
-            return self._at(place).open("rb")
+            return self._path_of(place).open("rb")
         except FileNotFoundError:
             raise InvalidState(f"There is no file {place!r:.80} in the store.") from None
         except OSError as error:
@@ -220,42 +220,42 @@ class FolderStore(SubmissionStore):
 
     def delete(self, place: str) -> None:
         """Remove a file, if it is there."""
-        with _told():
-            self._at(place).unlink(missing_ok=True)
+        with _report_disk_errors():
+            self._path_of(place).unlink(missing_ok=True)
 
-    def sweep(self, known: Callable[[str], bool], *, older: float = HOUR) -> int:
+    def sweep(self, known: Callable[[str], bool], *, older: float = SWEEP_AFTER) -> int:
         """Remove drafts, and files that no row names."""
         before = time.time() - older
         count = 0
-        with _told():
+        with _report_disk_errors():
             for each in self._incoming.iterdir():
-                count += _remove(each, before)
+                count += _remove_if_old(each, before)
             for each in self.path.glob("[0-9a-f][0-9a-f]/[0-9a-f][0-9a-f]/*"):
                 place = each.relative_to(self.path).as_posix()
                 if _PLACE.fullmatch(place) and each.stat().st_mtime <= before:
-                    count += not known(place) and _remove(each, before)
+                    count += not known(place) and _remove_if_old(each, before)
         return count
 
-    def _at(self, place: str) -> Path:
+    def _path_of(self, place: str) -> Path:
         found = _PLACE.fullmatch(place)
         if found is None or not found[3].startswith(found[1] + found[2]):
             raise InvalidState(f"{place!r:.80} is no place in this store.")
         return self.path / place
 
-    def _folder(self, path: Path) -> None:
+    def _make_folder(self, path: Path) -> None:
         """Make a folder durably, if it is not there.
 
         Another process may have made it and not come to the rest: so once in every process.
         """
-        if path in self._made:
+        if path in self._made_folders:
             return
         with suppress(FileExistsError):
             path.mkdir(mode=0o700)
-        self._together.sync(path.parent)
-        self._made.add(path)
+        self._sync_calls.sync(path.parent)
+        self._made_folders.add(path)
 
 
-class _Kept(PreparedFile):
+class _FileInFolder(PreparedFile):
     """A file that is in its place."""
 
     def __init__(self, store: FolderStore, place: str) -> None:
@@ -271,28 +271,28 @@ class _Kept(PreparedFile):
             self._store.delete(self.place)
 
 
-def _write(draft: Path, body: bytes | Path) -> None:
+def _write_durably(draft: Path, body: bytes | Path) -> None:
     """Write a file that nobody else can read, and make it durable."""
     handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     with open(handle, "wb", buffering=0) as file:  # noqa: PTH123 - it is open already
         os.fchmod(handle, 0o600)  # the umask may have taken even the owner's bits
         if isinstance(body, Path):
             with body.open("rb", buffering=0) as source:
-                while part := source.read(_STEP):
-                    _all(handle, part)
+                while part := source.read(_CHUNK_BYTES):
+                    _write_all(handle, part)
         else:
-            _all(handle, body)
+            _write_all(handle, body)
         file.flush()
         os.fsync(handle)
 
 
-def _all(handle: int, data: bytes) -> None:
+def _write_all(handle: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(handle, view) :]
 
 
-def _remove(path: Path, before: float) -> bool:
+def _remove_if_old(path: Path, before: float) -> bool:
     """Remove a file that is old enough; tell whether it was."""
     with suppress(FileNotFoundError):
         if path.stat().st_mtime <= before:
@@ -302,7 +302,7 @@ def _remove(path: Path, before: float) -> bool:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _report_disk_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -329,7 +329,7 @@ class MixedStore(SubmissionStore):
     def prepare(self, id: str, body: bytes | Path) -> PreparedFile:  # noqa: A002 - what it is
         """Do what must be done before the transaction of the row begins."""
         size = len(body) if isinstance(body, bytes) else body.stat().st_size
-        return (self._small if size <= _SMALL else self._large).prepare(id, body)
+        return (self._small if size <= _MAX_DATABASE_BYTES else self._large).prepare(id, body)
 
     def get(self, place: str) -> BinaryIO:
         """Open a file; only places in a folder have slashes."""
@@ -339,7 +339,7 @@ class MixedStore(SubmissionStore):
         """Remove a file, if it is there."""
         (self._large if "/" in place else self._small).delete(place)
 
-    def sweep(self, known: Callable[[str], bool], *, older: float = HOUR) -> int:
+    def sweep(self, known: Callable[[str], bool], *, older: float = SWEEP_AFTER) -> int:
         """Remove what a crash left in the folder."""
         return self._large.sweep(known, older=older)
 
@@ -353,7 +353,7 @@ def sync_folder(path: Path) -> None:
         os.close(handle)
 
 
-class _Turn:
+class _PendingSync:
     """One call, and those who wait for it."""
 
     def __init__(self, before: threading.Event | None) -> None:
@@ -367,8 +367,8 @@ class GroupedFolderSync:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._next: dict[Path, _Turn] = {}
-        self._running: dict[Path, _Turn] = {}
+        self._next: dict[Path, _PendingSync] = {}
+        self._running: dict[Path, _PendingSync] = {}
 
     def sync(self, path: Path) -> None:
         """Return when a call that began after this one has ended."""
@@ -377,7 +377,7 @@ class GroupedFolderSync:
             first = turn is None
             if turn is None:
                 running = self._running.get(path)
-                turn = self._next[path] = _Turn(None if running is None else running.done)
+                turn = self._next[path] = _PendingSync(None if running is None else running.done)
         if first:
             self._run(path, turn)
         else:
@@ -385,7 +385,7 @@ class GroupedFolderSync:
         if turn.error is not None:
             raise turn.error
 
-    def _run(self, path: Path, turn: _Turn) -> None:
+    def _run(self, path: Path, turn: _PendingSync) -> None:
         """Wait for the call that is under way; who comes meanwhile takes part in this one."""
         if turn.before is not None:
             turn.before.wait()

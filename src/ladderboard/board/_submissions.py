@@ -37,25 +37,27 @@ if TYPE_CHECKING:
     from ladderboard.board._access import Caller
     from ladderboard.board._board import Board
     from ladderboard.board._limits import Quota
-    from ladderboard.board._rules import MetricDisplay, Rules
+    from ladderboard.board._rules import DisplayRules, Rules
     from ladderboard.board._store import PreparedFile
     from ladderboard.board._tables import BoardRow, TeamRow
     from ladderboard.bounds import Certificate
     from ladderboard.ledger import Outcome, Receipt, SqlReading, SqlWriting, Turn
     from ladderboard.mechanisms import Release
 
-_LARGEST = 2**30  # bytes of a file that was accepted under limits that may have been lowered since
-_INSERT = (
+_MAX_STORED_BYTES = (
+    2**30
+)  # bytes of a file that was accepted under limits that may have been lowered since
+_INSERT_SUBMISSION = (
     "INSERT INTO main.submission (book, team, number, id, entry, time, message, format, size, "
     "place, chosen, epoch, value, score, improved, question) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)"
 )
-_FIND = "SELECT team, number, id, time FROM main.submission WHERE book = ? AND entry = ?"
-_TEAM = (
+_FIND_BY_ENTRY = "SELECT team, number, id, time FROM main.submission WHERE book = ? AND entry = ?"
+_UPDATE_TEAM = (
     "UPDATE main.team SET used = ?, last = ?, released = ?, since = ? WHERE book = ? AND number = ?"
 )
-_BOARD = "UPDATE main.board SET pooled = ?, stored = stored + ?, best = ? WHERE book = ?"
-_RECORD = (
+_UPDATE_BOARD = "UPDATE main.board SET pooled = ?, stored = stored + ?, best = ? WHERE book = ?"
+_INSERT_RECORD = (
     "INSERT INTO main.record (book, entry, epoch, time, team, value) VALUES (?, ?, ?, ?, ?, ?)"
 )
 
@@ -84,7 +86,7 @@ class IncomingSubmission:
 
 
 @dataclass(frozen=True)
-class SubmissionResult:
+class SubmissionAnswer:
     """The answer to one submission: what a guard's reply says, and what is left for the team.
 
     Parameters
@@ -156,14 +158,14 @@ class SubmissionResult:
         }
 
 
-class _Upload(NamedTuple):
+class _PendingUpload(NamedTuple):
     """What is known of a submission whose body has not been read: it needs a byte at least."""
 
     received: int
     size: int
 
 
-class _Job(NamedTuple):
+class _ScoredSubmission(NamedTuple):
     """A question that is scored, on its way into a transaction."""
 
     id: str
@@ -174,7 +176,7 @@ class _Job(NamedTuple):
     prepared: PreparedFile
 
 
-class _Done(NamedTuple):
+class _RecordedAnswer(NamedTuple):
     """What a transaction did, to be told after it is committed."""
 
     outcome: Outcome
@@ -199,8 +201,8 @@ class SubmissionService:
 
     def __init__(self, board: Board) -> None:
         self._board = board
-        self._stored = StoredBytes()
-        self._turns = KeyedLock()
+        self._stored_bytes = StoredBytes()
+        self._in_progress = KeyedLock()
 
     def authorize_upload(
         self, caller: Caller, received: int, *, team: str | None = None, retry: str | None = None
@@ -215,25 +217,27 @@ class SubmissionService:
         with board.reading() as view:
             row = board.read_row(view)
             check_permission(caller, "submit", board.rules_of(row))
-            _refuse_other(caller, team)
+            _check_sender(caller, team)
             who = find_team(view, team) if team else read_team(view, caller.team or 0)
             if retry is not None:
                 mark = board.book.retry_of(Asked(b"", 1.0, asker=who.id, retry=retry))
                 if mark is not None and view.find(mark) is not None:
                     return
             now = current_time(view, board.book.world)
-            self._refuse(view, row, who, _Upload(received, 1), now, remember=True)
+            self._refuse_if_not_allowed_now(
+                view, row, who, _PendingUpload(received, 1), now, remember=True
+            )
 
     def submit(
         self, caller: Caller, sent: IncomingSubmission, team: str | None = None
-    ) -> SubmissionResult:
+    ) -> SubmissionAnswer:
         """Answer a submission: a team's own, or one that an evaluator sends for a team.
 
         The same predictions that come at the same time are scored once: the others wait, and get
         the answer that was given.
         """
-        _refuse_other(caller, team)
-        with self._turns.hold((team or caller.team, sent.submission.digest)):
+        _check_sender(caller, team)
+        with self._in_progress.hold((team or caller.team, sent.submission.digest)):
             while True:
                 try:
                     return self._submit(caller, sent, team)
@@ -242,42 +246,42 @@ class SubmissionService:
 
     def _submit(
         self, caller: Caller, sent: IncomingSubmission, team: str | None
-    ) -> SubmissionResult:
+    ) -> SubmissionAnswer:
         board = self._board
         with board.reading() as view:
             row = board.read_row(view)
             check_permission(caller, "submit", board.rules_of(row))
             who = find_team(view, team) if team else read_team(view, caller.team or 0)
-            asked = self._asked(row, who, sent)
+            asked = self._question_for(row, who, sent)
             found = board.book.earlier(view, asked)
-            if found is not None and self._is_keyed(view, asked):
-                done = self._earlier(view, row, who, found)
+            if found is not None and self._is_retry_key_known(view, asked):
+                done = self._earlier_answer(view, row, who, found)
             elif found is not None:
                 done = None
             else:
                 now = current_time(view, self._board.book.world)
-                self._refuse(view, row, who, sent, now, remember=True)
+                self._refuse_if_not_allowed_now(view, row, who, sent, now, remember=True)
                 done = None
         if done is None and found is not None:
-            done = board.queue.run(lambda turn: self._again(turn, who.number, asked))
+            done = board.queue.run(lambda turn: self._repeat_answer(turn, who.number, asked))
         elif done is None:
-            done = self._ask(row, who, asked, sent)
-        return self._answer(row, done, redact=_must_redact(row, caller))
+            done = self._score_and_record(row, who, asked, sent)
+        return self._build_answer(row, done, redact=_must_redact(row, caller))
 
-    def _is_keyed(self, view: SqlReading, asked: Asked) -> bool:
+    def _is_retry_key_known(self, view: SqlReading, asked: Asked) -> bool:
         """Tell whether the key to retry with, if there is one, is known to belong to this."""
         mark = self._board.book.retry_of(asked)
         return mark is None or view.find(mark) is not None
 
-    def _again(self, turn: Turn, number: int, asked: Asked) -> _Done:
+    def _repeat_answer(self, turn: Turn, number: int, asked: Asked) -> _RecordedAnswer:
         """Say again what was said, and from now on also under this key."""
         view = cast("SqlWriting", turn.view)
         found = turn.again(asked)
         if found is None:  # labels were corrected since it was looked up
             raise _LabelsChanged
-        return self._earlier(view, read_board(view), read_team(view, number), found)
+        return self._earlier_answer(view, read_board(view), read_team(view, number), found)
 
-    def _asked(self, row: BoardRow, who: TeamRow, sent: IncomingSubmission) -> Asked:
+    def _question_for(self, row: BoardRow, who: TeamRow, sent: IncomingSubmission) -> Asked:
         return Asked(
             submission=sent.submission.digest,
             risk=1.0,
@@ -286,12 +290,12 @@ class SubmissionService:
             retry=sent.retry,
         )
 
-    def _refuse(
+    def _refuse_if_not_allowed_now(
         self,
         view: SqlReading,
         row: BoardRow,
         who: TeamRow,
-        sent: IncomingSubmission | _Upload,
+        sent: IncomingSubmission | _PendingUpload,
         now: int,
         *,
         remember: bool = False,
@@ -302,10 +306,12 @@ class SubmissionService:
         refuse_if_closed(rules, row, None if who.kind == "baseline" else now - ago)
         rest = remaining_quota(view, rules, row, who, at=view.at(), now=now)
         refuse_if_over_limit(rest, lambda: clock_time(view, self._board.book.world))
-        stored = self._stored.of(view, who, remember=remember)
+        stored = self._stored_bytes.of(view, who, remember=remember)
         refuse_if_storage_full(rules, row, who, stored, sent.size)
 
-    def _ask(self, row: BoardRow, who: TeamRow, asked: Asked, sent: IncomingSubmission) -> _Done:
+    def _score_and_record(
+        self, row: BoardRow, who: TeamRow, asked: Asked, sent: IncomingSubmission
+    ) -> _RecordedAnswer:
         board = self._board
         scorer = board.scorer_of(row)
         scored = scorer.score(sent.submission)
@@ -319,8 +325,8 @@ class SubmissionService:
         prepared = board.store.prepare(own, sent.body)
         kept = False
         try:
-            job = _Job(own, row.epoch, who.number, asked, sent, prepared)
-            done = board.queue.run(lambda turn: self._work(turn, job))
+            job = _ScoredSubmission(own, row.epoch, who.number, asked, sent, prepared)
+            done = board.queue.run(lambda turn: self._record_in_transaction(turn, job))
             kept = done.id == own
         except StorageFailed:
             kept = True  # the row may stand; if it does not, the file is swept one day
@@ -330,23 +336,23 @@ class SubmissionService:
                 prepared.abandon()
         return done
 
-    def _work(self, turn: Turn, job: _Job) -> _Done:
+    def _record_in_transaction(self, turn: Turn, job: _ScoredSubmission) -> _RecordedAnswer:
         """Do all of it in one transaction: check again, ask, and write down."""
         board, view = self._board, cast("SqlWriting", turn.view)
         own, epoch, number, asked, sent, prepared = job
         row, who = read_board(view), read_team(view, number)
         found = turn.again(asked)
         if found is not None:
-            return self._earlier(view, row, who, found)
+            return self._earlier_answer(view, row, who, found)
         if row.epoch != epoch:
             raise _LabelsChanged
         rules = board.rules_of(row)
-        self._refuse(view, row, who, sent, turn.now)
+        self._refuse_if_not_allowed_now(view, row, who, sent, turn.now)
         outcome = turn.ask(asked, budget=rules.questions)
         prepared.commit(view)
         release, time, count = outcome.release, turn.at.time, who.used + 1
         view.change(
-            _INSERT,
+            _INSERT_SUBMISSION,
             (
                 view.number,
                 number,
@@ -371,19 +377,21 @@ class SubmissionService:
             if release.value is not None and (best is None or release.value < best):
                 best = release.value
                 entry = (view.number, outcome.number, epoch, time, number, release.value)
-                view.change(_RECORD, entry)
+                view.change(_INSERT_RECORD, entry)
         share = compute_shares(rules, row, turn.at).share
         pooled = row.pooled + (who.kind == "team" and who.used >= share)
         who = who._replace(used=count, last=time)
-        view.change(_TEAM, (count, time, who.released, who.since, view.number, number))
-        view.change(_BOARD, (pooled, sent.size, best, view.number))
+        view.change(_UPDATE_TEAM, (count, time, who.released, who.since, view.number, number))
+        view.change(_UPDATE_BOARD, (pooled, sent.size, best, view.number))
         row = row._replace(pooled=pooled, best=best)
         rest = remaining_quota(view, rules, row, who, at=turn.at, now=turn.now)
         receipt = board.book.receipt(view, outcome)
-        return _Done(outcome, who, rest, own, count, time, receipt)
+        return _RecordedAnswer(outcome, who, rest, own, count, time, receipt)
 
-    def _earlier(self, view: SqlReading, row: BoardRow, who: TeamRow, found: Outcome) -> _Done:
-        rows = view.run(_FIND, (view.number, found.number))
+    def _earlier_answer(
+        self, view: SqlReading, row: BoardRow, who: TeamRow, found: Outcome
+    ) -> _RecordedAnswer:
+        rows = view.run(_FIND_BY_ENTRY, (view.number, found.number))
         if not rows or rows[0][0] != who.number:
             raise NotFound("There is no such submission.")
         _, number, own, time = rows[0]
@@ -392,9 +400,11 @@ class SubmissionService:
             view, rules, row, who, at=view.at(), now=current_time(view, self._board.book.world)
         )
         receipt = self._board.book.receipt(view, found)
-        return _Done(found, who, rest, own, number, time, receipt)
+        return _RecordedAnswer(found, who, rest, own, number, time, receipt)
 
-    def _answer(self, row: BoardRow, done: _Done, *, redact: bool) -> SubmissionResult:
+    def _build_answer(
+        self, row: BoardRow, done: _RecordedAnswer, *, redact: bool
+    ) -> SubmissionAnswer:
         board = self._board
         rules = board.rules_of(row)
         meter = board.meter(row, done.outcome.at)
@@ -403,7 +413,7 @@ class SubmissionService:
         value = done.outcome.release.value
         if done.outcome.again:
             value = done.team.released if rules.ladder == "team" else row.best
-        return SubmissionResult(
+        return SubmissionAnswer(
             id=done.id,
             number=done.number,
             time=done.time,
@@ -415,12 +425,12 @@ class SubmissionService:
             bound=None if redact else meter.certificate(value),
             best=value,
             quota=done.quota,
-            reason=_reason(done, meter, rules.display),
+            reason=_format_reason(done, meter, rules.display),
             rules=rules,
             receipt=done.receipt,
         )
 
-    def _redact(self, row: BoardRow, done: _Done) -> _Done:
+    def _redact(self, row: BoardRow, done: _RecordedAnswer) -> _RecordedAnswer:
         """Leave out what depends on others: the board's best and number, the pool."""
         rules, team, outcome = self._board.rules_of(row), done.team, done.outcome
         release = outcome.release
@@ -435,7 +445,7 @@ class SubmissionService:
         )
 
 
-def _refuse_other(caller: Caller, team: str | None) -> None:
+def _check_sender(caller: Caller, team: str | None) -> None:
     """Refuse somebody who may not submit for this team, or does not say for which."""
     check_permission(caller, "submit")
     if team is None and caller.team is None:
@@ -449,7 +459,7 @@ def _must_redact(row: BoardRow, caller: Caller) -> bool:
     return row.visibility in {"hidden", "frozen"} and caller.role < Role.EVALUATOR
 
 
-def _reason(done: _Done, meter: Any, display: MetricDisplay) -> str:
+def _format_reason(done: _RecordedAnswer, meter: Any, display: DisplayRules) -> str:
     """Return the reply's sentence: a guard's, with the tightest limit for what is left."""
     tightest = done.quota.tightest
     outcome = done.outcome
@@ -520,11 +530,11 @@ def open_stored_predictions(
                 submission = Submission.unpack(body)
             else:
                 if parse is None:
-                    parse = stack.enter_context(_needed(sandbox)())
-                largest = max(board.rules_of(row).files.bytes, len(body), _LARGEST)
+                    parse = stack.enter_context(_require_sandbox(sandbox)())
+                largest = max(board.rules_of(row).files.bytes, len(body), _MAX_STORED_BYTES)
                 limits = Limits(bytes=largest, rows=2**50, columns=2**20)
                 submission = parse(scorer.roster, scorer.loss, limits, body, kept.format)
-            if submission.digest != _digest(board, kept.entry):
+            if submission.digest != _recorded_digest(board, kept.entry):
                 raise BrokenLedger(
                     f"The predictions kept for entry {kept.entry} are not those in the ledger."
                 )
@@ -533,7 +543,7 @@ def open_stored_predictions(
         yield read
 
 
-def _needed(sandbox: Sandbox | None) -> Sandbox:
+def _require_sandbox(sandbox: Sandbox | None) -> Sandbox:
     if sandbox is None:
         raise InvalidState(
             "This board keeps submitted files as they came, which are read by a separate process: "
@@ -542,7 +552,7 @@ def _needed(sandbox: Sandbox | None) -> Sandbox:
     return sandbox
 
 
-def _digest(board: Board, entry: int) -> bytes:
+def _recorded_digest(board: Board, entry: int) -> bytes:
     """Return the digest of the predictions that an entry was scored for."""
     with board.reading() as view:
         packed = view.secret(entry)

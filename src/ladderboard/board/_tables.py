@@ -19,7 +19,7 @@ SERVER_BOOK = "server"
 
 # A step is never changed once it was released; the next format is another tuple.
 # seen_*: what others see while the board is frozen.
-_FIRST = (
+_FORMAT_1 = (
     """CREATE TABLE main.board (
         book {whole} PRIMARY KEY, slug TEXT NOT NULL UNIQUE, rules TEXT NOT NULL,
         status TEXT NOT NULL, visibility TEXT NOT NULL, horizon {whole} NOT NULL,
@@ -53,7 +53,7 @@ _FIRST = (
         PRIMARY KEY (book, entry)){tail}""",
     "CREATE TABLE main.upload (id TEXT PRIMARY KEY, body {blob} NOT NULL)",
 )
-BOARD_SCHEMA = Part("board", (_FIRST,))
+BOARD_SCHEMA = Part("board", (_FORMAT_1,))
 
 _BOARD = (
     "SELECT slug, rules, status, visibility, horizon, seen_epoch, epoch, amended, teams, pooled, "

@@ -25,40 +25,42 @@ if TYPE_CHECKING:
 NAMELESS_VISIBILITIES = frozenset({"hidden", "anonymous"})
 """Visibilities of boards that tell nobody the names of other teams."""
 
-_ADD = (
+_INSERT_TEAM = (
     "INSERT INTO main.team (book, number, id, name, folded, kind, disqualified, made, used) "
     "VALUES (?, ?, ?, ?, ?, ?, 0, ?, 0)"
 )
-_COUNT = "UPDATE main.board SET teams = teams + 1 WHERE book = ?"
-_NEXT = "SELECT COALESCE(MAX(number), 0) + 1 FROM main.team WHERE book = ?"
-_SAME = "SELECT kind FROM main.team WHERE book = ? AND folded = ?"
+_COUNT_TEAM = "UPDATE main.board SET teams = teams + 1 WHERE book = ?"
+_NEXT_NUMBER = "SELECT COALESCE(MAX(number), 0) + 1 FROM main.team WHERE book = ?"
+_SAME_NAME = "SELECT kind FROM main.team WHERE book = ? AND folded = ?"
 _DUPLICATES = (
     "SELECT number, id, name FROM main.team WHERE book = ? AND folded LIKE ? ORDER BY number"
 )
 _RENAME = "UPDATE main.team SET name = ?, folded = ? WHERE book = ? AND number = ?"
-_CREDENTIAL = (
+_INSERT_CREDENTIAL = (
     "INSERT INTO main.credential (hash, book, role, team, made, expires) VALUES (?, ?, ?, ?, ?, ?)"
 )
-_INVITATION = (
+_FIND_INVITATION = (
     "SELECT expires, ended FROM main.credential WHERE hash = ? AND book = ? AND role = 'invitation'"
 )
-_SPEND = "UPDATE main.credential SET ended = ?, team = ? WHERE hash = ?"
-_END = (
+_USE_INVITATION = "UPDATE main.credential SET ended = ?, team = ? WHERE hash = ?"
+_END_TEAM_CREDENTIALS = (
     "UPDATE main.credential SET ended = ? "
     "WHERE book = ? AND role = 'team' AND team = ? AND ended IS NULL"
 )
-_END_ONE = "UPDATE main.credential SET ended = ? WHERE book = ? AND hash = ? AND ended IS NULL"
-_GOOD = (
+_END_CREDENTIAL = (
+    "UPDATE main.credential SET ended = ? WHERE book = ? AND hash = ? AND ended IS NULL"
+)
+_VALID_CREDENTIALS = (
     "SELECT c.hash, c.role, t.id, c.made, c.expires FROM main.credential c "
     "LEFT JOIN main.team t ON t.book = c.book AND t.number = c.team "
     "WHERE c.book = ? AND c.ended IS NULL AND (c.expires IS NULL OR c.expires > ?) "
     "ORDER BY c.made, c.hash"
 )
-_SHOW = "UPDATE main.team SET disqualified = ? WHERE book = ? AND number = ?"
-_STALE = "This invitation is unknown, was used before, or is past its date."
+_SET_DISQUALIFIED = "UPDATE main.team SET disqualified = ? WHERE book = ? AND number = ?"
+_INVALID_INVITATION = "This invitation is unknown, was used before, or is past its date."
 
 
-class TeamCredentials(NamedTuple):
+class TeamWithToken(NamedTuple):
     """A team that was just made, with the one thing that is never told again."""
 
     id: str
@@ -72,31 +74,33 @@ class Teams:
     def __init__(self, board: Board) -> None:
         self._board = board
 
-    def register(self, name: str, invitation: str | None = None) -> TeamCredentials:
+    def register(self, name: str, invitation: str | None = None) -> TeamWithToken:
         """Let somebody in: on an open board anybody, elsewhere who has an invitation."""
         registration = self._board.rules.registration
         if invitation is None and registration != "open":
             raise NotAllowed("Teams come by invitation here; ask the organiser for one.")
-        return self._add(name, invitation, stranger=True)
+        return self._add_team(name, invitation, stranger=True)
 
     def register_or_create(
         self, caller: Caller, name: str, invitation: str | None = None
-    ) -> TeamCredentials:
+    ) -> TeamWithToken:
         """Let a team in: one that the organiser names, or one that may register."""
         if invitation is None and caller.role >= Role.ORGANISER:
             return self.create(caller, name)
         return self.register(name, invitation)
 
-    def create(self, caller: Caller, name: str) -> TeamCredentials:
+    def create(self, caller: Caller, name: str) -> TeamWithToken:
         """Make a team, by the organiser."""
         check_permission(caller, "teams")
-        return self._add(name, None)
+        return self._add_team(name, None)
 
-    def _add(self, name: str, invitation: str | None, *, stranger: bool = False) -> TeamCredentials:
+    def _add_team(
+        self, name: str, invitation: str | None, *, stranger: bool = False
+    ) -> TeamWithToken:
         name, salt = check_name(name), self._board.book.world.salt
         token, team = new_token("team", salt), salt()[-8:].hex()
 
-        def work(turn: Turn) -> TeamCredentials:
+        def work(turn: Turn) -> TeamWithToken:
             view, now = cast("SqlWriting", turn.view), turn.now
             row = read_board(view)
             if row.status in ENDED_STATUSES:
@@ -104,18 +108,18 @@ class Teams:
             hashed = None
             if invitation is not None:
                 hashed = hash_token(invitation)
-                rows = view.run(_INVITATION, (hashed, view.number))
+                rows = view.run(_FIND_INVITATION, (hashed, view.number))
                 if not rows or rows[0][1] is not None or (rows[0][0] or now + 1) <= now:
-                    raise NotAllowed(_STALE)
+                    raise NotAllowed(_INVALID_INVITATION)
             if row.teams >= self._board.rules_of(row).teams:
                 raise Conflict(f"All {row.teams} places on this board are taken.")
             secret = stranger and row.visibility in NAMELESS_VISIBILITIES
-            number = _insert(view, team, name, "team", now, secret=secret)
-            view.change(_COUNT, (view.number,))
+            number = _insert_team(view, team, name, "team", now, secret=secret)
+            view.change(_COUNT_TEAM, (view.number,))
             add_credential(view, token, "team", now, team=number)
             if hashed is not None:
-                view.change(_SPEND, (now, number, hashed))
-            return TeamCredentials(team, name, token)
+                view.change(_USE_INVITATION, (now, number, hashed))
+            return TeamWithToken(team, name, token)
 
         return self._board.queue.run(work)
 
@@ -134,18 +138,18 @@ class Teams:
 
         return self._board.queue.run(work)
 
-    def rotate_token(self, caller: Caller, team: str | None = None) -> TeamCredentials:
+    def rotate_token(self, caller: Caller, team: str | None = None) -> TeamWithToken:
         """Give a team another token, and end the old one with every session that came by it."""
         token = new_token("team", self._board.book.world.salt)
 
-        def work(turn: Turn) -> TeamCredentials:
+        def work(turn: Turn) -> TeamWithToken:
             view = cast("SqlWriting", turn.view)
-            found = self._whose(view, caller, team)
+            found = self._team_to_rotate(view, caller, team)
             if found.kind != "team":
                 raise NotFound("There is no such team.")
             end_credentials(view, turn.now, found.number)
             add_credential(view, token, "team", turn.now, team=found.number)
-            return TeamCredentials(found.id, found.name, token)
+            return TeamWithToken(found.id, found.name, token)
 
         return self._board.queue.run(work)
 
@@ -166,7 +170,9 @@ class Teams:
         """
         check_permission(caller, "tokens")
         with self._board.reading() as view:
-            rows = view.run(_GOOD, (view.number, current_time(view, self._board.book.world)))
+            rows = view.run(
+                _VALID_CREDENTIALS, (view.number, current_time(view, self._board.book.world))
+            )
         return [
             {
                 "id": bytes(hashed)[:8].hex(),
@@ -184,12 +190,12 @@ class Teams:
 
         def work(turn: Turn) -> None:
             view = cast("SqlWriting", turn.view)
-            good = view.run(_GOOD, (view.number, turn.now))
+            good = view.run(_VALID_CREDENTIALS, (view.number, turn.now))
             found = [bytes(row[0]) for row in good if bytes(row[0])[:8].hex() == token]
             if not found:
                 raise NotFound("There is no such token.")
             for hashed in found:
-                view.change(_END_ONE, (turn.now, view.number, hashed))
+                view.change(_END_CREDENTIAL, (turn.now, view.number, hashed))
 
         self._board.queue.run(work)
 
@@ -218,7 +224,7 @@ class Teams:
             if bool(found.disqualified) == (not reinstate):
                 return
             turn.note("reinstated" if reinstate else "disqualified", {"asker": found.id})
-            view.change(_SHOW, (int(not reinstate), view.number, found.number))
+            view.change(_SET_DISQUALIFIED, (int(not reinstate), view.number, found.number))
 
         self._board.queue.run(work)
 
@@ -228,13 +234,13 @@ class Teams:
 
         def work(turn: Turn) -> Caller:
             view = cast("SqlWriting", turn.view)
-            number = _insert(view, team, check_name(name), "baseline", turn.now)
+            number = _insert_team(view, team, check_name(name), "baseline", turn.now)
             return Caller(Role.ORGANISER, number)
 
         return self._board.queue.run(work)
 
     @staticmethod
-    def _whose(view: SqlReading, caller: Caller, team: str | None) -> TeamRow:
+    def _team_to_rotate(view: SqlReading, caller: Caller, team: str | None) -> TeamRow:
         if team is not None:
             found = find_team(view, team) if caller.role >= Role.ORGANISER else None
             if caller.team is not None:
@@ -248,7 +254,7 @@ class Teams:
         return read_team(view, caller.team or 0)
 
 
-def _insert(
+def _insert_team(
     view: SqlWriting, team: str, name: str, kind: str, now: int, *, secret: bool = False
 ) -> int:
     """Add a team; where names are ``secret``, a name that another team has is not refused.
@@ -256,13 +262,13 @@ def _insert(
     The ``folded`` form of such a duplicate has a space and the team's id, which no other has.
     """
     folded = comparable_name(name)
-    same = view.run(_SAME, (view.number, folded))
+    same = view.run(_SAME_NAME, (view.number, folded))
     if same and secret and same[0][0] != "baseline":  # baselines are shown to everybody
         folded = f"{folded} {team}"
     elif same:
         raise Conflict("Another team has this name, or one that looks like it; choose another.")
-    number = int(view.run(_NEXT, (view.number,))[0][0])
-    view.change(_ADD, (view.number, number, team, name, folded, kind, now))
+    number = int(view.run(_NEXT_NUMBER, (view.number,))[0][0])
+    view.change(_INSERT_TEAM, (view.number, number, team, name, folded, kind, now))
     return number
 
 
@@ -270,7 +276,9 @@ def disambiguate_team_names(view: SqlWriting) -> None:
     """Give teams whose name another team had first the beginning of their id; names are shown."""
     for number, team, name in view.run(_DUPLICATES, (view.number, "% %")):
         names = [f"{name} ({team[:size]})" for size in (4, 8, len(team))]
-        free = (each for each in names if not view.run(_SAME, (view.number, comparable_name(each))))
+        free = (
+            each for each in names if not view.run(_SAME_NAME, (view.number, comparable_name(each)))
+        )
         shown = next(free, names[-1])
         view.change(_RENAME, (shown, comparable_name(shown), view.number, number))
 
@@ -278,9 +286,9 @@ def disambiguate_team_names(view: SqlWriting) -> None:
 def add_credential(view: SqlWriting, token: str, role: str, now: int, **more: Any) -> None:
     """Keep the hash of a token."""
     values = (hash_token(token), view.number, role, more.get("team"), now, more.get("expires"))
-    view.change(_CREDENTIAL, values)
+    view.change(_INSERT_CREDENTIAL, values)
 
 
 def end_credentials(view: SqlWriting, now: int, team: int) -> None:
     """End all tokens of a team."""
-    view.change(_END, (now, view.number, team))
+    view.change(_END_TEAM_CREDENTIALS, (now, view.number, team))

@@ -39,52 +39,54 @@ if TYPE_CHECKING:
 
     from ladderboard.board._access import Caller
     from ladderboard.board._board import Board
-    from ladderboard.board._rules import Baseline, MetricDisplay, Rules
+    from ladderboard.board._rules import Baseline, DisplayRules, Rules
     from ladderboard.board._standings import TeamStanding
     from ladderboard.board._tables import BoardRow, TeamRow
     from ladderboard.bounds import Certificate
     from ladderboard.ledger import At, Receipt, SqlReading
 
-SUBMISSION = (
+SUBMISSION_COLUMNS = (
     "number, id, entry, time, message, size, chosen, epoch, value, score, improved, question"
 )
 """The columns that ``serialize_submission`` takes."""
-TEAM = (
+TEAM_COLUMNS = (
     "number, id, name, kind, disqualified, made, used, last, released, (SELECT "
     "COALESCE(SUM(s.size), 0) FROM main.submission s "
     "WHERE s.book = main.team.book AND s.team = main.team.number)"
 )
 """The columns that ``serialize_team`` takes."""
-_HIDDEN = "The organiser keeps the standings of this board hidden."
-_RECORDS = (
+_HIDDEN_MESSAGE = "The organiser keeps the standings of this board hidden."
+_SELECT_RECORDS = (
     "SELECT main.record.entry, main.record.time, main.record.value, main.team.id, main.team.name "
     "FROM main.record JOIN main.team ON main.team.book = main.record.book "
     "AND main.team.number = main.record.team "
     "WHERE main.record.book = ? AND main.record.epoch = ? AND main.record.entry < ? "
     "AND main.team.disqualified = 0 ORDER BY main.record.entry"
 )
-_LEAST = (
+_BEST_RECORD = (
     "SELECT MIN(main.record.value) FROM main.record JOIN main.team "
     "ON main.team.book = main.record.book AND main.team.number = main.record.team "
     "WHERE main.record.book = ? AND main.record.epoch = ? AND main.record.entry < ? {}"
 )
 # What a team has was no record if somebody who is not shown had better.
-_SHOWN = "SELECT MIN({}released) FROM main.team WHERE book = ? AND disqualified = 0"
-_OWN = (
-    f"SELECT {SUBMISSION} FROM main.submission WHERE book = ? AND team = ? AND number < ? "  # noqa: S608
+_BEST_SHOWN = "SELECT MIN({}released) FROM main.team WHERE book = ? AND disqualified = 0"
+_OWN_SUBMISSIONS = (
+    f"SELECT {SUBMISSION_COLUMNS} FROM main.submission WHERE book = ? AND team = ? AND number < ? "  # noqa: S608
     "ORDER BY number DESC LIMIT ?"
 )
-_ONE = f"SELECT {SUBMISSION}, team FROM main.submission WHERE book = ? AND id = ?"  # noqa: S608
-_TEAMS = (
-    f"SELECT {TEAM} FROM main.team "  # noqa: S608
+_ONE_SUBMISSION = (
+    f"SELECT {SUBMISSION_COLUMNS}, team FROM main.submission WHERE book = ? AND id = ?"  # noqa: S608
+)
+_LIST_TEAMS = (
+    f"SELECT {TEAM_COLUMNS} FROM main.team "  # noqa: S608
     "WHERE book = ? AND number > ? ORDER BY number LIMIT ?"
 )
-_SELECTED = (
+_LIST_SELECTED = (
     "SELECT id FROM main.submission WHERE book = ? AND team = ? AND chosen <> 0 ORDER BY number"
 )
-_GONE = "SELECT id FROM main.team WHERE book = ? AND disqualified <> 0"
-_MOST = 1000
-_LAST = 2**62
+_DISQUALIFIED = "SELECT id FROM main.team WHERE book = ? AND disqualified <> 0"
+_MAX_PAGE_ROWS = 1000
+_AFTER_LAST = 2**62
 
 
 class View:
@@ -97,19 +99,19 @@ class View:
 
     def __init__(self, board: Board, caller: Caller) -> None:
         self._board, self._caller = board, caller
-        self._all = caller.role >= Role.EVALUATOR
+        self._sees_everything = caller.role >= Role.EVALUATOR
 
     def _horizon(self, view: SqlReading, row: BoardRow) -> At:
         """Return where the board stands, as far as it may be seen."""
-        if self._all or row.visibility in {"public", "anonymous"}:
+        if self._sees_everything or row.visibility in {"public", "anonymous"}:
             return view.at()
         return view.at_entry(row.horizon if row.visibility == "frozen" else 1)
 
     def _is_hidden(self, row: BoardRow) -> bool:
-        return row.visibility == "hidden" and not self._all
+        return row.visibility == "hidden" and not self._sees_everything
 
     def _is_frozen(self, row: BoardRow) -> bool:
-        return row.visibility == "frozen" and not self._all
+        return row.visibility == "frozen" and not self._sees_everything
 
     def summary(self) -> dict[str, Any]:
         """Return what the board is, what it promises, and how far it has come."""
@@ -172,10 +174,10 @@ class View:
         if self._is_hidden(row):
             return None, None
         past = (view.number, self._epoch(row), at.entries)
-        shown = _SHOWN.format("seen_" if self._is_frozen(row) else "")
-        found = [*view.run(_LEAST.format("AND disqualified = 0"), past)]
+        shown = _BEST_SHOWN.format("seen_" if self._is_frozen(row) else "")
+        found = [*view.run(_BEST_RECORD.format("AND disqualified = 0"), past)]
         found += view.run(shown, (view.number,))
-        least = view.run(_LEAST.format(""), past)[0][0]
+        least = view.run(_BEST_RECORD.format(""), past)[0][0]
         return min((each for (each,) in found if each is not None), default=None), least
 
     def _epoch(self, row: BoardRow) -> int:
@@ -188,24 +190,24 @@ class View:
     def leaderboard(self, *, limit: int = 100, cursor: str | None = None) -> dict[str, Any]:
         """Return a page of the standings."""
         with self._board.reading() as view:
-            return self._page(view, limit, cursor)
+            return self._standings_page(view, limit, cursor)
 
     def standings(self) -> Iterator[dict[str, Any]]:
         """Yield all pages, as things stood at one moment; to be walked at once, in one thread."""
         cursor = None
         with self._board.reading() as view:
             while True:
-                page = self._page(view, _MOST, cursor)
+                page = self._standings_page(view, _MAX_PAGE_ROWS, cursor)
                 yield page
                 cursor = page["next"]
                 if cursor is None:
                     return
 
-    def _page(self, view: SqlReading, limit: int, cursor: str | None) -> dict[str, Any]:
+    def _standings_page(self, view: SqlReading, limit: int, cursor: str | None) -> dict[str, Any]:
         board = self._board
         row = read_board(view)
         if self._is_hidden(row):
-            raise NotAllowed(_HIDDEN)
+            raise NotAllowed(_HIDDEN_MESSAGE)
         frozen = self._is_frozen(row)
         at = self._horizon(view, row)
         page = read_standings(
@@ -215,22 +217,24 @@ class View:
             cursor=cursor,
             sign=lambda told: board.book.signed("cursor", frozen, told),
         )
-        own = self._own(view)
+        own = self._own_team_id(view)
         return {
             "board": board.slug,
             "as_of": format_time(at.time),
             "frozen": frozen,
-            "rows": [self._standing(row, each, own) for each in page.rows],
-            "declared": self._declared(row) if cursor is None else [],
+            "rows": [self._serialize_standing(row, each, own) for each in page.rows],
+            "declared": self._declared_baselines(row) if cursor is None else [],
             "next": page.next,
         }
 
-    def _standing(self, row: BoardRow, each: TeamStanding, own: str | None) -> dict[str, Any]:
+    def _serialize_standing(
+        self, row: BoardRow, each: TeamStanding, own: str | None
+    ) -> dict[str, Any]:
         display = self._board.rules_of(row).display
         return {
             "rank": each.rank,
             "tied": each.tied,
-            "team": {"id": each.id, "name": self._name(row, each[3:6], own)},
+            "team": {"id": each.id, "name": self._visible_name(row, each[3:6], own)},
             "baseline": each.kind == "baseline",
             "you": each.number == self._caller.team,
             "released": to_metric(display, each.released),
@@ -241,18 +245,25 @@ class View:
             "last": None if each.last is None else format_time(each.last),
         }
 
-    def _name(self, row: BoardRow, team: tuple[str, str, str], own: str | None) -> str | None:
+    def _visible_name(
+        self, row: BoardRow, team: tuple[str, str, str], own: str | None
+    ) -> str | None:
         """Return a team's name, or none where teams go without; baselines are nobody's secret."""
         team_id, name, kind = team
-        told = row.visibility != "anonymous" or self._all or kind == "baseline" or team_id == own
+        told = (
+            row.visibility != "anonymous"
+            or self._sees_everything
+            or kind == "baseline"
+            or team_id == own
+        )
         return name if told else None
 
-    def _own(self, view: SqlReading) -> str | None:
+    def _own_team_id(self, view: SqlReading) -> str | None:
         """Return the id of the caller's own team."""
         team = self._caller.team
         return None if team is None else read_team(view, team).id
 
-    def _declared(self, row: BoardRow) -> list[dict[str, Any]]:
+    def _declared_baselines(self, row: BoardRow) -> list[dict[str, Any]]:
         """Return the baselines that are numbers from elsewhere."""
         rules = self._board.rules_of(row)
         told = (each for each in rules.baselines if each.file is None)
@@ -263,10 +274,10 @@ class View:
         with self._board.reading() as view:
             row = read_board(view)
             if self._is_hidden(row):
-                raise NotAllowed(_HIDDEN)
+                raise NotAllowed(_HIDDEN_MESSAGE)
             at = self._horizon(view, row)
-            rows = view.run(_RECORDS, (view.number, self._epoch(row), at.entries))
-            own = self._own(view)
+            rows = view.run(_SELECT_RECORDS, (view.number, self._epoch(row), at.entries))
+            own = self._own_team_id(view)
         display = self._board.rules_of(row).display
         return [
             {
@@ -275,7 +286,7 @@ class View:
                 "released": to_metric(display, value),
                 "loss": value,
                 "display": round_for_display(display, value),
-                "team": {"id": team, "name": self._name(row, (team, name, "team"), own)},
+                "team": {"id": team, "name": self._visible_name(row, (team, name, "team"), own)},
             }
             for entry, time, value, team, name in rows
         ]
@@ -285,7 +296,7 @@ class View:
         with self._board.reading() as view:
             row = read_board(view)
             if self._is_hidden(row):
-                raise NotAllowed(_HIDDEN)
+                raise NotAllowed(_HIDDEN_MESSAGE)
             at = self._horizon(view, row)
             stands = self._is_frozen(row) or row.status in ENDED_STATUSES
             now = at.time if stands else current_time(view, self._board.book.world)
@@ -305,8 +316,10 @@ class View:
 
     def ledger(self, *, first: int = 0, limit: int = 100) -> list[bytes]:
         """Return entries as they were hashed."""
-        if first < 0 or not 1 <= limit <= _MOST:
-            raise InvalidSetting(f"first must be 0 or more, and limit between 1 and {_MOST}.")
+        if first < 0 or not 1 <= limit <= _MAX_PAGE_ROWS:
+            raise InvalidSetting(
+                f"first must be 0 or more, and limit between 1 and {_MAX_PAGE_ROWS}."
+            )
         with self._board.reading() as view:
             at = self._horizon(view, read_board(view))
             return list(view.entries(first, min(first + limit, at.entries)))
@@ -322,7 +335,7 @@ class View:
         board = self._board
         with board.reading() as view:
             row = read_board(view)
-            found = self._team(view, team)
+            found = self._find_visible_team(view, team)
             rules, now = board.rules_of(row), current_time(view, self._board.book.world)
             rest = remaining_quota(view, rules, row, found, at=view.at(), now=now)
             if self._must_redact(row):
@@ -341,9 +354,9 @@ class View:
             "next_submission_at": None if rest.next is None else format_time(rest.next),
         }
 
-    def _team(self, view: SqlReading, team: str | None) -> TeamRow:
+    def _find_visible_team(self, view: SqlReading, team: str | None) -> TeamRow:
         """Return one's own team, or for an evaluator or organiser any."""
-        if team is not None and self._all:
+        if team is not None and self._sees_everything:
             return find_team(view, team)
         check_permission(self._caller, "own")
         own = read_team(view, self._caller.team or 0)
@@ -361,10 +374,12 @@ class View:
     def teams(self, *, limit: int = 100, after: int = 0) -> list[dict[str, Any]]:
         """Return all teams, with those that are not shown."""
         check_permission(self._caller, "see everything")
-        if after < 0 or not 1 <= limit <= _MOST:
-            raise InvalidSetting(f"after must be 0 or more, and limit between 1 and {_MOST}.")
+        if after < 0 or not 1 <= limit <= _MAX_PAGE_ROWS:
+            raise InvalidSetting(
+                f"after must be 0 or more, and limit between 1 and {_MAX_PAGE_ROWS}."
+            )
         with self._board.reading() as view:
-            rows = view.run(_TEAMS, (view.number, after, limit))
+            rows = view.run(_LIST_TEAMS, (view.number, after, limit))
             display = self._board.rules_of(read_board(view)).display
         return [serialize_team(each, display) for each in rows]
 
@@ -372,51 +387,61 @@ class View:
         self, team: str | None = None, *, limit: int = 100, before: int | None = None
     ) -> list[dict[str, Any]]:
         """Return a team's submissions, newest first."""
-        if not 1 <= limit <= _MOST or (before is not None and not 0 <= before < _LAST):
-            raise InvalidSetting(f"limit must be between 1 and {_MOST}, and before 0 or more.")
+        if not 1 <= limit <= _MAX_PAGE_ROWS or (
+            before is not None and not 0 <= before < _AFTER_LAST
+        ):
+            raise InvalidSetting(
+                f"limit must be between 1 and {_MAX_PAGE_ROWS}, and before 0 or more."
+            )
         with self._board.reading() as view:
-            row, found = read_board(view), self._team(view, team)
-            last = _LAST if before is None else before
-            rows = view.run(_OWN, (view.number, found.number, last, limit))
-        return [self._submission(row, each) for each in rows]
+            row, found = read_board(view), self._find_visible_team(view, team)
+            last = _AFTER_LAST if before is None else before
+            rows = view.run(_OWN_SUBMISSIONS, (view.number, found.number, last, limit))
+        return [self._serialize_submission(row, each) for each in rows]
 
     def own_history(self, team: str | None = None) -> dict[str, Any]:
         """Return what a team was told of the labels of now, oldest first; of many the newest."""
         with self._board.reading() as view:
-            row, found = read_board(view), self._team(view, team)
-            rows = view.run(_OWN, (view.number, found.number, _LAST, _MOST))
+            row, found = read_board(view), self._find_visible_team(view, team)
+            rows = view.run(
+                _OWN_SUBMISSIONS, (view.number, found.number, _AFTER_LAST, _MAX_PAGE_ROWS)
+            )
             now = (
                 None if row.status in ENDED_STATUSES else current_time(view, self._board.book.world)
             )
-        told = [self._submission(row, each) for each in reversed(rows)]
+        told = [self._serialize_submission(row, each) for each in reversed(rows)]
         told = [each for each in told if each["epoch"] == row.epoch]
         display = self._board.rules_of(row).display
         return serialize_own_history(display, told, now, thinned=found.used > len(rows))
 
     def submission(self, submission: str) -> dict[str, Any]:
         """Return one submission with its receipt: one's own, or for who sees everything any."""
-        if not self._all:
+        if not self._sees_everything:
             check_permission(self._caller, "own")
         with self._board.reading() as view:
             row = read_board(view)
-            found = view.run(_ONE, (view.number, submission)) if is_searchable(submission) else []
-            if not found or not (self._all or found[0][-1] == self._caller.team):
+            found = (
+                view.run(_ONE_SUBMISSION, (view.number, submission))
+                if is_searchable(submission)
+                else []
+            )
+            if not found or not (self._sees_everything or found[0][-1] == self._caller.team):
                 raise NotFound("There is no such submission.")
             receipt = self._board.book.receipt_of(view, found[0][2])
-        return self._submission(row, found[0][:-1], receipt)
+        return self._serialize_submission(row, found[0][:-1], receipt)
 
-    def _submission(
+    def _serialize_submission(
         self, row: BoardRow, each: tuple[Any, ...], receipt: Receipt | None = None
     ) -> dict[str, Any]:
         rules, redact = self._board.rules_of(row), self._must_redact(row)
-        sender = self._all or rules.takes == "predictions"
+        sender = self._sees_everything or rules.takes == "predictions"
         return serialize_submission(rules, each, redact=redact, sender=sender, receipt=receipt)
 
     def selections(self) -> list[str]:
         """Return the ids of what one's own team selected; none where the default holds."""
         with self._board.reading() as view:
-            found = self._team(view, None)
-            return [row[0] for row in view.run(_SELECTED, (view.number, found.number))]
+            found = self._find_visible_team(view, None)
+            return [row[0] for row in view.run(_LIST_SELECTED, (view.number, found.number))]
 
     def finals(self) -> dict[str, Any]:
         """Return the final ranking, after the close."""
@@ -424,18 +449,18 @@ class View:
         if row.final is None or row.status != "closed":
             raise NotFound("The final ranking comes when the board is closed.")
         if self._is_hidden(row):
-            raise NotAllowed(_HIDDEN)
+            raise NotAllowed(_HIDDEN_MESSAGE)
         final: dict[str, Any] = json.loads(row.final)
         with self._board.reading() as view:
-            gone = {found[0] for found in view.run(_GONE, (view.number,))}
-            own = self._own(view)
+            gone = {found[0] for found in view.run(_DISQUALIFIED, (view.number,))}
+            own = self._own_team_id(view)
         final["rows"] = [each for each in final["rows"] if each["team"]["id"] not in gone]
         rank_finals(final["rows"])
         display = self._board.rules_of(row).display
         final["rows"] = [serialize_final_row(each, display) for each in final["rows"]]
         for each in final["rows"]:
             team, kind = each["team"], "baseline" if each["baseline"] else "team"
-            team["name"] = self._name(row, (team["id"], team["name"], kind), own)
+            team["name"] = self._visible_name(row, (team["id"], team["name"], kind), own)
         return final
 
 
@@ -483,7 +508,7 @@ def serialize_submission(
     return told
 
 
-def serialize_team(row: tuple[Any, ...], display: MetricDisplay) -> dict[str, Any]:
+def serialize_team(row: tuple[Any, ...], display: DisplayRules) -> dict[str, Any]:
     """Return a team as its organiser sees it."""
     number, team, name, kind, disqualified, made, used, last, released, stored = row
     return {
@@ -501,7 +526,7 @@ def serialize_team(row: tuple[Any, ...], display: MetricDisplay) -> dict[str, An
     }
 
 
-def serialize_baseline(each: Baseline, display: MetricDisplay) -> dict[str, Any]:
+def serialize_baseline(each: Baseline, display: DisplayRules) -> dict[str, Any]:
     """Return a baseline, with what people are shown where it is a number from elsewhere."""
     if each.value is None:
         return each.describe()

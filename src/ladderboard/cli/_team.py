@@ -27,7 +27,7 @@ from ladderboard.cli._output import (
 )
 
 if TYPE_CHECKING:
-    from ladderboard.board import TeamCredentials
+    from ladderboard.board import TeamWithToken
 
 _HELP = """Let teams in, and give them tokens. TEAM is a team's id or its name.
 
@@ -110,7 +110,7 @@ def rotate_token(
     )
 
 
-def _echo_new_token(board: str, made: "TeamCredentials", sentence: str, *, as_json: bool) -> None:
+def _echo_new_token(board: str, made: "TeamWithToken", sentence: str, *, as_json: bool) -> None:
     if as_json:
         echo_json({"board": board, "id": made.id, "name": made.name, "token": made.token})
         return

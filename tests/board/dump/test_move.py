@@ -190,7 +190,7 @@ def test_a_close_that_is_cut_short_spares_nobody_the_charge(
         def fail(*_, **__):
             raise KeyboardInterrupt
 
-        patched.setattr(type(there.board.closer), "_score", fail)
+        patched.setattr(type(there.board.closer), "_score_finalists", fail)
         with pytest.raises(KeyboardInterrupt):
             there.board.closer.close(ORGANISER)
     with pytest.raises(InvalidSetting, match="how many questions"):

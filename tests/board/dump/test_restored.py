@@ -20,7 +20,7 @@ def test_the_close_of_a_restored_board_locks_selections(
     there = open_board(target)
     team = Caller(Role.TEAM, 2)
     own = there.board.as_seen_by(team).submissions()[-1]["id"]
-    score = type(there.board.closer)._score
+    score = type(there.board.closer)._score_finalists
 
     def choose_meanwhile(self, *given, **more):
         with pytest.raises(NotOpen, match="selections are locked"):
@@ -28,6 +28,6 @@ def test_the_close_of_a_restored_board_locks_selections(
         return score(self, *given, **more)
 
     there.board.closer.select_submissions(team, [])
-    monkeypatch.setattr(type(there.board.closer), "_score", choose_meanwhile)
+    monkeypatch.setattr(type(there.board.closer), "_score_finalists", choose_meanwhile)
     there.board.closer.close(ORGANISER)
     assert there.status == "closed"

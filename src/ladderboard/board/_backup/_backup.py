@@ -45,10 +45,12 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 MANIFEST = "manifest.json"
-_NAME = re.compile(r"(\d{8}T\d{6}Z)(?:-(\d+))?")
-_FILE = re.compile(r"[a-z0-9][a-z0-9-]*\.dump")
-_DRAFT = ".ladderboard-backup-"
-_SLUGS = "SELECT main.board.slug, main.book.name FROM main.board JOIN main.book ON book = id"
+_FOLDER_NAME = re.compile(r"(\d{8}T\d{6}Z)(?:-(\d+))?")
+_FILE_NAME = re.compile(r"[a-z0-9][a-z0-9-]*\.dump")
+_DRAFT_PREFIX = ".ladderboard-backup-"
+_SLUGS_AND_BOOKS = (
+    "SELECT main.board.slug, main.book.name FROM main.board JOIN main.book ON book = id"
+)
 
 
 class BackedUpBoard(NamedTuple):
@@ -114,7 +116,7 @@ def back_up(
         kept = []
         for slug in slugs:
             if slug not in without:
-                kept.append(_keep(boards, slug, draft, passphrase, public_key))
+                kept.append(_dump_into(boards, slug, draft, passphrase, public_key))
                 tell(kept[-1])
         backup = Backup(draft, now, __version__, tuple(kept), without)
         write_manifest(backup)
@@ -143,7 +145,7 @@ def check_backup_folder(boards: Boards, folder: Path | str, without: tuple[str, 
     return folder
 
 
-def _keep(
+def _dump_into(
     boards: Boards, slug: str, draft: Path, words: str | None, key: str | PublicKey | None
 ) -> BackedUpBoard:
     path = draft / f"{slug}.dump"
@@ -168,11 +170,11 @@ def _draft(folder: Path) -> Iterator[Path]:
     """Give a folder to fill, which is gone at the end unless it got another name."""
     if folder.is_dir():
         _sweep(folder)
-    draft = folder / f"{_DRAFT}{secrets.token_hex(8)}"
+    draft = folder / f"{_DRAFT_PREFIX}{secrets.token_hex(8)}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         draft.mkdir(mode=0o700)
-        lock = _lock(draft)
+        lock = _try_lock(draft)
         try:
             yield draft
         finally:
@@ -186,7 +188,7 @@ def _draft(folder: Path) -> Iterator[Path]:
         ) from None
 
 
-def _lock(draft: Path) -> int | None:
+def _try_lock(draft: Path) -> int | None:
     """Lock a folder for as long as it is filled; None where somebody else does, or nobody can."""
     if fcntl is None:
         return None
@@ -201,9 +203,9 @@ def _lock(draft: Path) -> int | None:
 
 def _sweep(folder: Path) -> None:
     """Remove what a backup that was killed has left."""
-    for draft in folder.glob(f"{_DRAFT}*"):
+    for draft in folder.glob(f"{_DRAFT_PREFIX}*"):
         with suppress(OSError):
-            lock = _lock(draft)
+            lock = _try_lock(draft)
             if lock is not None:
                 shutil.rmtree(draft, ignore_errors=True)
                 os.close(lock)
@@ -211,7 +213,7 @@ def _sweep(folder: Path) -> None:
 
 def _publish(draft: Path, folder: Path, name: str) -> Path:
     """Give the folder its name, which comes after all that begin with the same time."""
-    _sync(draft)
+    _sync_folder(draft)
     count = 1 + max((backup_number(each.name, name) for each in folder.iterdir()), default=0)
     while True:
         made = folder / (name if count == 1 else f"{name}-{count}")
@@ -222,11 +224,11 @@ def _publish(draft: Path, folder: Path, name: str) -> Path:
                 raise
             count += 1  # another one was quicker
         else:
-            _sync(folder)
+            _sync_folder(folder)
             return made
 
 
-def _sync(folder: Path) -> None:
+def _sync_folder(folder: Path) -> None:
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -245,16 +247,16 @@ def prune_backups(made: Backup, keep: int) -> list[Path]:
     folder = made.path.parent
     others = [each for each in list_backups(folder) if each != made.path]
     newer = max(len(others) - keep + 1, 0)
-    safe = {kept.book for kept in made.boards}.union(*map(_books, others[newer:]))
+    safe = {kept.book for kept in made.boards}.union(*map(_books_in, others[newer:]))
     gone = []
     for each in reversed(others[:newer]):
         try:
-            books = _books(each)
+            books = _books_in(each)
             if not books <= safe or list_unexpected_files(find_backup(each)):
                 safe |= books
                 continue
             # Under another name first: half of a backup is never taken for one.
-            draft = folder / f"{_DRAFT}{secrets.token_hex(8)}"
+            draft = folder / f"{_DRAFT_PREFIX}{secrets.token_hex(8)}"
             each.rename(draft)
             shutil.rmtree(draft)
         except InvalidState:
@@ -265,7 +267,7 @@ def prune_backups(made: Backup, keep: int) -> list[Path]:
     return gone[::-1]
 
 
-def _books(path: Path) -> set[str]:
+def _books_in(path: Path) -> set[str]:
     """Return which boards a backup holds; none where nobody can tell."""
     try:
         return {kept.book for kept in find_backup(path).boards}
@@ -288,9 +290,9 @@ def check_backup(
     kept.
     """
     found = []
-    with _scratch(scratch) as boards:
+    with _scratch_database(scratch) as boards:
         for kept in backup.boards:
-            found.append(_try(boards, backup, kept, passphrase, secret_key))
+            found.append(_check_dump(boards, backup, kept, passphrase, secret_key))
             tell(found[-1])
     for name in list_unexpected_files(backup):
         found.append(
@@ -300,7 +302,7 @@ def check_backup(
     return found
 
 
-def _try(
+def _check_dump(
     boards: Boards,
     backup: Backup,
     kept: BackedUpBoard,
@@ -321,13 +323,13 @@ def _try(
         return BackupCheck(kept.board, wrong=f"{kept.file} holds another board, {slug!r:.80}.")
     with boards.storage.reading(kept.book) as view:
         at = view.at()
-        if not _continues(view, kept):
+        if not _continues_backup(view, kept):
             told = "its ledger ends elsewhere than the manifest says."
             return BackupCheck(kept.board, wrong=f"{kept.file} is of another time: {told}")
         return BackupCheck(kept.board, at.asked + at.charged)
 
 
-def _continues(view: Reading, kept: BackedUpBoard) -> bool:
+def _continues_backup(view: Reading, kept: BackedUpBoard) -> bool:
     """Tell whether a ledger goes on from where a backup's ends."""
     if not 0 < kept.entries <= view.at().entries:
         return False
@@ -336,7 +338,7 @@ def _continues(view: Reading, kept: BackedUpBoard) -> bool:
 
 
 @contextmanager
-def _scratch(url: str | None) -> Iterator[Boards]:
+def _scratch_database(url: str | None) -> Iterator[Boards]:
     """Give a database that goes at the end; whoever finds what is left of it finds no secrets."""
     if url is not None and not is_shared(url):
         raise InvalidSetting(
@@ -367,7 +369,7 @@ def compare_with_database(
     """Compare a backup that was checked with the database that it may have to stand in for."""
     questions = {each.board: each.questions for each in checked if each.questions is not None}
     with storage.reading(SERVER_BOOK) as server:
-        there: dict[str, str] = dict(server.run(_SLUGS))
+        there: dict[str, str] = dict(server.run(_SLUGS_AND_BOOKS))
     found = BackupGap(
         {}, {}, tuple(sorted(set(there) - {each.board for each in backup.boards})), ()
     )
@@ -377,7 +379,7 @@ def compare_with_database(
             continue
         with storage.reading(kept.book) as view:
             at = view.at()
-            if not _continues(view, kept):
+            if not _continues_backup(view, kept):
                 found = found._replace(strange=(*found.strange, kept.board))
                 continue
         found.entries[kept.board] = at.entries - kept.entries
@@ -400,12 +402,14 @@ def restore_backup(
     ``tell`` is called with each board, and whether it is new.
     """
     keys = {"passphrase": passphrase, "secret_key": secret_key}
-    told = (find_damage(backup, kept) or _exchanged(backup, kept, **keys) for kept in backup.boards)
+    told = (
+        find_damage(backup, kept) or _find_exchange(backup, kept, **keys) for kept in backup.boards
+    )
     wrong = [said for said in told if said is not None]
     if wrong:
         raise BrokenDump(f"The backup is not whole, and nothing was restored. {' '.join(wrong)}")
     with boards.storage.reading(SERVER_BOOK) as view:
-        there: dict[str, str] = dict(view.run(_SLUGS))
+        there: dict[str, str] = dict(view.run(_SLUGS_AND_BOOKS))
     others = [
         slug for slug, book in there.items() if book not in {kept.book for kept in backup.boards}
     ]
@@ -422,7 +426,7 @@ def restore_backup(
         tell(kept.board, new)
 
 
-def _exchanged(backup: Backup, kept: BackedUpBoard, **keys: Any) -> str | None:
+def _find_exchange(backup: Backup, kept: BackedUpBoard, **keys: Any) -> str | None:
     """Return what is wrong with a whole dump that is not the one the manifest was written for."""
     held = read_header(backup.path / kept.file, **keys)
     if (held.slug, held.book) != (kept.board, kept.book):
@@ -450,20 +454,20 @@ def find_backup(folder: Path | str) -> Backup:
     if not folder.is_dir():
         raise InvalidSetting(f"There is no folder {folder}.")
     if (folder / MANIFEST).is_file():
-        return _read(folder)
+        return _read_manifest(folder)
     there = list_backups(folder)
     if not there:
         raise InvalidSetting(
             f"There is no backup in {folder}. One is made with: ladderboard backup create {folder}"
         )
-    return _read(there[-1])
+    return _read_manifest(there[-1])
 
 
 def list_backups(folder: Path) -> list[Path]:
     """Return the folders of backups inside a folder, oldest first."""
     found = []
     for each in folder.iterdir():
-        name = _NAME.fullmatch(each.name)
+        name = _FOLDER_NAME.fullmatch(each.name)
         if name and (each / MANIFEST).is_file() and not each.is_symlink():
             found.append((name[1], int(name[2] or 1), each))
     return [each for *_, each in sorted(found)]
@@ -475,11 +479,11 @@ def backup_number(name: str, time: str) -> int:
     >>> backup_number("20270115T080000Z-2", "20270115T080000Z")
     2
     """
-    found = _NAME.fullmatch(name)
+    found = _FOLDER_NAME.fullmatch(name)
     return int(found[2] or 1) if found and found[1] == time else 0
 
 
-def _read(path: Path) -> Backup:
+def _read_manifest(path: Path) -> Backup:
     try:
         said = json.loads((path / MANIFEST).read_bytes())
         number = said.pop("format")
@@ -490,7 +494,7 @@ def _read(path: Path) -> Backup:
                 f"{path} was written by a newer Ladderboard ({said.get('ladderboard')!r:.40}), in "
                 f"format {number} of backups; this one reads {FORMAT}. Install a newer one."
             )
-        boards = tuple(_kept(each) for each in said.pop("boards"))
+        boards = tuple(_parse_board(each) for each in said.pop("boards"))
         without = tuple(str(each) for each in said.pop("without"))
         if len({each.board for each in boards}) < len(boards):
             raise ValueError
@@ -510,11 +514,11 @@ def _read(path: Path) -> Backup:
         raise InvalidState(f"{path / MANIFEST} is damaged; take another backup.") from None
 
 
-def _kept(written: dict[str, Any]) -> BackedUpBoard:
+def _parse_board(written: dict[str, Any]) -> BackedUpBoard:
     kept = BackedUpBoard(**written)
     if tuple(map(type, kept)) != (str, str, str, int, str, int, str):
         raise TypeError
-    if not _FILE.fullmatch(kept.file):  # which leads nowhere else
+    if not _FILE_NAME.fullmatch(kept.file):  # which leads nowhere else
         raise ValueError
     return kept
 

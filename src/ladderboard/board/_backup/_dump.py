@@ -38,18 +38,18 @@ if TYPE_CHECKING:
     from ladderboard.board._store import SubmissionStore
     from ladderboard.ledger import RecordReader, SqlReading, SqlWriting, VaultWriter
 
-_PAGE = 500
-_TYPES = {"int": int, "real": float, "text": str, "bytes": bytes}
-_WHOLE = 2**63
-_PART = 2**20
-_PLACES = (
+_PAGE_ROWS = 500
+_PYTHON_TYPES = {"int": int, "real": float, "text": str, "bytes": bytes}
+_INT_LIMIT = 2**63
+_CHUNK_BYTES = 2**20
+_STORED_FILES = (
     "SELECT id, place FROM main.submission WHERE book = ? AND id > ? AND place <> '' "
     "ORDER BY id LIMIT 500"
 )
-_WAITS = "SELECT 1 FROM main.submission WHERE book = ? AND id = ? AND place = ''"
-_MOVE = "UPDATE main.submission SET place = ? WHERE book = ? AND id = ?"
+_AWAITS_FILE = "SELECT 1 FROM main.submission WHERE book = ? AND id = ? AND place = ''"
+_SET_PLACE = "UPDATE main.submission SET place = ? WHERE book = ? AND id = ?"
 FORMAT = 1
-_MOVED = "UPDATE main.board SET status = 'moved' WHERE book = ?"
+_SET_MOVED = "UPDATE main.board SET status = 'moved' WHERE book = ?"
 
 
 class DumpedTable(NamedTuple):
@@ -126,16 +126,16 @@ def dump_board(
         A board that has moved goes on elsewhere already: it stays moved where this is restored,
         however often. Without it the dump of such a board is the one that it goes on from.
     """
-    key = _key(passphrase, public_key)
+    key = _encryption_key(passphrase, public_key)
     board = boards.open(slug)
     path = Path(os.path.abspath(to))  # noqa: PTH100 - links are not followed
     sealed = False
     try:
         with write_vault(path, key) as vault:  # which refuses a bad name before anything is sealed
             if move:
-                _seal(board)
+                _mark_moved(board)
                 sealed = True
-            return _write(boards, board, vault, of_backup=of_backup)
+            return _write_dump(boards, board, vault, of_backup=of_backup)
     except LadderboardError as error:
         if not sealed:
             raise
@@ -145,7 +145,9 @@ def dump_board(
         ) from error
 
 
-def _key(passphrase: str | None, public_key: str | PublicKey | None) -> Passphrase | PublicKey:
+def _encryption_key(
+    passphrase: str | None, public_key: str | PublicKey | None
+) -> Passphrase | PublicKey:
     if (passphrase is None) == (public_key is None):
         raise InvalidSetting("A dump is encrypted either to a passphrase or to a public key.")
     if public_key is None:
@@ -153,17 +155,17 @@ def _key(passphrase: str | None, public_key: str | PublicKey | None) -> Passphra
     return public_key if isinstance(public_key, PublicKey) else read_public_key(public_key)
 
 
-def _seal(board: Board) -> None:
+def _mark_moved(board: Board) -> None:
     """Let the board take no more questions, and say so in its chain."""
     with board.book.turn() as turn:
         view = cast("SqlWriting", turn.view)
         status = read_board(view).status
         if status != "moved":
             turn.note("moved", {"status": status})
-            view.change(_MOVED, (view.number,))
+            view.change(_SET_MOVED, (view.number,))
 
 
-def _write(boards: Boards, board: Board, vault: VaultWriter, *, of_backup: bool) -> Head:
+def _write_dump(boards: Boards, board: Board, vault: VaultWriter, *, of_backup: bool) -> Head:
     book = board.book
     with board.reading() as view:
         row, at = read_board(view), view.at()
@@ -177,7 +179,7 @@ def _write(boards: Boards, board: Board, vault: VaultWriter, *, of_backup: bool)
             "entries": at.entries,
             "head": at.head,
             "moved": moved,
-            "status": _status_before(view) if moved else row.status,
+            "status": _status_before_move(view) if moved else row.status,
             "time": boards.world.clock(),
         }
         records.put("dump", header)
@@ -189,7 +191,7 @@ def _write(boards: Boards, board: Board, vault: VaultWriter, *, of_backup: bool)
     return Head(at.entries, at.head)
 
 
-def _status_before(view: SqlReading) -> str:
+def _status_before_move(view: SqlReading) -> str:
     """Return how a board stood when it was sealed."""
     found = status_when_moved(view)
     if found is None:
@@ -218,7 +220,7 @@ def iter_rows(view: SqlReading, table: DumpedTable) -> Iterator[dict[str, Any]]:
     """Return all rows of a book, a page at a time."""
     keys = ", ".join(table.key)
     start = f"SELECT {', '.join(table.columns)} FROM main.{table.name} WHERE book = ?"  # noqa: S608
-    end = f" ORDER BY {keys} LIMIT {_PAGE}"
+    end = f" ORDER BY {keys} LIMIT {_PAGE_ROWS}"
     after = f" AND ({keys}) > ({', '.join('?' * len(table.key))})"
     last: tuple[Any, ...] = ()
     while True:
@@ -226,7 +228,7 @@ def iter_rows(view: SqlReading, table: DumpedTable) -> Iterator[dict[str, Any]]:
         rows = view.run(statement, (view.number, *last))
         for row in rows:
             yield dict(zip(table.columns, row, strict=True))
-        if len(rows) < _PAGE:
+        if len(rows) < _PAGE_ROWS:
             return
         found = dict(zip(table.columns, rows[-1], strict=True))
         last = tuple(found[each] for each in table.key)
@@ -253,7 +255,7 @@ def restore_row(
     if not isinstance(row, dict) or set(row) != set(table.columns):
         raise BrokenDump(f"The dump holds a {table.name} with other columns than this version's.")
     for column, kind in table.columns.items():
-        _check(table.name, column, kind, row[column])
+        _check_value(table.name, column, kind, row[column])
     if change is not None:
         change(row)
     columns = ", ".join(row)
@@ -268,12 +270,12 @@ def restore_row(
         )
 
 
-def _check(table: str, column: str, kind: str, value: Any) -> None:
+def _check_value(table: str, column: str, kind: str, value: Any) -> None:
     """Refuse what the database would keep otherwise than it was, or not at all."""
     plain = kind.removesuffix("?")
-    sound = type(value) is _TYPES[plain] or (value is None and kind != plain)
+    sound = type(value) is _PYTHON_TYPES[plain] or (value is None and kind != plain)
     if type(value) is int:
-        sound = sound and -_WHOLE <= value < _WHOLE
+        sound = sound and -_INT_LIMIT <= value < _INT_LIMIT
     if type(value) is str:
         sound = sound and "\0" not in value and _is_unicode(value)
     if not sound:
@@ -287,11 +289,11 @@ def _is_unicode(value: str) -> bool:
 def dump_bodies(view: SqlReading, store: SubmissionStore, records: RecordWriter) -> None:
     """Write what was submitted: an id each, and then its parts."""
     last = ""
-    while rows := view.run(_PLACES, (view.number, last)):
+    while rows := view.run(_STORED_FILES, (view.number, last)):
         for own, place in rows:
             records.put("body", own)
             with store.get(place) as file:
-                while part := file.read(_PART):
+                while part := file.read(_CHUNK_BYTES):
                     records.put("part", part)
         last = rows[-1][0]
 
@@ -305,23 +307,23 @@ class UncommittedFiles:
 
     def __init__(self, store: SubmissionStore) -> None:
         self.store = store
-        self._noted = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed at the end
+        self._places = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed at the end
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._noted.close()
+        self._places.close()
 
     def note(self, place: str) -> None:
         """Remember a file."""
         if "/" in place:
-            self._noted.write(f"{place}\n")
+            self._places.write(f"{place}\n")
 
     def undo(self) -> None:
         """Remove all files; what cannot be removed is swept one day."""
-        self._noted.seek(0)
-        for line in self._noted:
+        self._places.seek(0)
+        for line in self._places:
             with suppress(LadderboardError):
                 self.store.delete(line.rstrip("\n"))
 
@@ -330,22 +332,22 @@ def restore_bodies(view: SqlWriting, arriving: UncommittedFiles, records: Record
     """Put what comes next into a store, for submissions that have no place yet."""
     with tempfile.TemporaryDirectory(prefix="ladderboard-") as folder:
         for own in records.section("body"):
-            if not view.run(_WAITS, (view.number, own)):
+            if not view.run(_AWAITS_FILE, (view.number, own)):
                 raise BrokenDump("The dump holds a file that belongs to no submission.")
-            body = _gather(records.section("part"), Path(folder) / "body")
+            body = _join_chunks(records.section("part"), Path(folder) / "body")
             # Under a name of its own: the store may be that of the database it comes from.
             prepared = arriving.store.prepare(secrets.token_hex(16), body)
             arriving.note(prepared.place)
             prepared.commit(view)
-            view.change(_MOVE, (prepared.place, view.number, own))
+            view.change(_SET_PLACE, (prepared.place, view.number, own))
 
 
-def _gather(parts: Iterator[bytes], path: Path) -> bytes | Path:
+def _join_chunks(parts: Iterator[bytes], path: Path) -> bytes | Path:
     """Return a small body as bytes, and the path of a large one."""
     held = io.BytesIO()
     for part in parts:
         held.write(part)
-        if held.tell() > _PART:
+        if held.tell() > _CHUNK_BYTES:
             break
     else:
         return held.getvalue()

@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from ladderboard.ledger import At, Seal, SqlWriting
 
 _STATUSES = {"open", "paused", "restored", "closing", "closed", "moved"}
-_BOOK = re.compile("[0-9a-f]{32}")  # part of a file's name: nothing else may be in it
-_SLUG = "SELECT 1 FROM main.board WHERE slug = ?"
-_NO_PLACE = "SELECT count(*) FROM main.submission WHERE book = ? AND place = ''"
+_BOOK_NAME = re.compile("[0-9a-f]{32}")  # part of a file's name: nothing else may be in it
+_FIND_SLUG = "SELECT 1 FROM main.board WHERE slug = ?"
+_COUNT_WITHOUT_FILE = "SELECT count(*) FROM main.submission WHERE book = ? AND place = ''"
 
 
 class DumpHeader(NamedTuple):
@@ -87,9 +87,9 @@ def restore_board(
     organiser says how many. In a backup one that was moved goes on elsewhere already, and stays
     moved.
     """
-    with _opened(source, passphrase, secret_key) as (header, records):
+    with _open_dump(source, passphrase, secret_key) as (header, records):
         _refuse_taken(boards, header)
-        _arrive(boards, header, records, _status(header))
+        _restore_in_transaction(boards, header, records, _status_after_restore(header))
     return header.slug
 
 
@@ -97,22 +97,22 @@ def read_header(
     source: Path | str, *, passphrase: str | None = None, secret_key: str | SecretKey | None = None
 ) -> DumpHeader:
     """Return what a dump says that it holds."""
-    with _opened(source, passphrase, secret_key) as (header, _):
+    with _open_dump(source, passphrase, secret_key) as (header, _):
         return header
 
 
 @contextmanager
-def _opened(
+def _open_dump(
     source: Path | str, passphrase: str | None, secret_key: str | SecretKey | None
 ) -> Iterator[tuple[DumpHeader, RecordReader]]:
-    key = _key(passphrase, secret_key)
+    key = _decryption_key(passphrase, secret_key)
     path = Path(os.path.abspath(source))  # noqa: PTH100 - links are not followed
-    with read_vault(path, key) as vault, _as_we_write_it():
+    with read_vault(path, key) as vault, _refuse_malformed():
         records = RecordReader(vault)
-        yield _read_header(records.one("dump")), records
+        yield _parse_header(records.one("dump")), records
 
 
-def _status(header: DumpHeader) -> str:
+def _status_after_restore(header: DumpHeader) -> str:
     """Return how the board goes on."""
     # Nothing can have been asked since of one that was closed or is elsewhere; from a close that
     # was cut short a board can go on.
@@ -120,7 +120,9 @@ def _status(header: DumpHeader) -> str:
     return header.status if over else "restored"
 
 
-def _arrive(boards: Boards, header: DumpHeader, records: RecordReader, status: str) -> None:
+def _restore_in_transaction(
+    boards: Boards, header: DumpHeader, records: RecordReader, status: str
+) -> None:
     """Put the board there in one transaction; where it fails, nothing is left."""
     water, at = boards.high_water_mark(header.book), START
     before: Level | None = None
@@ -129,7 +131,7 @@ def _arrive(boards: Boards, header: DumpHeader, records: RecordReader, status: s
     with UncommittedFiles(boards.store) as files:
         try:
             with boards.storage.add_book(header.book) as view:
-                at = _put(boards, view, header, records, files, status=status)
+                at = _insert_everything(boards, view, header, records, files, status=status)
         except BaseException as error:
             uncertain = isinstance(error, StorageFailed) and error.uncertain
             if not uncertain or header.book not in boards.storage.books():
@@ -142,7 +144,9 @@ def _arrive(boards: Boards, header: DumpHeader, records: RecordReader, status: s
         water.rise(Level.of(header.book, at))
 
 
-def _key(passphrase: str | None, secret_key: str | SecretKey | None) -> Passphrase | SecretKey:
+def _decryption_key(
+    passphrase: str | None, secret_key: str | SecretKey | None
+) -> Passphrase | SecretKey:
     if (passphrase is None) == (secret_key is None):
         raise InvalidSetting("A dump is opened either with a passphrase or with a secret key.")
     if secret_key is None:
@@ -151,7 +155,7 @@ def _key(passphrase: str | None, secret_key: str | SecretKey | None) -> Passphra
 
 
 @contextmanager
-def _as_we_write_it() -> Iterator[None]:
+def _refuse_malformed() -> Iterator[None]:
     """Refuse content that cannot be read; only who has the key could have written it."""
     try:
         yield
@@ -161,7 +165,7 @@ def _as_we_write_it() -> Iterator[None]:
         raise BrokenDump("The dump holds something that we do not write.") from None
 
 
-def _read_header(written: dict[str, Any]) -> DumpHeader:
+def _parse_header(written: dict[str, Any]) -> DumpHeader:
     for name, known, what in (
         ("format", FORMAT, "dumps"),
         ("tables", len(BOARD_SCHEMA.steps), "boards"),
@@ -173,7 +177,7 @@ def _read_header(written: dict[str, Any]) -> DumpHeader:
             )
     header = DumpHeader(**written)
     kinds = tuple(type(each) for each in header)
-    if kinds != (int, int, str, str, int, bytes, bool, str, int) or not _BOOK.fullmatch(
+    if kinds != (int, int, str, str, int, bytes, bool, str, int) or not _BOOK_NAME.fullmatch(
         header.book
     ):
         raise BrokenDump("The dump holds something that we do not write.")
@@ -191,7 +195,7 @@ def _refuse_taken(boards: Boards, header: DumpHeader) -> None:
         )
 
 
-def _put(
+def _insert_everything(
     boards: Boards,
     view: SqlWriting,
     header: DumpHeader,
@@ -209,7 +213,7 @@ def _put(
     rules = Rules.of(json.loads(board["rules"]))  # a loss of one's own must be known here
     if {board["slug"], rules.slug} != {header.slug}:
         raise BrokenDump("The dump holds another board than it says.")
-    if view.run(_SLUG, (header.slug,)):
+    if view.run(_FIND_SLUG, (header.slug,)):
         raise Conflict(f"There is a board {header.slug!r:.80} here already.")
     restore_row(view, BOARD, board, lambda row: row.update(status=status))
     without = 0
@@ -222,16 +226,16 @@ def _put(
     for table in TABLES:
         restore_rows(view, table, records, no_place if table.name == "submission" else None)
     restore_bodies(view, files, records)
-    if view.run(_NO_PLACE, (view.number,))[0][0] != without:
+    if view.run(_COUNT_WITHOUT_FILE, (view.number,))[0][0] != without:
         raise BrokenDump("The dump lacks files that were submitted.")
     records.end()
-    _check(view, header, seal)
+    _check_restored(view, header, seal)
     if header.moved or header.status == "moved":
         return at
     return note_restored(view, header.book, at, boards.world)
 
 
-def _check(view: SqlWriting, header: DumpHeader, seal: Seal) -> None:
+def _check_restored(view: SqlWriting, header: DumpHeader, seal: Seal) -> None:
     """Recompute every release, and see that all labels are those that were committed to."""
     check_book(view, header.book, seal)
     sealed = status_when_moved(view) if header.moved or header.status == "moved" else header.status
@@ -242,8 +246,8 @@ def _check(view: SqlWriting, header: DumpHeader, seal: Seal) -> None:
         holdout = Entry(form).read().get("holdout")
         if holdout is not None:
             end = f" {epoch}" if epoch else ""
-            sample = read_sample(_kept(view, seal, f"sample{end}"))
-            salt = _kept(view, seal, f"salt of the holdout{end}")
+            sample = read_sample(_read_kept(view, seal, f"sample{end}"))
+            salt = _read_kept(view, seal, f"salt of the holdout{end}")
             told = Commitment("holdout", sample_digest(write_sample(sample)), salt)
             if told.hash.hex() != holdout:
                 raise BrokenLedger("The labels are not those that were committed to.")
@@ -252,7 +256,7 @@ def _check(view: SqlWriting, header: DumpHeader, seal: Seal) -> None:
         raise BrokenDump("The dump's board is in another epoch than its ledger.")
 
 
-def _kept(view: SqlWriting, seal: Seal, name: str) -> bytes:
+def _read_kept(view: SqlWriting, seal: Seal, name: str) -> bytes:
     held = view.kept(name)
     if held is None:
         raise BrokenDump("The dump lacks labels that were committed to.")

@@ -15,13 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ladderboard.board._folder import BoardFolder
-    from ladderboard.board._rules import MetricDisplay, Rules
+    from ladderboard.board._rules import DisplayRules, Rules
     from ladderboard.bounds import Certificate
     from ladderboard.mechanisms import Mechanism
 
-_EACH = 3  # so often each of many ladders is likely to be seen to move; one alone: TYPICAL
-_KNOWN = 0.5  # every risk is within 0.5 of 0.5
-_MOST = 10**9  # examples; who has not so many needs no more to be told
+_CHANGES_PER_LADDER = (
+    3  # so often each of many ladders is likely to be seen to move; one alone: TYPICAL
+)
+_TRIVIAL_ERROR = 0.5  # every risk is within 0.5 of 0.5
+_MAX_EXAMPLES = 10**9  # examples; who has not so many needs no more to be told
 
 
 @dataclass(frozen=True)
@@ -44,13 +46,13 @@ class BoardPromise:
     likely: Certificate
     worst: Certificate
     unseen: float | None
-    display: MetricDisplay
+    display: DisplayRules
     baseline: float | None
 
     @property
     def hollow(self) -> bool:
         """Whether it says no more than is known without any data."""
-        return self.none or _error(self.likely) >= _KNOWN
+        return self.none or _error_or_trivial(self.likely) >= _TRIVIAL_ERROR
 
     @property
     def none(self) -> bool:
@@ -68,14 +70,17 @@ class BoardPromise:
             return [f"Nothing is promised that was not known beforehand: {told}."]
         sure = format_confidence(self.likely.beta)
         ends = (
-            f"With probability {sure} the true {self._name} of the best model lies "
-            f"{self._reach(self.worst)} what is shown at the end of the budget, whatever happens"
+            f"With probability {sure} the true {self._metric_name} of the best model lies "
+            f"{self._format_reach(self.worst)} what is shown at the end of the budget, "
+            "whatever happens"
         )
         if self.changes is not None:
-            ends += f"; {self._reach(self.likely)} it, if the board moved {self.changes:,} times"
+            ends += (
+                f"; {self._format_reach(self.likely)} it, if the board moved {self.changes:,} times"
+            )
         gain = self.display.gain_text(self.unseen, self.baseline)
         said = f"A gain below about {gain} in {self.display.name} may go unseen."
-        measured = self._measured
+        measured = self._format_measured
         return [
             f"{ends}.",
             *([] if measured is None else [measured]),
@@ -83,12 +88,12 @@ class BoardPromise:
         ]
 
     @property
-    def _name(self) -> str:
+    def _metric_name(self) -> str:
         """What an interval is about: the metric, or of a root the loss, whose unit is fixed."""
         return "loss" if self.display.shown_as == "root" else self.display.name
 
     @property
-    def _measured(self) -> str | None:
+    def _format_measured(self) -> str | None:
         """Say how far the answers were from the truth in games, where the settings come from them.
 
         The games are about answers that are right or wrong.
@@ -102,7 +107,7 @@ class BoardPromise:
             "games against attackers. `ladderboard plan` has the same figures for other sizes."
         )
 
-    def _reach(self, bound: Certificate) -> str:
+    def _format_reach(self, bound: Certificate) -> str:
         """Say how far below and above what is shown the truth lies, in the metric's own unit."""
         below, above = max(-bound.low, 0), max(bound.high, 0)
         if self.display.shown_as == "complement":
@@ -131,7 +136,9 @@ def compute_promise(folder: BoardFolder, baseline: float | None = None) -> Board
     rules, worth = folder.rules, folder.worth
     mechanism = rules.mechanism_for(worth)
     asked = rules.questions, rules.ladders, rules.beta
-    worst, likely, changes = _at_end(mechanism, worth, *asked, zero_one=folder.zero_one)
+    worst, likely, changes = _certificates_at_end(
+        mechanism, worth, *asked, zero_one=folder.zero_one
+    )
     n = folder.part("public").grouping.n
     return BoardPromise(
         n=n,
@@ -156,15 +163,17 @@ def is_promise_informative(
     mechanism = rules.mechanism
     if mechanism is None:
         mechanism = ShakyLadder.calibrated(n=n, questions=questions, teams=ladders)
-    _, likely, _ = _at_end(mechanism, n, questions, ladders, rules.beta, zero_one=zero_one)
-    return likely.theorem != NO_THEOREM and _error(likely) < _KNOWN
+    _, likely, _ = _certificates_at_end(
+        mechanism, n, questions, ladders, rules.beta, zero_one=zero_one
+    )
+    return likely.theorem != NO_THEOREM and _error_or_trivial(likely) < _TRIVIAL_ERROR
 
 
-def _at_end(
+def _certificates_at_end(
     mechanism: Mechanism, n: int, questions: int, ladders: int, beta: float, *, zero_one: bool
 ) -> tuple[Certificate, Certificate, int | None]:
     """Return what holds at the end at worst, what likely, and for how many changes."""
-    each = TYPICAL_CHANGES if ladders == 1 else _EACH * ladders
+    each = TYPICAL_CHANGES if ladders == 1 else _CHANGES_PER_LADDER * ladders
     changes, opened = min(each, questions), min(ladders, questions)
 
     counted: Any = {"ladders": None, "opened": opened, "amendable": True, "zero_one": zero_one}
@@ -179,8 +188,8 @@ def _at_end(
         return worst, worst, None
 
 
-def _error(bound: Certificate) -> float:
-    return _KNOWN if bound.error is None else bound.error
+def _error_or_trivial(bound: Certificate) -> float:
+    return _TRIVIAL_ERROR if bound.error is None else bound.error
 
 
 def find_mechanism_problems(folder: BoardFolder, promise: BoardPromise) -> Iterator[Problem]:
@@ -220,25 +229,25 @@ def suggest_remedies(folder: BoardFolder) -> list[str]:
             return False
 
     found = []
-    more = next((n for n in _rising(worth) if enough(n, rules.questions, rules.teams)), None)
+    more = next((n for n in _iter_rising(worth) if enough(n, rules.questions, rules.teams)), None)
     if more is not None:
         found.append(f"{more:,} independent examples")
-    fewer = list(_halves(rules.questions, rules.asked_baselines + rules.teams))
+    fewer = list(_iter_halves(rules.questions, rules.asked_baselines + rules.teams))
     few = next((each for each in fewer if enough(worth, each, rules.teams)), None)
     if few is not None:
         found.append(f"{few:,} questions")
     # Half as many of both, as often as it takes: fewer teams alone are seldom what is wanted.
-    pairs = zip(fewer, _halves(rules.teams, 1), strict=False)
+    pairs = zip(fewer, _iter_halves(rules.teams, 1), strict=False)
     both = next((pair for pair in pairs if enough(worth, *pair)), None)
     if both is not None and both[0] != few and rules.ladders > 1:
         found.append(f"{both[0]:,} questions for {format_count(both[1], 'team')}")
     return found
 
 
-def _halves(number: int, least: int) -> Iterator[int]:
+def _iter_halves(number: int, least: int) -> Iterator[int]:
     """Give half of a number, half of that, and so on, in two digits.
 
-    >>> list(_halves(1_000, 20))
+    >>> list(_iter_halves(1_000, 20))
     [500, 250, 120, 60, 30]
     """
     while (number := number // 2) >= least:
@@ -247,13 +256,13 @@ def _halves(number: int, least: int) -> Iterator[int]:
         yield number
 
 
-def _rising(number: int) -> Iterator[int]:
+def _iter_rising(number: int) -> Iterator[int]:
     """Give larger numbers in two digits, each by a tenth or so.
 
-    >>> [n for n, _ in zip(_rising(3_000), range(5))]
+    >>> [n for n, _ in zip(_iter_rising(3_000), range(5))]
     [3300, 3700, 4100, 4600, 5100]
     """
-    while number < _MOST:
+    while number < _MAX_EXAMPLES:
         digits = 10 ** max(len(str(number)) - 2, 0)
         number = -(-(number + max(number // 10, 1)) // digits) * digits
         yield number
@@ -292,7 +301,7 @@ def find_warnings(folder: BoardFolder, promise: BoardPromise, now: float) -> Ite
         yield f"The mechanism's settings are {origin.note}: no board so hard was measured."
     if isinstance(promise.mechanism, OneBit):
         yield "one_bit tells no value before the close: standings show only who improved."
-    yield from _undeclared(folder)
+    yield from _undeclared_classes(folder)
     if rules.deadline is not None and rules.deadline <= now:
         yield f"The deadline is past: {format_time(rules.deadline)}. Nothing would be answered."
     if folder.sample is None:
@@ -305,7 +314,7 @@ def find_warnings(folder: BoardFolder, promise: BoardPromise, now: float) -> Ite
         )
 
 
-def _undeclared(folder: BoardFolder) -> Iterator[str]:
+def _undeclared_classes(folder: BoardFolder) -> Iterator[str]:
     loss = folder.rules.loss
     if loss.accepts_any:
         declare = "Declare them, as in loss: {name: accuracy, classes: [cat, dog]}. "

@@ -16,18 +16,20 @@ if TYPE_CHECKING:
     from ladderboard.board._check._advice import BoardPromise
     from ladderboard.mechanisms import Mechanism
 
-MOST_EXAMPLES, MOST_QUESTIONS = 10_000, 2_000
+MAX_EXAMPLES, MAX_QUESTIONS = 10_000, 2_000
 """Seconds, not minutes: a larger board is tried at this size."""
 
-_POINTS = 7
-_SPAN = 64  # times as many questions at the end of a curve as at its beginning, at most
-_FEWEST = 10  # questions from which a curve begins, where there are plenty
+_CURVE_POINTS = 7
+_MAX_SPAN = 64  # times as many questions at the end of a curve as at its beginning, at most
+_MIN_QUESTIONS = 10  # questions from which a curve begins, where there are plenty
 # Games of one attack at one number of questions: many where they are short, or luck would show.
-_GAMES, _FEW_GAMES = 20, 3
-_WORK = 4_000  # questions: about three seconds for all attacks on a fast core, whatever n is
-_ANYWAY = 60  # questions that a game costs as much as before its first
+_MAX_GAMES, _MIN_GAMES = 20, 3
+_WORK_PER_POINT = (
+    4_000  # questions: about three seconds for all attacks on a fast core, whatever n is
+)
+_WORK_PER_GAME = 60  # questions that a game costs as much as before its first
 _REPETITIONS = 3
-_RARE = 0.2  # a class that is more common is of little use to the abstaining attack
+_MAX_ABSTENTION = 0.2  # a class that is more common is of little use to the abstaining attack
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,12 +77,12 @@ class Target:
     @property
     def n(self) -> int:
         """How many examples are played with."""
-        return min(self.worth, MOST_EXAMPLES)
+        return min(self.worth, MAX_EXAMPLES)
 
     @property
     def most(self) -> int:
         """How many questions the longest game has."""
-        return min(self.questions, MOST_QUESTIONS)
+        return min(self.questions, MAX_QUESTIONS)
 
     @property
     def sizes(self) -> list[int]:
@@ -94,8 +96,10 @@ class Target:
         [1, 2, 3]
         """
         most = self.most
-        least = max(most // _SPAN, min(_FEWEST, most // 6), 1)
-        steps = [least * (most / least) ** (at / (_POINTS - 1)) for at in range(_POINTS)]
+        least = max(most // _MAX_SPAN, min(_MIN_QUESTIONS, most // 6), 1)
+        steps = [
+            least * (most / least) ** (at / (_CURVE_POINTS - 1)) for at in range(_CURVE_POINTS)
+        ]
         return sorted({round(each) for each in steps} | {min(self.per_team, most)})
 
     def played(self) -> Mechanism:
@@ -107,11 +111,11 @@ class Target:
 
     def games(self, questions: int) -> int:
         """Return how often each attack is played with so many questions."""
-        return min(max(_WORK // (questions + _ANYWAY), _FEW_GAMES), _GAMES)
+        return min(max(_WORK_PER_POINT // (questions + _WORK_PER_GAME), _MIN_GAMES), _MAX_GAMES)
 
     def work(self, questions: int) -> int:
         """Return how much work one attack on one mechanism is, compared with others."""
-        return self.games(questions) * (questions + _ANYWAY)
+        return self.games(questions) * (questions + _WORK_PER_GAME)
 
 
 @dataclass(frozen=True)
@@ -155,15 +159,15 @@ def play_attacks(
     from ladderboard.analysts import AbstainingAttack, MajorityAttack, ShiftedMajority, SybilAttack  # noqa: PLC0415
     from ladderboard.arena import run  # noqa: PLC0415
 
-    n = min(promise.worth, MOST_EXAMPLES)
-    questions = min(promise.questions, MOST_QUESTIONS)
+    n = min(promise.worth, MAX_EXAMPLES)
+    questions = min(promise.questions, MAX_QUESTIONS)
     mechanism = promise.mechanism
     if calibrated and (n, questions) != (promise.worth, promise.questions):
         mechanism = ShakyLadder.calibrated(n=n, questions=questions, teams=promise.ladders)
     accounts = min(promise.ladders, questions)
     strongest = SybilAttack(accounts=accounts) if accounts > 1 else ShiftedMajority()
     analysts: dict[str, Analyst] = {"majority": MajorityAttack(), strongest.name: strongest}
-    if abstention is not None and abstention <= _RARE:
+    if abstention is not None and abstention <= _MAX_ABSTENTION:
         analysts["abstaining"] = AbstainingAttack(rare=abstention)
     rows = run(
         {"board": mechanism, "exact": Exact()},
@@ -198,12 +202,13 @@ def play_attacks_on_target(
 
     answering = {"board": target.played(), "exact": Exact()}
     total = sum(
-        target.work(each) * len(_attacks(target, each)) * len(answering) for each in target.sizes
+        target.work(each) * len(_make_attacks(target, each)) * len(answering)
+        for each in target.sizes
     )
     done, points = 0, []
     for questions in target.sizes:
         games, gains = target.games(questions), {}
-        for attack in _attacks(target, questions):
+        for attack in _make_attacks(target, questions):
             found = {}
             for name, each in answering.items():
                 rows = run(
@@ -219,12 +224,12 @@ def play_attacks_on_target(
                 if told is not None:
                     told(done / total)
             means = {name: sum(some) / games for name, some in found.items()}
-            gains[attack.name] = {**means, "error": _error(found["board"])}
+            gains[attack.name] = {**means, "error": _standard_error(found["board"])}
         points.append({"questions": questions, "games": games, "attacks": gains})
     return points
 
 
-def _attacks(target: Target, questions: int) -> list[Analyst]:
+def _make_attacks(target: Target, questions: int) -> list[Analyst]:
     """Return who attacks with so many questions; with several ladders, also with many accounts."""
     from ladderboard.analysts import MajorityAttack, ShiftedMajority, SybilAttack  # noqa: PLC0415
 
@@ -234,7 +239,7 @@ def _attacks(target: Target, questions: int) -> list[Analyst]:
     return found
 
 
-def _error(some: list[float]) -> float:
+def _standard_error(some: list[float]) -> float:
     """Return the standard error of a mean."""
     mean = sum(some) / len(some)
     return math.sqrt(sum((each - mean) ** 2 for each in some) / (len(some) - 1) / len(some))

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from ladderboard.board._check._advice import BoardPromise
     from ladderboard.board._check._attacks import AttackResult
 
-_WIDE = 80
-_NAMED = 12
-_PERFECT = {
+_LINE_WIDTH = 80
+_MAX_CLASSES_NAMED = 12
+_PERFECT_MESSAGES = {
     "predictions": "The labels as predictions are perfect, as they must be.",
     "scores": "There are no labels, as evaluators hand in scores. Attackers are played as if each "
     "of their answers were scored right or wrong.",
@@ -63,7 +63,7 @@ class Report:
         if self.promise is not None:
             found += self.promise.sentences
         if self.attacks:
-            found.append(self._played())
+            found.append(self._attacks_heading())
             found += [f"- {each.sentence}" for each in self.attacks]
         found += [f"Warning: {each}" for each in self.warnings]
         found += [f"Problem: {each.message}" for each in self.problems]
@@ -73,7 +73,7 @@ class Report:
             if self.ok
             else f"{self.name} is not ready: {count} problem{'s' * (count > 1)}."
         )
-        return [line for each in found for line in _wrapped(each)]
+        return [line for each in found for line in _wrap_line(each)]
 
     def describe(self) -> dict[str, Any]:
         """Return everything, JSON-able."""
@@ -87,7 +87,7 @@ class Report:
             "attacks": [each.describe() for each in self.attacks],
         }
 
-    def _played(self) -> str:
+    def _attacks_heading(self) -> str:
         first, promise = self.attacks[0], self.promise
         smaller = promise is not None and (first.n, first.questions) != (
             promise.worth,
@@ -132,11 +132,11 @@ def check_board(
     graded = {name: grader.file(path) for name, path in files.items()}
     promise = compute_promise(folder, grader.baseline())
     facts = [
-        *_facts(folder, promise),
-        *_classes(folder),
-        *([] if gold else [_PERFECT[folder.rules.takes]]),
+        *_describe_board(folder, promise),
+        *_describe_classes(folder),
+        *([] if gold else [_PERFECT_MESSAGES[folder.rules.takes]]),
         *(f"{name} can be graded." for name, wrong in graded.items() if not wrong),
-        _independent(folder, promise),
+        _ask_independence(folder, promise),
     ]
     return Report(
         name=folder.rules.slug,
@@ -171,7 +171,7 @@ class FolderGrader:
     def gold(self) -> list[Problem]:
         """Return what is wrong if the labels themselves are not perfect."""
         try:
-            losses = self._losses(self.scorer.read(self._perfect()).aligned)
+            losses = self._losses(self.scorer.read(self._perfect_predictions()).aligned)
         except (InvalidInput, BrokenLoss) as error:
             said = f"The labels cannot be graded as predictions: {error}"
             return [Problem("gold", None, 1, (), said)]
@@ -226,7 +226,7 @@ class FolderGrader:
     def _losses(self, aligned: NDArray[Any]) -> NDArray[np.float64]:
         return self.loss.score(self.labels, aligned)
 
-    def _perfect(self) -> NDArray[Any]:
+    def _perfect_predictions(self) -> NDArray[Any]:
         """Return the best predictions there are, as the loss wants them."""
         loss, table = self.loss, self.folder.table
         want = wanted(loss, self.scorer.roster)
@@ -237,7 +237,7 @@ class FolderGrader:
         return table.labels
 
 
-def _facts(folder: BoardFolder, promise: BoardPromise) -> list[str]:
+def _describe_board(folder: BoardFolder, promise: BoardPromise) -> list[str]:
     rules = folder.rules
     public, private = int(folder.public.sum()), int(folder.private.sum())
     ignored = len(folder.table) - public - private
@@ -255,17 +255,19 @@ def _facts(folder: BoardFolder, promise: BoardPromise) -> list[str]:
     return [f"{rules.slug}: {rules.title}", f"{rows}.", budget]
 
 
-def _classes(folder: BoardFolder) -> list[str]:
+def _describe_classes(folder: BoardFolder) -> list[str]:
     allowed = folder.rules.loss.allowed
     if allowed is None:
         return []
-    named = ", ".join(map(_settings.safe_repr, allowed[:_NAMED]))
-    named += f" and {len(allowed) - _NAMED:,} more" * (len(allowed) > _NAMED)
+    named = ", ".join(map(_settings.safe_repr, allowed[:_MAX_CLASSES_NAMED]))
+    named += f" and {len(allowed) - _MAX_CLASSES_NAMED:,} more" * (
+        len(allowed) > _MAX_CLASSES_NAMED
+    )
     how = ", taken from the labels or the sample submission" if folder.derived else ""
     return [f"Classes{how}: {named}. They are public; any other prediction is refused."]
 
 
-def _independent(folder: BoardFolder, promise: BoardPromise) -> str:
+def _ask_independence(folder: BoardFolder, promise: BoardPromise) -> str:
     if folder.table.group is None:
         return (
             f"Are the {len(folder.table):,} rows independent? Rows of one patient, user or video "
@@ -277,6 +279,8 @@ def _independent(folder: BoardFolder, promise: BoardPromise) -> str:
     )
 
 
-def _wrapped(text: str) -> list[str]:
+def _wrap_line(text: str) -> list[str]:
     """Return lines that fit; whatever a terminal might obey is escaped."""
-    return textwrap.wrap(printable(text), _WIDE, subsequent_indent="  ", break_on_hyphens=False)
+    return textwrap.wrap(
+        printable(text), _LINE_WIDTH, subsequent_indent="  ", break_on_hyphens=False
+    )

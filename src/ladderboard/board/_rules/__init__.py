@@ -4,11 +4,11 @@ from ladderboard.board._rules._model import Rules, read_rules
 from ladderboard.board._rules._parse import RuleProblems
 from ladderboard.board._rules._parts import (
     Baseline,
-    BoardPhase,
-    FileLimits,
+    DisplayRules,
+    FileRules,
     FinalsRules,
-    MetricDisplay,
-    RateLimit,
+    PhaseRules,
+    RateLimitRules,
 )
 from ladderboard.board._rules._text import (
     round_for_display,
@@ -19,11 +19,11 @@ from ladderboard.board._rules._yaml import read_yaml
 
 __all__ = [
     "Baseline",
-    "BoardPhase",
-    "FileLimits",
+    "DisplayRules",
+    "FileRules",
     "FinalsRules",
-    "MetricDisplay",
-    "RateLimit",
+    "PhaseRules",
+    "RateLimitRules",
     "RuleProblems",
     "Rules",
     "read_rules",

@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
     from ladderboard.board._rules._parts import (
         Baseline,
-        BoardPhase,
-        FileLimits,
+        DisplayRules,
+        FileRules,
         FinalsRules,
-        MetricDisplay,
-        RateLimit,
+        PhaseRules,
+        RateLimitRules,
     )
     from ladderboard.losses import Loss
     from ladderboard.mechanisms import Mechanism
 
 # Why a key is fixed from the first question on.
-_FIXED = {
+_FIXED_KEYS = {
     "slug": "it is the board's address, and tokens belong to it",
     "loss": "releases under two losses cannot be compared, and the commitment names this one",
     "mechanism": "what was promised holds for the mechanism that the commitment names",
@@ -39,10 +39,10 @@ _FIXED = {
     "ladder": "releases of one ladder say nothing about those of another",
     "baselines": "they were asked at the start, and counted",
 }
-_FIXED_DISPLAY = ("direction", "as")
+_FIXED_DISPLAY_KEYS = ("direction", "as")
 # What they are when nothing is said may be another thing than what people were promised.
-_MUST_STAY = ("display", "visibility", "registration")
-_MAPPINGS = ("display", "finals", "files", "window")
+_REQUIRED_WHEN_AMENDED = ("display", "visibility", "registration")
+_MAPPING_KEYS = ("display", "finals", "files", "window")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,26 +65,26 @@ class Rules:
     title: str
     description: str
     loss: Loss
-    display: MetricDisplay
+    display: DisplayRules
     mechanism: Mechanism | None
     beta: float
     questions: int
     teams: int
     per_team: int
-    window: RateLimit | None
-    phases: tuple[BoardPhase, ...]
+    window: RateLimitRules | None
+    phases: tuple[PhaseRules, ...]
     ladder: Literal["team", "board"]
     registration: Literal["open", "invited", "organiser"]
     visibility: Literal["public", "hidden", "anonymous", "frozen"]
     baselines: tuple[Baseline, ...]
     finals: FinalsRules | None
-    files: FileLimits
+    files: FileRules
     play: bool = False
 
     @classmethod
     def of(cls, described: Mapping[str, Any]) -> Rules:
         """Return the rules that ``describe`` wrote."""
-        return _made(dict(described), RuleProblems(), None)
+        return _build_rules(dict(described), RuleProblems(), None)
 
     @property
     def takes(self) -> Literal["predictions", "scores"]:
@@ -126,7 +126,7 @@ class Rules:
         """When the last phase ends; None if it never does."""
         return self.phases[-1].end
 
-    def phase_at(self, time: float) -> BoardPhase | None:
+    def phase_at(self, time: float) -> PhaseRules | None:
         """Return the phase at a time; None where nothing is answered."""
         return next((each for each in self.phases if each.covers(time)), None)
 
@@ -161,7 +161,7 @@ class Rules:
         compared, and the commitment names this one.
         """
         noted = RuleProblems()
-        after = _made(merge_changes(self, changes, noted), noted, None)
+        after = _build_rules(merge_changes(self, changes, noted), noted, None)
         check_amendment(self, after, used, noted)
         noted.refuse_if_any()
         return after
@@ -179,7 +179,7 @@ class Rules:
             "description": self.description,
             "loss": {"name": self.loss.name, **self.loss.params},
             "display": self.display.describe(),
-            "mechanism": CALIBRATED if mechanism is None else _settings_of(mechanism),
+            "mechanism": CALIBRATED if mechanism is None else _describe_mechanism(mechanism),
             "beta": self.beta,
             "questions": self.questions,
             "teams": self.teams,
@@ -233,21 +233,21 @@ def read_rules(text: str, *, where: str = "board.yaml", slug: str | None = None)
         given = {}  # an empty file lacks everything
     if given is None:
         noted.refuse_if_any()
-    return _made(given, noted, slug)
+    return _build_rules(given, noted, slug)
 
 
 def merge_changes(before: Rules, changes: Mapping[str, Any], noted: RuleProblems) -> dict[str, Any]:
     """Return the description with changes put in; what may not be changed is noted."""
     after = before.describe()
     for key, value in changes.items():
-        if key in _FIXED:
-            noted.add("fixed", f"{key} cannot change: {_FIXED[key]}.", key=key)
-        elif value is None and key in _MUST_STAY:
+        if key in _FIXED_KEYS:
+            noted.add("fixed", f"{key} cannot change: {_FIXED_KEYS[key]}.", key=key)
+        elif value is None and key in _REQUIRED_WHEN_AMENDED:
             noted.add("bad_value", f"{key} cannot be left out; say what it shall be.", key=key)
         else:
-            after[key] = _put(key, after.get(key), value)
+            after[key] = _merge_value(key, after.get(key), value)
     display = changes.get("display")
-    for key in _FIXED_DISPLAY:
+    for key in _FIXED_DISPLAY_KEYS:
         if isinstance(display, dict) and key in display:
             said = "people have seen numbers the other way round"
             noted.add("fixed", f"display.{key} cannot change: {said}.", key=f"display.{key}")
@@ -259,9 +259,9 @@ def merge_changes(before: Rules, changes: Mapping[str, Any], noted: RuleProblems
     return after
 
 
-def _put(key: str, before: Any, value: Any) -> Any:
+def _merge_value(key: str, before: Any, value: Any) -> Any:
     """Return a key's value after a change; of a mapping only what was typed changes."""
-    if key not in _MAPPINGS or not isinstance(value, dict):
+    if key not in _MAPPING_KEYS or not isinstance(value, dict):
         return value
     kept = dict(before or {})
     if key == "window" and any(each != "questions" for each in value):
@@ -291,7 +291,7 @@ def check_amendment(before: Rules, after: Rules, used: int | None, noted: RulePr
         )
 
 
-def _made(given: Any, noted: RuleProblems, slug: str | None) -> Rules:
+def _build_rules(given: Any, noted: RuleProblems, slug: str | None) -> Rules:
     if not isinstance(given, dict):
         said = "it must hold keys with values, as in title: My board"
         noted.add("yaml", f"{said}; got {_settings.safe_repr(given)}.", line=1)
@@ -304,6 +304,6 @@ def _made(given: Any, noted: RuleProblems, slug: str | None) -> Rules:
     return Rules(**fields)
 
 
-def _settings_of(mechanism: Mechanism) -> dict[str, Any]:
+def _describe_mechanism(mechanism: Mechanism) -> dict[str, Any]:
     described = mechanism.describe()
     return {"name": described.pop("mechanism"), **described}

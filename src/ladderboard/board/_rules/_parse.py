@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ladderboard import _settings
 from ladderboard.board._rules._parts import (
     Baseline,
-    BoardPhase,
-    FileLimits,
+    DisplayRules,
+    FileRules,
     FinalsRules,
-    MetricDisplay,
-    RateLimit,
+    PhaseRules,
+    RateLimitRules,
 )
 from ladderboard.board._rules._text import read_long_text, read_short_text, read_time
 from ladderboard.errors import InvalidInput, InvalidRules, InvalidSetting, Problem
@@ -35,26 +35,26 @@ CALIBRATED = "calibrated"
 _SLUG = r"[a-z0-9][a-z0-9-]{0,62}"
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([kmgt]i?b|b)", re.IGNORECASE | re.ASCII)
 _POWERS = "bkmgt"
-_LARGEST = 2**50
-KNOWN = (
+_MAX_SIZE = 2**50
+KNOWN_KEYS = (
     "slug", "title", "description", "loss", "display", "mechanism", "beta", "questions", "teams",
     "per_team", "window", "start", "end", "phases", "ladder", "registration", "visibility",
     "baselines", "finals", "files", "play",
 )  # fmt: skip
-MAIN = "main"
-_MOST = 10**15
-_TEAMS = {"open": 100, "invited": 50, "organiser": 50}
-_LENGTHS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400}
-_NAME = 40
-_FOREVER = 100 * 366 * 86_400
-_WAYS = ("loss", "complement", "scaled", "root")
-_NOTHING = Metric("zero_one", ZeroOne())
+DEFAULT_PHASE = "main"
+_MAX_COUNT = 10**15
+_DEFAULT_TEAMS = {"open": 100, "invited": 50, "organiser": 50}
+_TIME_UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400}
+_MAX_NAME_LENGTH = 40
+_MAX_WINDOW_SECONDS = 100 * 366 * 86_400
+_SHOWN_AS = ("loss", "complement", "scaled", "root")
+_FALLBACK_METRIC = Metric("zero_one", ZeroOne())
 
 
-def _sentence(message: str) -> str:
+def _capitalize(message: str) -> str:
     """Begin with a capital, unless with a file, whose name is written as it is.
 
-    >>> _sentence("phases[0].end is missing."), _sentence("holdout.csv: no row is public.")
+    >>> _capitalize("phases[0].end is missing."), _capitalize("holdout.csv: no row is public.")
     ('Phases[0].end is missing.', 'holdout.csv: no row is public.')
     """
     first = message.partition(" ")[0]
@@ -74,7 +74,7 @@ class RuleProblems:
     def add(self, code: str, message: str, *, key: str | None = None, line: int = 0) -> None:
         """Note one problem."""
         at = ", ".join(each for each in (self.where, f"line {line}" if line else "") if each)
-        said = f"{at}: {message}" if at else _sentence(message)
+        said = f"{at}: {message}" if at else _capitalize(message)
         ids = (str(line),) if line else ()
         self.found.append((line, Problem(code, key, 1, ids, said)))
 
@@ -160,7 +160,7 @@ class MappingReader:
         """Return the mapping under a key; None where there is none."""
         if not self.has(key):
             return None
-        return self._mapping(self.given[key], (*self.path, key), known)
+        return self._read_mapping(self.given[key], (*self.path, key), known)
 
     def parts(self, key: str, known: tuple[str, ...]) -> list[MappingReader]:
         """Return the mappings in the list under a key."""
@@ -170,12 +170,14 @@ class MappingReader:
         if not isinstance(given, list):
             self.bad(key, f"{self.name(key)} must be a list; got {_settings.safe_repr(given)}.")
             return []
-        found = [self._mapping(each, (*self.path, key, at), known) for at, each in enumerate(given)]
+        found = [
+            self._read_mapping(each, (*self.path, key, at), known) for at, each in enumerate(given)
+        ]
         if None in found:
             self.wrong.add(key)
         return [each for each in found if each is not None]
 
-    def _mapping(
+    def _read_mapping(
         self, given: Any, path: tuple[str | int, ...], known: tuple[str, ...]
     ) -> MappingReader | None:
         under = MappingReader(given, self.noted, path)
@@ -216,13 +218,13 @@ def read_size(name: str, value: Any) -> int:
     if isinstance(value, str) and (found := _SIZE.fullmatch(value.strip())):
         unit = found[2].lower()
         size = float(found[1]) * (1024 if "i" in unit else 1000) ** _POWERS.index(unit[0])
-        value = int(size) if size <= _LARGEST else value
+        value = int(size) if size <= _MAX_SIZE else value
     elif isinstance(value, str):
         raise InvalidSetting(
             f"{name} must be a number of bytes, such as 20000000 or 20 MB; "
             f"got {_settings.safe_repr(value)}."
         )
-    return _settings.integer(name, value, at_least=1, at_most=_LARGEST)
+    return _settings.integer(name, value, at_least=1, at_most=_MAX_SIZE)
 
 
 def read_relative_path(name: str, value: Any) -> str:
@@ -239,23 +241,23 @@ def read_relative_path(name: str, value: Any) -> str:
 
 def read_loss(name: str, value: Any) -> Metric:
     """Return a loss, and how it is shown, from its name or from a mapping with its parameters."""
-    word, params = _named(name, value, "accuracy")
+    word, params = _split_name(name, value, "accuracy")
     try:
         if word == "custom":
             return metric(loss({"loss": word, **params}))
         return metric(word, **params)
     except InvalidInput as error:
-        raise InvalidSetting(f"{name}: {_in_yaml(str(error))}") from None
+        raise InvalidSetting(f"{name}: {_suggest_in_yaml(str(error))}") from None
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a module of somebody's, or its import
         raise InvalidSetting(
             f"{name}: {_settings.safe_repr(word)} failed with {type(error).__name__}."
         ) from None
 
 
-def _in_yaml(sentence: str) -> str:
+def _suggest_in_yaml(sentence: str) -> str:
     """Return a sentence in which a loss that it suggests is written as in board.yaml.
 
-    >>> _in_yaml('It needs a range; try loss("squared", range=(0, 100)).')
+    >>> _suggest_in_yaml('It needs a range; try loss("squared", range=(0, 100)).')
     'It needs a range; try loss: {name: squared, range: [0, 100]}.'
     """
 
@@ -268,7 +270,7 @@ def _in_yaml(sentence: str) -> str:
 
 def read_mechanism(name: str, value: Any) -> Mechanism | None:
     """Return a mechanism from its name, or from a mapping with its settings; None: calibrated."""
-    word, params = _named(name, value, CALIBRATED)
+    word, params = _split_name(name, value, CALIBRATED)
     if word == CALIBRATED:
         if params:
             raise InvalidSetting(f"{name}: {CALIBRATED} takes no settings; they are measured.")
@@ -300,7 +302,7 @@ def read_mechanism(name: str, value: Any) -> Mechanism | None:
         raise InvalidSetting(f"{name}: {error}") from None
 
 
-def _named(name: str, value: Any, example: str) -> tuple[str, dict[str, Any]]:
+def _split_name(name: str, value: Any, example: str) -> tuple[str, dict[str, Any]]:
     """Return a name and settings, from a name alone or a mapping that has one."""
     params = dict(value) if isinstance(value, dict) else {"name": value}
     word = params.pop("name", None)
@@ -314,45 +316,47 @@ def _named(name: str, value: Any, example: str) -> tuple[str, dict[str, Any]]:
 
 def read_rule_fields(keys: MappingReader, slug: str | None) -> dict[str, Any]:
     """Return the fields of ``Rules``; they are to be used only if nothing was noted."""
-    keys.only(KNOWN)
-    name = _slug(keys, slug)
-    shown = keys.need("loss", read_loss, _NOTHING, "try loss: accuracy")
-    registration = keys.take("registration", _choice("open", "invited", "organiser"), "invited")
-    baselines = _baselines(keys)
+    keys.only(KNOWN_KEYS)
+    name = _read_slug_key(keys, slug)
+    shown = keys.need("loss", read_loss, _FALLBACK_METRIC, "try loss: accuracy")
+    registration = keys.take(
+        "registration", _choice_reader("open", "invited", "organiser"), "invited"
+    )
+    baselines = _read_baselines(keys)
     return {
         "slug": name,
         "title": keys.take("title", read_short_text, name),
         "description": keys.take("description", read_long_text, ""),
         "loss": shown.loss,
-        "display": _display(keys, shown),
+        "display": _read_display(keys, shown),
         "mechanism": keys.take("mechanism", read_mechanism, None),
         "beta": keys.take("beta", partial(_settings.number, at_least=1e-100, below=1), 0.05),
-        **_budget(keys, registration, sum(each.file is not None for each in baselines)),
-        "window": _window(keys),
-        "phases": _phases(keys),
+        **_read_budget(keys, registration, sum(each.file is not None for each in baselines)),
+        "window": _read_window(keys),
+        "phases": _read_phases(keys),
         "ladder": keys.take(
-            "ladder", _choice("team", "board"), "board" if registration == "open" else "team"
+            "ladder", _choice_reader("team", "board"), "board" if registration == "open" else "team"
         ),
         "registration": registration,
         "visibility": keys.take(
-            "visibility", _choice("public", "hidden", "anonymous", "frozen"), "public"
+            "visibility", _choice_reader("public", "hidden", "anonymous", "frozen"), "public"
         ),
         "baselines": baselines,
-        "finals": _finals(keys),
-        "files": _files(keys),
+        "finals": _read_finals(keys),
+        "files": _read_files(keys),
         "play": keys.take("play", read_flag, False),
     }
 
 
-def _choice(*choices: str) -> Any:
+def _choice_reader(*choices: str) -> Any:
     return partial(_settings.choice, choices=choices)
 
 
-def _count(at_least: int = 1, at_most: int = _MOST) -> Any:
+def _count_reader(at_least: int = 1, at_most: int = _MAX_COUNT) -> Any:
     return partial(_settings.integer, at_least=at_least, at_most=at_most)
 
 
-def _slug(keys: MappingReader, slug: str | None) -> str:
+def _read_slug_key(keys: MappingReader, slug: str | None) -> str:
     if keys.has("slug") or slug is None:
         return keys.need("slug", read_slug, "board", "try slug: my-board")
     try:
@@ -367,12 +371,12 @@ def _slug(keys: MappingReader, slug: str | None) -> str:
         return "board"
 
 
-def _budget(keys: MappingReader, registration: str, asked: int) -> dict[str, int]:
+def _read_budget(keys: MappingReader, registration: str, asked: int) -> dict[str, int]:
     """Return questions, teams and the limit of each; every team needs a share of its own."""
-    questions = keys.need("questions", _count(), 1, "try questions: 1000")
-    teams = keys.take("teams", _count(), _TEAMS[registration])
+    questions = keys.need("questions", _count_reader(), 1, "try questions: 1000")
+    teams = keys.take("teams", _count_reader(), _DEFAULT_TEAMS[registration])
     left = max(questions - asked, 0) // teams
-    per_team = keys.take("per_team", _count(), max(left, 1))
+    per_team = keys.take("per_team", _count_reader(), max(left, 1))
     related = {"questions", "teams", "per_team", "registration", "baselines"}
     if not related & keys.wrong:
         if not left:
@@ -395,15 +399,15 @@ def _budget(keys: MappingReader, registration: str, asked: int) -> dict[str, int
     return {"questions": questions, "teams": teams, "per_team": per_team}
 
 
-def _display(keys: MappingReader, found: Metric) -> MetricDisplay:
+def _read_display(keys: MappingReader, found: Metric) -> DisplayRules:
     """Return the display: as the loss's name says, unless something else was typed."""
     part = keys.part("display", ("name", "direction", "digits", "as"))
     # A function of the organiser's own goes by its last name.
-    shown_as, name = found.shown_as, found.name.rpartition(":")[2][:_NAME]
+    shown_as, name = found.shown_as, found.name.rpartition(":")[2][:_MAX_NAME_LENGTH]
     if part is None:
-        return MetricDisplay(name, shown_as=shown_as, unit=found.loss.unit)
-    direction = part.take("direction", _choice("higher", "lower"), None)
-    way = part.take("as", _choice(*_WAYS), None)
+        return DisplayRules(name, shown_as=shown_as, unit=found.loss.unit)
+    direction = part.take("direction", _choice_reader("higher", "lower"), None)
+    way = part.take("as", _choice_reader(*_SHOWN_AS), None)
     if (
         way is not None
         and direction is not None
@@ -414,20 +418,20 @@ def _display(keys: MappingReader, found: Metric) -> MetricDisplay:
         way = "complement" if direction == "higher" else "loss"
     if way is not None and way != shown_as:
         shown_as, name = way, found.loss.name
-    return MetricDisplay(
-        part.take("name", partial(read_short_text, most=_NAME), name),
-        part.take("digits", _count(0, 10), 4),
+    return DisplayRules(
+        part.take("name", partial(read_short_text, most=_MAX_NAME_LENGTH), name),
+        part.take("digits", _count_reader(0, 10), 4),
         shown_as,
         found.loss.unit,
     )
 
 
-def _window(keys: MappingReader) -> RateLimit | None:
-    part = keys.part("window", ("questions", *_LENGTHS))
+def _read_window(keys: MappingReader) -> RateLimitRules | None:
+    part = keys.part("window", ("questions", *_TIME_UNITS))
     if part is None:
         return None
-    questions = part.need("questions", _count(), 1, "try window: {questions: 5, days: 1}")
-    given = [each for each in _LENGTHS if part.has(each)]
+    questions = part.need("questions", _count_reader(), 1, "try window: {questions: 5, days: 1}")
+    given = [each for each in _TIME_UNITS if part.has(each)]
     if len(given) != 1:
         part.bad(
             None,
@@ -435,36 +439,40 @@ def _window(keys: MappingReader) -> RateLimit | None:
             f"got {', '.join(given) or 'none'}.",
         )
         return None
-    unit = _LENGTHS[given[0]]
-    most = _FOREVER // unit
+    unit = _TIME_UNITS[given[0]]
+    most = _MAX_WINDOW_SECONDS // unit
     length = part.take(given[0], partial(_settings.number, above=0, at_most=most), 1.0)
-    return RateLimit(questions, max(round(length * unit), 1))
+    return RateLimitRules(questions, max(round(length * unit), 1))
 
 
-def _phases(keys: MappingReader) -> tuple[BoardPhase, ...]:
+def _read_phases(keys: MappingReader) -> tuple[PhaseRules, ...]:
     """Return phases in order; without any, one that never ends."""
     whole = keys.has("start") or keys.has("end")
     if whole and keys.has("phases"):
         keys.bad("phases", "give phases, or one start and end, not both.", "conflict")
         return ()
     if not keys.has("phases"):
-        return _ordered([_phase(keys, MAIN)], [keys])
+        return _check_phase_order([_read_phase(keys, DEFAULT_PHASE)], [keys])
     parts = keys.parts("phases", ("name", "start", "end"))
     found = [
-        _phase(part, part.take("name", partial(read_short_text, most=_NAME), f"phase {at}"))
+        _read_phase(
+            part, part.take("name", partial(read_short_text, most=_MAX_NAME_LENGTH), f"phase {at}")
+        )
         for at, part in enumerate(parts, 1)
     ]
     if not found and not keys.wrong & {"phases"}:
         keys.bad("phases", "phases must hold at least one; leave it out for a board always open.")
-    return _ordered(found, parts)
+    return _check_phase_order(found, parts)
 
 
-def _phase(part: MappingReader, name: str) -> BoardPhase:
+def _read_phase(part: MappingReader, name: str) -> PhaseRules:
     start = part.take("start", read_time, None)
-    return BoardPhase(name, start, part.take("end", partial(read_time, end=True), None))
+    return PhaseRules(name, start, part.take("end", partial(read_time, end=True), None))
 
 
-def _ordered(found: list[BoardPhase], parts: list[MappingReader]) -> tuple[BoardPhase, ...]:
+def _check_phase_order(
+    found: list[PhaseRules], parts: list[MappingReader]
+) -> tuple[PhaseRules, ...]:
     """Note phases that overlap, end before they begin, or have no end where one follows."""
     last = len(found) - 1
     for at, (phase, part) in enumerate(zip(found, parts, strict=True)):
@@ -485,7 +493,7 @@ def _ordered(found: list[BoardPhase], parts: list[MappingReader]) -> tuple[Board
     return tuple(found)
 
 
-def _baselines(keys: MappingReader) -> tuple[Baseline, ...]:
+def _read_baselines(keys: MappingReader) -> tuple[Baseline, ...]:
     found: list[Baseline] = []
     for part in keys.parts("baselines", ("name", "file", "value", "source")):
         name = part.need("name", read_short_text, "baseline", "every baseline has one")
@@ -508,20 +516,20 @@ def _baselines(keys: MappingReader) -> tuple[Baseline, ...]:
     return tuple(found)
 
 
-def _finals(keys: MappingReader) -> FinalsRules | None:
+def _read_finals(keys: MappingReader) -> FinalsRules | None:
     part = keys.part("finals", ("selections",))
-    return None if part is None else FinalsRules(part.take("selections", _count(1, 100), 1))
+    return None if part is None else FinalsRules(part.take("selections", _count_reader(1, 100), 1))
 
 
-def _files(keys: MappingReader) -> FileLimits:
+def _read_files(keys: MappingReader) -> FileRules:
     part = keys.part("files", ("bytes", "rows", "seconds", "quota", "team_quota"))
-    usual = FileLimits()
+    usual = FileRules()
     if part is None:
         return usual
-    return FileLimits(
+    return FileRules(
         part.take("bytes", read_size, usual.bytes),
-        part.take("rows", _count(), usual.rows),
-        part.take("seconds", _count(1, 3600), usual.seconds),
+        part.take("rows", _count_reader(), usual.rows),
+        part.take("seconds", _count_reader(1, 3600), usual.seconds),
         part.take("quota", read_size, usual.quota),
         part.take("team_quota", read_size, None),
     )

@@ -11,7 +11,7 @@ from ladderboard.files import Limits
 
 
 @dataclass(frozen=True)
-class BoardPhase:
+class PhaseRules:
     """A time in which questions are answered: from ``start`` up to, but without, ``end``.
 
     Both are seconds since 1970; None where it has no beginning or no end.
@@ -33,7 +33,7 @@ class BoardPhase:
 
 
 @dataclass(frozen=True)
-class RateLimit:
+class RateLimitRules:
     """How many questions a team may ask within so many seconds, whenever they begin."""
 
     questions: int
@@ -45,7 +45,7 @@ class RateLimit:
 
 
 @dataclass(frozen=True)
-class MetricDisplay:
+class DisplayRules:
     """How people are shown a loss.
 
     ``shown_as`` is ``"loss"``, ``"complement"`` (1 - loss), ``"scaled"`` (loss times ``unit``) or
@@ -65,7 +65,7 @@ class MetricDisplay:
     def shown(self, loss: float) -> float:
         """Return the number to show, unrounded.
 
-        >>> MetricDisplay("accuracy", shown_as="complement").shown(0.25)
+        >>> DisplayRules("accuracy", shown_as="complement").shown(0.25)
         0.75
         """
         if self.shown_as == "complement":
@@ -79,7 +79,7 @@ class MetricDisplay:
     def text(self, loss: float | None) -> str:
         """Return the number as it is printed; a dash where there is none.
 
-        >>> MetricDisplay("accuracy", digits=3, shown_as="complement").text(0.25)
+        >>> DisplayRules("accuracy", digits=3, shown_as="complement").text(0.25)
         '0.750'
         """
         return "-" if loss is None else f"{self.shown(loss):.{self.digits}f}"
@@ -90,13 +90,13 @@ class MetricDisplay:
         None where there is none to speak of: every gain is told, the best is perfect, or the
         metric is a root and there is no best.
 
-        >>> MetricDisplay("accuracy", shown_as="complement").gain_text(0.0213, 0.2)
+        >>> DisplayRules("accuracy", shown_as="complement").gain_text(0.0213, 0.2)
         '0.021'
-        >>> MetricDisplay("mae", shown_as="scaled", unit=100.0).gain_text(0.0213, 0.2)
+        >>> DisplayRules("mae", shown_as="scaled", unit=100.0).gain_text(0.0213, 0.2)
         '2.1'
-        >>> MetricDisplay("rmse", shown_as="root", unit=100.0).gain_text(0.07, 0.16)
+        >>> DisplayRules("rmse", shown_as="root", unit=100.0).gain_text(0.07, 0.16)
         '1'
-        >>> MetricDisplay("rmse", shown_as="root", unit=100.0).gain_text(0.07, 0.0)
+        >>> DisplayRules("rmse", shown_as="root", unit=100.0).gain_text(0.07, 0.0)
         """
         if gain is None:
             return None
@@ -115,7 +115,7 @@ class MetricDisplay:
 
         It is rounded outwards, so that it is still true.
 
-        >>> MetricDisplay("accuracy", digits=2, shown_as="complement").ends(0.111, 0.25)
+        >>> DisplayRules("accuracy", digits=2, shown_as="complement").ends(0.111, 0.25)
         ('0.75', '0.89')
         """
         least, most = sorted((self.shown(low), self.shown(high)))
@@ -160,7 +160,7 @@ class FinalsRules:
 
 
 @dataclass(frozen=True)
-class FileLimits:
+class FileRules:
     """How large a submitted file may be, and what reading it may cost.
 
     ``bytes`` and ``rows`` count after unpacking; ``seconds`` is how long it may take to read;

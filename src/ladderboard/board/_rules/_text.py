@@ -15,26 +15,26 @@ from ladderboard import _settings
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
-    from ladderboard.board._rules._parts import MetricDisplay
+    from ladderboard.board._rules._parts import DisplayRules
     from ladderboard.bounds import Certificate
 
 # Controls, halves of characters, line and paragraph separators, private use. What is not assigned
 # is let through: the next version of Unicode may have it, and a title must be read anywhere.
-_NEVER = {"Cc", "Cs", "Zl", "Zp", "Co"}
+_FORBIDDEN_CATEGORIES = {"Cc", "Cs", "Zl", "Zp", "Co"}
 _JOINERS = "\u200c\u200d"  # without them Persian and many emoji fall apart
-_BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # letters that are not there to be seen
-_TURNS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+_BLANK_CHARACTERS = "\u115f\u1160\u2800\u3164\uffa0"  # letters that are not there to be seen
+_DIRECTION_CHARACTERS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _DAY = 86_400
 _AOE = -12 * 3600
 _YEARS = 1971, 9998  # so that no offset leads out of what can be written
-_FARTHEST = 14 * 3600
-_TIME = re.compile(
+_MAX_OFFSET = 14 * 3600
+_TIME_PATTERN = re.compile(
     r"(?P<day>\d{4}-\d{2}-\d{2})"
     r"(?:(?:[Tt]| +)(?P<hour>\d{2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,]\d{1,9})?)?)?"
     r" *(?P<offset>[Zz]|UTC|[Aa][Oo][Ee]|[+-]\d{2}(?::?\d{2})?)?",
     re.ASCII,
 )
-_DIGITS = 12  # 1 - 0.1 is 0.9
+_METRIC_DIGITS = 12  # 1 - 0.1 is 0.9
 
 
 def read_short_text(name: str, value: Any, *, most: int = 100) -> str:
@@ -49,8 +49,8 @@ def read_short_text(name: str, value: Any, *, most: int = 100) -> str:
     ...
     ladderboard.errors.InvalidSetting: title must not hold the character U+202E; got 'a\u202eb'.
     """
-    text = unicodedata.normalize("NFC", _text(name, value)).strip()
-    _check(name, value, text, _hidden)
+    text = unicodedata.normalize("NFC", _check_is_text(name, value)).strip()
+    _check_characters(name, value, text, _is_hidden)
     if not text or len(text) > most:
         raise InvalidSetting(f"{name} must have 1 to {most} characters; it has {len(text)}.")
     return text
@@ -58,21 +58,21 @@ def read_short_text(name: str, value: Any, *, most: int = 100) -> str:
 
 def read_long_text(name: str, value: Any, *, most: int = 100_000) -> str:
     """Return a text of several lines, or refuse it by ``name``."""
-    text = _text(name, value).replace("\r\n", "\n")
-    _check(name, value, text.replace("\n", "").replace("\t", ""), _deceives)
+    text = _check_is_text(name, value).replace("\r\n", "\n")
+    _check_characters(name, value, text.replace("\n", "").replace("\t", ""), _is_deceptive)
     if len(text) > most:
         raise InvalidSetting(f"{name} must have at most {most:,} characters; it has {len(text):,}.")
     return text
 
 
-def _text(name: str, value: Any) -> str:
+def _check_is_text(name: str, value: Any) -> str:
     if isinstance(value, str):
         return value
     hint = "; put it in quotes" if isinstance(value, int | float) else ""
     raise InvalidSetting(f"{name} must be text; got {_settings.safe_repr(value)}{hint}.")
 
 
-def _check(name: str, value: str, text: str, rule: Any) -> None:
+def _check_characters(name: str, value: str, text: str, rule: Any) -> None:
     for each in text:
         if rule(each):
             raise InvalidSetting(
@@ -81,13 +81,17 @@ def _check(name: str, value: str, text: str, rule: Any) -> None:
             )
 
 
-def _hidden(each: str) -> bool:
+def _is_hidden(each: str) -> bool:
     kind = unicodedata.category(each)
-    return kind in _NEVER or each in _BLANK or (kind == "Cf" and each not in _JOINERS)
+    return (
+        kind in _FORBIDDEN_CATEGORIES
+        or each in _BLANK_CHARACTERS
+        or (kind == "Cf" and each not in _JOINERS)
+    )
 
 
-def _deceives(each: str) -> bool:
-    return unicodedata.category(each) in {"Cc", "Cs"} or each in _TURNS
+def _is_deceptive(each: str) -> bool:
+    return unicodedata.category(each) in {"Cc", "Cs"} or each in _DIRECTION_CHARACTERS
 
 
 def read_time(name: str, value: Any, *, end: bool = False) -> int:
@@ -104,15 +108,15 @@ def read_time(name: str, value: Any, *, end: bool = False) -> int:
     ladderboard.errors.InvalidSetting: end needs an offset, or nobody knows when it is; try
     2027-01-31T23:59:00+01:00, 2027-01-31T23:59:00Z or 2027-01-31 AoE.
     """
-    found = _TIME.fullmatch(value.strip()) if isinstance(value, str) else None
+    found = _TIME_PATTERN.fullmatch(value.strip()) if isinstance(value, str) else None
     if found is None:
         raise InvalidSetting(
             f"{name} must be a time such as 2027-01-31T23:59:00+01:00, 2027-01-31T23:59:00Z or "
             f"2027-01-31 AoE; got {_settings.safe_repr(value)}."
         )
-    day, offset = _day(name, found["day"]), found["offset"]
+    day, offset = _day_number(name, found["day"]), found["offset"]
     timed = found["hour"] is not None
-    within = _clock(name, value, found) if timed else _DAY * end
+    within = _seconds_of_day(name, value, found) if timed else _DAY * end
     if offset is None:
         text = found["day"]
         clock = f"{found['hour']}:{found['minute']}:{found['second'] or '00'}" if timed else None
@@ -125,10 +129,10 @@ def read_time(name: str, value: Any, *, end: bool = False) -> int:
         raise InvalidSetting(
             f"{name} needs a time of day, or AoE for a whole day; got {_settings.safe_repr(value)}."
         )
-    return day * _DAY + within - _offset(name, value, offset)
+    return day * _DAY + within - _offset_seconds(name, value, offset)
 
 
-def _day(name: str, text: str) -> int:
+def _day_number(name: str, text: str) -> int:
     """Return the day's number since 1970."""
     try:
         day = date.fromisoformat(text)
@@ -139,7 +143,7 @@ def _day(name: str, text: str) -> int:
     return day.toordinal() - date(1970, 1, 1).toordinal()
 
 
-def _clock(name: str, value: str, found: re.Match[str]) -> int:
+def _seconds_of_day(name: str, value: str, found: re.Match[str]) -> int:
     """Return the seconds since midnight; 24:00 is the end of the day."""
     hour, minute, second = (int(found[each] or 0) for each in ("hour", "minute", "second"))
     seconds = hour * 3600 + minute * 60 + second
@@ -151,7 +155,7 @@ def _clock(name: str, value: str, found: re.Match[str]) -> int:
     return seconds
 
 
-def _offset(name: str, value: str, text: str) -> int:
+def _offset_seconds(name: str, value: str, text: str) -> int:
     """Return how many seconds a place is ahead of UTC."""
     if text.lower() == "aoe":
         return _AOE
@@ -159,30 +163,30 @@ def _offset(name: str, value: str, text: str) -> int:
         return 0
     digits = text[1:].replace(":", "").ljust(4, "0")
     ahead = int(digits[:2]) * 3600 + int(digits[2:]) * 60
-    if ahead > _FARTHEST or int(digits[2:]) > 59:
+    if ahead > _MAX_OFFSET or int(digits[2:]) > 59:
         raise InvalidSetting(
             f"{name} must have an offset from -14:00 to +14:00; got {_settings.safe_repr(value)}."
         )
     return -ahead if text[0] == "-" else ahead
 
 
-def round_for_display(display: MetricDisplay, loss: float | None) -> float | None:
+def round_for_display(display: DisplayRules, loss: float | None) -> float | None:
     """Return a loss as the metric that people are shown, with as many digits."""
     return None if loss is None else round(display.shown(loss), display.digits)
 
 
-def to_metric(display: MetricDisplay, loss: float | None) -> float | None:
+def to_metric(display: DisplayRules, loss: float | None) -> float | None:
     """Return a loss in the board's metric, with all its digits.
 
-    >>> from ladderboard.board import MetricDisplay
-    >>> to_metric(MetricDisplay("accuracy", shown_as="complement"), 0.1)
+    >>> from ladderboard.board import DisplayRules
+    >>> to_metric(DisplayRules("accuracy", shown_as="complement"), 0.1)
     0.9
     """
-    return None if loss is None else round(display.shown(loss), _DIGITS)
+    return None if loss is None else round(display.shown(loss), _METRIC_DIGITS)
 
 
 def serialize_bound(
-    display: MetricDisplay, found: Certificate, released: float | None
+    display: DisplayRules, found: Certificate, released: float | None
 ) -> dict[str, Any]:
     """Return a certificate in the board's metric: an interval for the best model's true value.
 

@@ -19,15 +19,15 @@ from ladderboard.errors import MissingDependency
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MOST_BYTES = 1_000_000
-MOST_VALUES = 50_000  # some losses have twenty thousand classes
-_DEEPEST = 16
+MAX_BYTES = 1_000_000
+MAX_VALUES = 50_000  # some losses have twenty thousand classes
+_MAX_DEPTH = 16
 _NULL = {"", "~", "null", "Null", "NULL"}
 _TRUTH = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_WHOLE = re.compile(r"[-+]?(0|[1-9][0-9]*(_[0-9]+)*)")
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*(_[0-9]+)*)")
 _REAL = re.compile(r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,4})?")
-_LONGEST = 40  # of a number's text; nobody types a longer one
-_SHOWN = 200  # characters of a parser's message
+_MAX_NUMBER_LENGTH = 40  # of a number's text; nobody types a longer one
+_MAX_MESSAGE_LENGTH = 200  # characters of a parser's message
 
 Lines = dict[tuple[str | int, ...], int]
 """The line on which each key or item stands, by its path."""
@@ -38,15 +38,15 @@ def read_yaml(text: str, note: Callable[[str, str, int | None], None]) -> tuple[
 
     ``note(code, sentence, line)`` is told what is wrong; then None may be returned.
     """
-    if len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
-        note("too_many_bytes", f"must have at most {MOST_BYTES:,} bytes.", None)
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+        note("too_many_bytes", f"must have at most {MAX_BYTES:,} bytes.", None)
         return None, {}
-    yaml = _load()
-    tree = _Tree(note)
+    yaml = _import_yaml()
+    tree = _YamlBuilder(note)
     try:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
-            tree.take(type(event).__name__.removesuffix("Event"), event)
-    except _Refused as error:
+            tree.add_event(type(event).__name__.removesuffix("Event"), event)
+    except _YamlRefused as error:
         note(error.code, error.sentence, error.line)
         return None, {}
     except yaml.reader.ReaderError as error:
@@ -57,7 +57,7 @@ def read_yaml(text: str, note: Callable[[str, str, int | None], None]) -> tuple[
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         parts = filter(None, (error.context, error.problem))
-        said = " ".join(printable(part)[:_SHOWN] for part in parts)
+        said = " ".join(printable(part)[:_MAX_MESSAGE_LENGTH] for part in parts)
         note("yaml", f"is not YAML: {said}.", None if mark is None else mark.line + 1)
         return None, {}
     except (ValueError, OverflowError):  # an escape such as "\UFFFFFFFF", which is no character
@@ -66,7 +66,7 @@ def read_yaml(text: str, note: Callable[[str, str, int | None], None]) -> tuple[
     return tree.root, tree.lines
 
 
-def _load() -> Any:
+def _import_yaml() -> Any:
     try:
         import yaml  # noqa: PLC0415 - optional, and needed for boards only
     except ImportError:
@@ -76,14 +76,14 @@ def _load() -> Any:
     return yaml
 
 
-class _Refused(Exception):
+class _YamlRefused(Exception):
     def __init__(self, code: str, sentence: str, line: int) -> None:
         super().__init__(sentence)
         self.code, self.sentence, self.line = code, sentence, line
 
 
 @dataclass
-class _Open:
+class _OpenCollection:
     """A mapping or a list that has not ended yet; ``key`` waits for its value."""
 
     path: tuple[str | int, ...]
@@ -93,48 +93,52 @@ class _Open:
 
 
 @dataclass
-class _Tree:
+class _YamlBuilder:
     """Puts events together, without recursion."""
 
     note: Callable[[str, str, int | None], None]
     root: Any = None
     lines: Lines = field(default_factory=dict)
-    stack: list[_Open] = field(default_factory=list)
+    stack: list[_OpenCollection] = field(default_factory=list)
     documents: int = 0
     values: int = 0
 
-    def take(self, kind: str, event: Any) -> None:
+    def add_event(self, kind: str, event: Any) -> None:
         """Take the next event."""
         line = event.start_mark.line + 1
         if getattr(event, "anchor", None) is not None:
             said = "holds an anchor or an alias (& or *), which are not read; write it out."
-            raise _Refused("anchor", said, line)
+            raise _YamlRefused("anchor", said, line)
         if getattr(event, "tag", None) not in {None, "!"}:
             said = "holds a tag (!), which is not read; remove it, or put the text in quotes."
-            raise _Refused("tag", said, line)
+            raise _YamlRefused("tag", said, line)
         if kind == "DocumentStart":
             self.documents += 1
             if self.documents > 1:
-                raise _Refused("documents", "must hold one document; a second begins here.", line)
+                raise _YamlRefused(
+                    "documents", "must hold one document; a second begins here.", line
+                )
         elif kind == "Scalar":
             self.values += 1
-            if self.values > MOST_VALUES:
-                raise _Refused("yaml", f"must hold at most {MOST_VALUES:,} keys and values.", line)
-            self._scalar(event, line)
+            if self.values > MAX_VALUES:
+                raise _YamlRefused(
+                    "yaml", f"must hold at most {MAX_VALUES:,} keys and values.", line
+                )
+            self._add_scalar(event, line)
         elif kind in {"MappingStart", "SequenceStart"}:
-            self._begin({} if kind == "MappingStart" else [], line)
+            self._open_collection({} if kind == "MappingStart" else [], line)
         elif kind in {"MappingEnd", "SequenceEnd"}:
             self.stack.pop()
 
-    def _scalar(self, event: Any, line: int) -> None:
+    def _add_scalar(self, event: Any, line: int) -> None:
         top = self.stack[-1] if self.stack else None
         if top is not None and isinstance(top.content, dict) and top.key is None:
-            self._key(top, event.value, line)
+            self._start_key(top, event.value, line)
             return
         plain = event.style is None and event.tag is None
-        self._put(_value(event.value) if plain else event.value, line)
+        self._put_value(_parse_scalar(event.value) if plain else event.value, line)
 
-    def _key(self, top: _Open, key: str, line: int) -> None:
+    def _start_key(self, top: _OpenCollection, key: str, line: int) -> None:
         top.key, top.dropped = key, key in top.content
         if top.dropped:
             first = self.lines[*top.path, key]
@@ -145,15 +149,15 @@ class _Tree:
         else:
             self.lines[*top.path, key] = line
 
-    def _begin(self, content: dict[str, Any] | list[Any], line: int) -> None:
+    def _open_collection(self, content: dict[str, Any] | list[Any], line: int) -> None:
         top = self.stack[-1] if self.stack else None
         if top is not None and isinstance(top.content, dict) and top.key is None:
-            raise _Refused("yaml", "must have text for its keys; here is something else.", line)
-        if len(self.stack) == _DEEPEST:
-            raise _Refused("yaml", f"must not be nested more than {_DEEPEST} deep.", line)
-        self.stack.append(_Open(self._put(content, line), content))
+            raise _YamlRefused("yaml", "must have text for its keys; here is something else.", line)
+        if len(self.stack) == _MAX_DEPTH:
+            raise _YamlRefused("yaml", f"must not be nested more than {_MAX_DEPTH} deep.", line)
+        self.stack.append(_OpenCollection(self._put_value(content, line), content))
 
-    def _put(self, value: Any, line: int) -> tuple[str | int, ...]:
+    def _put_value(self, value: Any, line: int) -> tuple[str | int, ...]:
         """Put a value where it belongs, and return the path there."""
         if not self.stack:
             self.root = value
@@ -171,14 +175,14 @@ class _Tree:
         return (*top.path, key)
 
 
-def _value(text: str) -> Any:
+def _parse_scalar(text: str) -> Any:
     """Return what a scalar without quotes means."""
     if text in _NULL:
         return None
     if text in _TRUTH:
         return _TRUTH[text]
-    if len(text) <= _LONGEST:
-        if _WHOLE.fullmatch(text):
+    if len(text) <= _MAX_NUMBER_LENGTH:
+        if _INTEGER.fullmatch(text):
             return int(text.replace("_", ""))
         if _REAL.fullmatch(text) and math.isfinite(real := float(text)):
             return real

@@ -33,7 +33,7 @@ from ladderboard.errors import (
 )
 
 if TYPE_CHECKING:
-    from ladderboard.board import Board, MetricDisplay
+    from ladderboard.board import Board, DisplayRules
     from ladderboard.ledger import Head
     from ladderboard.server import Site
 
@@ -158,7 +158,7 @@ def _write_bundle(found: "Board", path: Path, inside: dict[str, bool]) -> "Head"
         ) from error
 
 
-def echo_finals(final: dict[str, Any], display: "MetricDisplay") -> None:
+def echo_finals(final: dict[str, Any], display: "DisplayRules") -> None:
     """Print the final ranking."""
     sentence = (
         f"Final ranking on {final['n']:,} private examples; with probability at least "

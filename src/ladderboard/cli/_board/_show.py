@@ -18,7 +18,7 @@ from ladderboard.cli._output import echo, echo_json, echo_table, format_minute, 
 from ladderboard.errors import NotFound
 
 if TYPE_CHECKING:
-    from ladderboard.board import MetricDisplay
+    from ladderboard.board import DisplayRules
     from ladderboard.bounds import Certificate
 
 _MAX_ROWS = 20
@@ -93,7 +93,7 @@ def show(
         echo_finals(final, display)
 
 
-def _describe_bound(bound: "Certificate", display: "MetricDisplay", best: float | None) -> str:
+def _describe_bound(bound: "Certificate", display: "DisplayRules", best: float | None) -> str:
     """Say what is promised about the best model, in the metric that the standings are in."""
     from ladderboard.bounds import AS_PRINTED, NO_THEOREM  # noqa: PLC0415 - the help first
 
@@ -129,7 +129,7 @@ def _describe_board(summary: dict[str, Any]) -> list[str]:
     ]
 
 
-def _echo_standings(standings: dict[str, Any], display: "MetricDisplay") -> None:
+def _echo_standings(standings: dict[str, Any], display: "DisplayRules") -> None:
     rows: list[tuple[object, ...]] = [
         (
             "baseline" if each["baseline"] else each["rank"],

@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple
 
 from fastapi import Header, Query, Request, Response
 
-from ladderboard.board import Board, Caller, IncomingSubmission, SubmissionResult, check_text
+from ladderboard.board import Board, Caller, IncomingSubmission, SubmissionAnswer, check_text
 from ladderboard.errors import InvalidPredictions
 from ladderboard.server._api._models import OneSubmission, SubmissionList, SubmissionReply
 from ladderboard.server._api._routes import API, Route, Slug, SubmissionId, make_router, private
@@ -107,7 +107,7 @@ async def submit(
     idempotency_key: Key = None,
 ) -> Response:
     """Ask a question: send predictions, and hear at once what is released."""
-    answer: SubmissionResult = await accept_submission(
+    answer: SubmissionAnswer = await accept_submission(
         request, board, team=team, message=message, retry=idempotency_key
     )
     prefix = work_of(request).settings.prefix
@@ -177,7 +177,7 @@ async def accept_submission(
     message: str = "",
     retry: str | None = None,
     form: bool = False,
-) -> SubmissionResult:
+) -> SubmissionAnswer:
     """Answer a submission. The time of receipt is when its head was there.
 
     A ``form`` of ours was checked before.
@@ -231,7 +231,7 @@ def _sit(work: Work, told: _Told, board: Board, caller: Caller) -> _Desk:
     return _Desk(board, caller, spec[1], key, BodyLimits(limits.bytes, patience))
 
 
-async def _ask(work: Work, desk: _Desk, body: Received, told: _Told) -> SubmissionResult:
+async def _ask(work: Work, desk: _Desk, body: Received, told: _Told) -> SubmissionAnswer:
     said = told.message if body.message is None else body.message
     message = check_text("A message", said, at_most=_MESSAGE, lines=True)
     submission = await work.parsers.read(desk.key, desk.spec, body)

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 
-from ladderboard.board import Board, Caller, Role, TeamCredentials
+from ladderboard.board import Board, Caller, Role, TeamWithToken
 from ladderboard.server._api._models import (
     Choice,
     NewTeam,
@@ -34,7 +34,7 @@ async def register_team(request: Request, board: Slug, wanted: Registration) -> 
         work.registrations.check(address_of(request))
         work.registrations.spend(address_of(request))
 
-    def make() -> TeamCredentials:
+    def make() -> TeamWithToken:
         return work.boards.open(board).teams.register_or_create(
             caller, wanted.name, wanted.invitation
         )

@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 from starlette.responses import Response
 
 from ladderboard._formatting import format_time, round_outwards
-from ladderboard.board import PUBLIC, Board, Caller, MetricDisplay
+from ladderboard.board import PUBLIC, Board, Caller, DisplayRules
 from ladderboard.holdout import unseen
 from ladderboard.server._api import Slug
 from ladderboard.server._context import Made, is_public, work_of
@@ -240,7 +240,7 @@ def _name(team: dict[str, Any]) -> str:
 
 
 def finals_table(
-    final: dict[str, Any] | None, display: MetricDisplay, team: dict[str, Any] | None
+    final: dict[str, Any] | None, display: DisplayRules, team: dict[str, Any] | None
 ) -> dict[str, Any] | None:
     """Return the final ranking: the first rows, and one's own wherever it stands."""
     if final is None:
@@ -259,7 +259,7 @@ def _some(rows: Iterable[dict[str, Any]], own: str | None) -> Iterable[dict[str,
     return (each for at, each in enumerate(rows) if at < _MOST or each["team"]["id"] == own)
 
 
-def _final(each: dict[str, Any], display: MetricDisplay, own: str | None, *, tied: bool) -> Final:
+def _final(each: dict[str, Any], display: DisplayRules, own: str | None, *, tied: bool) -> Final:
     you = each["team"]["id"] == own
     return Final(
         "you" if you else "aside" if each["baseline"] else "",

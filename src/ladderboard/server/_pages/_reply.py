@@ -16,7 +16,7 @@ from ladderboard.server._problems import problem_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ladderboard.board import MetricDisplay
+    from ladderboard.board import DisplayRules
 
 _WORST = 1.0  # what stands on a ladder before anything was seen
 _SHOWN = 20  # of the things that are wrong; nobody reads past these
@@ -45,7 +45,7 @@ class Scene(NamedTuple):
     do, ``now`` the moment at which all this is said.
     """
 
-    display: MetricDisplay
+    display: DisplayRules
     gain: float | None = None
     before: float | None = None
     window: int | None = None
@@ -58,8 +58,8 @@ def reply_words(said: Mapping[str, Any], scene: Scene) -> Reply:
 
     It is never said that a model is no better: only that no gain was seen, and which are.
 
-    >>> from ladderboard.board import MetricDisplay
-    >>> scene = Scene(MetricDisplay("accuracy", 3, "complement"), gain=0.02, before=0.22, window=86400)
+    >>> from ladderboard.board import DisplayRules
+    >>> scene = Scene(DisplayRules("accuracy", 3, "complement"), gain=0.02, before=0.22, window=86400)
     >>> team = {"name": "team", "remaining": 43, "allowed": 50}
     >>> window = {"name": "window", "remaining": 5, "allowed": 8}
     >>> said = {"loss": 0.214, "improved": False, "again": False, "score_loss": None, "number": 7}
@@ -201,14 +201,14 @@ def _soon(told: str, now: str) -> Markup:
 
 
 def bound_words(
-    bound: Mapping[str, Any], display: MetricDisplay, released: float | None, ladder: str
+    bound: Mapping[str, Any], display: DisplayRules, released: float | None, ladder: str
 ) -> str | None:
     """Return what a certificate promises, in the metric that is shown; None if nothing.
 
-    >>> from ladderboard.board import MetricDisplay
+    >>> from ladderboard.board import DisplayRules
     >>> bound = {"low": 0.1712, "high": 0.2598, "beta": 0.05, "differences": False, "nats": 9.0}
     >>> bound |= {"vacuous": False, "theorem": "transcript", "span": [0.0, 1.0]}
-    >>> bound_words(bound, MetricDisplay("accuracy", 3, "complement"), 0.214, "team")
+    >>> bound_words(bound, DisplayRules("accuracy", 3, "complement"), 0.214, "team")
     'With confidence 95%, the best of your models so far truly has accuracy between 0.740 and 0.829.'
     """  # noqa: E501 - a sentence as it is read
     low, high = bound["low"], bound["high"]

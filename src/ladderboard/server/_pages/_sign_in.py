@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from ladderboard.board import Board, Caller, Role, TeamCredentials, hash_token
+from ladderboard.board import Board, Caller, Role, TeamWithToken, hash_token
 from ladderboard.errors import LadderboardError
 from ladderboard.server._api import Slug
 from ladderboard.server._auth import Shown, Unknown
@@ -46,7 +46,7 @@ async def register_page(request: Request, board: Slug) -> Response:
     work, form = work_of(request), await read_form(request)
     name, invitation = form.get("name", ""), form.get("invitation", "").strip() or None
 
-    def make(found: Board | None, caller: Caller) -> TeamCredentials:
+    def make(found: Board | None, caller: Caller) -> TeamWithToken:
         assert found is not None  # noqa: S101 - it was asked for
         return found.teams.register_or_create(caller, name, invitation)
 

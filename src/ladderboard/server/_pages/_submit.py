@@ -12,8 +12,8 @@ from ladderboard.board import (
     Board,
     Caller,
     Role,
-    SubmissionResult,
-    TeamCredentials,
+    SubmissionAnswer,
+    TeamWithToken,
     View,
     hash_token,
 )
@@ -52,7 +52,7 @@ _STATUS = {
 class Said(NamedTuple):
     """What the page says besides what it always does: an answer, a refusal, a new token."""
 
-    answer: SubmissionResult | None = None
+    answer: SubmissionAnswer | None = None
     trouble: Trouble | None = None
     token: str | None = None
     begun: Session | None = None
@@ -70,7 +70,7 @@ async def send_page(request: Request, board: Slug) -> Response:
     work = work_of(request)
     work.who.check_form(request, work.sessions.read(request), request.query_params.get("csrf", ""))
     try:
-        answer: SubmissionResult = await accept_submission(request, board, form=True)
+        answer: SubmissionAnswer = await accept_submission(request, board, form=True)
     except (LadderboardError, Refused) as error:
         return await show_submit(request, board, Said(trouble=trouble_of(error)))
     return await show_submit(request, board, Said(answer))
@@ -139,7 +139,7 @@ def _look(
     }
 
 
-def _reply(sight: _Sight, answer: SubmissionResult) -> Reply:
+def _reply(sight: _Sight, answer: SubmissionAnswer) -> Reply:
     """Return an answer in words."""
     visibility, window = sight.summary["visibility"], sight.summary["window"]
     veiled = visibility in {"hidden", "frozen"} and sight.caller.role < Role.EVALUATOR
@@ -154,7 +154,7 @@ def _reply(sight: _Sight, answer: SubmissionResult) -> Reply:
     return reply_words(answer.describe(), scene)
 
 
-def _before(view: View, answer: SubmissionResult) -> float | None:
+def _before(view: View, answer: SubmissionAnswer) -> float | None:
     """Return what stood on the ladder before, as far as it may be seen."""
     found: float | None = None
     if not answer.release.improved or answer.again:
@@ -193,7 +193,7 @@ async def token_page(request: Request, board: Slug) -> Response:
     """Give one's own team another token, which is shown once; this browser stays signed in."""
     work, _ = work_of(request), await read_form(request)
 
-    def rotate(found: Board, caller: Caller) -> TeamCredentials:
+    def rotate(found: Board, caller: Caller) -> TeamWithToken:
         return found.teams.rotate_token(caller)
 
     try:

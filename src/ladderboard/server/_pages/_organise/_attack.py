@@ -9,7 +9,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from ladderboard._formatting import format_count, format_time
-from ladderboard.board import Board, Caller, MetricDisplay, Role, Target, check_permission
+from ladderboard.board import Board, Caller, DisplayRules, Role, Target, check_permission
 from ladderboard.errors import InvalidSetting, WorkerError
 from ladderboard.server._api import Slug
 from ladderboard.server._attack_jobs import Busy, Seen
@@ -41,7 +41,7 @@ class Found(NamedTuple):
     sentences: list[str]
 
 
-def found(kept: Mapping[str, Any], target: Target, display: MetricDisplay) -> Found:
+def found(kept: Mapping[str, Any], target: Target, display: DisplayRules) -> Found:
     """Return what there is to show of games against a target.
 
     ``kept`` has the points, the seed and the time.
@@ -80,20 +80,20 @@ def found(kept: Mapping[str, Any], target: Target, display: MetricDisplay) -> Fo
     return Found(chart, [_NAMES[name] for name in names], rows, sentences)
 
 
-def better(display: MetricDisplay, gain: float) -> float:
+def better(display: DisplayRules, gain: float) -> float:
     """Return how much better a loss that is lower by so much is, as the metric that is shown.
 
-    >>> from ladderboard.board import MetricDisplay
-    >>> better(MetricDisplay("accuracy", shown_as="complement"), 0.125)
+    >>> from ladderboard.board import DisplayRules
+    >>> better(DisplayRules("accuracy", shown_as="complement"), 0.125)
     0.125
-    >>> better(MetricDisplay("RMSE", shown_as="root", unit=100.0), 0.32)
+    >>> better(DisplayRules("RMSE", shown_as="root", unit=100.0), 0.32)
     2.828...
     """
     gain = min(max(gain, 0.0), _TRUTH)
     return abs(display.shown(_TRUTH - gain) - display.shown(_TRUTH))
 
 
-def _sentences(points: list[dict[str, Any]], target: Target, display: MetricDisplay) -> list[str]:
+def _sentences(points: list[dict[str, Any]], target: Target, display: DisplayRules) -> list[str]:
     """Return what the strongest of the attacks came to: with all questions, and for one team."""
 
     def said(gain: float) -> str:
