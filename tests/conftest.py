@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import signal
 import sys
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -44,22 +42,6 @@ class ScriptedTape(Tape):
 def scripted():
     """Make a tape from a list of rows."""
     return ScriptedTape
-
-
-def load_helper(place):
-    """Return a helper by its path from here: tests are no package."""
-    name = "_ladderboard_test_" + place.replace("/", "_")
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / f"{place}.py")
-        sys.modules[name] = module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    return sys.modules[name]
-
-
-@pytest.fixture(scope="session")
-def helper():
-    """Give a function that loads a helper by its path from here, as in "server/_hall"."""
-    return load_helper
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import runpy
 import tempfile
@@ -11,6 +10,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+
+from support.adapters import training_data
 
 HERE = Path(__file__).parent
 LOCKS = HERE.parents[1] / "requirements/adapters"
@@ -26,24 +27,10 @@ def pytest_configure(config) -> None:
         config.addinivalue_line("filterwarnings", "error:::ladderboard")
 
 
-def _data():
-    """Tests are no package: the helper is loaded by its path."""
-    spec = importlib.util.spec_from_file_location("_ladderboard_test_data", HERE / "_data.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="session")
-def sample():
-    """Return the function that makes samples for tiny trainings."""
-    return _data().sample
-
-
 @pytest.fixture
-def guarded(tmp_path):
-    """Return the function that makes a guard over such a sample."""
-    return partial(_data().guarded, tmp_path)
+def make_guard(tmp_path):
+    """Give a function that makes a guard over a small sample, and returns its features, too."""
+    return partial(training_data.make_guard, tmp_path)
 
 
 @pytest.fixture

@@ -4,8 +4,6 @@ import itertools
 import pickle
 import subprocess
 import sys
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
@@ -23,7 +21,8 @@ from ladderboard.errors import (
     StorageFailed,
 )
 from ladderboard.ledger import World
-from ladderboard.server import listen_on_path, listen_on_port, serve_guard
+from ladderboard.server import listen_on_path
+from support.server.guard_server import GuardServer
 
 N = 120
 LABELS = np.random.default_rng(0).integers(3, size=N)
@@ -42,26 +41,13 @@ def create(path, labels=LABELS, **how):
 
 @pytest.fixture
 def connect():
-    """Serve guards, and connect to them, until the test ends."""
+    """Give a function that serves a guard until the test ends, and returns a connection to it."""
     with ExitStack() as ends:
 
-        def start(guard, listener=None, **how):
-            listener = listen_on_port(port=0) if listener is None else listener
-            servers = []
-            how["started"] = servers.append
-            thread = threading.Thread(target=serve_guard, args=(guard, listener), kwargs=how)
-            thread.start()
-            while not servers or not servers[0].started:
-                assert thread.is_alive()
-                time.sleep(0.01)
-
-            def stop():
-                servers[0].should_exit = True
-                thread.join()
-
-            ends.callback(stop)
-            remote = ends.enter_context(lb.Holdout.connect(listener.url))
-            remote.stop = stop
+        def start(guard, listener=None, **options):
+            server = ends.enter_context(GuardServer(guard, listener, **options))
+            remote = ends.enter_context(lb.Holdout.connect(server.url))
+            remote.stop = server.stop
             return remote
 
         yield start

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import itertools
-import json
 import os
 import signal
-import threading
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.server import listen_on_port, serve_guard
 from ladderboard.server._sandbox._process import Parser
 from support.salts import SaltSource, record_salt_uses
+from support.server.guard_server import GuardServer
 from support.server.live_server import InlineParsers, LiveServer, empty_storage
 from support.server.organiser_browser import OrganiserBrowser
 from support.server.recording_server import RecordingServer
@@ -48,29 +44,6 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.slow)
 
 
-class Served:
-    """A running server, and a way to say anything to it."""
-
-    def __init__(self, guard, listener, server):
-        self.guard, self.listener, self.server = guard, listener, server
-        self.url = listener.url
-
-    def call(self, method="GET", path="/api/v1/guard", body=None, headers=None):
-        """Return status, headers and what was said, through a connection of its own."""
-        line = http.client.HTTPConnection("127.0.0.1", self.listener.socket.getsockname()[1])
-        with contextlib.closing(line):
-            line.request(method, path, body, headers or {})
-            answer = line.getresponse()
-            said = answer.read()
-        kept = {name.lower(): value for name, value in answer.getheaders()}
-        return answer.status, kept, json.loads(said) if said else None
-
-    def ask(self, body, query="", **headers):
-        """Send predictions."""
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self.call("POST", f"/api/v1/guard/questions{query}", body, named)
-
-
 @pytest.fixture
 def labels():
     """The labels of the guard."""
@@ -87,30 +60,11 @@ def guard(tmp_path):
 
 @pytest.fixture
 def serve():
-    """Serve guards until the test ends."""
+    """Give a function that serves a guard until the test ends."""
     with contextlib.ExitStack() as ends:
 
-        def start(guard, listener=None, **how):
-            listener = listen_on_port(port=0) if listener is None else listener
-            servers = []
-            thread = threading.Thread(
-                target=serve_guard,
-                args=(guard, listener),
-                kwargs={**how, "started": servers.append},
-            )
-            thread.start()
-            while not servers or not servers[0].started:
-                assert thread.is_alive()
-                time.sleep(0.01)
-            served = Served(guard, listener, servers[0])
-
-            def stop():
-                served.server.should_exit = True
-                thread.join()
-
-            ends.callback(stop)
-            served.stop = stop
-            return served
+        def start(guard, listener=None, **options):
+            return ends.enter_context(GuardServer(guard, listener, **options))
 
         yield start
 

@@ -1,10 +1,8 @@
-"""What bridges lead to and from: EvalAI on loopback, a guard, a board, Codabench's folders."""
+"""What bridges connect: EvalAI on loopback, a guard and a board."""
 
 from __future__ import annotations
 
 import contextlib
-import threading
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -12,22 +10,12 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.adapters.evalai import Phase, Worker, on_ladders
-from ladderboard.server import listen_on_path, listen_on_port, serve_guard
+from ladderboard.server import listen_on_path
+from support.adapters.evalai_server import CHALLENGE, PHASE, QUEUE, SPLIT, TOKEN, EvalAiServer
+from support.server.guard_server import GuardServer
 from support.server.live_server import make_folder
 
 LABELS = np.arange(400) % 2
-
-
-@pytest.fixture(scope="session")
-def them(helper):
-    """Give the module of EvalAIs."""
-    return helper("adapters/bridges/_evalai")
-
-
-@pytest.fixture(scope="session")
-def codabench(helper):
-    """Give the module that runs programs as Codabench does."""
-    return helper("adapters/bridges/_codabench")
 
 
 @pytest.fixture
@@ -48,34 +36,21 @@ def correct(live_server):
 
 @pytest.fixture
 def serve():
-    """Give a function that serves a guard, on a free port or a socket's path."""
+    """Give a function that serves a guard on a free port or at a socket's path; returns its URL."""
     with contextlib.ExitStack() as ends:
 
-        def start(guard, path=None, **how):
-            listener = listen_on_port(port=0) if path is None else listen_on_path(path)
-            servers = []
-            how["started"] = servers.append
-            thread = threading.Thread(target=serve_guard, args=(guard, listener), kwargs=how)
-            thread.start()
-            while not servers or not servers[0].started:
-                assert thread.is_alive()
-                time.sleep(0.01)
-
-            def stop():
-                servers[0].should_exit = True
-                thread.join()
-
-            ends.callback(stop)
-            return listener.url
+        def start(guard, path=None, **options):
+            listener = None if path is None else listen_on_path(path)
+            return ends.enter_context(GuardServer(guard, listener, **options)).url
 
         yield start
 
 
 @pytest.fixture
-def evalai(them):
+def evalai():
     """A running EvalAI."""
-    with them.EvalAI() as running:
-        yield running
+    with EvalAiServer() as server:
+        yield server
 
 
 @pytest.fixture
@@ -93,8 +68,8 @@ def guard(tmp_path):
 
 @pytest.fixture
 def scores():
-    """Scores as a file, all of them perfect: what whoever scores itself would hand in."""
-    return b"id,score\n" + b"".join(b"%d,1\n" % each for each in range(400))
+    """A file of perfect scores."""
+    return b"id,score\n" + b"".join(b"%d,1\n" % row for row in range(400))
 
 
 @pytest.fixture
@@ -117,13 +92,13 @@ def predict():
 
 
 @pytest.fixture
-def make_worker(them, evalai, guard):
-    """Give a function that makes workers; it asks the guard if nothing else is said."""
+def make_worker(evalai, guard):
+    """Give a function that makes workers, which ask the guard by default."""
 
-    def make(ask=None, **more):
-        phases = {them.PHASE: Phase(them.SPLIT, ask or on_ladders(guard))}
-        how = {"challenge": them.CHALLENGE, "queue": them.QUEUE, "token": them.TOKEN}
-        return Worker(phases, **(how | {"server": evalai.url} | more))
+    def make(ask=None, **options):
+        phases = {PHASE: Phase(SPLIT, ask or on_ladders(guard))}
+        defaults = {"challenge": CHALLENGE, "queue": QUEUE, "token": TOKEN}
+        return Worker(phases, **(defaults | {"server": evalai.url} | options))
 
     return make
 

@@ -15,6 +15,7 @@ import ladderboard as lb
 from ladderboard.adapters.codabench import Settings, score
 from ladderboard.client import Client
 from ladderboard.errors import InvalidSetting
+from support.adapters.codabench_worker import BUNDLE, CodabenchWorker, can_isolate, pack_zip
 from support.server.live_server import make_predictions
 
 WORDS = {"quiet-otter-5b1e9c": "alpha", "green-piano-7d30aa": "beta"}
@@ -28,18 +29,18 @@ def url(serve, guard):
 
 
 @pytest.fixture
-def worker(codabench, tmp_path, url):
+def worker(tmp_path, url):
     """Codabench, with a task that asks the guard on one ladder."""
-    return codabench.Worker(tmp_path / "runs", {"guard": url})
+    return CodabenchWorker(tmp_path / "runs", {"guard": url})
 
 
 @pytest.fixture
-def pack(codabench):
+def pack():
     """Give a function that zips a submission."""
 
     def make(data, **more):
         named = {f"{name}.txt": each for name, each in more.items()}
-        return codabench.pack({"predictions.csv": data, **named})
+        return pack_zip({"predictions.csv": data, **named})
 
     return make
 
@@ -61,9 +62,9 @@ def test_the_same_submission_again_is_free(worker, guard, pack, predict):
     assert (again.scores, again.stdout, guard.remaining) == (first.scores, first.stdout, 19)
 
 
-def test_what_is_said_about_one_model_is_not_passed_on(codabench, serve, tmp_path, pack, predict):
+def test_what_is_said_about_one_model_is_not_passed_on(serve, tmp_path, pack, predict):
     guard = lb.Holdout.create(tmp_path / "exact.db", [0, 1] * 200, questions=9, mechanism="exact")
-    worker = codabench.Worker(tmp_path / "runs", {"guard": serve(guard)})
+    worker = CodabenchWorker(tmp_path / "runs", {"guard": serve(guard)})
     worker.score(pack(predict(40)))
     ran = worker.score(pack(predict(123)))  # its risk is 0.3075
     assert ran.scores["released"] == 0.1
@@ -80,8 +81,8 @@ def test_what_cannot_be_scored_fails_with_the_reasons(worker, guard, pack, predi
     assert guard.remaining == 20
 
 
-def test_each_team_climbs_a_ladder_of_its_own(codabench, tmp_path, url, guard, pack, predict):
-    worker = codabench.Worker(tmp_path / "runs", {"guard": url, "teams": WORDS})
+def test_each_team_climbs_a_ladder_of_its_own(tmp_path, url, guard, pack, predict):
+    worker = CodabenchWorker(tmp_path / "runs", {"guard": url, "teams": WORDS})
     told = [
         worker.score(pack(predict(wrong), team=word)).scores["released"]
         for word, wrong in [(ALPHA, 96), (BETA, 200), (ALPHA + b"\r\n", 40), (BETA, 80)]
@@ -90,12 +91,10 @@ def test_each_team_climbs_a_ladder_of_its_own(codabench, tmp_path, url, guard, p
     assert [each.name for each in guard.status().ladders] == ["", "alpha", "beta"]
 
 
-def test_a_guard_with_fewer_ladders_than_teams_is_refused(
-    codabench, serve, tmp_path, pack, predict
-):
+def test_a_guard_with_fewer_ladders_than_teams_is_refused(serve, tmp_path, pack, predict):
     guard = lb.Holdout.create(tmp_path / "one.db", [0, 1] * 200, questions=9)
     settings = {"guard": serve(guard), "teams": WORDS}
-    ran = codabench.Worker(tmp_path / "runs", settings).score(pack(predict(40), team=ALPHA))
+    ran = CodabenchWorker(tmp_path / "runs", settings).score(pack(predict(40), team=ALPHA))
     assert "For the organiser" in ran.stderr
     assert "guard with 2 ladders" in ran.stderr
     assert guard.remaining == 9
@@ -183,9 +182,9 @@ def test_a_link_into_the_reference_data_is_no_file(worker, pack, predict):
     assert ran.stderr.endswith("; this one has no file.\n")
 
 
-def test_a_guard_that_is_away_tells_participants_nothing(codabench, tmp_path, pack, predict):
+def test_a_guard_that_is_away_tells_participants_nothing(tmp_path, pack, predict):
     settings = {"guard": "http://127.0.0.1:9", "token": "guards-own-token", "teams": WORDS}
-    worker = codabench.Worker(tmp_path / "runs", settings)
+    worker = CodabenchWorker(tmp_path / "runs", settings)
     ran = worker.score(pack(predict(96), team=ALPHA))
     assert (ran.status, ran.code) == ("Failed", 2)
     assert ran.stderr == (
@@ -210,10 +209,10 @@ def test_settings_that_cannot_be_used_tell_participants_nothing(here, capsys, se
     assert "internal" not in said.err + said.out
 
 
-def test_a_token_is_sent_and_not_shown(codabench, serve, tmp_path, guard, pack, predict):
+def test_a_token_is_sent_and_not_shown(serve, tmp_path, guard, pack, predict):
     url = serve(guard, token="guards-own-token")  # noqa: S106
     for token, status in [("guards-own-token", "Finished"), ("another-token", "Failed")]:
-        worker = codabench.Worker(tmp_path / status, {"guard": url, "token": token})
+        worker = CodabenchWorker(tmp_path / status, {"guard": url, "token": token})
         ran = worker.score(pack(predict(96)))
         assert ran.status == status
         assert token not in repr(ran)
@@ -221,26 +220,24 @@ def test_a_token_is_sent_and_not_shown(codabench, serve, tmp_path, guard, pack, 
     assert "guards-own-token" not in repr(Settings(guard=url, token="guards-own-token"))  # noqa: S106
 
 
-def test_a_socket_in_the_workers_data_folder_will_do(
-    codabench, serve, tmp_path, guard, pack, predict
-):
+def test_a_socket_in_the_workers_data_folder_will_do(serve, tmp_path, guard, pack, predict):
     """It can be reached without a network, through a folder that can only be read."""
-    if not codabench.can_be_alone():
+    if not can_isolate():
         pytest.skip("this machine lets nobody make namespaces")
     data = tmp_path / "data"
     data.mkdir(mode=0o755)
     settings = {"guard": serve(guard, data / "guard.sock")}
-    worker = codabench.Worker(tmp_path / "runs", settings, data)
+    worker = CodabenchWorker(tmp_path / "runs", settings, data)
     assert worker.score(pack(predict(96))).scores["released"] == 0.24
-    worker = codabench.Worker(tmp_path / "other", {"guard": serve(guard)}, data)
+    worker = CodabenchWorker(tmp_path / "other", {"guard": serve(guard)}, data)
     ran = worker.score(pack(predict(48)))  # a port cannot
     assert (ran.status, "GuardUnreachable" in ran.stderr) == ("Failed", True)
     assert guard.remaining == 19
 
 
-def test_a_guards_file_in_the_bundle_is_refused(codabench, tmp_path, guard, pack, predict):
+def test_a_guards_file_in_the_bundle_is_refused(tmp_path, guard, pack, predict):
     """Every container would have a copy of its own, and no question would ever be spent."""
-    worker = codabench.Worker(tmp_path / "runs", {"guard": "/app/input/ref/guard.db"})
+    worker = CodabenchWorker(tmp_path / "runs", {"guard": "/app/input/ref/guard.db"})
 
     def spoil(app):
         shutil.copy(tmp_path / "guard.db", app / "input/ref/guard.db")
@@ -250,12 +247,12 @@ def test_a_guards_file_in_the_bundle_is_refused(codabench, tmp_path, guard, pack
     assert "would be a new copy for every submission" in ran.stderr
 
 
-def test_a_board_answers_for_its_teams(codabench, live_server, tmp_path, pack):
+def test_a_board_answers_for_its_teams(live_server, tmp_path, pack):
     teams = {"quiet-otter-5b1e9c": live_server.join("Ada")[0]}
     board = f"{live_server.url}/boards/{live_server.slug}"
     token = live_server.issue_token("evaluator")
     settings = {"board": board, "token": token, "teams": teams}
-    worker = codabench.Worker(tmp_path / "runs", settings)
+    worker = CodabenchWorker(tmp_path / "runs", settings)
     first, again, worse = (
         worker.score(pack(make_predictions(wrong), team=ALPHA)) for wrong in (60, 60, 90)
     )
@@ -268,37 +265,35 @@ def test_a_board_answers_for_its_teams(codabench, live_server, tmp_path, pack):
 
 
 @pytest.mark.parametrize("end", ["/", "/submissions", "#submit"])
-def test_a_boards_address_may_be_copied_from_a_browser(codabench, live_server, tmp_path, pack, end):
+def test_a_boards_address_may_be_copied_from_a_browser(live_server, tmp_path, pack, end):
     settings = {
         "board": f"{live_server.url}/boards/{live_server.slug}{end}",
         "token": live_server.issue_token("evaluator"),
     }
     settings["teams"] = {"quiet-otter-5b1e9c": live_server.join("Ada")[0]}
-    worker = codabench.Worker(tmp_path / "runs", settings)
+    worker = CodabenchWorker(tmp_path / "runs", settings)
     assert worker.score(pack(make_predictions(60), team=ALPHA)).scores["released"] == 0.2
 
 
-def test_a_submission_is_run_again_after_a_correction(
-    codabench, live_server, tmp_path, pack, correct
-):
+def test_a_submission_is_run_again_after_a_correction(live_server, tmp_path, pack, correct):
     settings = {
         "board": f"{live_server.url}/boards/{live_server.slug}",
         "token": live_server.issue_token("evaluator"),
     }
     settings["teams"] = {"quiet-otter-5b1e9c": live_server.join("Ada")[0]}
-    worker = codabench.Worker(tmp_path / "runs", settings)
+    worker = CodabenchWorker(tmp_path / "runs", settings)
     assert worker.score(pack(make_predictions(60), team=ALPHA)).scores["released"] == 0.2
     correct()
     ran = worker.score(pack(make_predictions(60), team=ALPHA))
     assert ran.scores == {"released": 0.15, "improved": 1, "remaining": 23}
 
 
-def test_a_hidden_board_is_refused(codabench, live_server, tmp_path, pack):
+def test_a_hidden_board_is_refused(live_server, tmp_path, pack):
     live_server.create_board("veiled", visibility="hidden")
     teams = {"quiet-otter-5b1e9c": live_server.join("Ada", "veiled")[0]}
     settings = {"board": f"{live_server.url}/boards/veiled", "teams": teams}
     settings["token"] = live_server.issue_token("evaluator", "veiled")
-    ran = codabench.Worker(tmp_path / "runs", settings).score(pack(make_predictions(9), team=ALPHA))
+    ran = CodabenchWorker(tmp_path / "runs", settings).score(pack(make_predictions(9), team=ALPHA))
     assert (ran.status, ran.code) == ("Failed", 2)
     assert "neither hidden nor frozen" in ran.stderr
 
@@ -350,8 +345,8 @@ def test_reference_data_that_cannot_be_used(tmp_path, capsys, text):
     assert capsys.readouterr().err.startswith("For the organiser: ")
 
 
-def test_the_bundle_holds_together(codabench):
-    bundle = codabench.BUNDLE
+def test_the_bundle_holds_together():
+    bundle = BUNDLE
     about = yaml.safe_load((bundle / "competition.yaml").read_text())
     columns = about["leaderboards"][0]["columns"]
     assert {each["key"] for each in columns} == {"released", "improved", "remaining"}

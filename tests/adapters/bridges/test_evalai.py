@@ -11,6 +11,7 @@ import pytest
 import ladderboard as lb
 from ladderboard.adapters.evalai import Phase, Worker, on_ladders
 from ladderboard.errors import GuardUnreachable, InvalidSetting, ServerUnreachable
+from support.adapters.evalai_server import CHALLENGE, QUEUE, SPLIT, TOKEN
 
 
 def statuses(evalai):
@@ -163,7 +164,7 @@ def test_a_label_that_evalai_does_not_have_is_the_organisers_matter(
     assert "metrics are missing" in done[0].message
     assert statuses(evalai) == ["running"]
     evalai.labels = ("released", "improved", "remaining")  # mended
-    evalai.come_again()
+    evalai.redeliver()
     assert [each.status for each in make_worker().drain()] == ["finished"]
     assert guard.remaining == 19
 
@@ -212,12 +213,10 @@ def test_a_queue_of_another_phases_messages_has_an_end(evalai, worker, predict, 
     assert done == [(100, "left"), (101, "left"), (102, "finished")]
 
 
-def test_phases_have_guards_of_their_own(them, evalai, guard, predict, tmp_path):
+def test_phases_have_guards_of_their_own(evalai, guard, predict, tmp_path):
     second = lb.Holdout.create(tmp_path / "second.db", [0, 1] * 200, questions=7, ladders=2)
-    phases = {34: Phase(them.SPLIT, on_ladders(guard)), 35: Phase("other", on_ladders(second))}
-    worker = Worker(
-        phases, challenge=them.CHALLENGE, queue=them.QUEUE, token=them.TOKEN, server=evalai.url
-    )
+    phases = {34: Phase(SPLIT, on_ladders(guard)), 35: Phase("other", on_ladders(second))}
+    worker = Worker(phases, challenge=CHALLENGE, queue=QUEUE, token=TOKEN, server=evalai.url)
     evalai.submit(5, predict(96))
     evalai.submit(5, predict(96))
     evalai.waiting[1][1]["phase_pk"] = 35
@@ -299,7 +298,7 @@ def test_a_guard_that_is_away_fails_nobody(evalai, make_worker, guard, predict):
     evalai.submit(5, predict(80))
     assert [each.status for each in make_worker(away).drain()] == ["left"]
     assert statuses(evalai) == ["running", "submitted"]  # the second is not tried in vain
-    evalai.come_again()
+    evalai.redeliver()
     assert [each.status for each in make_worker().drain()] == ["finished", "finished"]
     assert (evalai.submissions[100]["job_name"], guard.remaining) == (["ladderboard"], 18)
 

@@ -44,7 +44,7 @@ def test_a_submission_is_one_to_the_board_however_often_it_comes(
     evalai.submit(5, make_predictions(60))
     evalai.faults["PUT update_submission"] = "dropped"
     assert [each.status for each in worker.drain()] == ["left"]
-    evalai.come_again()
+    evalai.redeliver()
     assert [each.status for each in worker.drain()] == ["finished"]
     assert evalai.leaderboard[0]["accuracies"] == {"released": 0.2, "improved": 1, "remaining": 24}
     assert live_server.call("GET", "/boards/first", live_server.organiser).json()["used"] == 1
@@ -78,7 +78,7 @@ def test_a_crash_before_the_board_is_heard_costs_nothing(
     with first, pytest.raises(Crash):
         at_work.drain()
     assert live_server.call("GET", "/boards/first", live_server.organiser).json()["used"] == 1
-    evalai.come_again()
+    evalai.redeliver()
     second, at_work = worker()
     with second:
         assert [each.status for each in at_work.drain()] == ["finished"]

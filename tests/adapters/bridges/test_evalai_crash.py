@@ -8,6 +8,7 @@ import pytest
 
 from ladderboard.adapters.evalai import on_ladders
 from ladderboard.adapters.evalai._api import EvalAiApi
+from support.adapters.evalai_server import CHALLENGE, QUEUE, SIGNED, TOKEN, EvalAiServer
 
 
 class Crash(BaseException):
@@ -23,7 +24,7 @@ def test_a_crash_after_the_answer_costs_nothing(evalai, make_worker, guard, pred
     with pytest.raises(Crash):
         make_worker(ask).drain()
     assert (guard.remaining, evalai.submissions[100]["status"]) == (19, "running")
-    evalai.come_again()
+    evalai.redeliver()
     assert [each.status for each in make_worker().drain()] == ["finished"]
     assert guard.remaining == 19
     assert evalai.leaderboard[0]["accuracies"] == {
@@ -44,7 +45,7 @@ def test_a_broken_line_costs_nothing(evalai, make_worker, guard, predict, fault,
     first = make_worker().drain()
     assert [each.status for each in first] == ["left"]
     assert "ServerUnreachable" in first[0].message
-    evalai.come_again()
+    evalai.redeliver()
     told = fault == "lost" and request_.startswith("PUT")
     told = told or request_ == "POST queue"
     message_is_gone = request_ == "POST queue" and fault == "lost"
@@ -79,7 +80,7 @@ def test_a_file_by_its_path_alone_is_fetched(evalai, make_worker, predict):
     assert [each.status for each in make_worker().drain()] == ["finished"]
 
 
-def test_secrets_stay_where_they_belong(them, evalai, make_worker, guard, predict, caplog):
+def test_secrets_stay_where_they_belong(evalai, make_worker, guard, predict, caplog):
     """The token goes to the API only; neither it nor a signed address is logged."""
     caplog.set_level(logging.DEBUG)
     worker = make_worker()
@@ -92,24 +93,24 @@ def test_secrets_stay_where_they_belong(them, evalai, make_worker, guard, predic
         done += worker.drain()
     assert [each.status for each in done] == ["finished", "failed", "left", "left"]
     tokens = {(path.split("/")[1], token) for _, path, token, _ in evalai.requests}
-    assert tokens == {("api", f"Bearer {them.TOKEN}"), ("media", None)}
+    assert tokens == {("api", f"Bearer {TOKEN}"), ("media", None)}
     shown = caplog.text + repr(worker) + repr(done)
-    assert them.TOKEN not in shown
-    assert them.SIGNED not in shown
+    assert TOKEN not in shown
+    assert SIGNED not in shown
     assert "secret-row" not in caplog.text
     assert "0.24" not in caplog.text
     assert "submission 100 of team 5: finished" in caplog.text
 
 
-def test_a_proxy_does_not_get_the_token(them, evalai, make_worker, predict, monkeypatch, tmp_path):
+def test_a_proxy_does_not_get_the_token(evalai, make_worker, predict, monkeypatch, tmp_path):
     """What is not encrypted stays on this machine, the file too."""
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    with them.EvalAI() as proxy:
+    with EvalAiServer() as proxy:
         monkeypatch.setenv("http_proxy", proxy.url)
         evalai.submit(5, predict(96))
         assert [each.status for each in make_worker().drain()] == ["finished"]
-        far = EvalAiApi("https://eval.ai", them.TOKEN, them.CHALLENGE, them.QUEUE)
+        far = EvalAiApi("https://eval.ai", TOKEN, CHALLENGE, QUEUE)
         file = far.download(evalai.submissions[100]["input_file"], tmp_path, 10_000)
     assert (file.read_bytes(), proxy.requests) == (predict(96), [])
 

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support.adapters.evalai_server import CHALLENGE, PHASE, QUEUE, SPLIT, TOKEN
+
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
@@ -22,13 +24,13 @@ def run(*words, **environment):
     return [line.split() for line in done.stdout.splitlines()]
 
 
-def test_evalai(them, evalai, guard, predict, tmp_path):
+def test_evalai(evalai, guard, predict, tmp_path):
     for team, wrong in [(5, 96), (6, 60), (5, 40)]:
         evalai.submit(team, predict(wrong))
     evalai.submit(6, b"id,prediction\n1,1\n")
     table = run(
-        EXAMPLES / "evalai_worker.py", tmp_path / "guard.db", them.PHASE, them.SPLIT,
-        AUTH_TOKEN=them.TOKEN, QUEUE_NAME=them.QUEUE, CHALLENGE_PK=str(them.CHALLENGE),
+        EXAMPLES / "evalai_worker.py", tmp_path / "guard.db", PHASE, SPLIT,
+        AUTH_TOKEN=TOKEN, QUEUE_NAME=QUEUE, CHALLENGE_PK=str(CHALLENGE),
         API_SERVER=evalai.url,
     )  # fmt: skip
     assert table == [

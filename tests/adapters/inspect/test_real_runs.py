@@ -11,6 +11,7 @@ import pytest
 import ladderboard as lb
 from ladderboard.adapters.inspect import read_log
 from ladderboard.errors import InvalidInput, InvalidPredictions
+from support.adapters import inspect_runs
 
 pytest.importorskip("inspect_ai")
 pytestmark = pytest.mark.slow
@@ -22,14 +23,14 @@ SUMS = tuple(f"sum-{at}" for at in range(6))
 
 
 @pytest.fixture(scope="module")
-def logs(runs, tmp_path_factory):
+def logs(tmp_path_factory):
     """Every run, once, with a log in each format."""
     made = {}
 
     def get(name, form):
         if (name, form) not in made:
             folder = tmp_path_factory.mktemp(name)
-            made[name, form] = runs.run(folder, form=form, **runs.RUNS[name])
+            made[name, form] = inspect_runs.run(folder, form=form, **inspect_runs.RUNS[name])
         return made[name, form]
 
     return get
@@ -52,32 +53,32 @@ def test_what_a_log_says(logs, case, form):
     assert scores.dataset_size == (3 if case["log"] == "numbered" else 6)
 
 
-def test_more_samples_than_are_read_at_once(runs, tmp_path):
+def test_more_samples_than_are_read_at_once(tmp_path):
     from inspect_ai.dataset import Sample
 
     samples = [Sample(input=f"{at} + 2 =", target=str(at + 2), id=at) for at in range(230)]
-    log = runs.run(tmp_path, runs.right_below(100), samples=samples)
+    log = inspect_runs.run(tmp_path, inspect_runs.correct_below(100), samples=samples)
     scores = read_log(log)
     assert scores.ids == tuple(map(str, range(230)))
     assert scores.values.tolist() == [1.0] * 100 + [0.0] * 130
 
 
-def test_the_default_reducer_is_the_mean(runs, tmp_path):
+def test_the_default_reducer_is_the_mean(tmp_path):
     from inspect_ai import Epochs
 
-    log = runs.run(tmp_path, scorers=[runs.gives(["C", "I"])], epochs=Epochs(3))
+    log = inspect_runs.run(tmp_path, scorers=[inspect_runs.gives(["C", "I"])], epochs=Epochs(3))
     assert read_log(log).values.tolist() == pytest.approx([2 / 3, 1 / 3] * 3)
     assert read_log(log, reducer="mean").values.tolist() == read_log(log).values.tolist()
 
 
 @pytest.mark.parametrize("form", ["eval", "json"])
-def test_what_inspects_reducers_make_is_believed(runs, tmp_path, form):
+def test_what_inspects_reducers_make_is_believed(tmp_path, form):
     from inspect_ai import Epochs
     from inspect_ai.scorer import at_least
 
     ways = ["mean", "median", "mode", "majority", "max", "pass_at_2", "pass_k_2", at_least(2, 0.5)]
-    scorers = [runs.gives([0.75, 0.75, 0.25])]
-    log = runs.run(tmp_path, form=form, scorers=scorers, epochs=Epochs(3, ways))
+    scorers = [inspect_runs.gives([0.75, 0.75, 0.25])]
+    log = inspect_runs.run(tmp_path, form=form, scorers=scorers, epochs=Epochs(3, ways))
     for name in [*ways[:-1], "at_least_2"]:
         assert len(read_log(log, reducer=name)) == 6, name
     assert read_log(log, reducer="at_least_2").values.tolist() == [1.0] * 6
@@ -125,7 +126,7 @@ def test_a_log_that_was_cut_off(logs, tmp_path, form, keep):
         read_log(cut)
 
 
-def test_a_log_that_changed_is_read_anew(logs, runs, tmp_path):
+def test_a_log_that_changed_is_read_anew(logs, tmp_path):
     log = tmp_path / "log.json"
     log.write_bytes((DATA / "inspect/passed.json").read_bytes())
     before = read_log(log).mean

@@ -13,6 +13,7 @@ from ladderboard.adapters import Stopping
 from ladderboard.adapters.lightgbm import GuardStopping
 from ladderboard.errors import InvalidSetting
 from ladderboard.testing import check_stopping
+from support.adapters.training_data import make_sample
 
 PARAMS = {
     "objective": "binary",
@@ -26,8 +27,8 @@ WORDS = {"run": "a", "monitor": "valid-binary_logloss", "patience": 8, "min_delt
 
 
 @pytest.fixture
-def task(guarded):
-    guard, x = guarded()
+def task(make_guard):
+    guard, x = make_guard()
     asked = []
 
     def predict(booster):
@@ -38,10 +39,10 @@ def task(guarded):
 
 
 @pytest.fixture
-def train(sample):
+def train():
     def run(callback, *, rounds=200, init_model=None, **settings):
-        training = lgb.Dataset(*sample(400, 1), free_raw_data=False)
-        valid = lgb.Dataset(*sample(500, 2), reference=training, free_raw_data=False)
+        training = lgb.Dataset(*make_sample(400, 1), free_raw_data=False)
+        valid = lgb.Dataset(*make_sample(500, 2), reference=training, free_raw_data=False)
         log = {}
         booster = lgb.train(
             PARAMS | settings,
@@ -98,8 +99,8 @@ def test_without_a_stop_the_winner_is_the_best_iteration_all_the_same(task, trai
     assert guard.remaining == 100 - len(asked)
 
 
-def test_the_estimator_predicts_with_the_winner(sample, guarded):
-    guard, x = guarded()
+def test_the_estimator_predicts_with_the_winner(make_guard):
+    guard, x = make_guard()
     callback = GuardStopping(
         guard,
         lambda booster: (booster.predict(x) > 0.5).astype(int),
@@ -108,14 +109,14 @@ def test_the_estimator_predicts_with_the_winner(sample, guarded):
     model = lgb.LGBMClassifier(
         n_estimators=200, num_leaves=7, learning_rate=0.3, n_jobs=1, verbose=-1
     )
-    x_valid, y_valid = sample(500, 2)
-    model.fit(*sample(400, 1), eval_X=(x_valid,), eval_y=(y_valid,), callbacks=[callback])
+    x_valid, y_valid = make_sample(500, 2)
+    model.fit(*make_sample(400, 1), eval_X=(x_valid,), eval_y=(y_valid,), callbacks=[callback])
     assert model.best_iteration_ == callback.winner.name + 1 < 200
     assert guard.ladder("a").ask(model.predict(x)).again
 
 
-def test_a_spent_budget_ends_the_training_with_or_without_a_winner(guarded, train):
-    guard, x = guarded(questions=3)
+def test_a_spent_budget_ends_the_training_with_or_without_a_winner(make_guard, train):
+    guard, x = make_guard(questions=3)
     words = WORDS | {"patience": 100}
 
     def predict(booster):
@@ -151,12 +152,12 @@ def test_mode_has_to_fit_the_metric(task, train):
     assert callback.judge.best > log["auc"][0]
 
 
-def test_what_cannot_be_judged_is_refused_and_nothing_is_asked(task, train, sample):
+def test_what_cannot_be_judged_is_refused_and_nothing_is_asked(task, train):
     guard, predict, asked = task
     with pytest.raises(InvalidSetting, match="cross-validation trains one for each fold"):
         lgb.cv(
             PARAMS,
-            lgb.Dataset(*sample(400, 1)),
+            lgb.Dataset(*make_sample(400, 1)),
             5,
             callbacks=[GuardStopping(guard, predict, **WORDS)],
         )
@@ -179,17 +180,17 @@ def test_it_takes_the_words_of_all_training_libraries():
     assert taken[: len(common)] == common
 
 
-def test_it_can_be_pickled(guarded):
-    guard, _ = guarded()
+def test_it_can_be_pickled(make_guard):
+    guard, _ = make_guard()
     callback = GuardStopping(guard, np.asarray, **WORDS)
     copy = pickle.loads(pickle.dumps(callback))
     assert isinstance(copy, GuardStopping)
     assert (copy.order, copy.judge.guard.remaining) == (30, 100)
 
 
-def test_it_keeps_the_promises_of_all_callbacks(sample):
+def test_it_keeps_the_promises_of_all_callbacks():
     def play(callback, scores):
-        data = lgb.Dataset(*sample(100, 1), free_raw_data=False)
+        data = lgb.Dataset(*make_sample(100, 1), free_raw_data=False)
         lgb.train(
             PARAMS | {"metric": "None"},
             data,

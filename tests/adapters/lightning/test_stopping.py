@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import json
 import pickle
-import subprocess
-import sys
-from pathlib import Path
 
 import lightning
 import numpy as np
@@ -19,42 +15,35 @@ from ladderboard.adapters import Stopping
 from ladderboard.adapters.lightning import GuardStopping
 from ladderboard.errors import InvalidPredictions, InvalidSetting
 from ladderboard.testing import check_stopping
+from support.adapters.lightning_nets import QUIET_TRAINER, SmallNet, make_loaders, predict_classes
+from support.processes import run_module
 
-HERE = Path(__file__).parent
 WORDS = {"run": "lr 0.02 / a", "monitor": "val_loss", "patience": 3, "min_delta": 0.01}
 
 
-@pytest.fixture(scope="session")
-def nets():
-    spec = importlib.util.spec_from_file_location("_ladderboard_test_nets", HERE / "_nets.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture
-def fit(nets, sample, tmp_path):
+def fit(tmp_path):
     def run(callback, **settings):
         trainer = lightning.Trainer(
             accelerator="cpu",
             callbacks=[callback],
             default_root_dir=tmp_path,
-            **nets.QUIET | {"max_epochs": 40} | settings,
+            **QUIET_TRAINER | {"max_epochs": 40} | settings,
         )
         lightning.seed_everything(0, verbose=False)
-        trainer.fit(nets.Net(), *nets.loaders(sample))
+        trainer.fit(SmallNet(), *make_loaders())
         return trainer
 
     return run
 
 
-def test_training_stops_and_the_winner_is_kept(nets, guarded, fit, tmp_path):
-    guard, x = guarded()
+def test_training_stops_and_the_winner_is_kept(make_guard, fit, tmp_path):
+    guard, x = make_guard()
     kept, modes = {}, []
 
     def predict(module):
         modes.append((module.training, torch.is_grad_enabled()))
-        kept[len(kept)] = nets.classes(module, x)
+        kept[len(kept)] = predict_classes(module, x)
         return kept[len(kept) - 1]
 
     callback = GuardStopping(guard, predict, **WORDS)
@@ -75,42 +64,42 @@ def test_training_stops_and_the_winner_is_kept(nets, guarded, fit, tmp_path):
     [file] = tmp_path.glob("*.ckpt")
     assert str(file) == callback.best_model_path
     assert file.name == f"winner-lr-0.02-a-step={callback.winner.name}.ckpt"
-    model = nets.Net.load_from_checkpoint(file).eval()
-    assert (nets.classes(model, x) == kept[improved[-1]]).all()
-    assert guard.ladder(WORDS["run"]).ask(nets.classes(model, x).numpy()).again
+    model = SmallNet.load_from_checkpoint(file).eval()
+    assert (predict_classes(model, x) == kept[improved[-1]]).all()
+    assert guard.ladder(WORDS["run"]).ask(predict_classes(model, x).numpy()).again
 
 
-def test_a_spent_budget_ends_the_training(nets, guarded, fit):
-    guard, x = guarded(questions=2)
-    callback = GuardStopping(guard, lambda module: nets.classes(module, x), **WORDS)
+def test_a_spent_budget_ends_the_training(make_guard, fit):
+    guard, x = make_guard(questions=2)
+    callback = GuardStopping(guard, lambda module: predict_classes(module, x), **WORDS)
     trainer = fit(callback)
     assert callback.reason.startswith("The budget is spent")
     assert trainer.current_epoch < 10
     assert callback.winner is not None
-    late = GuardStopping(guard, lambda module: nets.classes(module, x), **WORDS | {"run": "b"})
+    late = GuardStopping(guard, lambda module: predict_classes(module, x), **WORDS | {"run": "b"})
     trainer = fit(late)
     assert trainer.current_epoch == 1
     assert (late.winner, late.best_model_path) == (None, "")
 
 
-def test_fewest_epochs_are_trained_all_the_same(nets, guarded, fit):
-    guard, x = guarded(questions=1)
-    callback = GuardStopping(guard, lambda module: nets.classes(module, x), **WORDS)
+def test_fewest_epochs_are_trained_all_the_same(make_guard, fit):
+    guard, x = make_guard(questions=1)
+    callback = GuardStopping(guard, lambda module: predict_classes(module, x), **WORDS)
     assert fit(callback, min_epochs=4).current_epoch == 4
     assert callback.reason.startswith("The budget is spent")
 
 
-def test_only_fitting_asks(nets, sample, guarded, fit):
-    guard, x = guarded()
-    callback = GuardStopping(guard, lambda module: nets.classes(module, x), **WORDS)
+def test_only_fitting_asks(make_guard, fit):
+    guard, x = make_guard()
+    callback = GuardStopping(guard, lambda module: predict_classes(module, x), **WORDS)
     fit(callback, fast_dev_run=True)
-    trainer = lightning.Trainer(accelerator="cpu", callbacks=[callback], **nets.QUIET)
-    trainer.validate(nets.Net(), nets.loaders(sample)[1], verbose=False)
+    trainer = lightning.Trainer(accelerator="cpu", callbacks=[callback], **QUIET_TRAINER)
+    trainer.validate(SmallNet(), make_loaders()[1], verbose=False)
     assert guard.remaining == 100
 
 
-def test_errors_are_what_they_are(guarded, fit):
-    guard, _ = guarded()
+def test_errors_are_what_they_are(make_guard, fit):
+    guard, _ = make_guard()
     with pytest.raises(InvalidPredictions):
         fit(GuardStopping(guard, lambda _: [0, 1], **WORDS))
     with pytest.raises(InvalidSetting, match="got 'loss', and there is: val_loss"):
@@ -125,24 +114,23 @@ def test_it_takes_the_words_of_all_training_libraries():
     assert taken[: len(common)] == common
 
 
-def test_it_can_be_pickled(guarded):
-    guard, _ = guarded()
+def test_it_can_be_pickled(make_guard):
+    guard, _ = make_guard()
     copy = pickle.loads(pickle.dumps(GuardStopping(guard, np.asarray, **WORDS)))
     assert isinstance(copy, lightning.Callback)
     assert copy.judge.guard.remaining == 100
 
 
 @pytest.mark.parametrize("how", ["whole", "broken"])
-def test_of_two_processes_one_asks_and_both_know(guarded, tmp_path, how):
-    guard, _ = guarded()
-    command = [sys.executable, str(HERE / "_ddp.py"), str(tmp_path), how]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    told = [tmp_path / f"told-{rank}.json" for rank in (0, 1)]
-    assert all(each.exists() for each in told), ran.stderr
-    first, second = (json.loads(each.read_text()) for each in told)
-    assert second["asked"] == 0
-    assert first["asked"] > 0
-    for name in set(first) - {"rank", "asked"}:
+def test_of_two_processes_one_asks_and_both_know(make_guard, tmp_path, how):
+    guard, _ = make_guard()
+    ran = run_module("support.adapters.lightning_ddp", tmp_path, how, timeout=300)
+    results = [tmp_path / f"result-{rank}.json" for rank in (0, 1)]
+    assert all(path.exists() for path in results), ran.stderr
+    first, second = (json.loads(path.read_text()) for path in results)
+    assert second["questions"] == 0
+    assert first["questions"] > 0
+    for name in set(first) - {"rank", "questions"}:
         assert first[name] == second[name], name
     if how == "broken":
         assert first["error"] == "LadderboardError: RuntimeError: no predictions today"
@@ -150,13 +138,13 @@ def test_of_two_processes_one_asks_and_both_know(guarded, tmp_path, how):
     else:
         assert first["error"] is None
         assert first["reason"] == "In 3 checks of val_loss the guard saw no improvement."
-        assert first["asked"] == 100 - guard.remaining
+        assert first["questions"] == 100 - guard.remaining
         assert [str(each) for each in tmp_path.glob("*.ckpt")] == [first["path"]]
         assert first["path"].endswith(f"step={first['winner']}.ckpt")
 
 
-def test_it_keeps_the_promises_of_all_callbacks(nets, sample, tmp_path):
-    class PublishedRelease(nets.Net):
+def test_it_keeps_the_promises_of_all_callbacks(tmp_path):
+    class PublishedRelease(SmallNet):
         def __init__(self, scores):
             super().__init__()
             self.scores = scores
@@ -170,8 +158,8 @@ def test_it_keeps_the_promises_of_all_callbacks(nets, sample, tmp_path):
             accelerator="cpu",
             callbacks=[callback],
             default_root_dir=tmp_path,
-            **nets.QUIET | {"max_epochs": len(scores), "num_sanity_val_steps": 0},
+            **QUIET_TRAINER | {"max_epochs": len(scores), "num_sanity_val_steps": 0},
         )
-        trainer.fit(PublishedRelease(scores), *nets.loaders(sample))
+        trainer.fit(PublishedRelease(scores), *make_loaders())
 
     check_stopping(GuardStopping, play, monitor="own")

@@ -11,6 +11,7 @@ import pytest
 import ladderboard as lb
 from ladderboard.adapters.lm_eval import read_samples
 from ladderboard.errors import InvalidPredictions, NoPerExampleLoss
+from support.adapters import lm_eval_runs
 
 pytest.importorskip("lm_eval")
 pytestmark = pytest.mark.slow
@@ -20,13 +21,15 @@ DATA = Path(__file__).parents[1] / "data/lm_eval"
 
 
 @pytest.fixture(scope="module")
-def whole(runs, tmp_path_factory):
-    return runs.run(tmp_path_factory.mktemp("whole"))
+def whole(tmp_path_factory):
+    return lm_eval_runs.run(tmp_path_factory.mktemp("whole"))
 
 
 @pytest.fixture(scope="module")
-def limited(runs, tmp_path_factory):
-    return runs.run(tmp_path_factory.mktemp("limited"), "--limit", "5", "--num_fewshot", "0")
+def limited(tmp_path_factory):
+    return lm_eval_runs.run(
+        tmp_path_factory.mktemp("limited"), "--limit", "5", "--num_fewshot", "0"
+    )
 
 
 def test_the_harness_and_we_have_the_same_mean(whole):
@@ -40,7 +43,7 @@ def test_the_harness_and_we_have_the_same_mean(whole):
         read_samples(whole["sums_written"], "bleu", "loose")
 
 
-def test_documents_have_the_ids_that_another_run_gave_them(whole, runs):
+def test_documents_have_the_ids_that_another_run_gave_them(whole):
     kept = {each.name.split("_2")[0]: each for each in DATA.glob("samples_*.jsonl")}
     assert read_samples(whole["sums"]).ids == read_samples(kept["samples_sums"]).ids
     new, old = (
@@ -49,7 +52,7 @@ def test_documents_have_the_ids_that_another_run_gave_them(whole, runs):
     )
     assert new.ids == old.ids
     assert (new.task, new.model, new.dataset_size) == (old.task, old.model, old.dataset_size)
-    assert new.dataset_size == len(runs.SUMS)
+    assert new.dataset_size == len(lm_eval_runs.SUMS)
 
 
 def test_a_run_with_a_limit_is_not_whole(whole, limited, tmp_path):

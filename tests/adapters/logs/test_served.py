@@ -1,7 +1,5 @@
 """Scores asked of a guard that somebody else keeps."""
 
-import threading
-import time
 from contextlib import ExitStack
 
 import pytest
@@ -9,26 +7,17 @@ import pytest
 import ladderboard as lb
 from ladderboard.adapters.lm_eval import read_samples
 from ladderboard.errors import InvalidPredictions, InvalidSetting
-from ladderboard.server import listen_on_port, serve_guard
+from support.server.guard_server import GuardServer
 
 
 @pytest.fixture
 def serve():
-    """Serve guards until the test ends; return them as they are seen from afar."""
+    """Give a function that serves a guard until the test ends, and returns a connection to it."""
     with ExitStack() as ends:
 
         def start(guard):
-            listener, servers = listen_on_port(port=0), []
-            thread = threading.Thread(
-                target=serve_guard, args=(guard, listener), kwargs={"started": servers.append}
-            )
-            thread.start()
-            while not servers or not servers[0].started:
-                assert thread.is_alive()
-                time.sleep(0.01)
-            ends.callback(thread.join)
-            ends.callback(lambda: setattr(servers[0], "should_exit", True))
-            return ends.enter_context(lb.Holdout.connect(listener.url))
+            server = ends.enter_context(GuardServer(guard))
+            return ends.enter_context(lb.Holdout.connect(server.url))
 
         yield start
 

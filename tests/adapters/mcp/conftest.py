@@ -1,4 +1,4 @@
-"""Guards that are served, and agents that come to them over stdin and stdout."""
+"""Served guards, and agents that use them over stdin and stdout."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import anyio
@@ -18,38 +16,31 @@ from mcp import Client, StdioServerParameters
 
 import ladderboard as lb
 from ladderboard.adapters.mcp import make_server, open_desk
-from ladderboard.server import listen_on_path, serve_guard
+from ladderboard.server import listen_on_path
+from support.server.guard_server import GuardServer
 
 SOURCE = str(Path(lb.__file__).parents[1])
 LABELS = np.random.default_rng(0).integers(2, size=200)
 
 
-class Served:
+class RestartableGuard:
     """A guard behind a Unix socket, which can be stopped and started again."""
 
-    def __init__(self, guard, path, **how):
-        self.guard, self.path, self.how = guard, path, how
+    def __init__(self, guard, path, **options):
+        self.guard, self.path, self.options = guard, path, options
         self.url = f"unix:{path}"
-        self.thread = None
+        self._server = None
 
     def start(self):
         """Serve it."""
-        servers = []
-        how = {**self.how, "started": servers.append}
-        given = (self.guard, listen_on_path(self.path))
-        self.thread = threading.Thread(target=serve_guard, args=given, kwargs=how)
-        self.thread.start()
-        while not servers or not servers[0].started:
-            assert self.thread.is_alive()
-            time.sleep(0.01)
-        self.server = servers[0]
+        self._server = GuardServer(self.guard, listen_on_path(self.path), **self.options)
+        self._server.start()
 
     def stop(self):
-        """Serve it no more."""
-        if self.thread is not None:
-            self.server.should_exit = True
-            self.thread.join()
-            self.thread = None
+        """Stop serving it."""
+        if self._server is not None:
+            self._server.stop()
+            self._server = None
 
 
 @pytest.fixture
@@ -63,7 +54,9 @@ def serve(tmp_path_factory):
     with contextlib.ExitStack() as ends:
 
         def start(guard, **how):
-            served = Served(guard, tmp_path_factory.mktemp("socket") / "guard.sock", **how)
+            served = RestartableGuard(
+                guard, tmp_path_factory.mktemp("socket") / "guard.sock", **how
+            )
             served.start()
             ends.callback(served.stop)
             return served

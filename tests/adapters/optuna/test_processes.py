@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import optuna
@@ -11,8 +10,8 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.adapters.optuna import judged, winner
+from support.adapters import OPTUNA_WORKER
 
-WORKER = Path(__file__).with_name("_worker.py")
 LABELS = np.random.default_rng(1).integers(2, size=1000)
 
 
@@ -24,7 +23,7 @@ def work(storage, tmp_path, *, questions, trials, how, first=()):
     for depth in first:
         study.enqueue_trial({"depth": depth})
     guard = lb.Holdout.create(path, LABELS, questions=questions, mechanism=lb.Ladder(step=0.01))
-    given = [sys.executable, "-W", "error", str(WORKER), storage.url, str(path)]
+    given = [sys.executable, "-W", "error", str(OPTUNA_WORKER), storage.url, str(path)]
     workers = []
     for seed in "12":
         command = [*given, seed, str(trials), how]

@@ -6,7 +6,6 @@ import inspect
 import pickle
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,19 +15,21 @@ from ladderboard.adapters import Stopping
 from ladderboard.adapters.xgboost import GuardStopping
 from ladderboard.errors import InvalidSetting
 from ladderboard.testing import check_stopping
+from support.adapters import XGBOOST_WORKER
+from support.adapters.training_data import make_sample
 
 PARAMS = {"objective": "binary:logistic", "max_depth": 3, "eta": 0.5, "nthread": 1, "seed": 0}
 WORDS = {"run": "a", "monitor": "valid-logloss", "patience": 8, "min_delta": 0.002}
 
 
 @pytest.fixture
-def data(sample):
-    return {"train": xgb.DMatrix(*sample(400, 1)), "valid": xgb.DMatrix(*sample(500, 2))}
+def data():
+    return {"train": xgb.DMatrix(*make_sample(400, 1)), "valid": xgb.DMatrix(*make_sample(500, 2))}
 
 
 @pytest.fixture
-def task(guarded):
-    guard, x = guarded()
+def task(make_guard):
+    guard, x = make_guard()
     holdout = xgb.DMatrix(x)
     asked = []
 
@@ -95,8 +96,8 @@ def test_save_best_returns_the_model_that_was_asked_about(data, task):
     assert guard.ladder("a").ask(predict(booster)).again
 
 
-def test_the_estimator_predicts_with_the_winner(sample, guarded):
-    guard, x = guarded()
+def test_the_estimator_predicts_with_the_winner(make_guard):
+    guard, x = make_guard()
     callback = GuardStopping(
         guard,
         lambda booster: (booster.inplace_predict(x) > 0.5).astype(int),
@@ -105,13 +106,13 @@ def test_the_estimator_predicts_with_the_winner(sample, guarded):
     model = xgb.XGBClassifier(
         n_estimators=200, max_depth=3, learning_rate=0.5, n_jobs=1, callbacks=[callback]
     )
-    model.fit(*sample(400, 1), eval_set=[sample(500, 2)], verbose=False)
+    model.fit(*make_sample(400, 1), eval_set=[make_sample(500, 2)], verbose=False)
     assert model.best_iteration == callback.winner.name < 199
     assert guard.ladder("a").ask(model.predict(x)).again
 
 
-def test_a_spent_budget_ends_the_training(data, guarded):
-    guard, x = guarded(questions=3)
+def test_a_spent_budget_ends_the_training(data, make_guard):
+    guard, x = make_guard(questions=3)
     holdout = xgb.DMatrix(x)
     callback = GuardStopping(guard, lambda b: (b.predict(holdout) > 0.5).astype(int), **WORDS)
     booster, _ = train(data, callback)
@@ -175,14 +176,14 @@ def test_folds_and_unknown_scores_are_refused_and_nothing_is_asked(data, task):
     assert guard.remaining == 100
 
 
-def test_two_processes_would_ask_twice_and_are_refused(guarded, tmp_path):
+def test_two_processes_would_ask_twice_and_are_refused(make_guard, tmp_path):
     from xgboost.tracker import RabitTracker
 
-    guard, _ = guarded()
+    guard, _ = make_guard()
     tracker = RabitTracker(n_workers=2, host_ip="127.0.0.1")
     tracker.start()
     args = tracker.worker_args()
-    command = [sys.executable, str(Path(__file__).with_name("_worker.py")), str(tmp_path)]
+    command = [sys.executable, str(XGBOOST_WORKER), str(tmp_path)]
     command += [str(args["dmlc_tracker_uri"]), str(args["dmlc_tracker_port"])]
     workers = [
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -200,8 +201,8 @@ def test_it_takes_the_words_of_all_training_libraries():
     assert taken[: len(common)] == common
 
 
-def test_it_can_be_pickled(guarded):
-    guard, _ = guarded()
+def test_it_can_be_pickled(make_guard):
+    guard, _ = make_guard()
     callback = GuardStopping(guard, np.asarray, **WORDS)
     copy = pickle.loads(pickle.dumps(callback))
     assert isinstance(copy, GuardStopping)
@@ -209,8 +210,8 @@ def test_it_can_be_pickled(guarded):
     assert copy.judge.guard.remaining == 100
 
 
-def test_it_keeps_the_promises_of_all_callbacks(sample):
-    data = xgb.DMatrix(*sample(50, 1))
+def test_it_keeps_the_promises_of_all_callbacks():
+    data = xgb.DMatrix(*make_sample(50, 1))
 
     def play(callback, scores):
         xgb.train(

@@ -1,4 +1,4 @@
-"""An EvalAI on loopback: what its API of remote evaluation takes, checks and says.
+"""A stand-in for EvalAI's API of remote evaluation, on loopback.
 
 The paths, fields, checks and statuses are those of EvalAI's ``jobs`` application; its queue, like
 SQS, hides a message that was received until it comes again.
@@ -16,12 +16,12 @@ from urllib.parse import parse_qs, urlsplit
 TOKEN = "host-token-5c1d"  # noqa: S105 - a made-up one
 SIGNED = "X-Amz-Signature=9b1f"
 CHALLENGE, PHASE, QUEUE, SPLIT = 12, 34, "flowers-12-production-abc", "test_split"
-ENDED = {"finished", "failed", "cancelled", "partially_evaluated"}
+FINAL_STATUSES = {"finished", "failed", "cancelled", "partially_evaluated"}
 
 
 @dataclass
-class State:
-    """What EvalAI knows."""
+class EvalAiState:
+    """EvalAI's submissions, files, queue and leaderboard; ``faults`` maps requests to failures."""
 
     labels: tuple[str, ...] = ("released", "improved", "remaining")
     submissions: dict[int, dict[str, Any]] = field(default_factory=dict)
@@ -33,8 +33,8 @@ class State:
     faults: dict[str, str] = field(default_factory=dict)
     url: str = ""
 
-    def submit(self, team: int, data: bytes, suffix: str = ".csv", **more: Any) -> int:
-        """Take a submission as EvalAI's page does, and put its message on the queue."""
+    def submit(self, team: int, data: bytes, suffix: str = ".csv", **fields: Any) -> int:
+        """Add a submission as EvalAI's page does, with its message on the queue; return its id."""
         number = 100 + len(self.submissions)
         self.files[number] = data
         self.submissions[number] = {
@@ -58,120 +58,125 @@ class State:
             "submission_result_file": None,
             "is_baseline": False,
             "job_name": [],
-            **more,
+            **fields,
         }
         body = {"challenge_pk": CHALLENGE, "phase_pk": PHASE, "submission_pk": number}
         self.waiting.append((f"handle-{number}", body))
         return number
 
-    def come_again(self) -> None:
-        """Let the queue show again what was received and not deleted."""
+    def redeliver(self) -> None:
+        """Put received messages that were not deleted back on the queue."""
         self.waiting, self.hidden = self.hidden + self.waiting, []
 
     def receive(self) -> dict[str, Any]:
+        """Return the next message of the queue, and hide it."""
         if not self.waiting:
             return {"body": None, "receipt_handle": None}
         message = self.waiting.pop(0)
         self.hidden.append(message)
         return {"body": message[1], "receipt_handle": message[0]}
 
-    def delete(self, told: dict[str, str]) -> tuple[int, dict[str, Any]]:
-        self.hidden = [each for each in self.hidden if each[0] != told["receipt_handle"]]
+    def delete(self, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
+        """Delete a received message."""
+        self.hidden = [item for item in self.hidden if item[0] != form["receipt_handle"]]
         return 200, {"success": f"Message deleted successfully from the queue: {QUEUE}"}
 
-    def update(self, told: dict[str, str]) -> tuple[int, dict[str, Any]]:
-        """PUT: the end of an evaluation."""
-        submission = self.submissions[int(told["submission"])]
-        status = told["submission_status"].lower()
-        if status not in ENDED:
+    def update(self, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
+        """PUT: the result of an evaluation."""
+        submission = self.submissions[int(form["submission"])]
+        status = form["submission_status"].lower()
+        if status not in FINAL_STATUSES:
             return 400, {"error": "Sorry, submission status is invalid"}
         rows = []
         if status == "finished":
             try:
-                results = json.loads(told.get("result", ""))
+                results = json.loads(form.get("result", ""))
             except ValueError:
                 return 400, {"error": "`result` key contains invalid data"}
-            for each in results:
-                if int(told["challenge_phase"]) != PHASE or each["split"] != SPLIT:
+            for result in results:
+                if int(form["challenge_phase"]) != PHASE or result["split"] != SPLIT:
                     return 400, {"error": "Challenge Phase Split does not exist"}
-                if not set(each["accuracies"]) <= set(self.labels):
+                if not set(result["accuracies"]) <= set(self.labels):
                     return 400, {"error": "Following metrics are missing in the leaderboard data"}
-                if not all(isinstance(v, int | float) for v in each["accuracies"].values()):
+                if not all(isinstance(v, int | float) for v in result["accuracies"].values()):
                     return 400, {"error": "Values for following metrics are not of float/int"}
-                rows.append({"submission": submission["id"], **each})
+                rows.append({"submission": submission["id"], **result})
         self.leaderboard += rows
-        submission |= {"status": status, "stdout": told["stdout"], "stderr": told["stderr"]}
+        submission |= {"status": status, "stdout": form["stdout"], "stderr": form["stderr"]}
         return 200, {"success": "Submission result has been successfully updated"}
 
-    def take_up(self, told: dict[str, str]) -> tuple[int, dict[str, Any]]:
-        """PATCH: the begin of an evaluation."""
-        submission = self.submissions[int(told["submission"])]
-        if told["submission_status"].lower() != "running":
+    def start(self, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
+        """PATCH: the start of an evaluation."""
+        submission = self.submissions[int(form["submission"])]
+        if form["submission_status"].lower() != "running":
             return 400, {"error": "Sorry, submission status is invalid"}
         submission["status"] = "running"
-        submission["job_name"] = [*submission["job_name"], told["job_name"].lower()]
+        submission["job_name"] = [*submission["job_name"], form["job_name"].lower()]
         return 200, submission
 
 
 class _Handler(BaseHTTPRequestHandler):
-    state: State
+    state: EvalAiState
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
-    def handle_one(self) -> None:
+    def handle_request(self) -> None:
+        """Answer a request, or fail as the next fault demands."""
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
         path = urlsplit(self.path).path
         token = self.headers.get("Authorization")
-        told = {name: each[0] for name, each in parse_qs(body, keep_blank_values=True).items()}
+        fields = parse_qs(body, keep_blank_values=True)
+        form = {name: values[0] for name, values in fields.items()}
         state = self.state
-        state.requests.append((self.command, self.path, token, told))
+        state.requests.append((self.command, self.path, token, form))
         kinds = ("media", "queue", "update_submission", "submission")
-        kind = next((each for each in kinds if each in path), "")
+        kind = next((name for name in kinds if name in path), "")
         fault = state.faults.pop(f"{self.command} {kind}", None)
-        if fault == "dropped":  # it never arrived
+        if fault == "dropped":  # the request was lost
             self.close_connection = True
             return
-        if fault == "deep":  # it can be parsed by nobody
-            self.say(200, b"[" * 100_000)
+        if fault == "deep":  # too deep for any parser
+            self.reply(200, b"[" * 100_000)
             return
         if fault == "moved":
-            self.say(302, b"{}", Location=f"{state.url}/elsewhere")
+            self.reply(302, b"{}", Location=f"{state.url}/elsewhere")
             return
         if path.startswith("/media/"):
             data = state.files[int(path.split("/")[3])]
             if fault == "cut":
-                self.say(200, data[: len(data) // 2], Content_Length=str(len(data)))
+                self.reply(200, data[: len(data) // 2], Content_Length=str(len(data)))
                 self.close_connection = True
             else:
-                self.say(404 if fault == "gone" else 200, data)
+                self.reply(404 if fault == "gone" else 200, data)
             return
-        status, said = self.api(path, token, told)
-        if fault == "lost":  # it was done, and nobody heard
+        status, content = self.api(path, token, form)
+        if fault == "lost":  # the reply was lost
             self.close_connection = True
             return
-        self.say(status, json.dumps(said).encode())
+        self.reply(status, json.dumps(content).encode())
 
-    do_GET = do_POST = do_PUT = do_PATCH = handle_one  # noqa: N815 - http.server's names
+    do_GET = do_POST = do_PUT = do_PATCH = handle_request  # noqa: N815 - http.server's names
 
-    def api(self, path: str, token: str | None, told: dict[str, str]) -> tuple[int, dict[str, Any]]:
+    def api(self, path: str, token: str | None, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
+        """Return status and content of an API call."""
         state = self.state
         if token != f"Bearer {TOKEN}":
             return 401, {"detail": "Invalid token"}
-        at = path.removeprefix("/api/jobs/")
-        if at.startswith("submission/"):
-            return 200, state.submissions[int(at.removeprefix("submission/"))]
+        route = path.removeprefix("/api/jobs/")
+        if route.startswith("submission/"):
+            return 200, state.submissions[int(route.removeprefix("submission/"))]
         update = f"challenge/{CHALLENGE}/update_submission/"
-        doors = {
+        handlers = {
             ("GET", f"challenge/queues/{QUEUE}/"): lambda: (200, state.receive()),
-            ("POST", f"queues/{QUEUE}/"): lambda: state.delete(told),
-            ("PUT", update): lambda: state.update(told),
-            ("PATCH", update): lambda: state.take_up(told),
+            ("POST", f"queues/{QUEUE}/"): lambda: state.delete(form),
+            ("PUT", update): lambda: state.update(form),
+            ("PATCH", update): lambda: state.start(form),
         }
-        return doors.get((self.command, at), lambda: (404, {"error": "Not found"}))()
+        return handlers.get((self.command, route), lambda: (404, {"error": "Not found"}))()
 
-    def say(self, status: int, data: bytes, **headers: str) -> None:
+    def reply(self, status: int, data: bytes, **headers: str) -> None:
         self.send_response(status)
         named = {"Content_Length": str(len(data)), "Content_Type": "application/json"} | headers
         for name, value in named.items():
@@ -180,8 +185,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
 
-class EvalAI(State):
-    """A running one."""
+class EvalAiServer(EvalAiState):
+    """EvalAI's API, served while the context is open."""
 
     def __enter__(self) -> Self:
         handler = type("Handler", (_Handler,), {"state": self})

@@ -1,4 +1,7 @@
-"""One process of a study: python _worker.py STORAGE GUARD SEED TRIALS guarded|callback|late."""
+"""One process of a study:
+
+python optuna_worker.py STORAGE GUARD SEED TRIALS guarded|callback|late
+"""
 
 import sys
 import time
@@ -14,25 +17,25 @@ N = 1000
 
 
 def predictions(depth):
-    """Return a model's: wrong in so many places, which are no other model's."""
+    """Return a model's predictions; each depth has its own wrong rows, the more the deeper."""
     labels = np.random.default_rng(1).integers(2, size=N)
     places = np.random.default_rng(int(depth * 1e9)).permutation(N)
     return np.where(places < 10 + 60 * depth, 1 - labels, labels)
 
 
 def error(trial, rng):
-    """Return what validation data would say of it: near the truth, and late or soon."""
+    """Return a noisy validation error, after a random delay."""
     depth = trial.suggest_float("depth", 0, 8)
     time.sleep(rng.uniform(0, 0.05))
     return 0.01 + 0.06 * depth + rng.normal(0, 0.03)
 
 
-def wait(trial):
-    """Let the first trial be the last to finish."""
-    until = time.monotonic() + 60
+def wait_for_others(trial):
+    """Let the first trial finish after another one."""
+    deadline = time.monotonic() + 60
     states = (optuna.trial.TrialState.COMPLETE,)
     while trial.number == 0 and not trial.study.get_trials(deepcopy=False, states=states):
-        if time.monotonic() > until:
+        if time.monotonic() > deadline:
             raise TimeoutError
         time.sleep(0.02)
 
@@ -63,10 +66,10 @@ def work(storage, path, seed, trials, how):
     else:
 
         def objective(trial):
-            own = error(trial, rng)
+            validation_error = error(trial, rng)
             if how == "late":
-                wait(trial)
-            return own, lambda: predictions(trial.params["depth"])
+                wait_for_others(trial)
+            return validation_error, lambda: predictions(trial.params["depth"])
 
         study.optimize(guarded(objective, guard), n_trials=int(trials))
 

@@ -1,8 +1,12 @@
-"""A training in two processes: python _ddp.py FOLDER MODE; each writes what it knows at the end."""
+"""A training in two processes:
+
+python -m support.adapters.lightning_ddp FOLDER whole|broken
+
+Each writes its result to FOLDER/result-RANK.json.
+"""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import sys
@@ -13,28 +17,21 @@ import torch
 
 import ladderboard as lb
 from ladderboard.adapters.lightning import GuardStopping
-
-
-def load(name, place):
-    spec = importlib.util.spec_from_file_location(name, place)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from support.adapters.lightning_nets import QUIET_TRAINER, SmallNet, make_loaders, predict_classes
+from support.adapters.training_data import make_sample
 
 
 def main():
-    here = Path(__file__).parent
-    data, nets = load("_data", here.parent / "_data.py"), load("_nets", here / "_nets.py")
     folder, broken = Path(sys.argv[1]), sys.argv[2] == "broken"
     guard = lb.Holdout.open(folder / "guard.db")
-    x, _ = data.sample(2_000, seed=3)
-    asked = []
+    x, _ = make_sample(2_000, seed=3)
+    questions = []
 
     def predict(module):
-        asked.append(os.getpid())
+        questions.append(os.getpid())
         if broken:
             raise RuntimeError("no predictions today")
-        return nets.classes(module, x)
+        return predict_classes(module, x)
 
     callback = GuardStopping(
         guard,
@@ -51,24 +48,24 @@ def main():
         strategy="ddp",
         max_epochs=40,
         callbacks=[callback],
-        **nets.QUIET,
+        **QUIET_TRAINER,
     )
     torch.manual_seed(0)
     error = None
     try:
-        trainer.fit(nets.Net(), *nets.loaders(data.sample))
-    except Exception as raised:  # noqa: BLE001 - written down, and looked at by the test
+        trainer.fit(SmallNet(), *make_loaders())
+    except Exception as raised:  # noqa: BLE001 - the test checks it
         error = f"{type(raised).__name__}: {raised}"
-    told = {
+    result = {
         "rank": trainer.global_rank,
         "error": error,
-        "asked": len(asked),
+        "questions": len(questions),
         "epochs": trainer.current_epoch,
         "reason": callback.reason,
         "winner": callback.winner and callback.winner.name,
         "path": callback.best_model_path,
     }
-    (folder / f"told-{trainer.global_rank}.json").write_text(json.dumps(told))
+    (folder / f"result-{trainer.global_rank}.json").write_text(json.dumps(result))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Data for tiny trainings: points around a line that is hard to see."""
+"""Data for tiny trainings: a noisy, non-linear classification problem."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import ladderboard as lb
 FEATURES = 10
 
 
-def sample(n, seed):
+def make_sample(n, seed):
     """Return features and noisy labels, the same for the same seed."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(n, FEATURES)).astype("float32")
@@ -17,9 +17,9 @@ def sample(n, seed):
     return x, (signal > 0).astype(int)
 
 
-def guarded(folder, *, questions=100, n=2_000):
-    """Return a guard over fresh labels, and the features that go with them."""
-    x, y = sample(n, seed=3)
+def make_guard(folder, *, questions=100, n=2_000):
+    """Return a guard over fresh labels, and their features."""
+    x, y = make_sample(n, seed=3)
     guard = lb.Holdout.create(
         folder / "guard.db", y, questions=questions, ladders=3, mechanism=lb.Ladder(step=0.01)
     )

@@ -1,4 +1,4 @@
-"""A net small enough to train in a second."""
+"""A network small enough to train in a second."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import lightning
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-QUIET = {
+from support.adapters.training_data import make_sample
+
+QUIET_TRAINER = {
     "logger": False,
     "enable_progress_bar": False,
     "enable_model_summary": False,
@@ -15,7 +17,7 @@ QUIET = {
 }
 
 
-class Net(lightning.LightningModule):
+class SmallNet(lightning.LightningModule):
     def __init__(self):
         super().__init__()
         self.layers = torch.nn.Sequential(
@@ -39,15 +41,16 @@ class Net(lightning.LightningModule):
         return torch.optim.Adam(self.parameters(), lr=0.02)
 
 
-def loader(x, y, **settings):
+def make_loader(x, y, **settings):
     data = TensorDataset(torch.from_numpy(x), torch.from_numpy(y).float())
     return DataLoader(data, batch_size=50, **settings)
 
 
-def loaders(sample):
-    """Return the batches to train on, and those to validate with."""
-    return loader(*sample(400, 1), shuffle=True), loader(*sample(500, 2))
+def make_loaders():
+    """Return the loaders for training and validation."""
+    return make_loader(*make_sample(400, 1), shuffle=True), make_loader(*make_sample(500, 2))
 
 
-def classes(module, x):
+def predict_classes(module, x):
+    """Return predicted classes."""
     return (module(torch.from_numpy(x)) > 0).int()

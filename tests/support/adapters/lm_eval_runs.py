@@ -1,6 +1,7 @@
-"""Runs of lm-evaluation-harness with its ``dummy`` model on a task of our own, offline.
+"""Runs lm-evaluation-harness offline, with its ``dummy`` model on small tasks.
 
-``python tests/adapters/lm_eval/_runs.py`` writes the files in ``tests/adapters/data/lm_eval``.
+``PYTHONPATH=tests python -m support.adapters.lm_eval_runs`` writes the files in
+``tests/adapters/data/lm_eval``.
 """
 
 import json
@@ -13,7 +14,7 @@ from pathlib import Path
 
 SUMS = [(a, b) for a in range(3, 6) for b in range(2, 6)]
 
-CHOSEN = """
+CHOICE_TASK = """
 task: sums
 dataset_path: json
 dataset_kwargs: {data_files: {test: sums.jsonl}}
@@ -27,7 +28,7 @@ metric_list:
   - {metric: acc_norm, aggregation: mean, higher_is_better: true}
 """
 
-WRITTEN = """
+GENERATION_TASK = """
 task: sums_written
 dataset_path: json
 dataset_kwargs: {data_files: {test: sums.jsonl}}
@@ -53,49 +54,49 @@ def write_tasks(folder):
             "question": f"{a} + {b} =",
             "choices": [str(a + b), str(a + b + 1)],
             "answer": 0,
-            # The dummy model says "lol", which is right for some.
+            # The dummy model answers "lol", which is correct for some.
             "text": "lol" if a == 3 else str(a + b),
         }
         for a, b in SUMS
     ]
-    lines = "".join(f"{json.dumps(each)}\n" for each in rows)
+    lines = "".join(f"{json.dumps(row)}\n" for row in rows)
     (folder / "sums.jsonl").write_text(lines)
-    (folder / "sums.yaml").write_text(CHOSEN)
-    (folder / "sums_written.yaml").write_text(WRITTEN)
+    (folder / "sums.yaml").write_text(CHOICE_TASK)
+    (folder / "sums_written.yaml").write_text(GENERATION_TASK)
 
 
-def run(folder, *words):
+def run(folder, *options):
     """Run both tasks in a folder; return the samples files by the name of the task."""
     write_tasks(folder)
     out = folder / "out"
     command = [sys.executable, "-m", "lm_eval", "--model", "dummy", "--include_path", "."]
     command += ["--tasks", "sums,sums_written", "--log_samples", "--output_path", str(out)]
     offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HOME": str(folder / "hf")}
-    ran = subprocess.run(
-        [*command, *words],
+    completed = subprocess.run(
+        [*command, *options],
         cwd=folder,
         env={**os.environ, **offline},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert ran.returncode == 0, ran.stderr[-2000:]
-    found = sorted(out.rglob("samples_*.jsonl"), key=lambda each: each.name)
-    return {"sums_written" if "written" in each.name else "sums": each for each in found}
+    assert completed.returncode == 0, completed.stderr[-2000:]
+    paths = sorted(out.rglob("samples_*.jsonl"), key=lambda path: path.name)
+    return {"sums_written" if "written" in path.name else "sums": path for path in paths}
 
 
 def write_all(folder):
-    """Keep a run's files, without what its results tell of the machine."""
-    with tempfile.TemporaryDirectory() as place:
-        for path in run(Path(place)).values():
+    """Write a run's files, without information about the machine."""
+    with tempfile.TemporaryDirectory() as temporary:
+        for path in run(Path(temporary)).values():
             shutil.copy(path, folder)
             (results,) = path.parent.glob("results_*.json")
-        told = json.loads(results.read_bytes())
-        told.pop("pretty_env_info", None)
-        text = f"{json.dumps(told, indent=1)}\n"
+        content = json.loads(results.read_bytes())
+        content.pop("pretty_env_info", None)
+        text = f"{json.dumps(content, indent=1)}\n"
         (folder / results.name).write_text(text)
 
 
 if __name__ == "__main__":
-    default = Path(__file__).parents[1] / "data/lm_eval"
+    default = Path(__file__).parents[2] / "adapters/data/lm_eval"
     write_all(Path(sys.argv[1]) if len(sys.argv) > 1 else default)

@@ -1,6 +1,7 @@
-"""Runs of Inspect with its ``mockllm`` model, small and offline.
+"""Runs Inspect offline, with its ``mockllm`` model on small tasks.
 
-``python tests/adapters/inspect/_runs.py`` writes the logs in ``tests/adapters/data/inspect``.
+``PYTHONPATH=tests python -m support.adapters.inspect_runs`` writes the logs in
+``tests/adapters/data/inspect``.
 """
 
 import sys
@@ -17,49 +18,54 @@ from inspect_ai.scorer import Score, accuracy, includes, match, mean, scorer, st
 SUMS = [Sample(input=f"{a} + 2 =", target=str(a + 2), id=f"sum-{a}") for a in range(6)]
 
 
-def model(answer):
-    """A model that answers what a function of the question says."""
+def make_model(answer):
+    """Return a model that answers with a function of the question."""
 
-    def says(messages, tools, choice, config):
-        said = ModelOutput.from_content("mockllm/model", answer(messages[-1].text))
-        # Otherwise the tokens are counted by something that is looked for on the network.
-        said.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
-        return said
+    def respond(messages, tools, choice, config):
+        output = ModelOutput.from_content("mockllm/model", answer(messages[-1].text))
+        # Otherwise a tokenizer is downloaded to count tokens.
+        output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
+        return output
 
-    return get_model("mockllm/model", custom_outputs=says)
+    return get_model("mockllm/model", custom_outputs=respond)
 
 
-def right(question):
+def correct(question):
+    """Return the correct answer."""
     return str(int(question.split()[0]) + 2)
 
 
-def right_below(limit):
-    """Right where the first number is below a limit."""
-    return lambda question: right(question) if int(question.split()[0]) < limit else "who knows"
+def correct_below(limit):
+    """Return a function that is correct where the first number is below a limit."""
+    return lambda question: correct(question) if int(question.split()[0]) < limit else "who knows"
 
 
 def fails_at(number):
+    """Return a function that is correct but fails for one first number."""
+
     def answer(question):
         if question.startswith(str(number)):
             raise RuntimeError("the model has gone")
-        return right(question)
+        return correct(question)
 
     return answer
 
 
 @scorer(metrics=[accuracy(), stderr()])
 def gives(values):
-    """Give each sample a value of its own, by the first number of the question and the epoch."""
+    """Score each sample with one of the values, by its first number and the epoch."""
 
     async def score(state, target):
-        at = int(state.input_text.split()[0]) + state.epoch - 1
-        return Score(value=values[at % len(values)])
+        index = int(state.input_text.split()[0]) + state.epoch - 1
+        return Score(value=values[index % len(values)])
 
     return score
 
 
 @scorer(metrics={"*": [mean()]})
 def graded():
+    """Score each sample with several values."""
+
     async def score(state, target):
         first = int(state.input_text.split()[0])
         return Score(value={"short": 1.0, "kind": first / 10})
@@ -67,35 +73,37 @@ def graded():
     return score
 
 
-def run(folder, answer=right, *, form="eval", scorers=None, samples=SUMS, epochs=None, **settings):
-    """Run an evaluation; return where its log is."""
+def run(
+    folder, answer=correct, *, form="eval", scorers=None, samples=SUMS, epochs=None, **settings
+):
+    """Run an evaluation; return the path of its log."""
     task = Task(dataset=list(samples), scorer=scorers or [match()], epochs=epochs, name="sums")
     settings = {"log_dir": str(folder), "log_format": form, "display": "none", **settings}
-    (log,) = evaluate(task, model=model(answer), **settings)
+    (log,) = evaluate(task, model=make_model(answer), **settings)
     return Path(log.location)
 
 
-def two_ways(n=2):
+def two_reducers(n=2):
     return Epochs(n, ["mean", "max"])
 
 
 RUNS = {
-    "passed": {"answer": right_below(4)},
+    "passed": {"answer": correct_below(4)},
     "limited": {"limit": 3},
     "grades": {"scorers": [gives(["C", "I", "P", "N", True, 0.25])]},
     "unscored": {"scorers": [gives([1.0, float("nan")])]},
     "letters": {"scorers": [gives(["A", "B", 1.5])]},
-    "two_scorers": {"answer": right_below(2), "scorers": [match(), includes()]},
+    "two_scorers": {"answer": correct_below(2), "scorers": [match(), includes()]},
     "several_values": {"scorers": [graded()]},
-    "epochs": {"epochs": two_ways(), "scorers": [gives(["C", "I"])]},
+    "epochs": {"epochs": two_reducers(), "scorers": [gives(["C", "I"])]},
     "one_error": {"answer": fails_at(3), "fail_on_error": False},
     "failed": {"answer": fails_at(3), "fail_on_error": True},
     "numbered": {"samples": [Sample(input=f"{a} + 2 =", target=str(a + 2)) for a in range(3)]},
 }
 
 
-def shortened(path):
-    """Leave out of a log what nobody reads here, and where it was made."""
+def shorten_log(path):
+    """Return a log without what the tests do not read, and without paths of the machine."""
     log = read_eval_log(str(path))
     for sample in log.samples or ():
         sample.events, sample.messages, sample.attachments = [], [], {}
@@ -109,11 +117,14 @@ def shortened(path):
 
 
 def write_all(folder):
-    with tempfile.TemporaryDirectory() as place:
+    """Write the logs of all runs."""
+    with tempfile.TemporaryDirectory() as temporary:
         for name, settings in RUNS.items():
-            made = run(place, form="json", **settings)
-            write_eval_log(shortened(made), str(Path(folder) / f"{name}.json"), format="json")
+            log = run(temporary, form="json", **settings)
+            write_eval_log(shorten_log(log), str(Path(folder) / f"{name}.json"), format="json")
 
 
 if __name__ == "__main__":
-    write_all(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[1] / "data/inspect")
+    write_all(
+        sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2] / "adapters/data/inspect"
+    )

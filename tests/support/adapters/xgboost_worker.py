@@ -1,4 +1,4 @@
-"""One of several processes of a training: python _worker.py FOLDER ADDRESS PORT."""
+"""One of several processes of a training: python xgboost_worker.py FOLDER ADDRESS PORT."""
 
 from __future__ import annotations
 
