@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from _yardstick import least_times, say
-from ladderboard.ledger import At, Row, SqliteStorage
+from ladderboard.ledger import ChainState, EntryRow, SqliteStorage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,22 +34,22 @@ def bare(database: sqlite3.Connection) -> Callable[[], None]:
 def appends(storage: SqliteStorage) -> Callable[[], None]:
     """Do what a question does: look for its mark, read where things stand, write it all."""
     with storage.add_book("b") as book:
-        start = At(1, bytes(32), 0, 0, 0, 1, 0, 0, closed=False)
-        book.append(Row(0, "opened", bytes(600), bytes(32)), start)
+        start = ChainState(1, bytes(32), 0, 0, 0, 1, 0, 0, closed=False)
+        book.append(EntryRow(0, "opened", bytes(600), bytes(32)), start)
         book.add_ladder(0, "", bytes(256))
 
     def run() -> None:
         for _ in range(COMMITS):
-            with storage.writing("b") as book:
-                at = book.at()
+            with storage.write_transaction("b") as book:
+                at = book.chain_state()
                 mark = hashlib.sha256(b"%d" % at.entries).digest()
-                book.find(mark)
-                book.state(0)
-                row = Row(at.entries, "question", bytes(500), mark, 0, at.entries, "asker")
+                book.find_by_dedupe_key(mark)
+                book.ladder_state(0)
+                row = EntryRow(at.entries, "question", bytes(500), mark, 0, at.entries, "asker")
                 now = at._replace(entries=at.entries + 1, head=mark, asked=at.asked + 1)
                 book.append(row, now, bytes(512))
-                book.mark(mark, at.entries)
-                book.set_state(0, mark * 8)
+                book.add_dedupe_key(mark, at.entries)
+                book.set_ladder_state(0, mark * 8)
 
     return run
 

@@ -18,16 +18,16 @@ import numpy as np
 
 import ladderboard as lb
 from _yardstick import least_times, say
-from ladderboard.ledger import BundleWriter, Entry, Opening, Secret, digest
-from ladderboard.verify import check
+from ladderboard.ledger import BundleWriter, Entry, Opening, SecretSide, digest
+from ladderboard.verify import verify_bundle
 
 N, SHORT, LONG, ROUNDS = 10_000, 10_000, 100_000, 4
 KEY, SALT = bytes(range(32)), bytes(32)
 PEAK = """
 import sys
 from pathlib import Path
-from ladderboard.verify import check
-check(Path(sys.argv[1]))
+from ladderboard.verify import verify_bundle
+verify_bundle(Path(sys.argv[1]))
 status = Path("/proc/self/status").read_text().splitlines()
 print(next(int(line.split()[1]) for line in status if line.startswith("VmHWM")))
 """
@@ -47,7 +47,7 @@ def state_of(session: lb.Session) -> bytes:
     return digest("state", session.progress)
 
 
-def play(mechanism: lb.Mechanism, questions: int) -> list[tuple[Entry, Secret | None]]:
+def play(mechanism: lb.Mechanism, questions: int) -> list[tuple[Entry, SecretSide | None]]:
     """Return the entries of a book in which so many questions were asked; no storage is needed."""
     opening = Opening(
         n=N,
@@ -63,9 +63,9 @@ def play(mechanism: lb.Mechanism, questions: int) -> list[tuple[Entry, Secret | 
         },
         holdout=SALT,
     )
-    found: list[tuple[Entry, Secret | None]] = []
+    found: list[tuple[Entry, SecretSide | None]] = []
 
-    def add(kind: str, fields: dict[str, object], secret: Secret | None = None) -> None:
+    def add(kind: str, fields: dict[str, object], secret: SecretSide | None = None) -> None:
         previous = found[-1][0].hash if found else bytes(32)
         time = 1_700_000_000 + len(found)
         entry = Entry.make(
@@ -73,7 +73,7 @@ def play(mechanism: lb.Mechanism, questions: int) -> list[tuple[Entry, Secret | 
         )
         found.append((entry, secret))
 
-    add("opened", opening.public(opening.hidden(KEY, (SALT, SALT))))
+    add("opened", opening.first_entry_fields(opening.make_commitments(KEY, (SALT, SALT))))
     add("ladder", {"ladder": 0})
     session = mechanism.start(n=N, tape=lb.Tape(key=KEY))
     risks = 0.3 + 0.2 * np.random.default_rng(0).random(questions)
@@ -82,7 +82,7 @@ def play(mechanism: lb.Mechanism, questions: int) -> list[tuple[Entry, Secret | 
         submission = hashlib.sha256(b"%d" % number).digest()
         release = session.ask(risk=risk, context=submission)
         before, after = after, state_of(session)
-        secret = Secret(
+        secret = SecretSide(
             risk=risk,
             training=None,
             broken=False,
@@ -97,7 +97,7 @@ def play(mechanism: lb.Mechanism, questions: int) -> list[tuple[Entry, Secret | 
             "ladder": 0,
             "question": release.question,
             "asker": None,
-            "submission": secret.submitted.hash.hex(),
+            "submission": secret.submission_commitment.hash.hex(),
             "value": release.value,
             "score": release.score,
             "improved": release.improved,
@@ -122,11 +122,11 @@ def write(path: Path, mechanism: lb.Mechanism, questions: int) -> Written:
     }
     with path.open("xb") as file:
         bundle = BundleWriter(file)
-        bundle.put("bundle", told)
-        bundle.put("key", {"key": KEY, "salt": SALT})
+        bundle.write_record("bundle", told)
+        bundle.write_record("key", {"key": KEY, "salt": SALT})
         for entry, secret in entries:
-            bundle.put_entry(entry.form, secret)
-        bundle.end()
+            bundle.write_entry(entry.form, secret)
+        bundle.finish()
     contexts = [secret.submission for _, secret in entries if secret is not None]
     return Written(path, [entry.form for entry, _ in entries], contexts)
 
@@ -153,9 +153,9 @@ def main() -> None:
         short = write(Path(folder) / "short.ladderboard", mechanism, SHORT)
         long = write(Path(folder) / "long.ladderboard", mechanism, LONG)
         ours, yardstick, fewer = least_times(
-            lambda: check(long.path),
+            lambda: verify_bundle(long.path),
             lambda: bare(long, mechanism),
-            lambda: check(short.path),
+            lambda: verify_bundle(short.path),
             rounds=ROUNDS,
         )
         say(

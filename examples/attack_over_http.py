@@ -26,7 +26,7 @@ import numpy as np
 from ladderboard.analysts import MajorityAttack, SybilAttack
 from ladderboard.board import open_boards, read_folder
 from ladderboard.errors import BudgetSpent
-from ladderboard.ledger import World
+from ladderboard.ledger import LedgerEnvironment
 from ladderboard.mechanisms import Release, mechanism
 from ladderboard.server import Rate, Serving, Settings, serve
 
@@ -147,7 +147,7 @@ class Remote:
 def board(rules: str, labels: Any, seed: int) -> Iterator[str]:
     """Serve a board in a thread, and return where; time stands still, so that games repeat."""
     salts = np.random.default_rng([seed, 1])
-    world = World(clock=lambda: START, salt=lambda: salts.bytes(32))
+    world = LedgerEnvironment(clock=lambda: START, salt=lambda: salts.bytes(32))
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "coins"
         folder.mkdir()

@@ -32,8 +32,8 @@ def number_in(words):
 
 
 NUMBERS = {
-    "ledger database": _schema.latest(),
-    "tables of boards": len(BOARD_SCHEMA.steps),
+    "ledger database": _schema.latest_format(),
+    "tables of boards": len(BOARD_SCHEMA.migrations),
     "ledger entry": number_in(_encoding.PREFIX),
     "encrypted secret side": _encryption._CLOSED[0],
     "key file": None,

@@ -8,7 +8,7 @@ import pytest
 
 from ladderboard.board import Boards, Caller, IncomingSubmission, Role, read_rules
 from ladderboard.files import read_holdout
-from ladderboard.ledger import PostgresStorage, SqliteStorage, World
+from ladderboard.ledger import LedgerEnvironment, PostgresStorage, SqliteStorage
 from support.board_stubs import FolderContent, ManualClock
 
 ORGANISER = Caller(Role.ORGANISER)
@@ -16,7 +16,7 @@ ORGANISER = Caller(Role.ORGANISER)
 
 def fixed_world(clock):
     salts = count(1)
-    return World(clock=clock, salt=lambda: next(salts).to_bytes(32, "big"))
+    return LedgerEnvironment(clock=clock, salt=lambda: next(salts).to_bytes(32, "big"))
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def boards(storage, clock, tmp_path):
     """Give all boards of an empty database, with a clock of their own."""
     from ladderboard.board import FolderStore
 
-    return Boards(storage, FolderStore(tmp_path / "files"), world=World(clock=clock))
+    return Boards(storage, FolderStore(tmp_path / "files"), world=LedgerEnvironment(clock=clock))
 
 
 LABELS = np.arange(400) % 2
@@ -90,7 +90,7 @@ def submit():
 
     def send(board, caller, body, **more):
         team = more.pop("team", None)
-        received = more.pop("received", board.book.world.clock())
+        received = more.pop("received", board.book.environment.clock())
         sent = IncomingSubmission(board.scorer().read(body), received, **more)
         return board.submit(caller, sent, team)
 

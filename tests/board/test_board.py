@@ -80,7 +80,7 @@ def test_the_same_again_costs_nothing_and_belongs_to_its_team(boards, board, joi
     assert not submit(board, bob, predict(30), retry="a").again
     with pytest.raises(IdempotencyKeyReused):
         submit(board, ada, predict(31), retry="a")
-    assert board.book.at().asked == 2
+    assert board.book.chain_state().asked == 2
 
 
 def test_limits_are_named_and_said_when_they_end(
@@ -115,7 +115,7 @@ def test_a_share_is_reserved_and_the_pool_is_not(boards, make_folder, join, subm
         submit(board, bob, predict(100 + asked))
     with pytest.raises(BudgetSpent):
         submit(board, bob, predict(1))
-    assert board.book.at().asked == 8
+    assert board.book.chain_state().asked == 8
 
 
 def test_time_of_receipt_decides(boards, make_folder, join, submit, predict, clock):
@@ -143,7 +143,7 @@ def test_budgets_hold_for_many_threads(boards, make_folder, join, submit, predic
 
     with ThreadPoolExecutor(8) as threads:
         answered = [each for each in threads.map(ask, range(60)) if each is not None]
-    assert len(answered) == board.book.at().asked == 20
+    assert len(answered) == board.book.chain_state().asked == 20
     assert board.book.check() == 20
 
 
@@ -226,8 +226,8 @@ def test_labels_are_corrected_in_a_new_epoch(boards, make_folder, join, submit, 
     assert count == 1
     rows = board.as_seen_by(PUBLIC).leaderboard()["rows"]
     assert [(row["released"], row["submissions"]) for row in rows] == [(0.05, 2)]
-    assert board.book.at().asked == 3
-    assert board.book.at().ladders == 3
+    assert board.book.chain_state().asked == 3
+    assert board.book.chain_state().ladders == 3
     assert submit(board, ada, predict(30)).again
     assert submit(board, ada, predict(15)).release.value == 0.0
     assert board.row().status == "open"
@@ -259,7 +259,7 @@ def test_an_old_copy_of_the_file_is_noticed_and_charged(
         boards.adopt_old_copy("first", 1)
     board = boards.adopt_old_copy("first", 5)
     assert submit(board, ada, predict(20)).quota.limits[-1].remaining
-    at = board.book.at()
+    at = board.book.chain_state()
     assert (at.asked, at.charged, at.lost) == (2, 5, 1)
     assert board.book.check() == 2
     boards.close()

@@ -104,8 +104,8 @@ def test_a_bundle_is_for_the_end(boards, make_folder, organiser, tmp_path):
     for status in ("open", "closing"):
         with pytest.raises(NotOpen, match=f"is {status}; .* spend the holdout"):
             write_board_bundle(board, path, labels=True)
-        with board.book.storage.writing(board.book.name) as view:
-            view.change("UPDATE main.board SET status = 'closing' WHERE book = ?", (view.number,))
+        with board.book.storage.write_transaction(board.book.name) as view:
+            view.execute("UPDATE main.board SET status = 'closing' WHERE book = ?", (view.book_id,))
     assert not path.exists()
     board.closer.close(organiser)
     head = write_board_bundle(board, path)
@@ -132,11 +132,11 @@ def test_without_labels_neither_they_nor_their_salt_are_there(
         "bundle", "key", "standings", "finals", "end",
     ]  # fmt: skip
     assert (records[0][1]["labels"], records[0][1]["submissions"]) == (False, False)
-    assert board.book.kept("salt of the holdout") not in path.read_bytes()
-    assert board.book.kept("marking") not in path.read_bytes()
+    assert board.book.read_encrypted("salt of the holdout") not in path.read_bytes()
+    assert board.book.read_encrypted("marking") not in path.read_bytes()
     write_board_bundle(board, tmp_path / "open", labels=True)
-    assert board.book.kept("salt of the holdout") in (tmp_path / "open").read_bytes()
-    assert board.book.kept("marking") not in (tmp_path / "open").read_bytes()
+    assert board.book.read_encrypted("salt of the holdout") in (tmp_path / "open").read_bytes()
+    assert board.book.read_encrypted("marking") not in (tmp_path / "open").read_bytes()
 
 
 def test_a_long_history_is_in_one_bundle(full_history):
@@ -184,7 +184,7 @@ def test_every_secret_side_opens_its_entry(full_history):
             kept = Commitment("secret", secret["content"], secret["salt"])
             sent = Commitment("submission", secret["submission"], secret["submission_salt"])
             assert (kept.hash.hex(), sent.hash.hex()) == (fields["secret"], fields["submission"])
-    assert asked == board.book.at().asked
+    assert asked == board.book.chain_state().asked
 
 
 def test_the_labels_of_every_epoch_open_their_commitment(full_history):
@@ -219,10 +219,10 @@ def test_every_file_comes_after_each_entry_that_it_was_scored_for(full_history):
         found = Submission.unpack(body) if aligned else scorer.read(body, format=file["format"])
         assert found.digest == asked["submission"]
         assert bodies.setdefault(file["id"], body) == body
-    assert len(read) == board.book.at().asked
+    assert len(read) == board.book.chain_state().asked
     replayed = board.row().replayed
     assert replayed >= 6
-    assert len(bodies) == board.book.at().asked - replayed == 18
+    assert len(bodies) == board.book.chain_state().asked - replayed == 18
     assert max(len(parts) for _, _, parts in read) == 4
     # In the finals after the last of its entries only, as many as the final ranking says.
     last = {file["id"]: at for at, (file, _, _) in enumerate(read)}
@@ -237,7 +237,7 @@ def test_a_board_that_was_closed_before_standings_were_kept(
     boards, make_folder, organiser, tmp_path
 ):
     board = closed_board(boards, make_folder, organiser)
-    with board.book.storage.writing(board.book.name) as view:
-        view.change("DELETE FROM main.kept WHERE book = ? AND name = 'standings'", (view.number,))
+    with board.book.storage.write_transaction(board.book.name) as view:
+        view.execute("DELETE FROM main.kept WHERE book = ? AND name = 'standings'", (view.book_id,))
     write_board_bundle(board, tmp_path / "bundle")
     assert "standings" not in dict(read_bundle(tmp_path / "bundle"))

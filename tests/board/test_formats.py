@@ -22,13 +22,13 @@ from ladderboard.board import (
 from ladderboard.errors import InvalidState, StaleCopy
 from ladderboard.ledger import SecretKey, read_secret_key
 from ladderboard.server import sandbox
-from ladderboard.verify import check
+from ladderboard.verify import verify_bundle
 
 FORMATS = Path(__file__).parent / "formats"
 MAKE = runpy.run_path(str(FORMATS / "make.py"))
-NUMBERS = [str(1 + each) for each in range(len(BOARD_SCHEMA.steps))]
+NUMBERS = [str(1 + each) for each in range(len(BOARD_SCHEMA.migrations))]
 NEWER = BOARD_SCHEMA._replace(
-    steps=(*BOARD_SCHEMA.steps, ("ALTER TABLE main.board ADD COLUMN colour TEXT",))
+    migrations=(*BOARD_SCHEMA.migrations, ("ALTER TABLE main.board ADD COLUMN colour TEXT",))
 )
 
 
@@ -86,7 +86,7 @@ def test_they_go_on_and_are_verified_at_the_end(boards, tmp_path):
     for slug in ("open", "closed"):
         path = tmp_path / f"{slug}.bundle"
         write_board_bundle(boards.open(slug), path, labels=True, submissions=True)
-        check(path, heads=[boards.open(slug).book.head().hash.hex()])
+        verify_bundle(path, heads=[boards.open(slug).book.head().hash.hex()])
 
 
 def test_the_mark_of_a_file_gets_the_whole_id(boards, address):

@@ -41,7 +41,7 @@ def test_each_record_has_the_certificate_of_its_time(scene, clock):
     assert (said["records"], said["thinned"]) == (3, False)
     with board.reading() as seen:
         for point, record in zip(said["points"], records, strict=False):
-            at = seen.at_entry(record["entry"] + 1)
+            at = seen.chain_state_at(record["entry"] + 1)
             found = board.meter(board.row(), at).certificate(record["loss"])
             assert point["bound"]["low"] == found.low
             assert point["bound"]["high"] == found.high
@@ -152,18 +152,18 @@ def test_an_amended_budget_changes_no_bound(scene, organiser):
 )
 def test_many_records_are_thinned_evenly(scene, count):
     board, _, _ = scene
-    with board.book.storage.writing(board.book.name) as view:
-        view.change("DELETE FROM main.record")
+    with board.book.storage.write_transaction(board.book.name) as view:
+        view.execute("DELETE FROM main.record")
         for entry in range(count):
-            row = (view.number, entry, 0, 0, 1, 1 - entry / 1000)
-            view.change(
+            row = (view.book_id, entry, 0, 0, 1, 1 - entry / 1000)
+            view.execute(
                 "INSERT INTO main.record (book, entry, epoch, time, team, value) "
                 "VALUES (?, ?, ?, ?, ?, ?)",
                 row,
             )
         from ladderboard.board._history import _THINNED_RECORDS
 
-        rows = view.run(_THINNED_RECORDS, (view.number, 0, 10**6, MAX_POINTS, MAX_POINTS))
+        rows = view.query(_THINNED_RECORDS, (view.book_id, 0, 10**6, MAX_POINTS, MAX_POINTS))
     entries = [row[0] for row in rows]
     assert {row[2] for row in rows} == {count}
     assert (entries[0], entries[-1]) == (0, count - 1)

@@ -49,15 +49,15 @@ def asked(boards, make_folder, join, submit, predict):
 
 def rows(board):
     with board.reading() as view:
-        return view.run(FILES, (view.number,))
+        return view.query(FILES, (view.book_id,))
 
 
 def keep_as_file(board, answer, body):
     """Keep a submission as older versions did: the file, as it came."""
     prepared = board.store.prepare(secrets.token_hex(16), body)
-    with board.book.storage.writing(board.book.name) as view:
+    with board.book.storage.write_transaction(board.book.name) as view:
         prepared.commit(view)
-        view.change(KEEP, (prepared.place, "csv", view.number, answer.id))
+        view.execute(KEEP, (prepared.place, "csv", view.book_id, answer.id))
 
 
 def test_the_close_and_a_correction_parse_no_file(asked, make_folder, organiser, parsed):
@@ -123,7 +123,7 @@ def test_a_team_keeps_at_most_its_quota(boards, make_folder, join, submit, predi
     said = r"kB of its 2 kB; these would need \d+ bytes more. No question was used"
     with pytest.raises(QuotaExceeded, match=said):
         submit(board, ada, predict(30))
-    assert board.book.at().asked == 3
+    assert board.book.chain_state().asked == 3
     stored = sum(size for _, _, size in rows(board))
     assert stored == board.row().stored <= 2000
     assert all(format_ == "aligned" for _, format_, _ in rows(board))

@@ -22,8 +22,8 @@ class Turns:
     """Counts the turns of a book, and breaks the commit of some of them."""
 
     def __init__(self, book, fail=()):
-        self.count, self._turn, self._fail = 0, book.turn, set(fail)
-        book.turn = self
+        self.count, self._turn, self._fail = 0, book.transaction, set(fail)
+        book.transaction = self
 
     def __call__(self):
         self.count += 1
@@ -70,7 +70,7 @@ def all_at_once(queue, jobs):
 
 
 def note(kind):
-    return lambda turn: turn.note(kind, {}).entries
+    return lambda turn: turn.append_entry(kind, {}).entries
 
 
 def test_those_who_wait_share_one_commit(board):
@@ -95,7 +95,7 @@ def test_what_one_is_refused_does_not_disturb_the_others(board):
 @pytest.mark.parametrize("error", [NotOpen("late"), RuntimeError("bug")])
 def test_nothing_stands_of_one_that_breaks_down_after_it_wrote(board, error):
     def broken(turn):
-        turn.note("moved", {})
+        turn.append_entry("moved", {})
         raise error
 
     results = all_at_once(board.queue, {0: note("paused"), 1: broken, 2: note("paused")})
@@ -111,7 +111,7 @@ def test_a_commit_of_which_nobody_knows_is_looked_up(board, submit, predict, joi
     Turns(board.book, fail={1})
     answer = submit(board, caller, predict(30))
     assert answer.release.value == 0.1
-    assert board.book.at().asked == 1
+    assert board.book.chain_state().asked == 1
     assert board.book.check() == 1
     row = board.as_seen_by(PUBLIC).leaderboard()["rows"][0]
     assert (row["released"], row["submissions"]) == (0.1, 1)
@@ -120,7 +120,7 @@ def test_a_commit_of_which_nobody_knows_is_looked_up(board, submit, predict, joi
 
 def _place(board):
     with board.reading() as view:
-        return view.run("SELECT place FROM main.submission")[0][0]
+        return view.query("SELECT place FROM main.submission")[0][0]
 
 
 def test_a_storage_that_stays_broken_is_told(board, submit, predict, join):
@@ -131,7 +131,7 @@ def test_a_storage_that_stays_broken_is_told(board, submit, predict, join):
         submit(board, caller, predict(30))
     again = submit(board, caller, predict(30))
     assert again.again
-    assert board.book.at().asked == 1
+    assert board.book.chain_state().asked == 1
     assert board.read_stored_file(_place(board)) == board.scorer().read(predict(30)).pack()
 
 

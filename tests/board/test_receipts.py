@@ -83,8 +83,8 @@ def test_a_receipt_holds_no_salt_but_its_own(boards, board, join, submit, predic
     ada, _ = join(boards, board, "Ada")
     said = submit(board, ada, predict(30)).describe()
     with board.reading() as view:
-        kept = [board.book.kept(f"salt of the {what}") for what in ("holdout", "key")]
-        secret = view.secret(said["entry"])
+        kept = [board.book.read_encrypted(f"salt of the {what}") for what in ("holdout", "key")]
+        secret = view.secret_side(said["entry"])
     own = bytes.fromhex(said["receipt"]["salt"])
     assert own in secret
     assert own not in kept

@@ -35,7 +35,7 @@ def test_a_charge_takes_from_all_alike(pair, organiser, ask):
     board.amendments.pause(organiser)
     board.amendments.resume(organiser, charge=8)
     assert (ask(board, ada, 1), ask(board, bob, 2)) == (6, 6)
-    assert board.book.at().asked + board.book.at().charged == 20
+    assert board.book.chain_state().asked + board.book.chain_state().charged == 20
 
 
 def test_a_charge_after_one_has_asked_much_leaves_the_other_a_share(
@@ -65,7 +65,7 @@ def test_what_is_asked_again_belongs_to_nobody(
     assert (board.row().replayed, board.row().pooled) == (2, 0)
     assert ask(board, ada, 1) == 11  # 23 for two, a share of 11 and a pool of 1
     assert ask(board, bob, 2) == 10
-    assert board.book.at().asked == 25
+    assert board.book.chain_state().asked == 25
 
 
 def test_a_larger_and_a_smaller_budget_keep_the_sum(pair, organiser, submit, predict, ask):
@@ -99,7 +99,7 @@ def test_what_was_read_once_is_read_at_the_end(
     sent = board.scorer().read(body, format="jsonl")
     from ladderboard.board import IncomingSubmission
 
-    board.submit(ada, IncomingSubmission(sent, board.book.world.clock()))
+    board.submit(ada, IncomingSubmission(sent, board.book.environment.clock()))
     board.amendments.amend(organiser, {"files": {"bytes": 100}})
     final = board.closer.close(organiser)
     assert final["rows"][0]["score"] == 0

@@ -23,7 +23,7 @@ def storage(request, tmp_path):
     with made:
         with made.add_book("b") as view:
             table = "CREATE TABLE IF NOT EXISTS main.upload (id TEXT PRIMARY KEY, body {} NOT NULL)"
-            view.run(table.format(blob))
+            view.query(table.format(blob))
         yield made
 
 
@@ -36,7 +36,7 @@ def test_a_file_is_written_with_its_row(storage, tmp_path):
     store = DatabaseStore(storage)
     path = tmp_path / "body"
     path.write_bytes(bytes(range(256)) * 1000)
-    with storage.writing("b") as view:
+    with storage.write_transaction("b") as view:
         one = store.prepare(ID, path)
         one.commit(view)
         store.prepare("00c0ffef", b"").commit(view)
@@ -55,7 +55,7 @@ def test_a_file_whose_transaction_fails_was_never_there(storage):
     kept = store.prepare(ID, b"x")
 
     def fail():
-        with storage.writing("b") as view:
+        with storage.write_transaction("b") as view:
             kept.commit(view)
             raise KeyError
 

@@ -102,7 +102,7 @@ def everything(made):
     def look():
         guard = lb.Holdout.open("guard.db")
         told = [form for form, _ in guard._book.entries()]
-        at = guard._book.at()
+        at = guard._book.chain_state()
         guard.close()
         return told, at, (made / "guard.db.mark").read_bytes()
 

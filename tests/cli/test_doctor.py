@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ladderboard.board import open_boards, read_folder
-from ladderboard.ledger import World
+from ladderboard.ledger import LedgerEnvironment
 
 
 @pytest.fixture(autouse=True)
@@ -131,7 +131,7 @@ def test_a_key_beside_the_database_and_a_database_without_one(doctor, program, f
 
 
 def test_formats_that_are_newer_or_older(doctor, place, monkeypatch):
-    monkeypatch.setattr("ladderboard.server._doctor._database.latest", lambda: 2)
+    monkeypatch.setattr("ladderboard.server._doctor._database.latest_format", lambda: 2)
     state, said, do = doctor(*place)["database"][0]
     assert (state, "format 1, which is an old one" in said) == ("note", True)
     assert "after copying it" in do
@@ -177,7 +177,7 @@ def test_a_database_that_others_may_open_or_replace(doctor, place):
 
 
 def test_an_entry_of_tomorrow_tells_of_a_clock(doctor, folder, tmp_path):
-    world = World(clock=lambda: int(time.time()) + 90_000)
+    world = LedgerEnvironment(clock=lambda: int(time.time()) + 90_000)
     with closing(open_boards(tmp_path / "late.db", create=True, world=world)) as boards:
         boards.create(read_folder(folder))
     state, said, do = doctor("--database", "late.db")["clock"][0]

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from ladderboard.client import Client, _requests
-from ladderboard.ledger import follow
+from ladderboard.ledger import iter_checked_entries
 from support.server.live_server import make_predictions
 
 
@@ -29,7 +29,7 @@ def test_every_entry_is_a_line_of_its_bytes(program, live_server, asked, tmp_pat
     done = program("ledger", live_server.slug)
     assert done.code == 0
     assert done.out.encode() == b"".join(each + b"\n" for each in asked)
-    *_, (last, _) = follow(asked)
+    *_, (last, _) = iter_checked_entries(asked)
     assert done.err == f"{len(asked)} entries. The head is\n{last.hash.hex()}\n"
     assert program("ledger", live_server.slug, "-q").err == ""
     file = tmp_path / "ledger.jsonl"

@@ -244,9 +244,9 @@ def test_a_wrong_count_at_the_end(records, check, tmp_path):
     path = tmp_path / "counted.ladderboard"
     with write_bundle(path) as out:
         for kind, content in records:
-            out.put(kind, content)
+            out.write_record(kind, content)
         out._counts["entry"] += 1
-        out.end()
+        out.finish()
     assert check(path) == "records are missing, or there are too many"
 
 

@@ -16,7 +16,7 @@ import ladderboard as lb
 from ladderboard.arena._runner._sweep import ResultsFile
 from ladderboard.client import Config
 from ladderboard.client._receipts import ReceiptWriter
-from ladderboard.ledger import Receipt, World
+from ladderboard.ledger import LedgerEnvironment, Receipt
 
 MECHANISM = lb.ShakyLadder(step=0.05, compare_noise=0.01, release_noise=0.01, grid=0.01)
 KEY = bytes(range(32))
@@ -71,7 +71,9 @@ def config(folder):
 def guard(folder):
     """Write a guard whose secret side is encrypted, and its key file."""
     ticks, salts = itertools.count(1_700_000_000), itertools.count()
-    world = World(clock=lambda: next(ticks), salt=lambda: next(salts).to_bytes(32, "big"))
+    world = LedgerEnvironment(
+        clock=lambda: next(ticks), salt=lambda: next(salts).to_bytes(32, "big")
+    )
     made = lb.Holdout.create(
         folder / "guard-1.db",
         LABELS,

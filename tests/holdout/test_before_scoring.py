@@ -140,6 +140,6 @@ def test_a_mark_that_fails_afterwards_takes_no_answer_away(guard, monkeypatch):
     def full(level):
         raise StorageFailed("the disk is full")
 
-    monkeypatch.setattr(guard._book._water, "rise", full)
+    monkeypatch.setattr(guard._book._high_water, "advance", full)
     assert guard.ask(wrong(50)).released == 0.25
     assert guard.remaining == 2

@@ -13,7 +13,7 @@ import ladderboard as lb
 from ladderboard.errors import BrokenLedger, InvalidState, WrongKey
 from ladderboard.holdout import sample_digest
 from ladderboard.ledger import Commitment, Entry
-from ladderboard.verify import check
+from ladderboard.verify import verify_bundle
 from support.verify.board_history import read_bundle
 
 LABELS = np.arange(200) % 2
@@ -69,7 +69,7 @@ def test_everything_opens_what_was_committed_to(guard, tmp_path, labels):
     assert [secret["content"]["risk"] for _, secret in asked] == [0.3, 0.2, 0.1, 0.05]
     held = [content for kind, content in records if kind == "holdout"]
     assert len(held) == labels
-    salt = guard._book.kept("salt of the holdout")
+    salt = guard._book.read_encrypted("salt of the holdout")
     assert (salt in (tmp_path / "bundle").read_bytes()) == labels
     for each in held:
         committed = Commitment("holdout", sample_digest(each["sample"]), each["salt"])
@@ -87,8 +87,8 @@ def test_who_has_no_key_opens_nothing(guard, tmp_path):
 
 def test_a_secret_side_that_is_lost_is_named(guard, tmp_path):
     guard.close_for_good()
-    with guard._book.storage.writing(guard._book.name) as view:
-        view.change("DELETE FROM main.secret WHERE place % 1099511627776 = 3")
+    with guard._book.storage.write_transaction(guard._book.name) as view:
+        view.execute("DELETE FROM main.secret WHERE place % 1099511627776 = 3")
     with pytest.raises(BrokenLedger, match="entry 3 "):
         guard.reveal(tmp_path / "bundle")
     assert not (tmp_path / "bundle").exists()
@@ -99,12 +99,12 @@ def test_both_verifiers_count_ladders(tmp_path):
     guard = lb.Holdout.create(tmp_path / "guard.db", LABELS, questions=9, ladders=2)
     guard.ladder("one").ask(wrong(60))
     guard.ladder("two").ask(wrong(50))
-    guard._book.most_ladders = None
+    guard._book.max_ladders = None
     guard.ladder("three").ask(wrong(40))
     guard.close_for_good()
     guard.reveal(tmp_path / "bundle", labels=True)
     with pytest.raises(BrokenLedger, match=r"[Ee]ntry 7.*a ladder more than were declared"):
-        check(tmp_path / "bundle")
+        verify_bundle(tmp_path / "bundle")
     command = [sys.executable, PROGRAM, tmp_path / "bundle"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode

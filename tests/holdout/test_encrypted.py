@@ -64,7 +64,7 @@ def secrets_of(guard):
     found["state"] = encode(session.progress["state"])
     found["state, named"] = b"slack"
     for name in ("marking", "salt of the holdout", "salt of the key"):
-        found[name] = book.kept(name)
+        found[name] = book.read_encrypted(name)
     return found
 
 
@@ -222,7 +222,7 @@ def test_no_key_or_label_is_told_by_what_breaks(tmp_path):
     guard, key_file = make(tmp_path, sealed=True)
     own = bytes.fromhex(key_file.read_text())
     shown = [repr(guard), str(guard), repr(guard._book), repr(guard._scorer), repr(guard.status())]
-    shown += [repr(guard._book.seal), repr(vars(guard)), repr(guard._book.sessions)]
+    shown += [repr(guard._book.encryption), repr(vars(guard)), repr(guard._book.ladder_sessions)]
     code = f"import ladderboard as lb; lb.Holdout.open({str(tmp_path / 'guard.db')!r})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     shown.append(done.stderr)

@@ -8,7 +8,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.errors import DiskFull, ReadOnly, StorageFailed
-from ladderboard.ledger import HighWater, Level
+from ladderboard.ledger import HighWaterMark, Position
 
 N, PAGE = 200, 4096
 LABELS = np.random.default_rng(0).integers(2, size=N)
@@ -155,16 +155,16 @@ def test_an_answer_stands_though_its_mark_could_not_be_written(guard, monkeypatc
 
 
 def test_half_a_mark_is_not_taken_for_one(disk, monkeypatch):
-    water = HighWater(disk.path / "guard.db")
+    water = HighWaterMark(disk.path / "guard.db")
     monkeypatch.setattr("ladderboard.ledger._high_water.os.pwrite", lambda *_: 10)
     with pytest.raises(DiskFull, match=r"guard\.db\.mark cannot be written"):
-        water.replace(Level("b", 1, 1, "00"))
+        water.replace(Position("b", 1, 1, "00"))
 
 
 def test_where_nobody_can_look_it_stays_uncertain(guard, monkeypatch):
     """The commit has no answer, and then the file cannot be opened any more."""
     storage, tries = guard._book.storage, []
-    writing = storage.writing
+    writing = storage.write_transaction
 
     def lost(book):
         tries.append(book)
@@ -172,10 +172,10 @@ def test_where_nobody_can_look_it_stays_uncertain(guard, monkeypatch):
             raise StorageFailed("No answer.", uncertain=True)
         raise StorageFailed("No way.")
 
-    monkeypatch.setattr(storage, "writing", lost)
+    monkeypatch.setattr(storage, "write_transaction", lost)
     with pytest.raises(StorageFailed, match=r"No answer\.") as failed:
         guard.ask(model(0))
     assert failed.value.uncertain
     assert len(tries) == 2
-    monkeypatch.setattr(storage, "writing", writing)
+    monkeypatch.setattr(storage, "write_transaction", writing)
     assert guard.ask(model(0)).question == 1

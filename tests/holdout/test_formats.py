@@ -51,9 +51,9 @@ def test_the_way_back_from_a_newer_format(tmp_path, monkeypatch):
     for suffix in (".db", ".db.mark"):
         shutil.copy(FORMATS / f"1{suffix}", tmp_path / f"guard{suffix}")
     file = tmp_path / "guard.db"
-    step = _schema.Step(1, ("ALTER TABLE main.book ADD COLUMN colour TEXT",))
+    step = _schema.Migration(1, ("ALTER TABLE main.book ADD COLUMN colour TEXT",))
     with monkeypatch.context() as newer:
-        newer.setattr(_schema, "STEPS", (step,))
+        newer.setattr(_schema, "MIGRATIONS", (step,))
         with closing(lb.Holdout.open(file)) as opened:
             opened.ask(model(1))  # which will be lost
     with pytest.raises(InvalidState, match=r"Or put guard\.db\.before-1 back"):

@@ -195,8 +195,8 @@ def test_swapped_labels_are_found_by_a_check(path, tmp_path):
     guard = create(path)
     guard.ask(wrong(50))
     other = create(tmp_path / "other.db", 1 - LABELS)
-    with guard._book.storage.writing(guard._book.name) as book:
-        book.keep("sample", b"\0" + other._book.kept("sample"))
+    with guard._book.storage.write_transaction(guard._book.name) as book:
+        book.set_value("sample", b"\0" + other._book.read_encrypted("sample"))
     with pytest.raises(BrokenLedger, match="labels are not those"):
         guard.check()
 

@@ -297,11 +297,11 @@ def test_a_backup_must_be_restored(guarded, tmp_path):
 
 WATER = """
 import sys
-from ladderboard.ledger import HighWater, Level
-water, last = HighWater(sys.argv[1]), 30_000
+from ladderboard.ledger import HighWaterMark, Position
+water, last = HighWaterMark(sys.argv[1]), 30_000
 if sys.argv[2] == "write":
     for at in range(last + 1):
-        water.rise(Level("b" * 32, at + 1, at, f"{at:064d}"))
+        water.advance(Position("b" * 32, at + 1, at, f"{at:064d}"))
 else:
     level = None
     while level is None or level.questions < last:
@@ -312,7 +312,9 @@ else:
 
 def test_a_mark_is_read_whole_while_it_is_written(tmp_path):
     """Without a lock one read in some thousands got half of two marks, and a file was refused."""
-    lb.ledger.HighWater(tmp_path / "guard.db").replace(lb.ledger.Level("b" * 32, 1, 0, "0" * 64))
+    lb.ledger.HighWaterMark(tmp_path / "guard.db").replace(
+        lb.ledger.Position("b" * 32, 1, 0, "0" * 64)
+    )
     both = [
         subprocess.Popen([sys.executable, "-c", WATER, str(tmp_path / "guard.db"), what])
         for what in ("read", "write")
@@ -321,8 +323,8 @@ def test_a_mark_is_read_whole_while_it_is_written(tmp_path):
 
 
 def test_who_reads_a_mark_waits_for_who_writes_it(tmp_path):
-    water = lb.ledger.HighWater(tmp_path / "guard.db")
-    water.replace(lb.ledger.Level("b", 1, 0, "0"))
+    water = lb.ledger.HighWaterMark(tmp_path / "guard.db")
+    water.replace(lb.ledger.Position("b", 1, 0, "0"))
     read = []
     file = os.open(water.path, os.O_RDWR)  # as another process has it
     fcntl.flock(file, fcntl.LOCK_EX)
@@ -330,7 +332,7 @@ def test_who_reads_a_mark_waits_for_who_writes_it(tmp_path):
     reader.start()
     reader.join(0.1)
     assert not read
-    water._put(file, lb.ledger.Level("b", 2, 1, "1"))
+    water._put(file, lb.ledger.Position("b", 2, 1, "1"))
     os.close(file)
     reader.join()
     assert read[0].entries == 2

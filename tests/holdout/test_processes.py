@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.ledger import HighWater
+from ladderboard.ledger import HighWaterMark
 
 
 def contend(asker_pool, guarded, chain, *, processes, each, budget):
@@ -29,7 +29,7 @@ def contend(asker_pool, guarded, chain, *, processes, each, budget):
     assert sorted(one["remaining"] for one in answered) == list(range(budget))
     guard = made.open()
     entries, questions = chain(guard)
-    assert HighWater(made.path).read().entries == len(entries)
+    assert HighWaterMark(made.path).read().entries == len(entries)
     assert [one["question"] for one in questions] == list(range(1, budget + 1))
     by_question = {
         one["question"]: [one["value"], one["score"], one["improved"], one["question"]]

@@ -20,7 +20,7 @@ from ladderboard.errors import (
     SessionClosed,
     StorageFailed,
 )
-from ladderboard.ledger import World
+from ladderboard.ledger import LedgerEnvironment
 from ladderboard.server import listen_on_path
 from support.server.guard_server import GuardServer
 
@@ -33,7 +33,9 @@ SHUFFLED = np.random.default_rng(1).permutation(N)
 
 def create(path, labels=LABELS, **how):
     salts = itertools.count(1)
-    world = World(clock=lambda: 1_700_000_000, salt=lambda: next(salts).to_bytes(32, "big"))
+    world = LedgerEnvironment(
+        clock=lambda: 1_700_000_000, salt=lambda: next(salts).to_bytes(32, "big")
+    )
     settings = {"questions": 50, "mechanism": lb.Ladder(step=0.02)} | how
     settings["ladders"] = min(3, settings["questions"])
     return lb.Holdout.create(path, labels, key=bytes(32), world=world, **settings)

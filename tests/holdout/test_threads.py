@@ -8,7 +8,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.errors import BudgetSpent
-from ladderboard.ledger import HighWater
+from ladderboard.ledger import HighWaterMark
 
 N = 50
 
@@ -135,7 +135,7 @@ def test_who_comes_late_to_the_mark_does_not_lower_it(guarded, monkeypatch):
     """One thread commits first and marks last: the mark stays where the other put it."""
     made = guarded(n=N)
     guard = made.open()
-    committed, go_on, true = Event(), Event(), HighWater.rise
+    committed, go_on, true = Event(), Event(), HighWaterMark.advance
 
     def late(self, level):
         if level.questions == 1:
@@ -143,11 +143,11 @@ def test_who_comes_late_to_the_mark_does_not_lower_it(guarded, monkeypatch):
             go_on.wait()
         true(self, level)
 
-    monkeypatch.setattr(HighWater, "rise", late)
+    monkeypatch.setattr(HighWaterMark, "advance", late)
     slow = Thread(target=lambda: guard.ask(model(0)))
     slow.start()
     committed.wait()
     guard.ask(model(1))
     go_on.set()
     slow.join()
-    assert HighWater(made.path).read().questions == 2
+    assert HighWaterMark(made.path).read().questions == 2

@@ -21,7 +21,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.holdout import Reply, _guard, _scorer
-from ladderboard.ledger import Secret
+from ladderboard.ledger import SecretSide
 from support.salts import SaltSource, SecretSearch, iter_bytes, record_salt_uses
 from support.two_worlds.guard_session import KEY, SessionRecorder, run_session
 from support.two_worlds.mechanisms import NOISE, BlindLadder, BlindLadderByExample, LeakyLadder
@@ -272,7 +272,7 @@ def told(secrets, seen):
 def tell_with_head(monkeypatch):
     """The head comes with what opens the commitment to the labels."""
     head = lb.Holdout.head.fget
-    opened = property(lambda own: head(own) + own._book.kept("salt of the holdout").hex())
+    opened = property(lambda own: head(own) + own._book.read_encrypted("salt of the holdout").hex())
     monkeypatch.setattr(lb.Holdout, "head", opened)
 
 
@@ -283,8 +283,8 @@ def tell_in_line(monkeypatch):
         logging.getLogger("ladderboard").debug("salted with %r", self.salt)
         return true(self)
 
-    true = Secret.written
-    monkeypatch.setattr(Secret, "written", written)
+    true = SecretSide.written
+    monkeypatch.setattr(SecretSide, "written", written)
 
 
 def tell_in_pickle(monkeypatch):

@@ -24,12 +24,12 @@ class Unsure(SqliteStorage):
     count = 0
 
     @contextlib.contextmanager
-    def writing(self, book):
+    def write_transaction(self, book):
         type(self).count += 1
         what = self.plan.pop(0) if self.plan else "well"
         if what == "before":  # before anything was read
             raise StorageFailed("Nobody is there.", uncertain=True)
-        with super().writing(book) as opened:
+        with super().write_transaction(book) as opened:
             yield opened
             if what in {"never", "plainly"}:
                 raise StorageFailed("No answer.", uncertain=what == "never")

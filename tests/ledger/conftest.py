@@ -6,16 +6,16 @@ import secrets
 
 import pytest
 
-from ladderboard.ledger import PostgresStorage, Row, SqliteStorage
+from ladderboard.ledger import EntryRow, PostgresStorage, SqliteStorage
 
 
 def grow(book, secret=None):
     """Append the next entry."""
-    at = book.at()
+    at = book.chain_state()
     form = b"entry %d" % at.entries
     head = hashlib.sha256(form).digest()
     now = at._replace(entries=at.entries + 1, head=head, asked=at.asked + 1)
-    book.append(Row(at.entries, "question", form, head, 0, at.asked + 1, None), now, secret)
+    book.append(EntryRow(at.entries, "question", form, head, 0, at.asked + 1, None), now, secret)
 
 
 @pytest.fixture(name="grow")
@@ -45,7 +45,7 @@ def _fill(storage):
     with storage.add_book("b") as book:
         grow(book, b"secret")
         book.add_ladder(0, "", b"state")
-        book.mark(b"mark", 0)
+        book.add_dedupe_key(b"mark", 0)
 
 
 @pytest.fixture
@@ -78,11 +78,17 @@ def touch(grow):
     def everything(path):
         with SqliteStorage(path) as storage:
             storage.books()
-            with storage.writing("b") as book:
-                book.at(), list(book.entries()), book.secret(0), book.ladders(), book.state(0)
-                book.find(b"mark"), book.kept("name")
+            with storage.write_transaction("b") as book:
+                (
+                    book.chain_state(),
+                    list(book.entries()),
+                    book.secret_side(0),
+                    book.ladder_names(),
+                    book.ladder_state(0),
+                )
+                book.find_by_dedupe_key(b"mark"), book.get_value("name")
                 grow(book, b"secret")
-                book.mark(b"other", 1)
-                book.set_state(0, b"changed")
+                book.add_dedupe_key(b"other", 1)
+                book.set_ladder_state(0, b"changed")
 
     return everything

@@ -15,15 +15,15 @@ from ladderboard.errors import (
     SessionClosed,
 )
 from ladderboard.ledger import (
-    Asked,
     Book,
     Cipher,
     Commitment,
-    HighWater,
+    HighWaterMark,
+    LedgerEnvironment,
     Opening,
     PostgresStorage,
+    ScoredQuestion,
     SqliteStorage,
-    World,
     digest,
 )
 
@@ -44,7 +44,9 @@ def opening(mechanism=MECHANISM, questions=20):
 def world():
     numbers = itertools.count()
     ticks = itertools.count(1000)
-    return World(clock=lambda: next(ticks), salt=lambda: next(numbers).to_bytes(32, "big"))
+    return LedgerEnvironment(
+        clock=lambda: next(ticks), salt=lambda: next(numbers).to_bytes(32, "big")
+    )
 
 
 def submission(number):
@@ -52,14 +54,14 @@ def submission(number):
 
 
 def asked(number, risk=0.3, **more):
-    return Asked(submission(number), risk, **more)
+    return ScoredQuestion(submission(number), risk, **more)
 
 
 class Database:
     """A place for a book, in one of the two databases."""
 
     def __init__(self, kind, path, server):
-        self.water = HighWater(path) if kind == "sqlite" else None
+        self.water = HighWaterMark(path) if kind == "sqlite" else None
         self._where = (path,) if kind == "sqlite" else (server.url(),)
         self._how = {} if kind == "sqlite" else {"schema": f"s{secrets.token_hex(4)}"}
         self._storage = SqliteStorage if kind == "sqlite" else PostgresStorage
@@ -80,7 +82,12 @@ def database(request, tmp_path):
 @pytest.fixture
 def book(database):
     return Book.create(
-        database.create(), opening(), name="b", key=KEY, water=database.water, world=world()
+        database.create(),
+        opening(),
+        name="b",
+        key=KEY,
+        high_water=database.water,
+        environment=world(),
     )
 
 
@@ -90,7 +97,7 @@ def entries(book):
 
 def test_the_first_entry_commits_to_everything_that_decides_releases(book):
     first = entries(book)[0]
-    salts = [book.kept(f"salt of the {what}") for what in ("holdout", "key")]
+    salts = [book.read_encrypted(f"salt of the {what}") for what in ("holdout", "key")]
     assert first["holdout"] == Commitment("holdout", b"h" * 32, salts[0]).hash.hex()
     hashed = hashlib.sha256(KEY).digest()
     assert first["key"] == Commitment("key", hashed, salts[1]).hash.hex()
@@ -131,45 +138,45 @@ def test_the_same_submission_gets_the_same_answer_and_costs_nothing(book):
     first = book.ask(asked(1, 0.5))
     book.ask(asked(2, 0.2))
     again = book.ask(asked(1, 0.5))
-    assert again.again
+    assert again.repeated
     assert again.release == first.release
-    assert book.at().asked == 2
-    assert book.known(submission(1)).release == first.release
-    assert book.known(submission(3)) is None
+    assert book.chain_state().asked == 2
+    assert book.find_previous_answer(submission(1)).release == first.release
+    assert book.find_previous_answer(submission(3)) is None
 
 
 def test_another_ladder_and_another_asker_are_other_questions(book):
     book.ask(asked(1, 0.5))
-    assert not book.ask(asked(1, 0.5, ladder="other")).again
-    assert not book.ask(asked(1, 0.5, asker="somebody")).again
-    assert book.ask(asked(1, 0.5, asker="somebody")).again
-    assert book.at().asked == 3
+    assert not book.ask(asked(1, 0.5, ladder="other")).repeated
+    assert not book.ask(asked(1, 0.5, asker="somebody")).repeated
+    assert book.ask(asked(1, 0.5, asker="somebody")).repeated
+    assert book.chain_state().asked == 3
 
 
 def test_a_key_to_retry_with_belongs_to_one_submission(book):
     first = book.ask(asked(1, retry="r"))
     assert book.ask(asked(1, retry="r")).release == first.release
-    before = book.at()
+    before = book.chain_state()
     with pytest.raises(InvalidSetting, match="another submission"):
         book.ask(asked(2, retry="r"))
-    assert book.at() == before
-    assert not book.ask(asked(3, retry="s")).again
-    assert book.at().asked == 2
+    assert book.chain_state() == before
+    assert not book.ask(asked(3, retry="s")).repeated
+    assert book.chain_state().asked == 2
 
 
 def test_a_key_to_retry_with_is_somebodys_own(book):
     book.ask(asked(1, retry="r", asker="one"))
-    assert not book.ask(asked(2, retry="r", asker="other")).again
+    assert not book.ask(asked(2, retry="r", asker="other")).repeated
 
 
 def test_past_the_budget_there_is_a_refusal_but_for_what_was_asked_before(book):
     for number in range(20):
         book.ask(asked(number))
-    before = book.at()
+    before = book.chain_state()
     with pytest.raises(BudgetSpent, match="All 20 questions"):
         book.ask(asked(20))
-    assert book.ask(asked(7)).again
-    assert book.at() == before
+    assert book.ask(asked(7)).repeated
+    assert book.chain_state() == before
 
 
 def test_the_budget_is_shared_by_all_ladders(book):
@@ -181,22 +188,22 @@ def test_the_budget_is_shared_by_all_ladders(book):
 
 def test_ladders_have_numbers_and_noise_of_their_own(book):
     for ladder, name in enumerate(["", "a", "b"]):
-        assert book.value(name) == 1
+        assert book.ladder_value(name) == 1
         session = MECHANISM.start(n=1000, tape=lb.Tape(key=KEY), ladder=ladder)
         expected = session.ask(risk=0.3, context=submission(1))
         assert book.ask(asked(1, 0.3, ladder=name)).release == expected
-        assert book.value(name) == expected.value
-    assert book.ladders() == ["", "a", "b"]
+        assert book.ladder_value(name) == expected.value
+    assert book.ladder_names() == ["", "a", "b"]
     assert [each["kind"] for each in entries(book)] == ["opened", *["ladder", "question"] * 3]
     assert book.check() == 3
 
 
 def test_a_question_that_is_refused_starts_no_ladder(book):
-    before = book.at()
+    before = book.chain_state()
     with pytest.raises(lb.LadderboardError, match="risk must be"):
         book.ask(asked(1, 1.5, ladder="new"))
-    assert book.at() == before
-    assert book.ladders() == [""]
+    assert book.chain_state() == before
+    assert book.ladder_names() == [""]
     book.ask(asked(1, 0.5, ladder="new"))
     assert book.check() == 1
 
@@ -207,7 +214,7 @@ def test_closing_is_for_good(book):
     for act in (lambda: book.ask(asked(2)), book.close, lambda: book.ask(asked(2, ladder="late"))):
         with pytest.raises(SessionClosed):
             act()
-    assert book.ask(asked(1)).again
+    assert book.ask(asked(1)).repeated
     assert entries(book)[-1]["kind"] == "closed"
     assert book.check() == 1
 
@@ -225,7 +232,7 @@ def test_time_is_whole_and_never_runs_backwards(database):
         database.create(),
         opening(),
         name="b",
-        world=World(clock=lambda: next(times)),
+        environment=LedgerEnvironment(clock=lambda: next(times)),
     )
     for number in range(3):
         book.ask(asked(number))
@@ -234,7 +241,7 @@ def test_time_is_whole_and_never_runs_backwards(database):
 
 def test_another_process_may_go_on(book, database):
     book.ask(asked(1, 0.5))
-    other = Book(database.open(), "b", water=database.water)
+    other = Book(database.open(), "b", high_water=database.water)
     other.ask(asked(2, 0.4))
     book.ask(asked(3, 0.3))  # the session at hand is not where the ladder is any more
     session = MECHANISM.start(n=1000, tape=lb.Tape(key=KEY))
@@ -245,11 +252,11 @@ def test_another_process_may_go_on(book, database):
 
 
 def test_a_question_that_the_mechanism_refuses_changes_nothing(book):
-    before = book.at()
+    before = book.chain_state()
     with pytest.raises(lb.LadderboardError, match="risk must be"):
         book.ask(asked(1, 1.5))
-    assert book.at() == before
-    assert not book.ask(asked(1, 0.5)).again
+    assert book.chain_state() == before
+    assert not book.ask(asked(1, 0.5)).repeated
     assert book.check() == 1
 
 
@@ -310,10 +317,10 @@ def test_a_mechanism_of_ones_own_is_given_to_open(database):
 
 def test_an_encrypted_book_needs_its_key(database):
     seal = Cipher(KEY, "b")
-    book = Book.create(database.create(), opening(), name="b", seal=seal)
+    book = Book.create(database.create(), opening(), name="b", encryption=seal)
     book.ask(asked(1))
     with pytest.raises(InvalidState, match="encrypted"):
         Book(database.open(), "b")
     with pytest.raises(InvalidState, match="another one"):
-        Book(database.open(), "b", seal=Cipher(b"x" * 32, "b"))
-    assert Book(database.open(), "b", seal=Cipher(KEY, "b")).check() == 1
+        Book(database.open(), "b", encryption=Cipher(b"x" * 32, "b"))
+    assert Book(database.open(), "b", encryption=Cipher(KEY, "b")).check() == 1

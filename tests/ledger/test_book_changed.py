@@ -15,13 +15,13 @@ from ladderboard.errors import (
     StaleCopy,
 )
 from ladderboard.ledger import (
-    Asked,
     Book,
-    HighWater,
+    HighWaterMark,
+    LedgerEnvironment,
     Opening,
+    ScoredQuestion,
     SqliteStorage,
-    World,
-    restore,
+    adopt_copy,
 )
 
 KEY = b"k" * 32
@@ -49,7 +49,9 @@ def opening(mechanism=MECHANISM, questions=20):
 def world():
     numbers = itertools.count()
     ticks = itertools.count(1000)
-    return World(clock=lambda: next(ticks), salt=lambda: next(numbers).to_bytes(32, "big"))
+    return LedgerEnvironment(
+        clock=lambda: next(ticks), salt=lambda: next(numbers).to_bytes(32, "big")
+    )
 
 
 def submission(number):
@@ -57,7 +59,7 @@ def submission(number):
 
 
 def asked(number, risk=0.3, **more):
-    return Asked(submission(number), risk, **more)
+    return ScoredQuestion(submission(number), risk, **more)
 
 
 @pytest.fixture
@@ -72,8 +74,8 @@ def book(path):
         opening(),
         name="b",
         key=KEY,
-        water=HighWater(path),
-        world=world(),
+        high_water=HighWaterMark(path),
+        environment=world(),
     )
 
 
@@ -133,17 +135,21 @@ def test_a_file_behind_its_mark_is_refused_until_somebody_says_what_to_charge(bo
         book.ask(asked(number))
     book.storage.close()
     put_back(path, copy)
-    water = HighWater(path)
+    water = HighWaterMark(path)
     with pytest.raises(StaleCopy, match="missing from it: at least 3") as told:
-        Book(SqliteStorage(path), "b", water=water)
+        Book(SqliteStorage(path), "b", high_water=water)
     assert told.value.missing == 3
     with pytest.raises(InvalidSetting, match="at least 3"):
-        restore(SqliteStorage(path), "b", 2, water=water)
+        adopt_copy(SqliteStorage(path), "b", 2, high_water=water)
     with pytest.raises(InvalidSetting, match="No more than 19"):
-        restore(SqliteStorage(path), "b", 20, water=water)
-    restore(SqliteStorage(path), "b", 5, water=water)
-    back = Book(SqliteStorage(path), "b", water=water)
-    assert (back.at().asked, back.at().charged, back.at().lost) == (1, 5, 1)
+        adopt_copy(SqliteStorage(path), "b", 20, high_water=water)
+    adopt_copy(SqliteStorage(path), "b", 5, high_water=water)
+    back = Book(SqliteStorage(path), "b", high_water=water)
+    assert (back.chain_state().asked, back.chain_state().charged, back.chain_state().lost) == (
+        1,
+        5,
+        1,
+    )
     assert entries(back)[-1] | {"kind": "restored", "charged": 5} == entries(back)[-1]
     for number in range(10, 24):
         back.ask(asked(number))
@@ -158,8 +164,8 @@ def test_a_question_number_that_comes_again_has_noise_of_its_own(book, path, tmp
     book.storage.close()
     put_back(path, copy)
     storage = SqliteStorage(path)
-    restore(storage, "b", 5, water=HighWater(path))
-    back = Book(storage, "b", water=HighWater(path))
+    adopt_copy(storage, "b", 5, high_water=HighWaterMark(path))
+    back = Book(storage, "b", high_water=HighWaterMark(path))
     assert [back.ask(asked(number, 0.3)).release for number in range(5)] == first
 
     def draws(number):
@@ -176,10 +182,10 @@ def test_a_copy_of_before_the_close_has_nothing_left_to_ask(book, path, tmp_path
     book.storage.close()
     put_back(path, copy)
     with pytest.raises(InvalidSetting, match="at least 19"):
-        restore(SqliteStorage(path), "b", 0, water=HighWater(path))
-    restore(SqliteStorage(path), "b", 19, water=HighWater(path))
+        adopt_copy(SqliteStorage(path), "b", 0, high_water=HighWaterMark(path))
+    adopt_copy(SqliteStorage(path), "b", 19, high_water=HighWaterMark(path))
     with pytest.raises(BudgetSpent):
-        Book(SqliteStorage(path), "b", water=HighWater(path)).ask(asked(2))
+        Book(SqliteStorage(path), "b", high_water=HighWaterMark(path)).ask(asked(2))
 
 
 def test_of_a_mechanism_that_wants_losses_the_states_are_checked(path):

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from ladderboard.errors import BrokenLedger
-from ladderboard.ledger import Commitment, Entry, follow
+from ladderboard.ledger import Commitment, Entry, iter_checked_entries
 
 
 def chain(length=4, book="b"):
@@ -33,7 +33,7 @@ def test_an_entry_is_hashed_with_its_length_as_documented():
 
 
 def test_a_chain_is_followed():
-    read = [fields["number"] for _, fields in follow(chain())]
+    read = [fields["number"] for _, fields in iter_checked_entries(chain())]
     assert read == [0, 1, 2, 3]
 
 
@@ -43,7 +43,7 @@ def test_every_changed_byte_of_a_chain_is_found_at_its_entry_or_the_next():
         for at in range(len(form)):
             changed = form[:at] + bytes([form[at] ^ 1]) + form[at + 1 :]
             with pytest.raises(BrokenLedger, match=f"Entry ({number}|{number + 1})"):
-                list(follow([*forms[:number], changed, *forms[number + 1 :]], "b"))
+                list(iter_checked_entries([*forms[:number], changed, *forms[number + 1 :]], "b"))
 
 
 @pytest.mark.parametrize(
@@ -58,19 +58,19 @@ def test_every_changed_byte_of_a_chain_is_found_at_its_entry_or_the_next():
 def test_dropped_doubled_and_reordered_entries_are_named(order, words):
     forms = chain()
     with pytest.raises(BrokenLedger, match=words):
-        list(follow(forms[each] for each in order))
+        list(iter_checked_entries(forms[each] for each in order))
 
 
 def test_entries_of_another_book_are_refused():
     with pytest.raises(BrokenLedger, match="another book"):
-        list(follow(chain(), "c"))
+        list(iter_checked_entries(chain(), "c"))
 
 
 def test_time_does_not_run_backwards():
     first = Entry(chain(1)[0])
     second = Entry.make(book="b", number=1, kind="x", time=99, previous=first.hash)
     with pytest.raises(BrokenLedger, match="time is before"):
-        list(follow([first.form, second.form]))
+        list(iter_checked_entries([first.form, second.form]))
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_time_does_not_run_backwards():
 )
 def test_what_is_no_entry_is_refused(form):
     with pytest.raises(BrokenLedger, match="Entry 0"):
-        list(follow([form]))
+        list(iter_checked_entries([form]))
 
 
 def test_a_commitment_hides_and_binds():

@@ -6,15 +6,15 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ladderboard.errors import InvalidState, StorageFailed
-from ladderboard.ledger import Part, PostgresStorage, SqliteStorage
+from ladderboard.ledger import PostgresStorage, SchemaModule, SqliteStorage
 
 FIRST = ("CREATE TABLE main.hat (book {whole} NOT NULL, size {real} NOT NULL)",)
 SECOND = ("ALTER TABLE main.hat ADD COLUMN colour TEXT",)
 
 
 def sizes(storage):
-    with storage.reading("first") as view:
-        return view.run("SELECT size FROM main.hat WHERE book = ? ORDER BY size", (view.number,))
+    with storage.read_transaction("first") as view:
+        return view.query("SELECT size FROM main.hat WHERE book = ? ORDER BY size", (view.book_id,))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -27,44 +27,44 @@ def furnished(request, tmp_path):
     with storage.add_book("first"):
         pass
     with ThreadPoolExecutor(4) as threads:  # at once, as servers start
-        list(threads.map(lambda _: storage.furnish(Part("hats", (FIRST,))), range(4)))
+        list(threads.map(lambda _: storage.ensure_schema(SchemaModule("hats", (FIRST,))), range(4)))
     yield storage
     storage.close()
 
 
 def test_rows_of_a_part_share_the_books_transaction(furnished):
-    with furnished.writing("first") as view:
-        assert view.change("INSERT INTO main.hat VALUES (?, ?)", (view.number, 0.1)) == 1
-        view.keep("colour", b"blue")
-    with pytest.raises(StorageFailed), furnished.writing("first") as view:  # noqa: PT012
-        view.change("INSERT INTO main.hat VALUES (?, ?)", (view.number, 0.2))
-        view.run("SELECT nothing FROM main.nowhere")
+    with furnished.write_transaction("first") as view:
+        assert view.execute("INSERT INTO main.hat VALUES (?, ?)", (view.book_id, 0.1)) == 1
+        view.set_value("colour", b"blue")
+    with pytest.raises(StorageFailed), furnished.write_transaction("first") as view:  # noqa: PT012
+        view.execute("INSERT INTO main.hat VALUES (?, ?)", (view.book_id, 0.2))
+        view.query("SELECT nothing FROM main.nowhere")
     assert sizes(furnished) == [(0.1,)]
 
 
 def test_a_part_takes_the_steps_that_it_lacks(furnished):
-    with furnished.writing("first") as view:
-        view.change("INSERT INTO main.hat VALUES (?, ?)", (view.number, 0.1))
-    furnished.furnish(Part("hats", (FIRST, SECOND)))
-    furnished.furnish(Part("hats", (FIRST, SECOND)))
+    with furnished.write_transaction("first") as view:
+        view.execute("INSERT INTO main.hat VALUES (?, ?)", (view.book_id, 0.1))
+    furnished.ensure_schema(SchemaModule("hats", (FIRST, SECOND)))
+    furnished.ensure_schema(SchemaModule("hats", (FIRST, SECOND)))
     assert sizes(furnished) == [(0.1,)]
-    with furnished.reading("first") as view:
-        assert view.run("SELECT colour FROM main.hat") == [(None,)]
+    with furnished.read_transaction("first") as view:
+        assert view.query("SELECT colour FROM main.hat") == [(None,)]
     with pytest.raises(InvalidState, match="format 2; this one knows formats up to 1"):
-        furnished.furnish(Part("hats", (FIRST,)))
+        furnished.ensure_schema(SchemaModule("hats", (FIRST,)))
 
 
 def test_a_step_that_fails_leaves_nothing(furnished):
-    broken = Part("hats", (FIRST, (*SECOND, "INSERT INTO main.nowhere VALUES (1)")))
+    broken = SchemaModule("hats", (FIRST, (*SECOND, "INSERT INTO main.nowhere VALUES (1)")))
     with pytest.raises(Exception, match="nowhere"):
-        furnished.furnish(broken)
-    furnished.furnish(Part("hats", (FIRST, SECOND)))
+        furnished.ensure_schema(broken)
+    furnished.ensure_schema(SchemaModule("hats", (FIRST, SECOND)))
 
 
 def test_a_view_that_has_ended_runs_nothing(furnished):
-    with furnished.reading("first") as view:
+    with furnished.read_transaction("first") as view:
         pass
     with pytest.raises(InvalidState, match="has ended"):
-        view.run("SELECT 1")
+        view.query("SELECT 1")
     with pytest.raises(InvalidState, match="has ended"):
         view.now()

@@ -6,7 +6,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.errors import BrokenLedger
-from ladderboard.ledger import Asked, Book, Cipher, Commitment, Opening, SqliteStorage
+from ladderboard.ledger import Book, Cipher, Commitment, Opening, ScoredQuestion, SqliteStorage
 
 MECHANISM = lb.Ladder(step=0.02)
 
@@ -21,15 +21,17 @@ def book(request, tmp_path):
         holdout=b"h" * 32,
     )
     seal = None if request.param is None else Cipher(request.param, "b")
-    return Book.create(SqliteStorage(tmp_path / "b.db", create=True), opening, name="b", seal=seal)
+    return Book.create(
+        SqliteStorage(tmp_path / "b.db", create=True), opening, name="b", encryption=seal
+    )
 
 
 def asked(number, risk=0.3):
-    return Asked(hashlib.sha256(b"%d" % number).digest(), risk)
+    return ScoredQuestion(hashlib.sha256(b"%d" % number).digest(), risk)
 
 
 def receipt_of(book, outcome):
-    with book.storage.reading(book.name) as view:
+    with book.storage.read_transaction(book.name) as view:
         return book.receipt(view, outcome)
 
 
@@ -49,15 +51,15 @@ def test_it_is_the_same_when_it_is_read_again(book):
     first = book.ask(asked(1))
     book.ask(asked(2))
     again = book.ask(asked(1))
-    assert again.again
+    assert again.repeated
     assert again.receipt is None  # who does not want it does not pay for it
     assert receipt_of(book, again) == receipt_of(book, first) == first.receipt
-    assert receipt_of(book, book.known(asked(1).submission)) == first.receipt
+    assert receipt_of(book, book.find_previous_answer(asked(1).submission)) == first.receipt
 
 
 def test_veiled_it_tells_no_number_and_else_the_same(book):
     receipt = book.ask(asked(1)).receipt
-    said, veiled = receipt.describe(), receipt.veiled().describe()
+    said, veiled = receipt.describe(), receipt.redacted().describe()
     assert set(said) == {"format", "book", "entry", "hash", "submission", "salt"}
     assert (said["format"], said["book"], said["entry"]) == (1, "b", 2)
     assert veiled == {**said, "entry": None}
@@ -65,5 +67,8 @@ def test_veiled_it_tells_no_number_and_else_the_same(book):
 
 
 def test_an_entry_that_is_no_question_has_none(book):
-    with book.storage.reading(book.name) as view, pytest.raises(BrokenLedger, match="no secret"):
-        book.receipt_of(view, 0)
+    with (
+        book.storage.read_transaction(book.name) as view,
+        pytest.raises(BrokenLedger, match="no secret"),
+    ):
+        book.read_receipt(view, 0)

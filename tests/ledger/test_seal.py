@@ -3,17 +3,17 @@
 import pytest
 
 from ladderboard.errors import InvalidState
-from ladderboard.ledger import Cipher, NoSeal
+from ladderboard.ledger import Cipher, NoEncryption
 
 KEY = bytes(range(32))
 
 
 def test_what_was_closed_is_opened():
     seal = Cipher(KEY, "book")
-    kept = seal.close("secret 1", b"risk")
-    assert seal.open("secret 1", kept) == b"risk"
+    kept = seal.encrypt("secret 1", b"risk")
+    assert seal.decrypt("secret 1", kept) == b"risk"
     assert b"risk" not in kept
-    assert seal.close("secret 1", b"risk") != kept  # a nonce of its own
+    assert seal.encrypt("secret 1", b"risk") != kept  # a nonce of its own
 
 
 @pytest.mark.parametrize(
@@ -25,26 +25,26 @@ def test_what_was_closed_is_opened():
     ],
 )
 def test_neither_another_key_nor_book_nor_place_opens_it(seal, place):
-    kept = Cipher(KEY, "book").close("secret 1", b"risk")
+    kept = Cipher(KEY, "book").encrypt("secret 1", b"risk")
     with pytest.raises(InvalidState, match="cannot be opened"):
-        seal.open(place, kept)
+        seal.decrypt(place, kept)
 
 
 def test_every_changed_byte_is_found():
     seal = Cipher(KEY, "book")
-    kept = seal.close("state 0", b"state")
+    kept = seal.encrypt("state 0", b"state")
     for at in range(1, len(kept)):
         with pytest.raises(InvalidState, match="cannot be opened"):
-            seal.open("state 0", kept[:at] + bytes([kept[at] ^ 1]) + kept[at + 1 :])
+            seal.decrypt("state 0", kept[:at] + bytes([kept[at] ^ 1]) + kept[at + 1 :])
     with pytest.raises(InvalidState, match="cannot be opened"):
-        seal.open("state 0", kept[:5])
+        seal.decrypt("state 0", kept[:5])
 
 
 def test_open_and_encrypted_are_told_apart():
     with pytest.raises(InvalidState, match="give the key file"):
-        NoSeal().open("x", Cipher(KEY, "book").close("x", b"y"))
+        NoEncryption().decrypt("x", Cipher(KEY, "book").encrypt("x", b"y"))
     with pytest.raises(InvalidState, match="leave the key file out"):
-        Cipher(KEY, "book").open("x", NoSeal().close("x", b"y"))
+        Cipher(KEY, "book").decrypt("x", NoEncryption().encrypt("x", b"y"))
 
 
 def test_the_key_is_never_shown():

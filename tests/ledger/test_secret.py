@@ -3,9 +3,9 @@
 import pytest
 
 from ladderboard.errors import BrokenLedger
-from ladderboard.ledger import Secret, digest
+from ladderboard.ledger import SecretSide, digest
 
-SECRET = Secret(
+SECRET = SecretSide(
     risk=0.25,
     training=None,
     broken=False,
@@ -19,7 +19,7 @@ SECRET = Secret(
 
 
 def test_it_comes_back():
-    assert Secret.unpack(SECRET.pack()) == SECRET
+    assert SecretSide.unpack(SECRET.pack()) == SECRET
 
 
 def test_its_hash_is_as_documented():
@@ -33,8 +33,8 @@ def test_its_hash_is_as_documented():
     }
     assert SECRET.commitment.hash == digest("secret", {"salt": b"s" * 32, "content": content})
     shown = digest("submission", {"salt": b"t" * 32, "content": b"m" * 32})
-    assert SECRET.submitted.hash == shown
-    assert SECRET.written() == (shown, SECRET.commitment.hash, SECRET.pack())
+    assert SECRET.submission_commitment.hash == shown
+    assert SECRET.commit_and_pack() == (shown, SECRET.commitment.hash, SECRET.pack())
 
 
 @pytest.mark.parametrize("risk", [0.0, 1.0, 1 / 3])
@@ -49,10 +49,10 @@ def test_damage_is_found_or_changes_the_hash(at):
     packed = bytearray(SECRET.pack())
     packed[at] ^= 4
     try:
-        read = Secret.unpack(bytes(packed))
+        read = SecretSide.unpack(bytes(packed))
     except BrokenLedger:
         return
-    assert (read.commitment.hash, read.submitted.hash) != (
+    assert (read.commitment.hash, read.submission_commitment.hash) != (
         SECRET.commitment.hash,
-        SECRET.submitted.hash,
+        SECRET.submission_commitment.hash,
     )

@@ -36,11 +36,11 @@ def test_only_the_owner_may_read_whatever_the_umask(tmp_path, umask, grow):
 
 def test_the_settings_that_durability_needs(file):
     storage = SqliteStorage(file)
-    link = storage._pool.take()
-    assert link.run("PRAGMA journal_mode") == [("wal",)]
-    assert link.run("PRAGMA synchronous") == [(2,)]
-    assert link.run("PRAGMA busy_timeout") == [(60_000,)]
-    storage._pool.give(link)
+    link = storage._pool.acquire()
+    assert link.query("PRAGMA journal_mode") == [("wal",)]
+    assert link.query("PRAGMA synchronous") == [(2,)]
+    assert link.query("PRAGMA busy_timeout") == [(60_000,)]
+    storage._pool.release(link)
     storage.close()
 
 
@@ -145,14 +145,14 @@ def test_values_of_a_kind_never_written_are_refused(file):
     database.commit()
     database.close()
     storage = SqliteStorage(file)
-    with pytest.raises(InvalidState, match="damaged"), storage.reading("b"):
+    with pytest.raises(InvalidState, match="damaged"), storage.read_transaction("b"):
         pass
-    with storage.writing("b") as book:
-        for look in (lambda: book.state(0), book.at):
+    with storage.write_transaction("b") as book:
+        for look in (lambda: book.ladder_state(0), book.chain_state):
             with pytest.raises(InvalidState, match="damaged"):
                 look()
-    with pytest.raises(InvalidState, match="damaged"), storage.writing("b") as book:
-        book.secret(0)
+    with pytest.raises(InvalidState, match="damaged"), storage.write_transaction("b") as book:
+        book.secret_side(0)
     storage.close()
 
 
@@ -161,7 +161,7 @@ def test_a_file_that_is_no_longer_there_is_not_written_to(file, how, tmp_path, m
     monkeypatch.setattr(_sqlite, "_GLANCE", -1.0)
     storage = SqliteStorage(file)
     storage.backup(tmp_path / "old.db")
-    with storage.writing("b") as book:
+    with storage.write_transaction("b") as book:
         grow(book)
     if how == "removed":
         file.unlink()
@@ -170,7 +170,7 @@ def test_a_file_that_is_no_longer_there_is_not_written_to(file, how, tmp_path, m
     else:
         file.rename(tmp_path / "elsewhere.db")
         (tmp_path / "old.db").rename(file)
-    for block in (storage.writing, storage.reading, storage.writing):
+    for block in (storage.write_transaction, storage.read_transaction, storage.write_transaction):
         with pytest.raises(StorageFailed, match="moved, removed or replaced"), block("b"):
             pass
     storage.close()

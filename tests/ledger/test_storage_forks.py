@@ -14,16 +14,16 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWa
 
 def write(storage, grow):
     """Append an entry and return its place."""
-    with storage.writing("b") as book:
+    with storage.write_transaction("b") as book:
         grow(book)
-        return book.at().entries - 1
+        return book.chain_state().entries - 1
 
 
 def test_a_fork_waits_for_a_block_whose_storage_was_closed(file, in_a_child, grow):
     storage, inside, go = SqliteStorage(file), threading.Event(), threading.Event()
 
     def slow():
-        with storage.writing("b") as book:
+        with storage.write_transaction("b") as book:
             grow(book)
             inside.set()
             go.wait()
@@ -37,7 +37,7 @@ def test_a_fork_waits_for_a_block_whose_storage_was_closed(file, in_a_child, gro
     assert in_a_child(lambda: (go.is_set(), write(storage, grow))) == "(True, 2)"
     thread.join()
     assert not storage._pool._all
-    assert link.retired
+    assert link.closing
     assert write(storage, grow) == 3
     storage.close()
 
@@ -145,6 +145,8 @@ def _stress(file, grow, seconds):
 def test_threads_that_write_and_close_while_the_process_forks_lose_nothing(file, grow, seconds):
     told, hanging = _stress(file, grow, seconds)
     assert not hanging
-    with SqliteStorage(file) as storage, storage.reading("b") as book:
-        assert sorted(told) == list(range(1, book.at().entries))  # each told once, and none lost
+    with SqliteStorage(file) as storage, storage.read_transaction("b") as book:
+        assert sorted(told) == list(
+            range(1, book.chain_state().entries)
+        )  # each told once, and none lost
         assert list(book.entries()) == [b"entry %d" % at for at in range(len(told) + 1)]

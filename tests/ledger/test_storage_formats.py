@@ -12,11 +12,11 @@ import pytest
 from ladderboard.errors import InvalidState, StorageFailed
 from ladderboard.ledger import PostgresStorage, SqliteStorage
 from ladderboard.ledger._storage import _schema
-from ladderboard.ledger._storage._schema import Step
+from ladderboard.ledger._storage._schema import Migration
 
 FORMATS = Path(__file__).parent / "formats"
 MAKE = runpy.run_path(str(FORMATS / "make.py"))
-STEP = Step(
+STEP = Migration(
     1,
     (
         "ALTER TABLE main.book ADD COLUMN colour TEXT",
@@ -24,25 +24,27 @@ STEP = Step(
         "UPDATE main.book SET colour = 'blue'",
     ),
 )
-BROKEN = Step(1, (*STEP.statements, "INSERT INTO main.nowhere VALUES (1)"))
+BROKEN = Migration(1, (*STEP.statements, "INSERT INTO main.nowhere VALUES (1)"))
 
 
 def check_content(storage):
     content = MAKE["CONTENT"]
     assert storage.books() == list(content)
     for name, book in content.items():
-        with storage.reading(name) as view:
+        with storage.read_transaction(name) as view:
             assert list(view.entries()) == [row.form for row, _, _ in book["entries"]]
             for number, (_, _, secret) in enumerate(book["entries"]):
-                assert view.secret(number) == secret
+                assert view.secret_side(number) == secret
             if book["entries"]:
-                assert view.at() == book["entries"][-1][1]
-            assert view.ladders() == [ladder for ladder, _ in book["ladders"]]
+                assert view.chain_state() == book["entries"][-1][1]
+            assert view.ladder_names() == [ladder for ladder, _ in book["ladders"]]
             for number, (_, state) in enumerate(book["ladders"]):
-                assert view.state(number) == state
-            assert [(mark, view.find(mark)) for mark, _ in book["marks"]] == book["marks"]
+                assert view.ladder_state(number) == state
+            assert [(mark, view.find_by_dedupe_key(mark)) for mark, _ in book["marks"]] == book[
+                "marks"
+            ]
             for key, value in book["kept"].items():
-                assert view.kept(key) == value
+                assert view.get_value(key) == value
 
 
 @pytest.mark.parametrize("format_", sorted(FORMATS.glob("*.db")), ids=lambda path: path.stem)
@@ -50,11 +52,11 @@ def test_every_format_opens_and_reads_back(format_, tmp_path, grow):
     path = shutil.copy(format_, tmp_path / "guard.db")
     with SqliteStorage(path) as storage:
         check_content(storage)
-        with storage.writing("first") as book:
+        with storage.write_transaction("first") as book:
             grow(book)
-            assert book.at().entries == 4
+            assert book.chain_state().entries == 4
     assert {path.stem for path in FORMATS.glob("*.db")} == {
-        str(number) for number in range(1, _schema.latest() + 1)
+        str(number) for number in range(1, _schema.latest_format() + 1)
     }
 
 
@@ -62,7 +64,7 @@ def test_what_the_script_writes_is_what_is_kept(tmp_path):
     MAKE["write"](tmp_path / "guard.db")
     with SqliteStorage(tmp_path / "guard.db") as storage:
         check_content(storage)
-    kept = FORMATS / f"{_schema.latest()}.db"
+    kept = FORMATS / f"{_schema.latest_format()}.db"
     assert _dump(tmp_path / "guard.db") == _dump(kept)
 
 
@@ -94,7 +96,7 @@ def test_a_newer_schema_is_refused_and_both_formats_are_named(postgres, schema):
 
 
 def test_steps_follow_each_other():
-    assert [step.before for step in _schema.STEPS] == list(range(1, _schema.latest()))
+    assert [step.before for step in _schema.MIGRATIONS] == list(range(1, _schema.latest_format()))
 
 
 def colours(path):
@@ -111,7 +113,7 @@ def test_a_file_is_copied_and_then_migrated(tmp_path, monkeypatch, grow):
     file = Path(shutil.copy(FORMATS / "1.db", tmp_path / "guard.db"))
     old = SqliteStorage(file)
     check_content(old)
-    monkeypatch.setattr(_schema, "STEPS", (STEP,))
+    monkeypatch.setattr(_schema, "MIGRATIONS", (STEP,))
     with SqliteStorage(file) as storage:
         check_content(storage)
         assert not any(storage.is_copy(name) for name in storage.books())
@@ -119,7 +121,7 @@ def test_a_file_is_copied_and_then_migrated(tmp_path, monkeypatch, grow):
     copy = tmp_path / "guard.db.before-1"
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     assert colours(copy) is None
-    with pytest.raises(InvalidState, match="format 2 now"), old.writing("first") as book:
+    with pytest.raises(InvalidState, match="format 2 now"), old.write_transaction("first") as book:
         grow(book)  # by a process that still runs the older version
     old.close()
     with SqliteStorage(file) as storage:  # nothing left to do
@@ -135,7 +137,7 @@ def test_a_file_is_copied_and_then_migrated(tmp_path, monkeypatch, grow):
 
 def test_a_new_file_is_like_a_migrated_one(tmp_path, monkeypatch):
     shutil.copy(FORMATS / "1.db", tmp_path / "old.db")
-    monkeypatch.setattr(_schema, "STEPS", (STEP,))
+    monkeypatch.setattr(_schema, "MIGRATIONS", (STEP,))
     SqliteStorage(tmp_path / "old.db").close()
     SqliteStorage(tmp_path / "new.db", create=True).close()
 
@@ -150,12 +152,12 @@ def test_a_new_file_is_like_a_migrated_one(tmp_path, monkeypatch):
 
 def test_a_migration_that_fails_changes_nothing_and_overwrites_no_copy(tmp_path, monkeypatch):
     file = Path(shutil.copy(FORMATS / "1.db", tmp_path / "guard.db"))
-    monkeypatch.setattr(_schema, "STEPS", (BROKEN,))
+    monkeypatch.setattr(_schema, "MIGRATIONS", (BROKEN,))
     with pytest.raises(StorageFailed, match="nowhere"):
         SqliteStorage(file)
     assert colours(file) is None
     first = (tmp_path / "guard.db.before-1").read_bytes()
-    monkeypatch.setattr(_schema, "STEPS", (STEP,))
+    monkeypatch.setattr(_schema, "MIGRATIONS", (STEP,))
     SqliteStorage(file).close()
     assert colours(file) == [("blue",)] * 3
     assert (tmp_path / "guard.db.before-1").read_bytes() == first
@@ -169,25 +171,25 @@ def test_a_schema_is_copied_and_then_migrated(postgres, monkeypatch, grow):
         with old.add_book(name) as book:
             grow(book, b"secret")
             book.add_ladder(0, "", b"state")
-    monkeypatch.setattr(_schema, "STEPS", (BROKEN,))
+    monkeypatch.setattr(_schema, "MIGRATIONS", (BROKEN,))
     with pytest.raises(StorageFailed, match="nowhere"):
         PostgresStorage(postgres.url(), schema=schema)
     assert postgres.run("SELECT 1 FROM pg_namespace WHERE nspname = %s", f"{schema}_before_1") == []
-    monkeypatch.setattr(_schema, "STEPS", (STEP,))
+    monkeypatch.setattr(_schema, "MIGRATIONS", (STEP,))
     with PostgresStorage(postgres.url(), schema=schema) as storage:
         assert storage.books() == ["b", "c"]
         assert not storage.is_copy("b")
     assert postgres.run(f"SELECT colour FROM {schema}.book") == [("blue",), ("blue",)]
     assert postgres.run(f"SELECT version FROM {schema}.format") == [(2,)]
     monkeypatch.undo()
-    with pytest.raises(InvalidState, match="format 2"), old.writing("b") as book:
+    with pytest.raises(InvalidState, match="format 2"), old.write_transaction("b") as book:
         grow(book)
     old.close()
     with PostgresStorage(postgres.url(), schema=f"{schema}_before_1") as storage:
         assert storage.is_copy("b")
-        with storage.reading("c") as view:
-            assert (list(view.entries()), view.secret(0)) == ([b"entry 0"], b"secret")
-        with storage.add_book("d"), storage.reading("c"):
+        with storage.read_transaction("c") as view:
+            assert (list(view.entries()), view.secret_side(0)) == ([b"entry 0"], b"secret")
+        with storage.add_book("d"), storage.read_transaction("c"):
             pass
         assert storage.books() == ["b", "c", "d"]
 
@@ -197,7 +199,7 @@ def test_a_copy_knows_that_it_is_one_until_it_is_adopted(file, tmp_path, grow):
         with storage.add_book("c"):
             pass
         storage.backup(tmp_path / "copy.db")
-        with storage.writing("b") as book:
+        with storage.write_transaction("b") as book:
             grow(book)
         with pytest.raises(InvalidState, match="there already"):
             storage.backup(tmp_path / "copy.db")
@@ -207,9 +209,9 @@ def test_a_copy_knows_that_it_is_one_until_it_is_adopted(file, tmp_path, grow):
     with SqliteStorage(tmp_path / "copy.db") as copy:
         assert copy.is_copy("b")
         assert copy.is_copy("c")
-        with copy.writing("b") as book:
-            assert book.at().entries == 1
-            book.adopt()
+        with copy.write_transaction("b") as book:
+            assert book.chain_state().entries == 1
+            book.clear_copy_flag()
         assert (copy.is_copy("b"), copy.is_copy("c")) == (False, True)
         copy.backup(tmp_path / "again.db")
     with SqliteStorage(tmp_path / "again.db") as again:
@@ -218,9 +220,9 @@ def test_a_copy_knows_that_it_is_one_until_it_is_adopted(file, tmp_path, grow):
 
 def test_a_backup_is_one_moment_while_others_write(file, tmp_path, grow):
     storage = SqliteStorage(file)
-    with storage.writing("b") as book:
+    with storage.write_transaction("b") as book:
         grow(book)
         storage.backup(tmp_path / "copy.db")
-    with SqliteStorage(tmp_path / "copy.db") as copy, copy.reading("b") as view:
-        assert view.at().entries == len(list(view.entries())) == 1
+    with SqliteStorage(tmp_path / "copy.db") as copy, copy.read_transaction("b") as view:
+        assert view.chain_state().entries == len(list(view.entries())) == 1
     storage.close()

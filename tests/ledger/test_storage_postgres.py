@@ -21,21 +21,21 @@ def storage(postgres, schema):
 
 def writing(storage, grow, *more):
     """Change the book and do something more, all in one block."""
-    with storage.writing("b") as book:
+    with storage.write_transaction("b") as book:
         change(book, grow)
         for act in more:
             act(book)
 
 
 def seen(storage):
-    with storage.reading("b") as book:
-        return book.at().entries, book.state(0), book.find(b"new")
+    with storage.read_transaction("b") as book:
+        return book.chain_state().entries, book.ladder_state(0), book.find_by_dedupe_key(b"new")
 
 
 def change(book, grow):
     grow(book, b"secret")
-    book.mark(b"new", 1)
-    book.set_state(0, b"after")
+    book.add_dedupe_key(b"new", 1)
+    book.set_ladder_state(0, b"after")
 
 
 BEFORE, AFTER = (1, b"state", None), (2, b"after", 1)
@@ -120,7 +120,7 @@ def test_commits_that_do_not_wait_are_refused(postgres, schema, setting, grow):
             PostgresStorage(url, schema=schema)
         return
     with PostgresStorage(url, schema=schema) as storage:
-        with storage.writing("b") as book:
+        with storage.write_transaction("b") as book:
             change(book, grow)
         assert seen(storage) == AFTER
 
@@ -136,7 +136,7 @@ def test_a_server_that_is_told_otherwise_later_is_refused(grow):
             server.run("SELECT pg_reload_conf()")
             while server.run(f"SHOW {name}") != [("off",)]:
                 pass
-            blocks = (storage.writing("b"), storage.add_book("c"))
+            blocks = (storage.write_transaction("b"), storage.add_book("c"))
             for block in blocks:
                 with pytest.raises(StorageFailed, match=f"{name} = off"), block as book:
                     grow(book)
@@ -144,7 +144,7 @@ def test_a_server_that_is_told_otherwise_later_is_refused(grow):
             server.run("SELECT pg_reload_conf()")
             while server.run(f"SHOW {name}") != [("on",)]:
                 pass
-        with storage.writing("b") as book:
+        with storage.write_transaction("b") as book:
             grow(book)
         assert storage.books() == ["b"]
         storage.close()
@@ -159,11 +159,11 @@ def test_a_database_in_another_encoding_is_refused(postgres):
 
 
 def test_an_idle_connection_that_was_lost_is_opened_again(storage, kill):
-    for block in (storage.reading, storage.writing):
+    for block in (storage.read_transaction, storage.write_transaction):
         assert seen(storage) == BEFORE
         kill()
         with block("b") as book:
-            assert book.at().entries == 1
+            assert book.chain_state().entries == 1
     kill()
     assert storage.books() == ["b"]
 
@@ -171,10 +171,10 @@ def test_an_idle_connection_that_was_lost_is_opened_again(storage, kill):
 def test_a_connection_lost_inside_a_block_leaves_nothing(storage, kill, grow):
     assert seen(storage) == BEFORE
     with pytest.raises(StorageFailed) as caught:
-        writing(storage, grow, lambda _: kill(), lambda book: book.keep("more", b""))
+        writing(storage, grow, lambda _: kill(), lambda book: book.set_value("more", b""))
     assert not caught.value.uncertain
     assert seen(storage) == BEFORE
-    with storage.writing("b") as book:
+    with storage.write_transaction("b") as book:
         change(book, grow)
     assert seen(storage) == AFTER
 
@@ -185,7 +185,7 @@ def test_a_connection_lost_at_commit_is_uncertain(storage, kill, grow):
         writing(storage, grow, lambda _: kill())
     assert caught.value.uncertain
     assert seen(storage) == BEFORE  # whole or not at all; here the server never got to it
-    with storage.writing("b") as book:
+    with storage.write_transaction("b") as book:
         change(book, grow)
     assert seen(storage) == AFTER
 
@@ -203,7 +203,10 @@ def test_an_answer_lost_after_the_commit_is_uncertain(storage, grow, monkeypatch
         return cursor
 
     monkeypatch.setattr(psycopg.Connection, "execute", lose)
-    with pytest.raises(StorageFailed, match="not known") as caught, storage.writing("b") as book:
+    with (
+        pytest.raises(StorageFailed, match="not known") as caught,
+        storage.write_transaction("b") as book,
+    ):
         change(book, grow)
     monkeypatch.undo()
     assert caught.value.uncertain
@@ -225,7 +228,7 @@ def test_a_commit_that_the_server_refuses_is_certain(postgres, schema, storage, 
 def test_an_error_that_is_swallowed_does_not_commit_the_rest(storage, grow):
     def swallow(book):
         with pytest.raises(StorageFailed, match="division by zero"):
-            book.run("SELECT 1 / 0", ())
+            book.query("SELECT 1 / 0", ())
 
     with pytest.raises(StorageFailed, match="cannot go on") as caught:
         writing(storage, grow, swallow)
@@ -239,17 +242,17 @@ def test_books_are_written_to_side_by_side(storage, grow):
     done = []
 
     def other():
-        with storage.writing("c") as book:
+        with storage.write_transaction("c") as book:
             grow(book)
         done.append(True)
 
-    with storage.writing("b") as book:
+    with storage.write_transaction("b") as book:
         grow(book)
         thread = threading.Thread(target=other)
         thread.start()
         thread.join(60)
         assert done
-        with pytest.raises(InvalidState, match="already"), storage.writing("b"):
+        with pytest.raises(InvalidState, match="already"), storage.write_transaction("b"):
             pass
 
 
@@ -259,12 +262,12 @@ def test_waiting_for_others_has_an_end(storage, monkeypatch, grow):
 
     def other():
         try:
-            with storage.writing("b"):
+            with storage.write_transaction("b"):
                 pass
         except StorageFailed as error:
             said.append((str(error), error.uncertain))
 
-    with storage.writing("b") as book:
+    with storage.write_transaction("b") as book:
         grow(book)
         thread = threading.Thread(target=other)
         thread.start()
@@ -304,15 +307,15 @@ def test_where_the_server_takes_no_more_connections_blocks_wait_for_each_other()
         url = server.url(password="plain").replace("tester", "plain")  # noqa: S106 - a minute
         storage = PostgresStorage(url, create=True)
         with storage.add_book("b") as book:
-            book.keep("x", b"y")
+            book.set_value("x", b"y")
         together, failed = threading.Barrier(12), []
 
         def look():
             together.wait()
             try:
                 for _ in range(20):
-                    with storage.reading("b") as book:
-                        book.kept("x")
+                    with storage.read_transaction("b") as book:
+                        book.get_value("x")
             except StorageFailed as error:
                 failed.append(error)
 
@@ -327,7 +330,7 @@ def test_where_the_server_takes_no_more_connections_blocks_wait_for_each_other()
         others = [psycopg.connect(url) for _ in range(5 - len(storage._pool._all))]
         storage.close()
         others += [psycopg.connect(url) for _ in range(5 - len(others))]
-        with pytest.raises(StorageFailed, match="There is no way"), storage.reading("b"):
+        with pytest.raises(StorageFailed, match="There is no way"), storage.read_transaction("b"):
             pass
         for each in others:
             each.close()

@@ -25,14 +25,14 @@ def opener(request, tmp_path):
 
 
 def entries(storage):
-    with storage.reading("b") as book:
-        return book.at().entries
+    with storage.read_transaction("b") as book:
+        return book.chain_state().entries
 
 
 def write(storage, grow):
-    with storage.writing("b") as book:
+    with storage.write_transaction("b") as book:
         grow(book)
-        return book.at().entries
+        return book.chain_state().entries
 
 
 def test_a_fork_uses_connections_of_its_own(opener, in_a_child, grow):
@@ -41,9 +41,9 @@ def test_a_fork_uses_connections_of_its_own(opener, in_a_child, grow):
     inherited = set(storage._pool._all)
 
     def child():
-        link = storage._pool.take()
+        link = storage._pool.acquire()
         told = link in inherited
-        storage._pool.give(link)
+        storage._pool.release(link)
         return told, write(storage, grow), write(storage, grow)
 
     assert in_a_child(child) == "(False, 3, 4)"
@@ -55,7 +55,7 @@ def test_a_fork_uses_connections_of_its_own(opener, in_a_child, grow):
 
 def test_a_fork_inside_a_block_cannot_end_it(opener, in_a_child, grow):
     storage = opener()
-    with storage.writing("b") as book:
+    with storage.write_transaction("b") as book:
         grow(book)
 
         def go_on():
@@ -76,7 +76,7 @@ def test_a_fork_inside_a_block_cannot_end_it(opener, in_a_child, grow):
 
 def test_a_child_that_ends_a_block_of_its_parent_changes_nothing(opener, in_a_child, grow):
     storage = opener()
-    block = storage.writing("b")
+    block = storage.write_transaction("b")
     grow(block.__enter__())
     assert "StorageFailed" in in_a_child(lambda: block.__exit__(None, None, None))
     block.__exit__(None, None, None)
@@ -88,7 +88,7 @@ def test_a_fork_while_others_write_is_not_stuck(opener, grow):
     storage, inside, go = opener(), threading.Event(), threading.Event()
 
     def slow():
-        with storage.writing("b") as book:
+        with storage.write_transaction("b") as book:
             grow(book)
             inside.set()
             go.wait()
@@ -113,7 +113,7 @@ def test_an_ordinary_end_of_a_child_closes_nothing_of_its_parent(opener, grow):
     """With an interpreter that finalises everything, unlike ``os._exit``."""
     storage = opener()
     write(storage, grow)
-    block = storage.writing("b")
+    block = storage.write_transaction("b")
     grow(block.__enter__())
     child = os.fork()
     if child == 0:
@@ -134,17 +134,17 @@ def test_an_ordinary_end_of_a_child_closes_nothing_of_its_parent(opener, grow):
 def _work(make, count, grow):
     storage = make()
     for _ in range(count):
-        with storage.writing("b") as book:
+        with storage.write_transaction("b") as book:
             grow(book)
-            state = int(book.state(0) or 0) + 1
-            book.set_state(0, b"%d" % state)
+            state = int(book.ladder_state(0) or 0) + 1
+            book.set_ladder_state(0, b"%d" % state)
     storage.close()
 
 
 def test_processes_take_turns(opener, grow):
     storage = opener()
-    with storage.writing("b") as book:
-        book.set_state(0, b"0")
+    with storage.write_transaction("b") as book:
+        book.set_ladder_state(0, b"0")
     context = multiprocessing.get_context("fork")
     processes = [context.Process(target=_work, args=(opener, 40, grow)) for _ in range(4)]
     for process in processes:
@@ -152,9 +152,9 @@ def test_processes_take_turns(opener, grow):
     for process in processes:
         process.join()
     assert [process.exitcode for process in processes] == [0] * 4
-    with storage.reading("b") as book:
-        assert book.at().entries == 161
-        assert book.state(0) == b"160"
+    with storage.read_transaction("b") as book:
+        assert book.chain_state().entries == 161
+        assert book.ladder_state(0) == b"160"
         assert list(book.entries()) == [b"entry %d" % number for number in range(161)]
     storage.close()
 
@@ -163,17 +163,17 @@ def _write_and_tell(make, grow, pipe):
     """Write for ever, and tell of every block once it has ended."""
     storage = make()
     while True:
-        with storage.writing("b") as book:
+        with storage.write_transaction("b") as book:
             grow(book)
-            book.set_state(0, b"%d" % (int(book.state(0)) + 1))
+            book.set_ladder_state(0, b"%d" % (int(book.ladder_state(0)) + 1))
         os.write(pipe, b".")
 
 
 def test_a_killed_writer_leaves_whole_blocks_only(opener, grow):
     """Twelve kills, each after a first acknowledged block and a little longer than the last."""
     storage = opener()
-    with storage.writing("b") as book:
-        book.set_state(0, b"0")
+    with storage.write_transaction("b") as book:
+        book.set_ladder_state(0, b"0")
     for round_ in range(12):
         before = entries(storage)
         reading, writing = os.pipe()
@@ -190,8 +190,8 @@ def test_a_killed_writer_leaves_whole_blocks_only(opener, grow):
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
         with os.fdopen(reading, "rb") as pipe:
             told += pipe.read()
-        with storage.writing("b") as book:  # waits for what the killed one may still hold
-            stands, state = book.at().entries, int(book.state(0))
+        with storage.write_transaction("b") as book:  # waits for what the killed one may still hold
+            stands, state = book.chain_state().entries, int(book.ladder_state(0))
             assert len(list(book.entries())) == stands == state + 1
         assert stands - before in {len(told), len(told) + 1}  # one may be committed and not told
         assert told

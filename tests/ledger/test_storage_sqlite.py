@@ -19,8 +19,8 @@ from ladderboard.ledger._storage import _pool, _sqlite
 
 
 def entries(storage):
-    with storage.reading("b") as book:
-        return book.at().entries
+    with storage.read_transaction("b") as book:
+        return book.chain_state().entries
 
 
 def test_what_may_not_be_written_is_a_failure(in_a_child, touch, grow):
@@ -59,7 +59,7 @@ def test_a_full_disk_is_a_failure_and_leaves_nothing(file, in_a_child, grow):
         storage, kept = SqliteStorage(file), 0
         while True:
             try:
-                with storage.writing("b") as book:
+                with storage.write_transaction("b") as book:
                     grow(book, b"s" * 5000)
             except StorageFailed as error:
                 return kept, error
@@ -71,8 +71,8 @@ def test_a_full_disk_is_a_failure_and_leaves_nothing(file, in_a_child, grow):
     assert kept > 5
     storage = SqliteStorage(file)
     assert entries(storage) in {kept + 1, kept + 2}  # the last one was not acknowledged
-    with storage.writing("b") as book:
-        assert len(list(book.entries())) == book.at().entries
+    with storage.write_transaction("b") as book:
+        assert len(list(book.entries())) == book.chain_state().entries
         grow(book)
     storage.close()
 
@@ -81,49 +81,57 @@ def test_a_short_disk_is_not_taken_up_by_the_log(disk):
     """What is written over and over takes room in the write-ahead log, but not in the file."""
     storage = SqliteStorage(disk.path / "guard.db", create=True)
     with storage.add_book("b") as book:
-        book.keep("name", b"0" * 2**18)
+        book.set_value("name", b"0" * 2**18)
     disk.fill(leave=2**21)
     for number in range(16):  # twice what is left
-        with storage.writing("b") as book:
-            book.keep("name", b"%d" % (number % 10) * 2**18)
+        with storage.write_transaction("b") as book:
+            book.set_value("name", b"%d" % (number % 10) * 2**18)
     log = disk.path / "guard.db-wal"
     assert log.stat().st_size < 2**20 + 2**19
-    with storage.reading("b"):  # who looks meanwhile keeps the log as it is, and fails nobody
+    with storage.read_transaction(
+        "b"
+    ):  # who looks meanwhile keeps the log as it is, and fails nobody
         for number in range(3):
-            with storage.writing("b") as book:
-                book.keep("name", b"%d" % number * 2**18)
+            with storage.write_transaction("b") as book:
+                book.set_value("name", b"%d" % number * 2**18)
     disk.fill()
-    with pytest.raises(DiskFull, match="Free at least 64 MB"), storage.writing("b") as book:
-        book.keep("name", b"1" * 2**22)
+    with (
+        pytest.raises(DiskFull, match="Free at least 64 MB"),
+        storage.write_transaction("b") as book,
+    ):
+        book.set_value("name", b"1" * 2**22)
     storage.close()
 
 
 def no_room(storage):
-    link = storage._pool.take()
-    link.run("PRAGMA max_page_count = 1")
-    storage._pool.give(link)
+    link = storage._pool.acquire()
+    link.query("PRAGMA max_page_count = 1")
+    storage._pool.release(link)
 
 
 def test_no_room_inside_a_block_ends_it(file, grow):
     storage = SqliteStorage(file)
     no_room(storage)
-    with pytest.raises(StorageFailed, match="disk is full") as first, storage.writing("b") as book:
+    with (
+        pytest.raises(StorageFailed, match="disk is full") as first,
+        storage.write_transaction("b") as book,
+    ):
         grow(book, b"s" * 50_000)
 
     def swallow():
-        with storage.writing("b") as book:
+        with storage.write_transaction("b") as book:
             with pytest.raises(StorageFailed, match="disk is full"):
-                book.keep("name", b"s" * 50_000)
+                book.set_value("name", b"s" * 50_000)
             with pytest.raises(StorageFailed, match="cannot go on"):
-                book.keep("name", b"")  # would stand alone, outside of any transaction
+                book.set_value("name", b"")  # would stand alone, outside of any transaction
 
     no_room(storage)
     with pytest.raises(StorageFailed, match="cannot go on") as second:
         swallow()
     assert not first.value.uncertain
     assert not second.value.uncertain
-    with storage.reading("b") as book:
-        assert (book.at().entries, book.kept("name")) == (1, None)
+    with storage.read_transaction("b") as book:
+        assert (book.chain_state().entries, book.get_value("name")) == (1, None)
     storage.close()
 
 
@@ -146,23 +154,26 @@ class Interrupted:
 @pytest.mark.parametrize("done", [True, False])
 def test_a_commit_without_an_answer_is_uncertain(file, done, grow):
     storage = SqliteStorage(file)
-    link = storage._pool.take()
+    link = storage._pool.acquire()
     link._cursor = Interrupted(link._cursor, sqlite3.SQLITE_IOERR_FSYNC, done=done)
-    storage._pool.give(link)
-    with pytest.raises(StorageFailed, match="not known") as caught, storage.writing("b") as book:
+    storage._pool.release(link)
+    with (
+        pytest.raises(StorageFailed, match="not known") as caught,
+        storage.write_transaction("b") as book,
+    ):
         grow(book)
     assert caught.value.uncertain
     assert entries(storage) == 1 + done  # looked up, through a new connection
-    assert storage._pool.take() is not link
+    assert storage._pool.acquire() is not link
     storage.close()
 
 
 def test_a_commit_that_is_refused_is_certain(file, grow):
     storage = SqliteStorage(file)
-    link = storage._pool.take()
+    link = storage._pool.acquire()
     link._cursor = Interrupted(link._cursor, sqlite3.SQLITE_BUSY, done=False)
-    storage._pool.give(link)
-    with pytest.raises(StorageFailed) as caught, storage.writing("b") as book:
+    storage._pool.release(link)
+    with pytest.raises(StorageFailed) as caught, storage.write_transaction("b") as book:
         grow(book)
     assert not caught.value.uncertain
     assert entries(storage) == 1
@@ -170,20 +181,20 @@ def test_a_commit_that_is_refused_is_certain(file, grow):
 
 
 def test_waiting_for_others_has_an_end(file, monkeypatch, grow):
-    monkeypatch.setattr(_sqlite, "PATIENCE", 0.05)
-    monkeypatch.setattr(_pool, "PATIENCE", 0.05)
+    monkeypatch.setattr(_sqlite, "WRITER_TIMEOUT", 0.05)
+    monkeypatch.setattr(_pool, "WRITER_TIMEOUT", 0.05)
     first, second = SqliteStorage(file), SqliteStorage(file)
     said = []
 
     def try_both():
         for storage in (first, second):
             try:
-                with storage.writing("b"):
+                with storage.write_transaction("b"):
                     pass
             except StorageFailed as error:
                 said.append((str(error), error.uncertain))
 
-    with first.writing("b") as book:
+    with first.write_transaction("b") as book:
         grow(book)
         thread = threading.Thread(target=try_both)
         thread.start()
@@ -199,8 +210,8 @@ def test_waiting_for_others_has_an_end(file, monkeypatch, grow):
 def test_a_thread_does_not_wait_for_itself(file):
     storage = SqliteStorage(file)
     for _ in range(2):
-        with storage.writing("b"):
-            with pytest.raises(InvalidState, match="already"), storage.writing("b"):
+        with storage.write_transaction("b"):
+            with pytest.raises(InvalidState, match="already"), storage.write_transaction("b"):
                 pass
             with pytest.raises(InvalidState, match="already"), storage.add_book("c"):
                 pass
@@ -235,12 +246,12 @@ def test_the_log_is_started_over_once_no_reader_looks_at_it(file, monkeypatch, g
 
     def write(times):
         for _ in range(times):
-            with storage.writing("b") as book:
+            with storage.write_transaction("b") as book:
                 grow(book, b"s" * 5000)
         return log.stat().st_size
 
     assert write(80) < 600_000  # of more than 1,500,000 bytes that went through it
-    with storage.reading("b") as view:
+    with storage.read_transaction("b") as view:
         assert write(60) > 900_000  # it cannot be helped, and nobody is kept from writing
         assert len(list(view.entries())) == 81
     long = write(8)

@@ -14,24 +14,24 @@ from ladderboard.errors import (
     WrongKey,
 )
 from ladderboard.ledger import (
-    Asked,
     Book,
     Cipher,
-    NoSeal,
+    LedgerEnvironment,
+    NoEncryption,
     Opening,
     PostgresStorage,
     RecordReader,
     RecordWriter,
+    ScoredQuestion,
     SecretKey,
     SqliteStorage,
     VaultReader,
     VaultWriter,
-    World,
     check_book,
     digest,
     encode,
-    put_book,
-    take_book,
+    export_book,
+    import_book,
 )
 from ladderboard.mechanisms import ParameterFreeLadder, ShakyLadder
 
@@ -44,7 +44,7 @@ def cipher(name):
 
 
 def no_seal(name):
-    return NoSeal()
+    return NoEncryption()
 
 
 def a_file(request, tmp_path, name):
@@ -73,9 +73,9 @@ def begin(storage, seal, mechanism=None):
     opening = Opening(
         N, {"name": "zero_one"}, mechanism.describe(), {"questions": BUDGET}, b"h" * 32
     )
-    book = Book.create(storage, opening, name="b", seal=seal("b"), keep={"sample": b"labels"})
-    with storage.writing("b") as view:
-        view.keep("colour", b"blue")  # no secret
+    book = Book.create(storage, opening, name="b", encryption=seal("b"), keep={"sample": b"labels"})
+    with storage.write_transaction("b") as view:
+        view.set_value("colour", b"blue")  # no secret
     rng = np.random.default_rng(1)
     for at in range(30):
         losses = (rng.random(N) < 0.5).astype(float)
@@ -86,7 +86,7 @@ def begin(storage, seal, mechanism=None):
 def question(at, losses, mechanism=None, retry=None):
     ladder, asker = [("", None), ("red", "red"), ("blue", "blue")][at % 3]
     given = losses if isinstance(mechanism, ParameterFreeLadder) else None
-    return Asked(
+    return ScoredQuestion(
         digest("predictions", at),
         float(losses.mean()),
         losses=given,
@@ -100,20 +100,20 @@ def taken(book):
     file = io.BytesIO()
     vault = VaultWriter(file, KEY.public)
     records = RecordWriter(vault)
-    with book.storage.reading(book.name) as view:
-        take_book(view, book.seal, records)
-    records.end()
-    vault.end()
+    with book.storage.read_transaction(book.name) as view:
+        export_book(view, book.encryption, records)
+    records.finish()
+    vault.finish()
     return file.getvalue()
 
 
 def put(form, storage, seal, name="b"):
     records = RecordReader(VaultReader(io.BytesIO(form), KEY))
     with storage.add_book(name) as view:
-        put_book(view, name, seal(name), records)
-        records.end()
+        import_book(view, name, seal(name), records)
+        records.expect_end()
         check_book(view, name, seal(name))
-    return Book(storage, name, seal=seal(name))
+    return Book(storage, name, encryption=seal(name))
 
 
 @pytest.mark.parametrize(
@@ -124,28 +124,28 @@ def put(form, storage, seal, name="b"):
 def test_a_book_goes_on_elsewhere_as_it_would_have_here(places, seals):
     source = begin(places[0], seals[0])
     target = put(taken(source), places[1], seals[1])
-    assert target.at() == source.at()
+    assert target.chain_state() == source.chain_state()
     assert [entry for entry, _ in target.entries()] == [entry for entry, _ in source.entries()]
-    assert target.ladders() == source.ladders() == ["", "red", "blue"]
-    assert target.kept("sample") == b"labels"
-    with target.storage.reading("b") as view:
-        assert view.kept("colour") == b"blue"
+    assert target.ladder_names() == source.ladder_names() == ["", "red", "blue"]
+    assert target.read_encrypted("sample") == b"labels"
+    with target.storage.read_transaction("b") as view:
+        assert view.get_value("colour") == b"blue"
     assert target.check() == source.check() == 30
     rng = np.random.default_rng(2)
     for at in range(30, 45):
         losses = (rng.random(N) < 0.45 - at / 300).astype(float)
         here, there = (each.ask(question(at, losses)) for each in (source, target))
         assert there.release == here.release
-        assert there.number == here.number
+        assert there.entry_number == here.entry_number
     assert target.check() == 45
-    assert source.value("red") == target.value("red") < 1.0
+    assert source.ladder_value("red") == target.ladder_value("red") < 1.0
 
 
 def test_what_was_asked_before_is_known_and_keys_stay_used(places):
     target = put(taken(begin(places[0], no_seal)), places[1], cipher)
     losses = np.zeros(N)
     again = target.ask(question(7, losses))
-    assert again.again
+    assert again.repeated
     with pytest.raises(IdempotencyKeyReused):
         target.ask(question(37, losses, retry="key 7"))
 
@@ -168,15 +168,15 @@ def altered(source, change):
     kept = [
         (kind, each)
         for kind in ("entry", "ladder", "mark", "kept")
-        for each in records.section(kind)
+        for each in records.read_section(kind)
     ]
     file = io.BytesIO()
     vault = VaultWriter(file, KEY.public)
     writer = RecordWriter(vault)
     for kind, content in change(kept):
-        writer.put(kind, content)
-    writer.end()
-    vault.end()
+        writer.write_record(kind, content)
+    writer.finish()
+    vault.finish()
     return file.getvalue()
 
 
@@ -254,7 +254,7 @@ def test_a_book_is_not_put_under_another_name(tmp_path):
 
 def test_a_book_that_another_key_closed_is_not_taken(tmp_path):
     source = begin(SqliteStorage(tmp_path / "a.db", create=True), cipher)
-    source.seal = NoSeal()
+    source.encryption = NoEncryption()
     with pytest.raises(WrongKey):
         taken(source)
 
@@ -264,9 +264,9 @@ def test_counts_are_compared(tmp_path):
     vault = VaultWriter(file, KEY.public)
     form = encode(["end", {"entry": 1}])
     vault.write(len(form).to_bytes(8) + form)
-    vault.end()
+    vault.finish()
     with pytest.raises(BrokenDump, match="records are missing"):
-        RecordReader(VaultReader(io.BytesIO(file.getvalue()), KEY)).end()
+        RecordReader(VaultReader(io.BytesIO(file.getvalue()), KEY)).expect_end()
 
 
 @pytest.mark.parametrize(
@@ -276,25 +276,25 @@ def test_strange_records_are_refused(content):
     file = io.BytesIO()
     vault = VaultWriter(file, KEY.public)
     vault.write(content)
-    vault.end()
+    vault.finish()
     with pytest.raises(BrokenDump):
-        RecordReader(VaultReader(io.BytesIO(file.getvalue()), KEY)).one("entry")
+        RecordReader(VaultReader(io.BytesIO(file.getvalue()), KEY)).read_record("entry")
 
 
 def test_nobody_is_kept_waiting(tmp_path):
     source = begin(SqliteStorage(tmp_path / "a.db", create=True), no_seal)
     file = io.BytesIO()
     records = RecordWriter(VaultWriter(file, KEY.public))
-    with source.storage.reading("b") as view:
-        before = view.at()
+    with source.storage.read_transaction("b") as view:
+        before = view.chain_state()
         source.ask(question(50, np.ones(N)))
-        take_book(view, source.seal, records)
-    assert records._counts["entry"] == before.entries < source.at().entries
+        export_book(view, source.encryption, records)
+    assert records._counts["entry"] == before.entries < source.chain_state().entries
 
 
 def test_the_time_of_the_world_is_not_needed(tmp_path):
     source = begin(SqliteStorage(tmp_path / "a.db", create=True), no_seal)
     target = put(taken(source), SqliteStorage(tmp_path / "b.db", create=True), no_seal)
-    late = Book(target.storage, "b", world=World(clock=lambda: 0))
+    late = Book(target.storage, "b", environment=LedgerEnvironment(clock=lambda: 0))
     late.ask(question(51, np.ones(N)))
-    assert late.at().time == source.at().time
+    assert late.chain_state().time == source.chain_state().time

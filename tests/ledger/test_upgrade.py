@@ -13,16 +13,16 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.errors import InvalidState, StorageFailed
-from ladderboard.ledger import Part, PostgresStorage, SqliteStorage
+from ladderboard.ledger import PostgresStorage, SchemaModule, SqliteStorage
 from ladderboard.ledger._storage import _schema
-from ladderboard.ledger._storage._schema import Step, newer
+from ladderboard.ledger._storage._schema import Migration, newer_format_message
 
 FORMATS = Path(__file__).parent / "formats"
-STEP = Step(1, ("ALTER TABLE main.book ADD COLUMN colour TEXT",))
+STEP = Migration(1, ("ALTER TABLE main.book ADD COLUMN colour TEXT",))
 FIRST = ("CREATE TABLE main.hat (book {whole} NOT NULL, size {real} NOT NULL)",)
 SECOND = ("ALTER TABLE main.hat ADD COLUMN colour TEXT",)
-OLD, NEW = Part("hats", (FIRST,)), Part("hats", (FIRST, SECOND))
-BROKEN = Part("hats", (FIRST, (*SECOND, "INSERT INTO main.nowhere VALUES (1)")))
+OLD, NEW = SchemaModule("hats", (FIRST,)), SchemaModule("hats", (FIRST, SECOND))
+BROKEN = SchemaModule("hats", (FIRST, (*SECOND, "INSERT INTO main.nowhere VALUES (1)")))
 
 
 class Place:
@@ -33,13 +33,13 @@ class Place:
         with self.open(create=True) as storage, storage.add_book("first"):
             pass
         with self.open() as storage:
-            storage.furnish(OLD)
-            with storage.writing("first") as view:
-                view.change("INSERT INTO main.hat VALUES (?, ?)", (view.number, 0.5))
+            storage.ensure_schema(OLD)
+            with storage.write_transaction("first") as view:
+                view.execute("INSERT INTO main.hat VALUES (?, ?)", (view.book_id, 0.5))
 
     def hats(self, **where):
-        with self.open(**where) as storage, storage.reading("first") as view:
-            return view.run("SELECT * FROM main.hat", ())
+        with self.open(**where) as storage, storage.read_transaction("first") as view:
+            return view.query("SELECT * FROM main.hat", ())
 
 
 @pytest.fixture(params=["file", "server"])
@@ -65,10 +65,10 @@ def place(request, tmp_path):
 
 def test_a_parts_step_copies_first(place):
     with place.open() as storage:
-        storage.furnish(OLD)
+        storage.ensure_schema(OLD)
         assert place.copies() == []
-        storage.furnish(NEW)
-        storage.furnish(NEW)
+        storage.ensure_schema(NEW)
+        storage.ensure_schema(NEW)
         assert not storage.is_copy("first")
     (copy,) = place.copies()
     assert copy.replace("_", "-").endswith("before-hats-1")
@@ -79,27 +79,27 @@ def test_a_parts_step_copies_first(place):
 
 def test_a_parts_step_that_fails_changes_nothing(place):
     with place.open() as storage, pytest.raises(StorageFailed, match="nowhere"):
-        storage.furnish(BROKEN)
+        storage.ensure_schema(BROKEN)
     assert place.hats() == [(1, 0.5)]
     before = place.copies()
     with place.open() as storage:
-        storage.furnish(NEW)
+        storage.ensure_schema(NEW)
     assert place.hats() == [(1, 0.5, None)]
     assert set(before) < set(place.copies())
 
 
 def test_an_older_program_names_the_copy_of_a_part(place):
     with place.open() as storage:
-        storage.furnish(NEW)
+        storage.ensure_schema(NEW)
         (copy,) = place.copies()
         said = rf"format 2; this one knows formats up to 1\. .* Or put {copy} back"
         with pytest.raises(InvalidState, match=said):
-            storage.furnish(OLD)
+            storage.ensure_schema(OLD)
 
 
 def test_an_older_program_names_the_copy(place, monkeypatch):
     with monkeypatch.context() as newer_program:
-        newer_program.setattr(_schema, "STEPS", (STEP,))
+        newer_program.setattr(_schema, "MIGRATIONS", (STEP,))
         place.open().close()
     (copy,) = place.copies()
     said = rf"up to 1\. Install the newer one again; this is {lb.__version__}\. Or put {copy} back"
@@ -113,7 +113,7 @@ def test_who_went_back_can_upgrade_again(postgres, monkeypatch):
     PostgresStorage(postgres.url(), create=True, schema=schema).close()
     for round_ in (1, 2):
         with monkeypatch.context() as newer_program:
-            newer_program.setattr(_schema, "STEPS", (STEP,))
+            newer_program.setattr(_schema, "MIGRATIONS", (STEP,))
             PostgresStorage(postgres.url(), schema=schema).close()
         postgres.run(f"ALTER SCHEMA {schema} RENAME TO {schema}_newer_{round_}")
         if round_ == 1:
@@ -126,9 +126,9 @@ def test_who_went_back_can_upgrade_again(postgres, monkeypatch):
 
 def test_the_newest_copy_that_can_be_read_here_is_named():
     copies = ["a.before-1", "a.before-2", "a.before-2-2", "a.before-3", "a.before-10"]
-    assert "put a.before-2-2 back" in newer("a was written", 4, 2, copies)
-    assert "put a.before-10 back" in newer("a was written", 12, 11, copies)
-    assert "back" not in newer("a was written", 4, 2, ["a.before-3"])
+    assert "put a.before-2-2 back" in newer_format_message("a was written", 4, 2, copies)
+    assert "put a.before-10 back" in newer_format_message("a was written", 12, 11, copies)
+    assert "back" not in newer_format_message("a was written", 4, 2, ["a.before-3"])
 
 
 NO_ROOM = """
@@ -137,7 +137,7 @@ from ladderboard.ledger import SqliteStorage
 from ladderboard.ledger._storage import _schema
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (36_000, 36_000))
-_schema.STEPS = (_schema.Step(1, ("ALTER TABLE main.book ADD COLUMN colour TEXT",)),)
+_schema.MIGRATIONS = (_schema.Migration(1, ("ALTER TABLE main.book ADD COLUMN colour TEXT",)),)
 try:
     SqliteStorage(sys.argv[1])
 except Exception as error:
@@ -165,7 +165,7 @@ def test_a_copy_is_its_owners_whatever_the_umask(tmp_path, monkeypatch):
     file = Path(shutil.copy(FORMATS / "1.db", tmp_path / "guard.db"))
     old = os.umask(0)
     try:
-        monkeypatch.setattr(_schema, "STEPS", (STEP,))
+        monkeypatch.setattr(_schema, "MIGRATIONS", (STEP,))
         SqliteStorage(file).close()
     finally:
         os.umask(old)

@@ -25,12 +25,12 @@ from ladderboard.ledger import (
     read_vault,
     write_vault,
 )
-from ladderboard.ledger._vault import Cost
+from ladderboard.ledger._vault import ScryptCost
 
 ROOM = 64 * 1024 - 4
 PIECE = 64 * 1024 + 16
 HEAD = 20 + 1 + 32 + 32
-CHEAP = Cost(4, 1, 1)  # or every test would take a third of a second for each vault
+CHEAP = ScryptCost(4, 1, 1)  # or every test would take a third of a second for each vault
 KEY = SecretKey(bytes(range(32)))
 
 
@@ -38,7 +38,7 @@ def closed(content, key=KEY.public):
     file = io.BytesIO()
     writer = VaultWriter(file, key)
     writer.write(content)
-    writer.end()
+    writer.finish()
     return file.getvalue()
 
 
@@ -73,7 +73,7 @@ def test_it_may_be_written_and_read_in_any_parts(written, read):
     content = [bytes([at]) * size for at, size in enumerate(written)]
     for part in content:
         writer.write(part)
-    writer.end()
+    writer.finish()
     reader = VaultReader(io.BytesIO(file.getvalue()), KEY)
     found = [reader.read(size) for size in read]
     assert b"".join(found) + reader.read(2**30) == b"".join(content)

@@ -7,16 +7,16 @@ from multiprocessing import get_context
 import pytest
 
 from ladderboard.errors import StaleCopy, StorageFailed
-from ladderboard.ledger import HighWater, Level
+from ladderboard.ledger import HighWaterMark, Position
 
 
 def level(entries, book="b"):
-    return Level(book, entries, entries - 2, f"{entries:064x}")
+    return Position(book, entries, entries - 2, f"{entries:064x}")
 
 
 @pytest.fixture
 def water(tmp_path):
-    return HighWater(tmp_path / "guard.db")
+    return HighWaterMark(tmp_path / "guard.db")
 
 
 def test_there_is_none_at_first(water):
@@ -25,36 +25,36 @@ def test_there_is_none_at_first(water):
 
 def test_it_rises_and_never_falls(water):
     for entries in (5, 4, 7, 6, 7):
-        water.rise(level(entries))
+        water.advance(level(entries))
     assert water.read() == level(7)
 
 
 def test_only_the_owner_reads_it_and_its_size_stays(water):
     water.replace(level(1))
     size = water.path.stat().st_size
-    water.rise(level(10**9))
+    water.advance(level(10**9))
     assert water.path.stat().st_size == size
     assert stat.S_IMODE(water.path.stat().st_mode) == 0o600
 
 
 def test_the_owner_may_lower_it(water):
-    water.rise(level(9))
+    water.advance(level(9))
     water.replace(level(3))
     assert water.read() == level(3)
 
 
 def test_the_mark_of_the_same_book_is_renamed_and_no_other(water, tmp_path):
-    old = HighWater(tmp_path / "old")
-    old.rise(level(9))
-    water.take_over(old, "c")
+    old = HighWaterMark(tmp_path / "old")
+    old.advance(level(9))
+    water.rename_from(old, "c")
     assert (water.read(), old.read()) == (None, level(9))
-    water.take_over(old, "b")
+    water.rename_from(old, "b")
     assert (water.read(), old.read()) == (level(9), None)
 
 
 def test_another_book_takes_its_place(water):
-    water.rise(level(9))
-    water.rise(level(2, "c"))
+    water.advance(level(9))
+    water.advance(level(2, "c"))
     assert water.read() == level(2, "c")
 
 
@@ -63,19 +63,19 @@ def test_what_is_damaged_is_refused(water, content):
     water.path.write_bytes(content)
     with pytest.raises(StaleCopy, match="damaged"):
         water.read()
-    assert water.read_if_whole() is None
+    assert water.read_if_intact() is None
 
 
 def test_what_cannot_be_opened_is_told(water):
     water.path.mkdir()
     with pytest.raises(StorageFailed, match="cannot be written"):
-        water.rise(level(1))
+        water.advance(level(1))
 
 
 def _raise(path, start):
-    water = HighWater(path)
+    water = HighWaterMark(path)
     for entries in range(start, 400, 2):
-        water.rise(level(entries))
+        water.advance(level(entries))
 
 
 def test_two_processes_leave_the_higher_one(water):

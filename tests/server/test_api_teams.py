@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ladderboard.ledger import follow
+from ladderboard.ledger import iter_checked_entries
 from ladderboard.server import Rate
 from support.server.live_server import make_predictions
 
@@ -207,7 +207,7 @@ def test_the_ledger_is_the_very_bytes(live_server):
     lines = whole.content.split(b"\n")
     assert lines.pop() == b""
     board = live_server.boards.open(live_server.slug)
-    entries = [entry for entry, _ in follow(iter(lines), board.book.name)]
+    entries = [entry for entry, _ in iter_checked_entries(iter(lines), board.book.name)]
     assert whole.headers["ledger-entries"] == str(len(lines)) == "6"
     assert whole.headers["ledger-head"] == entries[-1].hash.hex()
     part = live_server.call("GET", f"{path}?first=1&limit=2").content

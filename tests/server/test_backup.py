@@ -19,7 +19,7 @@ from ladderboard.board._backup._backup import (
     restore_backup,
 )
 from ladderboard.ledger import make_secret_key, write_public_key
-from ladderboard.verify import check
+from ladderboard.verify import verify_bundle
 from support.server.live_server import make_folder
 from support.server.stress_server import StressServer, check_board, empty_database, start_clients
 
@@ -124,5 +124,7 @@ def test_backups_under_load_the_drill_and_the_other_database(
     board.amendments.resume(ORGANISER, charge=1)
     board.closer.close(ORGANISER)
     write_board_bundle(board, tmp_path / "bundle", labels=True, submissions=True)
-    check(tmp_path / "bundle", heads=[each.head for each in last.boards if each.board == "left"])
+    verify_bundle(
+        tmp_path / "bundle", heads=[each.head for each in last.boards if each.board == "left"]
+    )
     there.close()

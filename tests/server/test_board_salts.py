@@ -16,7 +16,7 @@ import pytest
 
 from ladderboard.board import Caller, Role, View
 from ladderboard.holdout import Scorer, sample_digest, write_sample
-from ladderboard.ledger import Book, Commitment, Opening, Receipt, Secret, digest, write_array
+from ladderboard.ledger import Book, Commitment, Opening, Receipt, SecretSide, digest, write_array
 from ladderboard.server import _middleware
 from support.two_worlds.board_session import holdout_table
 from support.two_worlds.disclosures import (
@@ -50,7 +50,7 @@ class Ear:
 
     def __init__(self, monkeypatch):
         self.kept, self.side, self.rows = {}, None, None
-        kept, written, score = Book._kept, Secret.written, Scorer.score
+        kept, written, score = Book._kept, SecretSide.commit_and_pack, Scorer.score
 
         def hear_kept(own, view, what):
             self.kept[what] = kept(own, view, what)
@@ -65,7 +65,7 @@ class Ear:
             return score(own, submission)
 
         monkeypatch.setattr(Book, "_kept", hear_kept)
-        monkeypatch.setattr(Secret, "written", hear_side)
+        monkeypatch.setattr(SecretSide, "commit_and_pack", hear_side)
         monkeypatch.setattr(Scorer, "score", hear_rows)
 
 
@@ -79,16 +79,18 @@ def tell_in_receipt(monkeypatch, ear):
 def tell_by_one_salt(monkeypatch, ear):
     """One salt for both sides of an entry: that of the receipt opens the other, too."""
     commitment = property(lambda own: Commitment("secret", own.content, own.submission_salt))
-    written = Secret.written
-    monkeypatch.setattr(Secret, "commitment", commitment)
-    monkeypatch.setattr(Secret, "written", lambda own: written(own._replace(salt=own[-1])))
+    written = SecretSide.commit_and_pack
+    monkeypatch.setattr(SecretSide, "commitment", commitment)
+    monkeypatch.setattr(
+        SecretSide, "commit_and_pack", lambda own: written(own._replace(salt=own[-1]))
+    )
 
 
 def tell_on_board(monkeypatch, ear):
     summary = View.summary
 
     def told(own):
-        return {**summary(own), "salt": [*own._board.book.kept("salt of the holdout")]}
+        return {**summary(own), "salt": [*own._board.book.read_encrypted("salt of the holdout")]}
 
     monkeypatch.setattr(View, "summary", told)
 
@@ -167,7 +169,7 @@ def hashes_of(server):
 
 def salt_holdout(monkeypatch, made):
     """Make the salt of the labels from the noise key and the id of the ledger."""
-    create, hidden, names = Book.create, Opening.hidden, []
+    create, hidden, names = Book.create, Opening.make_commitments, []
 
     def named(storage, opening, *, name, **how):
         names.append(name)
@@ -177,7 +179,7 @@ def salt_holdout(monkeypatch, made):
         return hidden(own, key, (made(key, bytes.fromhex(names[-1])), salts[1]))
 
     monkeypatch.setattr(Book, "create", staticmethod(named))
-    monkeypatch.setattr(Opening, "hidden", salted)
+    monkeypatch.setattr(Opening, "make_commitments", salted)
 
 
 def hash_without_salt(monkeypatch, ear):
@@ -196,15 +198,15 @@ def hash_with_public_salt(monkeypatch, ear):
 
 def hash_risks_alike(monkeypatch, ear):
     """One salt for all risks: equal ones have equal hashes."""
-    written = Secret.written
+    written = SecretSide.commit_and_pack
     alike = property(lambda own: Commitment("secret", own.risk, ear.kept["marking"]))
 
     def shown(own):
         submission, _, packed = written(own)
         return submission, own.commitment.hash, packed
 
-    monkeypatch.setattr(Secret, "commitment", alike)
-    monkeypatch.setattr(Secret, "written", shown)
+    monkeypatch.setattr(SecretSide, "commitment", alike)
+    monkeypatch.setattr(SecretSide, "commit_and_pack", shown)
 
 
 def hash_public_rows(monkeypatch, ear):

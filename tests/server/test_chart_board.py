@@ -184,7 +184,7 @@ def test_a_real_board_can_be_drawn(tmp_path):
         guesses = np.where(rng.random(len(labels)) < wrong, (labels + 1) % 10, labels)
         rows = zip(folder.table.ids, guesses, strict=True)
         body = "\n".join(["id,prediction", *(f"{own},{guess}" for own, guess in rows)]).encode()
-        sent = IncomingSubmission(board.scorer().read(body), board.book.world.clock())
+        sent = IncomingSubmission(board.scorer().read(body), board.book.environment.clock())
         board.submit(caller, sent)
     view = board.as_seen_by(organiser)
     told, own = view.history(), board.as_seen_by(caller).own_history()

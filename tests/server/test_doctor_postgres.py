@@ -120,7 +120,7 @@ def test_formats_that_are_newer_or_older(there, monkeypatch):
     open_boards(there).close()
     assert seen(there)["database"].state == "ok"
     with monkeypatch.context() as newer:
-        newer.setattr("ladderboard.server._doctor._database.latest", lambda: 2)
+        newer.setattr("ladderboard.server._doctor._database.latest_format", lambda: 2)
         assert "which is an old one" in seen(there)["database"].said
     import psycopg
 

@@ -124,14 +124,16 @@ def test_a_disk_that_may_only_be_read_goes_on_showing(place, disk):
 
 
 def test_who_holds_the_file_for_long_keeps_nobody_from_looking(place, disk, monkeypatch):
-    monkeypatch.setattr(_sqlite, "PATIENCE", 2.0)
-    monkeypatch.setattr(_pool, "PATIENCE", 2.0)
+    monkeypatch.setattr(_sqlite, "WRITER_TIMEOUT", 2.0)
+    monkeypatch.setattr(_pool, "WRITER_TIMEOUT", 2.0)
     live_server = place(threads=2)
     _, token = live_server.join("Alpha")
     begun = []
-    turn = live_server.boards.open(live_server.slug).book.turn
+    turn = live_server.boards.open(live_server.slug).book.transaction
     monkeypatch.setattr(
-        live_server.boards.open(live_server.slug).book, "turn", lambda: begun.append(1) or turn()
+        live_server.boards.open(live_server.slug).book,
+        "transaction",
+        lambda: begun.append(1) or turn(),
     )
     other = sqlite3.connect(disk.path / "boards.db", isolation_level=None)
     with contextlib.closing(other), concurrent.futures.ThreadPoolExecutor(4) as pool:

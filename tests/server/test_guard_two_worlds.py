@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.ledger import World
+from ladderboard.ledger import LedgerEnvironment
 from ladderboard.mechanisms import Mechanism, Step
 from support.salts import SaltSource, SecretSearch, iter_bytes, record_salt_uses
 
@@ -48,7 +48,7 @@ def npy(array):
 
 def session(serve, path, labels, mechanism, caplog, salt):
     """Return every byte that came out, and every line that was logged."""
-    world = World(clock=lambda: 1_700_000_000, salt=salt)
+    world = LedgerEnvironment(clock=lambda: 1_700_000_000, salt=salt)
     guard = lb.Holdout.create(
         path, labels, questions=4, ladders=2, mechanism=mechanism, key=KEY, world=world
     )

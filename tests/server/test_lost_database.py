@@ -113,7 +113,7 @@ def test_a_server_that_hangs_keeps_nobody_for_ever(there, own):
 
 @pytest.mark.parametrize("path", ["/boards/{}", "/", "/api/v1/boards/{}/leaderboard", "/healthz"])
 def test_a_database_that_freezes_under_a_reader_is_given_up_soon(there, own, monkeypatch, path):
-    begin, frozen = _postgres.PostgresLink.begin, []
+    begin, frozen = _postgres.PostgresConnection.begin, []
 
     def freeze(link, *, write):
         begin(link, write=write)
@@ -121,7 +121,7 @@ def test_a_database_that_freezes_under_a_reader_is_given_up_soon(there, own, mon
             own.hang()
             frozen.append(time.monotonic())
 
-    monkeypatch.setattr(_postgres.PostgresLink, "begin", freeze)
+    monkeypatch.setattr(_postgres.PostgresConnection, "begin", freeze)
     try:
         reply = there.client.get(path.format(there.slug))
         waited = time.monotonic() - frozen[0]
@@ -137,11 +137,11 @@ def test_a_statement_that_is_never_answered_ends(own, grow_a_book):
     own.hang()
     try:
         with pytest.raises(Exception, match=r"said nothing for 0\.5 seconds"):
-            link.run("SELECT 1")
+            link.query("SELECT 1")
     finally:
         own.resume()
     assert link.broken
-    storage._pool.give(link)
+    storage._pool.release(link)
     assert storage.books() == ["b"]
 
 
@@ -150,7 +150,7 @@ def grow_a_book(own):
     storage = PostgresStorage(own.url(), create=True, schema=f"s_{secrets.token_hex(6)}")
     with storage.add_book("b"):
         pass
-    link = storage._pool.take()
+    link = storage._pool.acquire()
     link.begin(write=False)
     yield storage, link
     storage.close()

@@ -117,7 +117,7 @@ def test_the_meter_says_where_questions_went(empty_server, open_organiser_page):
         "Questions used": "20", "Visible changes": facts["Visible changes"], "Teams": "2",
         "Each team's share": "10", "Pool": "1", "Charged": "8",
     }  # fmt: skip
-    assert int(facts["Visible changes"]) == board.book.at().changes > 5
+    assert int(facts["Visible changes"]) == board.book.chain_state().changes > 5
     rows = re.findall(r'/teams/[0-9a-f]{16}">(\w+)</a>.*?number">(\d+)</td>.*?">(\d+)<', page)
     assert rows == [("One", "11", "0"), ("Two", "1", "9")]
 
@@ -168,8 +168,8 @@ def test_a_board_that_was_cut_short_in_closing_can_go_on(live_server, organiser_
     board = live_server.boards.open(live_server.slug)
 
     def cut(turn):
-        turn.view.change(
-            "UPDATE main.board SET status = 'closing' WHERE book = ?", (turn.view.number,)
+        turn.view.execute(
+            "UPDATE main.board SET status = 'closing' WHERE book = ?", (turn.view.book_id,)
         )
 
     board.queue.run(cut)

@@ -66,7 +66,7 @@ def test_it_can_be_restored_elsewhere(lively, organiser_page, tmp_path, way):
         assert getattr(seen[0], look)() == getattr(seen[1], look)(), look
     entries = seen[0].ledger(limit=1000)
     assert seen[1].ledger(limit=1000)[: len(entries)] == entries
-    assert after.book.check() == before.book.at().asked == 6
+    assert after.book.check() == before.book.chain_state().asked == 6
     boards.close()
 
 

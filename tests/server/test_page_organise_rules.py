@@ -118,11 +118,11 @@ def test_amending_by_form(live_server, organiser_page):
     )
     assert "outside of its phases" in organiser_page.get().text
     assert live_server.submit(token, make_predictions(20)).status_code == 409
-    entries = live_server.boards.open(live_server.slug).book.at().entries
+    entries = live_server.boards.open(live_server.slug).book.chain_state().entries
     organiser_page.send_accepted(
         "amend", "unchanged", group="texts", seen="x", description="*new*\r\n"
     )
-    assert live_server.boards.open(live_server.slug).book.at().entries == entries
+    assert live_server.boards.open(live_server.slug).book.chain_state().entries == entries
 
 
 @pytest.mark.parametrize(

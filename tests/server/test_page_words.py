@@ -9,7 +9,7 @@ import ladderboard as lb
 from ladderboard.board import DisplayRules
 from ladderboard.files import Roster, read_predictions
 from ladderboard.holdout import Meter, sentence, unseen
-from ladderboard.ledger import At
+from ladderboard.ledger import ChainState
 from ladderboard.mechanisms import Release
 from ladderboard.server._pages._file_format import sheet_of
 from ladderboard.server._pages._reply import Scene, bound_words, items_of, reply_words
@@ -116,7 +116,7 @@ def test_where_every_gain_is_told_no_gain_goes_unseen():
 
 
 def test_a_reply_s_reason_is_in_the_metric():
-    at = At(0, bytes(32), 0, 0, 0, 0, 0, 0, closed=False)
+    at = ChainState(0, bytes(32), 0, 0, 0, 0, 0, 0, closed=False)
     meter = Meter(lb.Ladder(0.02), {"questions": 10}, at)
     display = DisplayRules("accuracy", 3, "complement")
     stays, falls = Release(0.2, None, False, 2), Release(0.2, 0.2, True, 2)

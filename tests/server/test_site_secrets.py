@@ -58,14 +58,14 @@ def secrets_of(board, teams, live_server, request):
     found |= {"source": os.fspath(request.config.rootpath), "home": os.path.expanduser("~/")}  # noqa: PTH111
     found |= {"postgres": "postgresql", "sqlite": "boards-", "loopback": "127.0.0.1"}
     kept = {name: text.encode() for name, text in found.items()}
-    marking = bytes(board.book.kept("marking"))
+    marking = bytes(board.book.read_encrypted("marking"))
     return {**kept, "marking": marking, "marking in hex": marking.hex().encode()}
 
 
 def test_nothing_that_was_kept_is_in_it(scene, empty_server, request, tmp_path):
     board, teams = scene
     kept = secrets_of(board, teams, empty_server, request)
-    salt = bytes(board.book.kept("salt of the holdout"))
+    salt = bytes(board.book.read_encrypted("salt of the holdout"))
     sent = board.scorer().read(file_of(3)).pack()
     board.closer.close(ORGANISER)
     opened = {}

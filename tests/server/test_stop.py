@@ -93,7 +93,7 @@ def read_reply(line):
 def recorded(cli_server):
     boards = cli_server.open_boards()
     with contextlib.closing(boards), boards.open("first").reading() as view:
-        return view.at().asked
+        return view.chain_state().asked
 
 
 @pytest.mark.parametrize("sent", ["SIGTERM", pytest.param("SIGINT", marks=pytest.mark.slow)])

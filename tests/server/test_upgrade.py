@@ -9,7 +9,7 @@ from support.server.live_server import make_predictions
 NEWER = """
 import pickle, sys
 from ladderboard.ledger._storage import _schema
-_schema.STEPS = (_schema.Step(1, ("ALTER TABLE main.book ADD COLUMN colour TEXT",)),)
+_schema.MIGRATIONS = (_schema.Migration(1, ("ALTER TABLE main.book ADD COLUMN colour TEXT",)),)
 pickle.load(sys.stdin.buffer).close()
 """
 

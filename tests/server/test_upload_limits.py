@@ -79,7 +79,7 @@ def test_what_is_past_a_limit_is_refused_before_its_body_comes(empty_server, upl
         token, make_predictions(30), Idempotency_Key="known"
     )  # costs nothing
     assert (again.status_code, again.json()["again"]) == (200, True)
-    assert live_server.boards.open(live_server.slug).book.at().asked == 1
+    assert live_server.boards.open(live_server.slug).book.chain_state().asked == 1
 
 
 def test_each_team_sends_one_body_at_a_time(empty_server, upload):
@@ -159,4 +159,4 @@ def test_the_same_predictions_at_once_are_scored_once(empty_server, monkeypatch)
     assert len(scored) == 1
     assert sorted(each.again for each in answers) == [False, *[True] * 7]
     assert len({each.id for each in answers}) == 1
-    assert board.book.at().asked == 1
+    assert board.book.chain_state().asked == 1

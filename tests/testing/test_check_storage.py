@@ -6,8 +6,8 @@ import pytest
 
 from ladderboard.ledger import SqliteStorage
 from ladderboard.ledger._storage import _sql, _sqlite, _transaction
-from ladderboard.ledger._storage._sql import SqlReading, SqlWriting
-from ladderboard.ledger._storage._sqlite import SqliteLink
+from ladderboard.ledger._storage._sql import SqlReadView, SqlWriteView
+from ladderboard.ledger._storage._sqlite import SqliteConnection
 from ladderboard.testing import check_storage
 
 
@@ -22,25 +22,25 @@ def around(owner, name):
 
 
 def entries_backwards(patch):
-    true = around(SqlReading, "entries")
-    patch.setattr(SqlReading, "entries", lambda *a: iter(list(true(*a))[::-1]))
+    true = around(SqlReadView, "entries")
+    patch.setattr(SqlReadView, "entries", lambda *a: iter(list(true(*a))[::-1]))
 
 
 def entries_to_the_end(patch):
-    true = around(SqlReading, "entries")
-    patch.setattr(SqlReading, "entries", lambda self, first=0, last=None: true(self, first))
+    true = around(SqlReadView, "entries")
+    patch.setattr(SqlReadView, "entries", lambda self, first=0, last=None: true(self, first))
 
 
 def entries_of_one_page(patch):
     def short(self, first=0, last=None):
         return iter(list(around_entries(self, first, last))[:1000])
 
-    around_entries = around(SqlReading, "entries")
-    patch.setattr(SqlReading, "entries", short)
+    around_entries = around(SqlReadView, "entries")
+    patch.setattr(SqlReadView, "entries", short)
 
 
 def entries_twice_at_a_page(patch):
-    true = around(SqlReading, "entries")
+    true = around(SqlReadView, "entries")
 
     def twice(self, first=0, last=None):
         for number, form in enumerate(true(self, first, last), start=1):
@@ -48,51 +48,51 @@ def entries_twice_at_a_page(patch):
             if number == 500:
                 yield form
 
-    patch.setattr(SqlReading, "entries", twice)
+    patch.setattr(SqlReadView, "entries", twice)
 
 
 def entries_of_all_books(patch):
-    true = around(SqlReading, "entries")
+    true = around(SqlReadView, "entries")
 
     def wide(self, first=0, last=None):
         self._first += min(first, 0)
         return true(self, first, last)
 
-    patch.setattr(SqlReading, "entries", wide)
+    patch.setattr(SqlReadView, "entries", wide)
     patch.setattr(_sql, "_ENTRIES", 3)
 
 
 def bytes_that_are_not(patch):
-    true = around(SqlReading, "state")
+    true = around(SqlReadView, "ladder_state")
     patch.setattr(
-        SqlReading,
-        "state",
+        SqlReadView,
+        "ladder_state",
         lambda *a: None if true(*a) is None else memoryview(true(*a)),
     )
 
 
 def closed_as_a_number(patch):
-    true = around(SqlReading, "at")
+    true = around(SqlReadView, "chain_state")
 
     def at(self):
         told = true(self)
         return told._replace(closed=int(told.closed))
 
-    patch.setattr(SqlReading, "at", at)
+    patch.setattr(SqlReadView, "chain_state", at)
 
 
 def small_numbers(patch):
-    true = around(SqlReading, "_read")
+    true = around(SqlReadView, "_read")
 
     def narrow(self, row):
         return true(self, tuple(v & 0x7FFFFFFF if i > 1 else v for i, v in enumerate(row)))
 
-    patch.setattr(SqlReading, "_read", narrow)
+    patch.setattr(SqlReadView, "_read", narrow)
 
 
 def secrets_forgotten(patch):
-    true = around(SqlWriting, "append")
-    patch.setattr(SqlWriting, "append", lambda self, row, at, secret=None: true(self, row, at))
+    true = around(SqlWriteView, "append")
+    patch.setattr(SqlWriteView, "append", lambda self, row, at, secret=None: true(self, row, at))
 
 
 def entries_anywhere(patch):
@@ -100,19 +100,19 @@ def entries_anywhere(patch):
         self._at = at._replace(entries=row.number)
         true(self, row, at._replace(entries=row.number + 1, head=row.hash), secret)
 
-    true = around(SqlWriting, "append")
-    patch.setattr(SqlWriting, "append", append)
+    true = around(SqlWriteView, "append")
+    patch.setattr(SqlWriteView, "append", append)
 
 
 def swallow(name):
     def spoil(patch):
-        true = around(SqlWriting, name)
+        true = around(SqlWriteView, name)
 
         def quiet(self, *args):
             with suppress(ValueError):
                 true(self, *args)
 
-        patch.setattr(SqlWriting, name, quiet)
+        patch.setattr(SqlWriteView, name, quiet)
 
     spoil.__name__ = f"{name}_refuses_nothing"
     return spoil
@@ -120,7 +120,7 @@ def swallow(name):
 
 def nothing(name):
     def spoil(patch):
-        patch.setattr(SqlWriting, name, lambda *a: None)
+        patch.setattr(SqlWriteView, name, lambda *a: None)
 
     spoil.__name__ = f"{name}_does_nothing"
     return spoil
@@ -143,52 +143,58 @@ def undo_commits(patch):
         if self.connection.in_transaction:
             self.connection.execute("COMMIT")
 
-    patch.setattr(SqliteLink, "undo", undo)
+    patch.setattr(SqliteConnection, "rollback", undo)
 
 
 def commit_undoes(patch):
-    patch.setattr(SqliteLink, "commit", SqliteLink.undo)
+    patch.setattr(SqliteConnection, "commit", SqliteConnection.rollback)
 
 
 def readers_without_a_view(patch):
-    begin = around(SqliteLink, "begin")
+    begin = around(SqliteConnection, "begin")
 
     def lazy(self, *, write):
         if write:
             begin(self, write=True)
 
-    patch.setattr(SqliteLink, "begin", lazy)
+    patch.setattr(SqliteConnection, "begin", lazy)
 
 
 def writers_without_a_turn(patch):
     def begin(self, *, write):
         self.connection.execute("BEGIN")
 
-    patch.setattr(SqliteLink, "begin", begin)
+    patch.setattr(SqliteConnection, "begin", begin)
 
 
 def states_out_of_a_cache(patch):
-    cache, true, put = {}, around(SqlReading, "state"), around(SqlWriting, "set_state")
+    cache, true, put = (
+        {},
+        around(SqlReadView, "ladder_state"),
+        around(SqlWriteView, "set_ladder_state"),
+    )
 
     def state(self, ladder):
-        key = (id(self.run.__self__), self.number, ladder)
+        key = (id(self.query.__self__), self.book_id, ladder)
         return cache.setdefault(key, true(self, ladder))
 
     def set_state(self, ladder, value):
         put(self, ladder, value)
-        cache[id(self.run.__self__), self.number, ladder] = value
+        cache[id(self.query.__self__), self.book_id, ladder] = value
 
-    patch.setattr(SqlReading, "state", state)
-    patch.setattr(SqlWriting, "set_state", set_state)
+    patch.setattr(SqlReadView, "ladder_state", state)
+    patch.setattr(SqlWriteView, "set_ladder_state", set_state)
 
 
 def views_without_an_end(patch):
-    patch.setattr(SqlReading, "end", lambda self: None)
+    patch.setattr(SqlReadView, "invalidate", lambda self: None)
 
 
 def any_text(patch):
     for module in (_sql, _transaction):
-        patch.setattr(module, "text", lambda value: value.replace("\0", "").replace("\ud800", ""))
+        patch.setattr(
+            module, "check_text", lambda value: value.replace("\0", "").replace("\ud800", "")
+        )
 
 
 def books_by_name(patch):
@@ -208,9 +214,9 @@ def everything_a_copy(patch):
 
 def forgets_at_the_end(patch):
     def close(self):
-        link = self._pool.take()
-        link.run("DELETE FROM entry WHERE place % 1099511627776 = 3 AND form = ?", (b"entry 3",))
-        self._pool.give(link)
+        link = self._pool.acquire()
+        link.query("DELETE FROM entry WHERE place % 1099511627776 = 3 AND form = ?", (b"entry 3",))
+        self._pool.release(link)
         true(self)
 
     true = around(SqliteStorage, "close")
@@ -229,15 +235,15 @@ MUTANTS = [
     (secrets_forgotten, "secret side"),
     (entries_anywhere, "the next number"),
     (swallow("append"), "the next number"),
-    (swallow("mark"), "borne once"),
+    (swallow("add_dedupe_key"), "borne once"),
     (swallow("add_ladder"), "taken once"),
-    (swallow("set_state"), "a ladder that is not there"),
-    (swallow("keep"), "must be refused"),
+    (swallow("set_ladder_state"), "a ladder that is not there"),
+    (swallow("set_value"), "must be refused"),
     (nothing("append"), "its own entry"),
-    (nothing("mark"), "Marks must be found"),
+    (nothing("add_dedupe_key"), "Marks must be found"),
     (nothing("add_ladder"), "must do what it is asked"),
-    (nothing("set_state"), "the last one that was set"),
-    (nothing("keep"), "The last that is kept"),
+    (nothing("set_ladder_state"), "the last one that was set"),
+    (nothing("set_value"), "The last that is kept"),
     (kept_for_good, "The last that is kept"),
     (marks_of_all_books, "nothing of another's"),
     (kept_of_all_books, "nothing of another's"),
@@ -259,7 +265,7 @@ MUTANTS = [
     ("mutant", "sentence"), MUTANTS, ids=[each[0].__name__ for each in MUTANTS]
 )
 def test_a_storage_that_breaks_a_promise_is_caught(mutant, sentence, tmp_path, monkeypatch):
-    monkeypatch.setattr(_sqlite, "PATIENCE", 2.0)
+    monkeypatch.setattr(_sqlite, "WRITER_TIMEOUT", 2.0)
     mutant(monkeypatch)
     with pytest.raises(AssertionError, match=sentence):
         check(tmp_path)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ladderboard.errors import BrokenLedger
-from ladderboard.verify import check
+from ladderboard.verify import verify_bundle
 from support.verify.board_history import (
     ORGANISER,
     close_and_bundle,
@@ -75,7 +75,7 @@ def refused(write):
 
     def see(forged, words, entry=None):
         with pytest.raises(BrokenLedger, match=re.escape(words)) as caught:
-            check(write(forged))
+            verify_bundle(write(forged))
         assert caught.value.entry == entry
 
     return see

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from ladderboard.errors import BrokenLedger, InvalidState
-from ladderboard.verify import check
+from ladderboard.verify import verify_bundle
 from support.verify.board_history import make_full_bundle
 from support.verify.bundles import read_records, write_records
 
@@ -22,7 +22,7 @@ def full_history(request, postgres, tmp_path_factory):
 
 def test_one_history_on_two_databases(full_history):
     path, head = full_history
-    found = check(path, heads=[head.hash.hex()])
+    found = verify_bundle(path, heads=[head.hash.hex()])
     assert str(found) == f"verified: {found.questions} releases"
     assert found.risks == found.releases == found.questions > 20
     assert (found.of, found.entries, found.head) == ("board", head.entries, head.hash.hex())
@@ -39,8 +39,8 @@ def test_nothing_but_the_bundle_is_needed(full_history, tmp_path):
     copy.write_bytes(path.read_bytes())
     program = (
         "import sys\n"
-        "from ladderboard.verify import check\n"
-        "print(check('copy', heads=sys.argv[1:]))\n"
+        "from ladderboard.verify import verify_bundle\n"
+        "print(verify_bundle('copy', heads=sys.argv[1:]))\n"
         "assert not {'ladderboard.board', 'sqlalchemy', 'psycopg'} & set(sys.modules)\n"
     )
     ran = subprocess.run(
@@ -61,7 +61,7 @@ def test_bits_of_a_board_with_files_that_flip_are_found(full_history, tmp_path):
         changed[at] ^= 1 << at % 8
         path.write_bytes(changed)
         with pytest.raises((BrokenLedger, InvalidState)):
-            check(path)
+            verify_bundle(path)
 
 
 def swapped(records):
@@ -129,5 +129,5 @@ def test_what_was_changed_is_named(full_history, tmp_path, name):
     records = read_records(full_history[0])
     change(records)
     with pytest.raises(BrokenLedger, match=words) as caught:
-        check(write_records(tmp_path / "changed", records))
+        verify_bundle(write_records(tmp_path / "changed", records))
     assert caught.value.entry == entry or (entry is not None and caught.value.entry >= entry)

@@ -8,7 +8,7 @@ import pytest
 
 from ladderboard.errors import BrokenLedger, InvalidSetting, InvalidState, LadderboardError
 from ladderboard.ledger import Commitment, Entry, encode
-from ladderboard.verify import check, read_receipts
+from ladderboard.verify import read_receipts, verify_bundle
 from support.verify.bundles import BOOK, make_bundle, read_records, write_records
 
 
@@ -22,7 +22,7 @@ def finds(path, content):
     """Tell whether a bundle is refused, and as one: anything else would be a fault of ours."""
     path.write_bytes(content)
     try:
-        check(path)
+        verify_bundle(path)
     except (BrokenLedger, InvalidState):
         return True
     return False
@@ -47,7 +47,7 @@ def some_bits(content, each):
 
 
 def test_it_is_sound(bundle):
-    assert check(bundle).releases == 5
+    assert verify_bundle(bundle).releases == 5
 
 
 def test_any_bit_that_flips_is_found(bundle, tmp_path):
@@ -117,7 +117,7 @@ def test_every_field_counts(bundle, tmp_path):
             changed = [*records[:at], changed_at(record, path), *records[at + 1 :]]
             out = write_records(tmp_path / f"{at} {tried}", changed)
             with pytest.raises(LadderboardError):
-                check(out)
+                verify_bundle(out)
             out.unlink()
             tried += 1
     assert tried > 80
@@ -164,7 +164,7 @@ def test_entries_that_are_not_where_they_were(bundle, tmp_path, change):
     change(entries)
     out = write_records(tmp_path / "changed", [*before, *entries, *after])
     with pytest.raises(BrokenLedger):
-        check(out)
+        verify_bundle(out)
 
 
 @pytest.mark.parametrize("change", [dropped, reordered, duplicated])
@@ -175,7 +175,7 @@ def test_a_chain_made_anew_from_the_same_entries(bundle, tmp_path, change):
     before[0][1].update(entries=len(entries), head=head)
     out = write_records(tmp_path / "changed", [*before, *entries, *after])
     with pytest.raises(BrokenLedger) as caught:
-        check(out)
+        verify_bundle(out)
     assert caught.value.entry in {3, 4, 5}
 
 
@@ -201,23 +201,23 @@ def rewritten(tmp_path):
 
 
 def test_without_anything_kept_a_history_written_anew_cannot_be_told(rewritten):
-    found = check(rewritten)
+    found = verify_bundle(rewritten)
     assert found.unchanged is None
     assert found.unchecked[0].startswith("whether all of it was written anew")
 
 
 def test_a_head_excludes_a_history_written_anew(bundle, rewritten):
-    head = check(bundle).head
+    head = verify_bundle(bundle).head
     with pytest.raises(BrokenLedger, match=f"hash {head[:16]}... that was kept"):
-        check(rewritten, heads=[head])
+        verify_bundle(rewritten, heads=[head])
 
 
 def test_a_receipt_excludes_a_history_written_anew(bundle, rewritten, tmp_path):
     kept = tmp_path / "kept.json"
     kept.write_text(json.dumps(receipt_of(bundle, 4)))
-    assert check(bundle, receipts=read_receipts(kept)).unchanged == 4
+    assert verify_bundle(bundle, receipts=read_receipts(kept)).unchanged == 4
     with pytest.raises(BrokenLedger, match="Entry 4 has another hash than the receipt") as caught:
-        check(rewritten, receipts=read_receipts(kept))
+        verify_bundle(rewritten, receipts=read_receipts(kept))
     assert caught.value.entry == 4
 
 
@@ -226,19 +226,19 @@ def test_what_was_dropped_is_missed_by_what_was_kept(bundle, tmp_path, kept):
     """A shorter history that holds in itself: the last question was never asked."""
     (tmp_path / "shorter").mkdir()
     shorter = make_bundle(tmp_path / "shorter", questions=4, ladders=2, restored=True)
-    assert check(shorter).releases == 4
+    assert verify_bundle(shorter).releases == 4
     last = receipt_of(bundle, 8)
     (tmp_path / "kept.json").write_text(json.dumps(last))
     given = {"head": {"heads": [last["hash"]]},
              "receipt": {"receipts": read_receipts(tmp_path / "kept.json")}}  # fmt: skip
-    assert check(bundle, **given[kept]).unchanged == 8
+    assert verify_bundle(bundle, **given[kept]).unchanged == 8
     with pytest.raises(BrokenLedger):
-        check(shorter, **given[kept])
+        verify_bundle(shorter, **given[kept])
 
 
 def test_a_head_from_the_middle_is_found_and_says_how_far_it_goes(bundle):
     head = receipt_of(bundle, 4)["hash"]
-    found = check(bundle, heads=[head.upper() + "\n"])
+    found = verify_bundle(bundle, heads=[head.upper() + "\n"])
     assert found.unchanged == 4
     assert f"whether entries 5 to {found.entries - 1}" in found.unchecked[0]
 
@@ -246,7 +246,7 @@ def test_a_head_from_the_middle_is_found_and_says_how_far_it_goes(bundle):
 @pytest.mark.parametrize("head", ["", "abc", "g" * 64, "a" * 63])
 def test_what_is_no_head_is_refused(bundle, head):
     with pytest.raises(InvalidSetting, match="64 hex digits"):
-        check(bundle, heads=[head])
+        verify_bundle(bundle, heads=[head])
 
 
 def test_one_label_less_is_named(bundle, tmp_path):
@@ -256,7 +256,7 @@ def test_one_label_less_is_named(bundle, tmp_path):
     values[0] ^= 1
     sample["labels"]["values"] = bytes(values)
     with pytest.raises(BrokenLedger, match="labels in the bundle are not those") as caught:
-        check(write_records(tmp_path / "changed", records))
+        verify_bundle(write_records(tmp_path / "changed", records))
     assert caught.value.entry == 0
 
 
@@ -266,7 +266,7 @@ def test_another_key_is_named_even_with_a_commitment_of_its_own(bundle, tmp_path
     before[1][1]["key"] = key
     changed = write_records(tmp_path / "changed", [*before, *entries, *after])
     with pytest.raises(BrokenLedger, match="noise key in the bundle is not the one"):
-        check(changed)
+        verify_bundle(changed)
     # Who commits to another key has drawn other noise.
     fields = json.loads(entries[0][1][0])
     fields["key"] = Commitment("key", hashlib.sha256(key).digest(), salt).hash.hex()
@@ -277,5 +277,5 @@ def test_another_key_is_named_even_with_a_commitment_of_its_own(bundle, tmp_path
     before[0][1]["head"] = head
     changed.unlink()
     with pytest.raises(BrokenLedger, match="its ladder stood elsewhere") as told:
-        check(write_records(changed, [*before, *entries, *after]))
+        verify_bundle(write_records(changed, [*before, *entries, *after]))
     assert told.value.entry == 2

@@ -7,7 +7,7 @@ import pytest
 
 from ladderboard.errors import BrokenLedger, InvalidState
 from ladderboard.ledger import encode
-from ladderboard.verify import check
+from ladderboard.verify import verify_bundle
 from ladderboard.verify._replay import read_opened
 from support.verify.bundles import make_bundle, read_records
 
@@ -34,12 +34,12 @@ def whole(records, *more, **counts):
 def refused(tmp_path, content, words, kind=BrokenLedger):
     (tmp_path / "bundle").write_bytes(content)
     with pytest.raises(kind, match=words):
-        check(tmp_path / "bundle")
+        verify_bundle(tmp_path / "bundle")
 
 
 def test_what_is_not_damaged(records, tmp_path):
     (tmp_path / "bundle").write_bytes(whole(records))
-    assert check(tmp_path / "bundle").releases == 2
+    assert verify_bundle(tmp_path / "bundle").releases == 2
 
 
 NONE = "The bundle holds something that is no record"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ladderboard.holdout import Submission
-from ladderboard.verify import check
+from ladderboard.verify import verify_bundle
 from support.verify.board_history import close_and_bundle, small_board, submit_predictions
 from support.verify.bundle_forge import BundleForge
 from support.verify.bundles import read_records
@@ -237,4 +237,4 @@ def test_labels_of_an_epoch_that_are_missing(forge_corrected, refused):
 
 def test_a_kind_that_is_not_known_yet_is_met_with_respect(forge, write):
     forge.add(4, "sung", song=["la", 0.5])
-    assert check(write(forge)).releases == 10
+    assert verify_bundle(write(forge)).releases == 10

@@ -8,7 +8,7 @@ import pytest
 from ladderboard._formatting import format_time
 from ladderboard.files import read_holdout
 from ladderboard.holdout import Submission
-from ladderboard.verify import check
+from ladderboard.verify import verify_bundle
 from support.verify.board_history import N, close_and_bundle, small_board, submit_predictions
 from support.verify.bundle_forge import BundleForge
 from support.verify.bundles import read_records
@@ -18,7 +18,7 @@ STANDINGS, FINALS = "The standings in the bundle are not", "The final ranking is
 
 
 def test_what_nobody_changed_is_sound(forge, write):
-    found = check(write(forge))
+    found = verify_bundle(write(forge))
     assert found.risks == found.releases == found.questions == 10
     assert "the final ranking: of the submissions, on the private labels" in found.checked
 
@@ -224,7 +224,10 @@ def test_a_file_that_is_selected_after_both_of_its_entries(forge_corrected, refu
 
 def test_standings_that_nobody_commits_to_are_said(forge, write):
     forge.standings = None
-    assert "the standings: the last entry does not commit to them" in check(write(forge)).unchecked
+    assert (
+        "the standings: the last entry does not commit to them"
+        in verify_bundle(write(forge)).unchecked
+    )
 
 
 @pytest.mark.parametrize(
@@ -249,7 +252,7 @@ def test_without_labels_nobody_knows_whether_there_should_be_one(forge, write):
     forge.finals, forge.samples = None, []
     forge.head["labels"] = False
     said = "whether there should be a final ranking: the labels are not in the bundle"
-    assert said in check(write(forge)).unchecked
+    assert said in verify_bundle(write(forge)).unchecked
 
 
 def test_a_final_ranking_without_private_rows(tmp_path, refused):

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from ladderboard.verify import check
+from ladderboard.verify import verify_bundle
 from support.verify.board_history import close_and_bundle, small_board, submit_predictions
 from support.verify.bundle_forge import BundleForge
 from support.verify.bundles import make_bundle, read_records
@@ -16,7 +16,7 @@ DISPLAY = {"name": "accuracy", "direction": "higher", "digits": 4, "as": "comple
 
 
 def test_what_nobody_changed_is_sound(forge_corrected, write):
-    found = check(write(forge_corrected))
+    found = verify_bundle(write(forge_corrected))
     assert found.risks == found.releases == found.questions > 18
 
 
@@ -108,7 +108,7 @@ def test_what_may_change_does(forge, write):
     forge.amend(6, questions=80, display={**DISPLAY, "name": "hits"}, title="Next", play=True)
     forge.amend(7, visibility="hidden")
     forge.amend(len(forge.entries), visibility="public")
-    assert check(write(forge)).releases == 10
+    assert verify_bundle(write(forge)).releases == 10
 
 
 def test_an_amendment_after_the_close(forge, refused):
@@ -196,7 +196,7 @@ def test_one_model_has_one_answer(tmp_path, monkeypatch, refused):
         marks = itertools.count()
         with monkeypatch.context() as forgetting:
             other = lambda *_: next(marks).to_bytes(32, "big")  # noqa: E731
-            forgetting.setattr(type(board.book), "mark_of", other)
+            forgetting.setattr(type(board.book), "dedupe_key", other)
             for _ in range(3):
                 submit_predictions(board, red, 10)
         forge = BundleForge(

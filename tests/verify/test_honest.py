@@ -4,7 +4,7 @@ import pytest
 
 from ladderboard.board import Caller, IncomingSubmission, Role, _amendments, write_board_bundle
 from ladderboard.files import read_holdout
-from ladderboard.verify import check
+from ladderboard.verify import verify_bundle
 from support.verify.board_history import (
     LARGE,
     ORGANISER,
@@ -38,7 +38,7 @@ def sound(second):
     """Give a function that sees that both verifiers find all of a bundle right."""
 
     def see(path):
-        found = check(path)
+        found = verify_bundle(path)
         assert found.risks == found.releases == found.questions
         assert second(path).endswith(HOLDS)
         return found
@@ -64,7 +64,7 @@ def test_every_mechanism_with_two_corrections(tmp_path, sound, second, name, lad
         assert "the final ranking: of the submissions, on the private labels" in found.checked
         write_board_bundle(board, tmp_path / "closed", labels=False, submissions=False)
     # Without labels and submissions releases are made of risks, if the mechanism looks at no more.
-    found = check(tmp_path / "closed")
+    found = verify_bundle(tmp_path / "closed")
     assert found.risks == 0
     assert found.releases == (0 if name in LOSSES else found.questions)
     assert f"the noise of {found.questions} questions: from the key" in found.checked
@@ -230,14 +230,14 @@ def test_a_file_that_was_lost(tmp_path, second, name):
     with small_board(tmp_path, **rules) as (board, teams):
         ask(board, teams, 10, 6)
         board.closer.close(ORGANISER)
-        with board.book.storage.writing(board.book.name) as view:
+        with board.book.storage.write_transaction(board.book.name) as view:
             lost = (
                 "UPDATE main.submission SET place = '' WHERE book = ? AND team = ? AND number = 1"
             )
-            view.change(lost, (view.number, teams[0]))
+            view.execute(lost, (view.book_id, teams[0]))
         path = tmp_path / "bundle"
         write_board_bundle(board, path, labels=True, submissions=True)
-    found = check(path)
+    found = verify_bundle(path)
     # A mechanism that looks at losses cannot go on with the ladder of the team that lost it.
     lacks = "2 releases: the mechanism looks at the losses of examples, for which labels and"
     assert str(found) == f"verified: {'6' if name == 'shaky' else '4 of 6'} releases"
@@ -268,5 +268,5 @@ def test_a_correction_that_was_cut_short(tmp_path, monkeypatch, resumed):
         if resumed:
             board.amendments.resume(ORGANISER)
         assert board.amendments.correct_labels(ORGANISER, holdout_table(flip=5)) > 0
-        found = check(close_and_bundle(board, tmp_path / "bundle"))
+        found = verify_bundle(close_and_bundle(board, tmp_path / "bundle"))
     assert found.risks == found.questions > 7

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from ladderboard.errors import BrokenLedger, InvalidSetting, InvalidState, StorageFailed
-from ladderboard.verify import check, read_receipts
+from ladderboard.verify import read_receipts, verify_bundle
 from support.verify.board_history import close_and_bundle, small_board, submit_predictions
 from support.verify.bundles import read_records
 
@@ -37,7 +37,7 @@ def test_every_way_to_keep_a_receipt(answered, keep):
     path, answers = answered
     receipts = [each["receipt"] for each in answers]
     for kept in (receipts, answers, [{"sent": "a.csv", "answer": each} for each in answers]):
-        found = check(path, receipts=keep(*kept))
+        found = verify_bundle(path, receipts=keep(*kept))
         assert [each["entry"] for each in found.receipts] == [each["entry"] for each in receipts]
         assert found.unchanged == receipts[-1]["entry"]
 
@@ -46,14 +46,14 @@ def test_what_was_never_answered_is_passed_over(answered, keep, tmp_path):
     path, answers = answered
     assert len(keep({"state": "pending"}, answers[0], {"answer": None})) == 1
     (tmp_path / "kept").write_text(f'{json.dumps(answers[0])}\n{{"state": "answered", "ans')
-    assert len(check(path, receipts=read_receipts(tmp_path / "kept")).receipts) == 1
+    assert len(verify_bundle(path, receipts=read_receipts(tmp_path / "kept")).receipts) == 1
 
 
 def test_an_answer_that_says_less_is_enough(answered, keep):
     """Of an answer only what was kept is compared."""
     path, answers = answered
     kept = {"receipt": answers[0]["receipt"], "improved": answers[0]["improved"]}
-    assert len(check(path, receipts=keep(kept)).receipts) == 1
+    assert len(verify_bundle(path, receipts=keep(kept)).receipts) == 1
 
 
 FORGED = {
@@ -76,7 +76,7 @@ def test_a_receipt_that_was_forged_is_not_told_as_a_forged_ledger(answered, keep
     changes, words = FORGED[name]
     receipt = answers[1]["receipt"] | changes
     with pytest.raises(BrokenLedger, match=re.escape(words)) as caught:
-        check(path, receipts=keep(receipt))
+        verify_bundle(path, receipts=keep(receipt))
     assert "is not as it was written" not in str(caught.value)
     assert caught.value.entry == (None if "book" in changes else receipt["entry"])
 
@@ -87,7 +87,7 @@ def test_a_receipt_with_the_hash_of_what_is_no_question(answered, keep):
     at = next(at for at, fields in enumerate(entries) if fields["kind"] == "ladder")
     receipt = answers[1]["receipt"] | {"hash": entries[at + 1]["previous"], "entry": None}
     with pytest.raises(BrokenLedger, match=f"it has the hash of entry {at}, and its") as caught:
-        check(path, receipts=keep(receipt))
+        verify_bundle(path, receipts=keep(receipt))
     assert caught.value.entry == at
 
 
@@ -98,7 +98,7 @@ def test_another_answer_than_the_recorded_one(answered, keep, changes):
     path, answers = answered
     words = "records another answer than the one kept with the receipt: that was changed since, or"
     with pytest.raises(BrokenLedger, match=words) as caught:
-        check(path, receipts=keep(answers[1] | changes))
+        verify_bundle(path, receipts=keep(answers[1] | changes))
     assert caught.value.entry == answers[1]["entry"]
 
 

@@ -8,7 +8,7 @@ import pytest
 from ladderboard.errors import InvalidSetting
 from ladderboard.losses import ZeroOne
 from ladderboard.mechanisms import Exact
-from ladderboard.verify import check
+from ladderboard.verify import verify_bundle
 from support.verify.bundle_forge import BundleForge
 from support.verify.bundles import make_bundle, read_records, write_records
 
@@ -32,8 +32,8 @@ def guarded(tmp_path):
 
 
 def test_a_mechanism_of_ones_own(guarded):
-    assert check(guarded, mechanism=OwnMechanism()).releases == 6
-    found = check(guarded)
+    assert verify_bundle(guarded, mechanism=OwnMechanism()).releases == 6
+    found = verify_bundle(guarded)
     assert str(found) == "verified: 0 of 6 releases"
     assert "noise and releases: the mechanism is the owner's own" in found.unchecked
 
@@ -54,9 +54,9 @@ def own_loss(forge, write):
 
 
 def test_a_loss_of_ones_own(own_loss):
-    found = check(own_loss, loss=OwnLoss())
+    found = verify_bundle(own_loss, loss=OwnLoss())
     assert found.risks == found.releases == 10
-    found = check(own_loss)
+    found = verify_bundle(own_loss)
     assert (found.risks, found.releases) == (0, 10)
     said = "risks: the loss is the owner's own; give it to check them (--loss)"
     assert said in found.unchecked
@@ -64,12 +64,12 @@ def test_a_loss_of_ones_own(own_loss):
 
 def test_another_one_than_the_owners(guarded, own_loss):
     with pytest.raises(InvalidSetting, match="made with another loss than the one given"):
-        check(own_loss, loss=ZeroOne())
+        verify_bundle(own_loss, loss=ZeroOne())
     with pytest.raises(InvalidSetting, match="made with another mechanism than the one given"):
-        check(guarded, mechanism=Exact())
+        verify_bundle(guarded, mechanism=Exact())
 
 
 def test_who_watches_hears_how_far_it_is(guarded):
     heard = []
-    found = check(guarded, watch=lambda *told: heard.append(told))
+    found = verify_bundle(guarded, on_progress=lambda *told: heard.append(told))
     assert heard == [(0, found.entries)]

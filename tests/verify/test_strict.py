@@ -3,7 +3,7 @@
 import pytest
 
 from ladderboard.errors import BrokenLedger, InvalidState
-from ladderboard.verify import check
+from ladderboard.verify import verify_bundle
 from support.verify.bundles import write_records
 
 HOLDS = "the chain and the tape hold"
@@ -174,7 +174,7 @@ def test_both_refuse(forge, refused, write, second, name):
 def test_both_hold(forge, forge_corrected, write, second):
     for each in (forge, forge_corrected):
         path = write(each)
-        check(path)
+        verify_bundle(path)
         assert second(path).endswith(HOLDS)
 
 
@@ -205,7 +205,7 @@ def test_a_record_where_none_belongs(forge, tmp_path, second, record, at):
     at = len(records) if at is None else at
     path = write_records(tmp_path / "forged", [*records[:at], record, *records[at:]])
     with pytest.raises(BrokenLedger, match=f"a record '{record[0]}' that is not") as caught:
-        check(path)
+        verify_bundle(path)
     assert caught.value.entry is None
     assert not second(path).endswith(HOLDS)
 
@@ -220,4 +220,4 @@ def test_a_file_after_what_is_no_question(forge, refused, write, second):
 def test_a_newer_format_is_named(forge, write, change):
     forge.head.update(change)
     with pytest.raises(InvalidState, match="written by a newer Ladderboard"):
-        check(write(forge))
+        verify_bundle(write(forge))

@@ -17,7 +17,7 @@ from ladderboard.board._tables import ENDED_STATUSES, read_board, read_team, sam
 from ladderboard.board._teams import NAMELESS_VISIBILITIES, disambiguate_team_names
 from ladderboard.errors import InvalidLabels, InvalidSetting, NotOpen
 from ladderboard.holdout import keep_sample, read_sample, sample_digest, write_sample
-from ladderboard.ledger import Asked, Commitment, Entry, digest, write_array
+from ladderboard.ledger import Commitment, Entry, ScoredQuestion, digest, write_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ladderboard.board._tables import BoardRow
     from ladderboard.files import HoldoutTable
     from ladderboard.holdout import Submission
-    from ladderboard.ledger import SqlReading, SqlWriting, Turn
+    from ladderboard.ledger import BookTransaction, SqlReadView, SqlWriteView
 
 # The submission that holds each team's release: its last that improved.
 _BEST_SUBMISSIONS = (
@@ -75,11 +75,11 @@ class Amendments:
         """Take no questions until further notice."""
         check_permission(caller, "run")
 
-        def work(turn: Turn) -> None:
+        def work(turn: BookTransaction) -> None:
             view, row = self._open_for_change(turn)
             if row.status == "open":
-                turn.note("paused", {})
-                view.change(_SET_STATUS, ("paused", view.number))
+                turn.append_entry("paused", {})
+                view.execute(_SET_STATUS, ("paused", view.book_id))
 
         self._board.queue.run(work)
 
@@ -92,8 +92,8 @@ class Amendments:
         if charge is not None and (type(charge) is not int or charge < 0):
             raise InvalidSetting("charge must be 0 or more questions.")
 
-        def work(turn: Turn) -> None:
-            view, row = cast("SqlWriting", turn.view), read_board(cast("SqlWriting", turn.view))
+        def work(turn: BookTransaction) -> None:
+            view, row = cast("SqlWriteView", turn.view), read_board(cast("SqlWriteView", turn.view))
             if row.status in {"closed", "moved"}:
                 raise NotOpen(f"The board is {row.status}; it takes no more questions.")
             if row.status == "open":
@@ -106,18 +106,20 @@ class Amendments:
                     "answered since the copy was made; they are charged."
                 )
             charged = charge or 0
-            spent = turn.at.asked + turn.at.charged
+            spent = turn.chain_state.asked + turn.chain_state.charged
             if charged > self._board.rules_of(row).questions - spent:
                 raise InvalidSetting("No more can be charged than questions are left.")
-            turn.note("resumed", {"charged": charged}, charged=turn.at.charged + charged)
-            view.change(_SET_STATUS, ("open", view.number))
+            turn.append_entry(
+                "resumed", {"charged": charged}, charged=turn.chain_state.charged + charged
+            )
+            view.execute(_SET_STATUS, ("open", view.book_id))
             if charged:
-                recount_pooled(view, self._board.rules_of(row), turn.at)
+                recount_pooled(view, self._board.rules_of(row), turn.chain_state)
 
         self._board.queue.run(work)
 
-    def _open_for_change(self, turn: Turn) -> tuple[SqlWriting, BoardRow]:
-        view = cast("SqlWriting", turn.view)
+    def _open_for_change(self, turn: BookTransaction) -> tuple[SqlWriteView, BoardRow]:
+        view = cast("SqlWriteView", turn.view)
         row = read_board(view)
         if row.status in ENDED_STATUSES:
             raise NotOpen(f"The board is {row.status}; it takes no more questions.")
@@ -130,15 +132,15 @@ class Amendments:
         """
         check_permission(caller, "run")
 
-        def work(turn: Turn) -> Rules:
-            view = cast("SqlWriting", turn.view)
+        def work(turn: BookTransaction) -> Rules:
+            view = cast("SqlWriteView", turn.view)
             row = read_board(view)
             if row.status == "moved":
                 raise NotOpen("The board has moved; nothing about it can change here.")
             if row.status in ENDED_STATUSES and set(changes) != {"visibility"}:
                 raise NotOpen(f"The board is {row.status}; only its visibility can change.")
             before = self._board.rules_of(row)
-            after = before.amended(changes, used=turn.at.asked + turn.at.charged)
+            after = before.amended(changes, used=turn.chain_state.asked + turn.chain_state.charged)
             if after.teams < row.teams:
                 raise InvalidSetting(f"There are {row.teams} teams already.")
             if after == before:
@@ -146,22 +148,26 @@ class Amendments:
             self._append_amendment(turn, after, _changed_rules(before, after))
             horizon = (row.horizon, row.seen_epoch)
             if after.visibility == "frozen" != row.visibility:
-                horizon = (turn.at.entries, row.epoch)
-                view.change(_FREEZE_STANDINGS, (view.number,))
+                horizon = (turn.chain_state.entries, row.epoch)
+                view.execute(_FREEZE_STANDINGS, (view.book_id,))
             if (
                 row.visibility in NAMELESS_VISIBILITIES
                 and after.visibility not in NAMELESS_VISIBILITIES
             ):
                 disambiguate_team_names(view)
             values = (to_json(after.describe()), after.visibility, *horizon)
-            view.change(_UPDATE_RULES, (*values, view.number))
-            recount_pooled(view, after, turn.at)
+            view.execute(_UPDATE_RULES, (*values, view.book_id))
+            recount_pooled(view, after, turn.chain_state)
             return after
 
         return self._board.queue.run(work)
 
     def _append_amendment(
-        self, turn: Turn, rules: Rules, changes: dict[str, Any], holdout: str | None = None
+        self,
+        turn: BookTransaction,
+        rules: Rules,
+        changes: dict[str, Any],
+        holdout: str | None = None,
     ) -> None:
         """Append the entry: what changed, and the commitment to everything as it is now."""
         opening = self._board.book.opening
@@ -180,11 +186,11 @@ class Amendments:
         fields: dict[str, Any] = {"changes": changes}
         if holdout is not None:
             fields["holdout"] = holdout
-        turn.note("amended", {**fields, "commitment": digest("opening", decided).hex()})
+        turn.append_entry("amended", {**fields, "commitment": digest("opening", decided).hex()})
 
-    def _holdout_commitment(self, turn: Turn) -> str:
+    def _holdout_commitment(self, turn: BookTransaction) -> str:
         """Return the commitment to the labels of now."""
-        held = turn.view.kept("holdout of now")
+        held = turn.view.get_value("holdout of now")
         return self._board.book.opening["holdout"] if held is None else held.decode()
 
     def correct_labels(
@@ -220,23 +226,23 @@ class Amendments:
             self.resume(caller)
             return count
         board.rules_of(row).loss.read_labels(table.labels)
-        salt, epoch = board.book.world.salt(), row.epoch + 1
+        salt, epoch = board.book.environment.salt(), row.epoch + 1
         holdout = Commitment("holdout", sample_digest(write_sample(table)), salt).hash.hex()
 
-        def work(turn: Turn) -> str:
+        def work(turn: BookTransaction) -> str:
             view, now = self._open_for_change(turn)
             if now.epoch != row.epoch:
                 raise InvalidSetting("Labels were corrected a moment ago; look again.")
             rules = board.rules_of(now)
             self._append_amendment(turn, rules, {"labels": epoch}, holdout)
-            board.book.keep(view, f"sample {epoch}", keep_sample(table))
-            board.book.keep(view, f"salt of the holdout {epoch}", salt)
-            view.keep("holdout of now", holdout.encode())
-            view.change(_START_EPOCH, (epoch, view.number))
-            view.change(_CLEAR_RELEASES, (view.number,))
+            board.book.store_encrypted(view, f"sample {epoch}", keep_sample(table))
+            board.book.store_encrypted(view, f"salt of the holdout {epoch}", salt)
+            view.set_value("holdout of now", holdout.encode())
+            view.execute(_START_EPOCH, (epoch, view.book_id))
+            view.execute(_CLEAR_RELEASES, (view.book_id,))
             if now.status == "open":  # nobody else comes before those who were there
-                turn.note("paused", {})
-                view.change(_SET_STATUS, ("paused", view.number))
+                turn.append_entry("paused", {})
+                view.execute(_SET_STATUS, ("paused", view.book_id))
             return now.status
 
         count = replay_submissions(
@@ -247,14 +253,14 @@ class Amendments:
         return count
 
 
-def waits_for_charge(view: SqlReading, row: BoardRow) -> bool:
+def waits_for_charge(view: SqlReadView, row: BoardRow) -> bool:
     """Tell whether a board was restored and has not gone on since.
 
     The ledger tells it of a board whose close was cut short: its status says ``closing`` by then.
     """
     if row.status != "closing":
         return row.status == "restored"
-    for number in reversed(range(view.at().entries)):
+    for number in reversed(range(view.chain_state().entries)):
         fields = Entry(next(iter(view.entries(number, number + 1)))).read()
         if fields["kind"] == "restored":
             return not fields["charged"]
@@ -313,9 +319,9 @@ def replay_submissions(
     """
     wanted: list[tuple[Any, ...]] = []
     with board.reading() as view:
-        row, at = read_board(view), view.at()
+        row, at = read_board(view), view.chain_state()
         if again == "best":
-            wanted = view.run(_BEST_SUBMISSIONS, (view.number, epoch))
+            wanted = view.query(_BEST_SUBMISSIONS, (view.book_id, epoch))
     rest = board.rules_of(row).questions - at.asked - at.charged
     if len(wanted) > rest:
         raise InvalidSetting(
@@ -338,10 +344,10 @@ def _replay_one(board: Board, team: int, number: int, submission: Submission) ->
     scored = scorer.score(submission)
     wants = board.book.mechanism.needs == "losses"
 
-    def work(turn: Turn) -> None:
-        view = cast("SqlWriting", turn.view)
+    def work(turn: BookTransaction) -> None:
+        view = cast("SqlWriteView", turn.view)
         now, who = read_board(view), read_team(view, team)
-        asked = Asked(
+        asked = ScoredQuestion(
             submission=submission.digest,
             risk=scored.risk,
             losses=scorer.by_group(scored) if wants else None,
@@ -349,21 +355,27 @@ def _replay_one(board: Board, team: int, number: int, submission: Submission) ->
             ladder=board.ladder_of(now, who),
             asker=who.id,
         )
-        if board.book.earlier(view, asked) is not None:
+        if board.book.read_previous_answer(view, asked) is not None:
             return
         outcome = turn.ask(asked, budget=board.rules_of(now).questions)
-        release, time = outcome.release, turn.at.time
-        told = (outcome.number, now.epoch, release.value, release.score, int(release.improved))
-        view.change(_UPDATE_SUBMISSION, (*told, release.question, view.number, team, number))
-        view.change(_COUNT_REPLAYED, (view.number,))
-        recount_pooled(view, board.rules_of(now), turn.at)
+        release, time = outcome.release, turn.chain_state.time
+        told = (
+            outcome.entry_number,
+            now.epoch,
+            release.value,
+            release.score,
+            int(release.improved),
+        )
+        view.execute(_UPDATE_SUBMISSION, (*told, release.question, view.book_id, team, number))
+        view.execute(_COUNT_REPLAYED, (view.book_id,))
+        recount_pooled(view, board.rules_of(now), turn.chain_state)
         if release.improved:
-            view.change(_UPDATE_TEAM, (release.value, time, view.number, team))
+            view.execute(_UPDATE_TEAM, (release.value, time, view.book_id, team))
             if release.value is not None and (now.best is None or release.value < now.best):
-                view.change(_UPDATE_BEST, (release.value, view.number))
-                view.change(
+                view.execute(_UPDATE_BEST, (release.value, view.book_id))
+                view.execute(
                     _INSERT_RECORD,
-                    (view.number, outcome.number, now.epoch, time, team, release.value),
+                    (view.book_id, outcome.entry_number, now.epoch, time, team, release.value),
                 )
 
     board.queue.run(work)
@@ -406,7 +418,7 @@ def compare_with_folder(
              if here.get(key) != there.get(key)}  # fmt: skip
     if folder.derived and "loss" in rules and _equal_but_classes(*rules["loss"]):
         del rules["loss"]
-    before = read_sample(board.book.kept(sample_key(0 if first else row.epoch)))
+    before = read_sample(board.book.read_encrypted(sample_key(0 if first else row.epoch)))
     columns = tuple(name for name in _COLUMNS if not _same_column(before, folder.table, name))
     labels = 0 if "ids" in columns else count_changed_labels(before, folder.table)
     return FolderDifferences(rules, labels, columns)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ladderboard.board._submissions import IncomingSubmission, SubmissionAnswer
     from ladderboard.board._tables import BoardRow, TeamRow
     from ladderboard.files import HoldoutTable, Limits
-    from ladderboard.ledger import At, Book, SqlReading
+    from ladderboard.ledger import Book, ChainState, SqlReadView
 
 
 class _LabelEpoch(NamedTuple):
@@ -57,20 +57,20 @@ class Board:
         self._row: BoardRow | None = None
         self._rules: tuple[str, Rules] | None = None
         self._epoch: _LabelEpoch | None = None
-        self._records: tuple[BoardRow, At, RecordHistory] | None = None
+        self._records: tuple[BoardRow, ChainState, RecordHistory] | None = None
 
     @contextmanager
-    def reading(self) -> Iterator[SqlReading]:
+    def reading(self) -> Iterator[SqlReadView]:
         """Look at the board, as it stands now."""
-        with self.book.storage.reading(self.book.name) as view:
-            yield cast("SqlReading", view)
+        with self.book.storage.read_transaction(self.book.name) as view:
+            yield cast("SqlReadView", view)
 
     def row(self) -> BoardRow:
         """Return the board's own row."""
         with self.reading() as view:
             return self.read_row(view)
 
-    def read_row(self, view: SqlReading) -> BoardRow:
+    def read_row(self, view: SqlReadView) -> BoardRow:
         """Return the board's own row, in somebody's view of it."""
         self._row = row = read_board(view)
         return row
@@ -80,14 +80,14 @@ class Board:
         row = self._row
         return self.row() if row is None else row
 
-    def cache_key(self) -> tuple[BoardRow, At]:
+    def cache_key(self) -> tuple[BoardRow, ChainState]:
         """Return what becomes another whenever anything does that can be seen of the board.
 
         Whatever changes teams or records writes an entry or changes the board's own row. It is
         secret on a board that is hidden or frozen: a thing to compare, and to show to nobody.
         """
         with self.reading() as view:
-            return self.read_row(view), view.at()
+            return self.read_row(view), view.chain_state()
 
     @property
     def rules(self) -> Rules:
@@ -106,7 +106,7 @@ class Board:
         """Return the labels that a row's epoch has, and their scorer."""
         held, limits = self._epoch, self.rules_of(row).files.limits
         if held is None or held.number != row.epoch:
-            table = read_sample(self.book.kept(sample_key(row.epoch)))
+            table = read_sample(self.book.read_encrypted(sample_key(row.epoch)))
             loss = self.rules_of(row).loss
             scorer = Scorer(table, loss, limits, rows=split_mask(table, "public"))
             private = split_mask(table, "private")
@@ -130,14 +130,14 @@ class Board:
         own = "" if self.rules_of(row).ladder == "board" else team.id
         return own if row.epoch == 0 else f"{own} epoch {row.epoch}".strip()
 
-    def cached_records(self, view: SqlReading, row: BoardRow, at: At) -> RecordHistory:
+    def cached_records(self, view: SqlReadView, row: BoardRow, at: ChainState) -> RecordHistory:
         """Return the records of now; they are read again only if anything changed."""
         held = self._records
         if held is None or held[:2] != (row, at):
             held = self._records = (row, at, read_records(view, row.epoch, at))
         return held[2]
 
-    def meter(self, row: BoardRow, at: At) -> Meter:
+    def meter(self, row: BoardRow, at: ChainState) -> Meter:
         """Return how much of the budget is used, and what can be promised."""
         opened = self.book.opening["rules"]
         rules: dict[str, Any] = {

@@ -42,13 +42,13 @@ from ladderboard.holdout import (
 from ladderboard.ledger import (
     Book,
     Cipher,
-    HighWater,
-    NoSeal,
+    HighWaterMark,
+    LedgerEnvironment,
+    NoEncryption,
     Opening,
     SqliteStorage,
     SqlStorage,
-    World,
-    restore,
+    adopt_copy,
 )
 
 if TYPE_CHECKING:
@@ -57,7 +57,13 @@ if TYPE_CHECKING:
 
     from ladderboard.board._folder import BoardFolder
     from ladderboard.board._store import SubmissionStore
-    from ladderboard.ledger import PostgresStorage, Seal, SqlReading, SqlWriting, Turn
+    from ladderboard.ledger import (
+        BookTransaction,
+        Encryption,
+        PostgresStorage,
+        SqlReadView,
+        SqlWriteView,
+    )
     from ladderboard.mechanisms import Mechanism
 
 _FIND_BASELINE = (
@@ -125,20 +131,20 @@ class Boards:
         store: SubmissionStore,
         *,
         key_file: Path | str | None = None,
-        world: World | None = None,
+        world: LedgerEnvironment | None = None,
         mechanism: Mechanism | None = None,
     ) -> None:
         self.storage, self.store = storage, store
-        self.world = World() if world is None else world
+        self.world = LedgerEnvironment() if world is None else world
         self._mechanism = mechanism
         self._key = None if key_file is None else make_key_file(key_file)
         self._open: dict[str, Board] = {}
         self._lock = threading.Lock()
-        storage.furnish(BOARD_SCHEMA)
+        storage.ensure_schema(BOARD_SCHEMA)
         if SERVER_BOOK not in storage.books():
             try:
                 with storage.add_book(SERVER_BOOK) as view:
-                    view.keep(
+                    view.set_value(
                         "signing key", self._seal(SERVER_BOOK, "signing key", self.world.salt())
                     )
             except InvalidState:  # another process was quicker
@@ -147,49 +153,51 @@ class Boards:
         self.signing_key()  # which refuses another key file than the others were made with
 
     def _seal(self, book: str, name: str, content: bytes) -> bytes:
-        return (self.seal(book) or NoSeal()).close(f"kept {name}", content)
+        return (self.seal(book) or NoEncryption()).encrypt(f"kept {name}", content)
 
-    def seal(self, book: str) -> Seal | None:
+    def seal(self, book: str) -> Encryption | None:
         """Return what the secret side of a book is closed with."""
         return None if self._key is None else Cipher(self._key, book)
 
-    def high_water_mark(self, book: str) -> HighWater | None:
+    def high_water_mark(self, book: str) -> HighWaterMark | None:
         """Return the mark that tells an old copy of a book, where there is a file to lie beside."""
         if not isinstance(self.storage, SqliteStorage):
             return None
-        water = HighWater(f"{self.storage.path}.{book}")
-        water.take_over(HighWater(f"{self.storage.path}.{book[:8]}"), book)  # its name until 0.1
+        water = HighWaterMark(f"{self.storage.path}.{book}")
+        water.rename_from(
+            HighWaterMark(f"{self.storage.path}.{book[:8]}"), book
+        )  # its name until 0.1
         return water
 
     def signing_key(self) -> bytes:
         """Return the key that cookies are signed with."""
-        with self.storage.reading(SERVER_BOOK) as view:
-            held = view.kept("signing key")
+        with self.storage.read_transaction(SERVER_BOOK) as view:
+            held = view.get_value("signing key")
         if held is None:
             raise InvalidState("The server's signing key is missing.")
-        return (self.seal(SERVER_BOOK) or NoSeal()).open("kept signing key", held)
+        return (self.seal(SERVER_BOOK) or NoEncryption()).decrypt("kept signing key", held)
 
     def list(self) -> list[str]:
         """Return the slugs of all boards, oldest first."""
         with self._read_server_book() as view:
-            return [row[0] for row in view.run(_ALL_SLUGS)]
+            return [row[0] for row in view.query(_ALL_SLUGS)]
 
     def list_page(self, limit: int, after: str | None = None) -> tuple[str, ...]:
         """Return the slugs of so many boards, oldest first, from the one after ``after`` on."""
         with self._read_server_book() as view:
             if after is None:
-                return tuple(row[0] for row in view.run(f"{_ALL_SLUGS} LIMIT ?", (limit,)))
-            if not (is_searchable(after) and view.run(_BOOK_BY_SLUG, (after,))):
+                return tuple(row[0] for row in view.query(f"{_ALL_SLUGS} LIMIT ?", (limit,)))
+            if not (is_searchable(after) and view.query(_BOOK_BY_SLUG, (after,))):
                 raise InvalidSetting("This is no cursor of ours; begin without one.")
-            return tuple(row[0] for row in view.run(_SLUGS_AFTER, (after, limit)))
+            return tuple(row[0] for row in view.query(_SLUGS_AFTER, (after, limit)))
 
     def list_open_first(self, limit: int, skip: int = 0) -> tuple[str, ...]:
         """Return the slugs of so many boards, those that are closed last, after ``skip``."""
         with self._read_server_book() as view:
-            return tuple(row[0] for row in view.run(_OPEN_FIRST, (limit, skip)))
+            return tuple(row[0] for row in view.query(_OPEN_FIRST, (limit, skip)))
 
-    def _read_server_book(self) -> AbstractContextManager[SqlReading]:
-        return self.storage.reading(SERVER_BOOK)
+    def _read_server_book(self) -> AbstractContextManager[SqlReadView]:
+        return self.storage.read_transaction(SERVER_BOOK)
 
     def open(self, slug: str) -> Board:
         """Return a board."""
@@ -198,7 +206,7 @@ class Boards:
         if board is not None:
             return board
         with self._read_server_book() as view:
-            rows = view.run(_BOOK_BY_SLUG, (slug,)) if is_searchable(slug) else []
+            rows = view.query(_BOOK_BY_SLUG, (slug,)) if is_searchable(slug) else []
         if not rows:
             raise NotFound("There is no such board.")
         name = rows[0][0]
@@ -206,9 +214,9 @@ class Boards:
             self.storage,
             name,
             mechanism=self._mechanism,
-            seal=self.seal(name),
-            water=self.high_water_mark(name),
-            world=self.world,
+            encryption=self.seal(name),
+            high_water=self.high_water_mark(name),
+            environment=self.world,
         )
         with self._lock:
             return self._open.setdefault(slug, Board(book, self.store, slug))
@@ -219,21 +227,21 @@ class Boards:
         ``charge`` is how many questions may have been answered since the copy was made.
         """
         with self._read_server_book() as view:
-            rows = view.run(_BOOK_BY_SLUG, (slug,)) if is_searchable(slug) else []
+            rows = view.query(_BOOK_BY_SLUG, (slug,)) if is_searchable(slug) else []
             if not rows:
                 raise NotFound("There is no such board.")
         name = rows[0][0]
-        with self.storage.reading(name) as view:
+        with self.storage.read_transaction(name) as view:
             budget = int(json.loads(read_board(view).rules)["questions"])
         water, world = self.high_water_mark(name), self.world
-        restore(self.storage, name, charge, water=water, world=world, budget=budget)
+        adopt_copy(self.storage, name, charge, high_water=water, environment=world, budget=budget)
         with self._lock:
             self._open.pop(slug, None)
         board = self.open(slug)
 
-        def count(turn: Turn) -> None:
-            view = cast("SqlWriting", turn.view)
-            recount_pooled(view, board.rules_of(read_board(view)), turn.at)
+        def count(turn: BookTransaction) -> None:
+            view = cast("SqlWriteView", turn.view)
+            recount_pooled(view, board.rules_of(read_board(view)), turn.chain_state)
 
         board.queue.run(count)
         return board
@@ -269,10 +277,10 @@ class Boards:
         )
         name = self.world.salt()[-16:].hex()
 
-        def furnish(view: SqlWriting) -> None:
+        def furnish(view: SqlWriteView) -> None:
             visibility = rules.visibility
-            values = (view.number, rules.slug, to_json(described), visibility, self.world.clock())
-            view.change(_INSERT_BOARD, values)
+            values = (view.book_id, rules.slug, to_json(described), visibility, self.world.clock())
+            view.execute(_INSERT_BOARD, values)
 
         Book.create(
             self.storage,
@@ -281,9 +289,9 @@ class Boards:
             mechanism=mechanism,
             key=self.world.salt(),
             keep={sample_key(0): keep_sample(table)},
-            seal=self.seal(name),
-            water=self.high_water_mark(name),
-            world=self.world,
+            encryption=self.seal(name),
+            high_water=self.high_water_mark(name),
+            environment=self.world,
             also=cast("Callable[..., None]", furnish),
         )
         board = self.open(rules.slug)
@@ -293,8 +301,8 @@ class Boards:
     def create_first_token(self) -> str | None:
         """Return a token for the organiser of all boards, once; None if there is one already."""
         token = new_token("organiser", self.world.salt)
-        with self.storage.writing(SERVER_BOOK) as view:
-            if view.run(_ANY_ORGANISER, (view.number,)):
+        with self.storage.write_transaction(SERVER_BOOK) as view:
+            if view.query(_ANY_ORGANISER, (view.book_id,)):
                 return None
             add_credential(view, token, "organiser", self.world.clock())
         return token
@@ -302,9 +310,9 @@ class Boards:
     def issue_token(self, role: Role = Role.ORGANISER, *, end_others: bool = False) -> str:
         """Return another token for all boards; ``end_others`` ends the organisers' before."""
         token = new_token(role.name.lower(), self.world.salt)
-        with self.storage.writing(SERVER_BOOK) as view:
+        with self.storage.write_transaction(SERVER_BOOK) as view:
             if end_others:
-                view.change(_END_ORGANISERS, (self.world.clock(), view.number))
+                view.execute(_END_ORGANISERS, (self.world.clock(), view.book_id))
             add_credential(view, token, role.name.lower(), self.world.clock())
         return token
 
@@ -319,11 +327,11 @@ class Boards:
     def caller_by_token_hash(self, hashed: bytes, slug: str | None = None) -> Caller:
         """Return the same by the hash of a token, as sessions know it."""
         with self._read_server_book() as view:
-            rows = view.run(_CREDENTIAL_BY_HASH, (hashed,))
+            rows = view.query(_CREDENTIAL_BY_HASH, (hashed,))
             if rows:
                 role, team, book, expires = rows[0]
-                found = [] if slug is None else view.run(_BOOK_NUMBER, (slug,))
-                here = book in {view.number, *(row[0] for row in found)}
+                found = [] if slug is None else view.query(_BOOK_NUMBER, (slug,))
+                here = book in {view.book_id, *(row[0] for row in found)}
                 late = expires is not None and expires <= self.world.clock()
                 if here and not late:
                     return Caller(Role[role.upper()], team, hashed)
@@ -332,13 +340,13 @@ class Boards:
     def slug_of_token(self, hashed: bytes) -> str | None:
         """Return the slug of the one board that a token is for; None if it is for all, or ended."""
         with self._read_server_book() as view:
-            rows = view.run(_SLUG_BY_CREDENTIAL, (hashed,))
+            rows = view.query(_SLUG_BY_CREDENTIAL, (hashed,))
         return rows[0][0] if rows else None
 
     def remove_orphaned_files(self) -> int:
         """Remove submitted files that a crash has left without a row; return how many."""
         with self._read_server_book() as view:
-            places = {row[0] for row in view.run(_FILES_IN_FOLDER)}
+            places = {row[0] for row in view.query(_FILES_IN_FOLDER)}
         return self.store.sweep(places.__contains__)
 
     def close(self) -> None:
@@ -368,7 +376,7 @@ def open_boards(
     create: bool = False,
     key_file: Path | str | None = None,
     store: SubmissionStore | None = None,
-    world: World | None = None,
+    world: LedgerEnvironment | None = None,
 ) -> Boards:
     """Open the boards in a database.
 
@@ -451,9 +459,11 @@ def submit_baselines(board: Board, folder: BoardFolder) -> None:
     scorer = board.scorer()
     for each, path in folder.baselines.items():
         with board.reading() as view:
-            rows = view.run(_FIND_BASELINE, (view.number, comparable_name(each)))
+            rows = view.query(_FIND_BASELINE, (view.book_id, comparable_name(each)))
         if rows and rows[0][1]:
             continue
         caller = Caller(Role.ORGANISER, rows[0][0]) if rows else board.teams.add_baseline(each)
-        sent = IncomingSubmission(scorer.read(path), board.book.world.clock(), message="baseline")
+        sent = IncomingSubmission(
+            scorer.read(path), board.book.environment.clock(), message="baseline"
+        )
         board.submit(caller, sent)

@@ -25,7 +25,7 @@ from ladderboard.board._tables import (
 from ladderboard.bounds import fresh_sample_interval
 from ladderboard.errors import InvalidSetting, NotFound, NotOpen
 from ladderboard.holdout import Scorer, open_entries, put_opening
-from ladderboard.ledger import Asked, Commitment, decode, digest, encode, write_bundle
+from ladderboard.ledger import Commitment, ScoredQuestion, decode, digest, encode, write_bundle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -35,7 +35,15 @@ if TYPE_CHECKING:
     from ladderboard.board._rules import DisplayRules, Rules
     from ladderboard.board._submissions import Sandbox
     from ladderboard.board._tables import BoardRow
-    from ladderboard.ledger import BundleWriter, Entry, Head, Secret, SqlReading, SqlWriting, Turn
+    from ladderboard.ledger import (
+        BookTransaction,
+        BundleWriter,
+        ChainHead,
+        Entry,
+        SecretSide,
+        SqlReadView,
+        SqlWriteView,
+    )
 
 STANDINGS_KEY = "standings"
 """The name under which the standings of the close are kept, with the salt of their commitment."""
@@ -96,8 +104,8 @@ class BoardCloser:
         check_permission(caller, "choose")
         wanted = list(dict.fromkeys(submissions))
 
-        def work(turn: Turn) -> None:
-            view = cast("SqlWriting", turn.view)
+        def work(turn: BookTransaction) -> None:
+            view = cast("SqlWriteView", turn.view)
             row = read_board(view)
             if row.status in ENDED_STATUSES:
                 raise NotOpen("The board is closed; selections are locked.")
@@ -107,16 +115,16 @@ class BoardCloser:
             numbers = []
             for each in wanted:
                 found = (
-                    view.run(_OWN_SUBMISSION, (view.number, caller.team, each))
+                    view.query(_OWN_SUBMISSION, (view.book_id, caller.team, each))
                     if is_searchable(each)
                     else []
                 )
                 if not found:
                     raise NotFound("There is no such submission.")
                 numbers.append(found[0][0])
-            view.change(_CLEAR_SELECTION, (view.number, caller.team))
+            view.execute(_CLEAR_SELECTION, (view.book_id, caller.team))
             for number in numbers:
-                view.change(_SELECT_SUBMISSION, (1, view.number, caller.team, number))
+                view.execute(_SELECT_SUBMISSION, (1, view.book_id, caller.team, number))
 
         self._board.queue.run(work)
 
@@ -130,29 +138,29 @@ class BoardCloser:
         check_permission(caller, "run")
         board = self._board
 
-        def lock(turn: Turn) -> None:
-            view = cast("SqlWriting", turn.view)
+        def lock(turn: BookTransaction) -> None:
+            view = cast("SqlWriteView", turn.view)
             row = read_board(view)
             if row.status in {"closed", "moved"}:
                 raise NotOpen(f"The board is {row.status}.")
-            view.change(_SET_CLOSING, (view.number,))
+            view.execute(_SET_CLOSING, (view.book_id,))
 
         board.queue.run(lock)
         with board.reading() as view:
             row = read_board(view)
             rules = board.rules_of(row)
             entrants = read_finalists(view, rules)
-            ranks = _public_ranks(view, board.book.signed)
-            now = current_time(view, board.book.world)
+            ranks = _public_ranks(view, board.book.sign)
+            now = current_time(view, board.book.environment)
         final = self._score_finalists(row, rules, entrants, ranks, now, sandbox=sandbox)
-        salt = board.book.world.salt()
+        salt = board.book.environment.salt()
 
-        def end(turn: Turn) -> None:
-            view = cast("SqlWriting", turn.view)
+        def end(turn: BookTransaction) -> None:
+            view = cast("SqlWriteView", turn.view)
             now = read_board(view)
             if now.status == "closed":
                 return
-            found = (read_finalists(view, rules), _public_ranks(view, board.book.signed))
+            found = (read_finalists(view, rules), _public_ranks(view, board.book.sign))
             if now.epoch != row.epoch or found != (entrants, ranks):
                 raise NotOpen("The board changed while it was closed; close it again.")
             told = None if final is None else to_json(final)
@@ -162,9 +170,9 @@ class BoardCloser:
                 summary["finals"] = digest("finals", told).hex()
             turn.close(**summary)
             kept = encode({"salt": stood.salt, "content": stood.content})
-            board.book.keep(view, STANDINGS_KEY, kept)
+            board.book.store_encrypted(view, STANDINGS_KEY, kept)
             visibility = "public" if now.visibility == "frozen" else now.visibility
-            view.change(_SET_CLOSED, (told, visibility, view.number))
+            view.execute(_SET_CLOSED, (told, visibility, view.book_id))
 
         board.queue.run(end)
         return final
@@ -253,13 +261,13 @@ def serialize_final_row(row: dict[str, Any], display: DisplayRules) -> dict[str,
     return {**row, "score": score, "loss": row["score"], "low": low, "high": high}
 
 
-def list_final_standings(view: SqlReading) -> list[dict[str, Any]]:
+def list_final_standings(view: SqlReadView) -> list[dict[str, Any]]:
     """Return how all teams stand now, in the order in which they came, as the close commits to it.
 
     A rank is 1 and how many teams have a lower release. A baseline, who is disqualified, and who
     has no release have none.
     """
-    rows = view.run(_STANDINGS, (view.number,))
+    rows = view.query(_STANDINGS, (view.book_id,))
     ranked = sorted(
         released
         for _, _, kind, disqualified, released, _ in rows
@@ -282,18 +290,18 @@ def list_final_standings(view: SqlReading) -> list[dict[str, Any]]:
     return found
 
 
-def read_finalists(view: SqlReading, rules: Rules) -> list[_Finalist]:
+def read_finalists(view: SqlReadView, rules: Rules) -> list[_Finalist]:
     """Return what is in the final ranking: what teams chose, or what is chosen by default."""
     found: list[_Finalist] = []
-    for number, team, name, kind in view.run(_TEAMS, (view.number,)):
-        chosen = view.run(_COUNT_SELECTED, (view.number, number))[0][0]
+    for number, team, name, kind in view.query(_TEAMS, (view.book_id,)):
+        chosen = view.query(_COUNT_SELECTED, (view.book_id, number))[0][0]
         many = min(chosen or rules.selections, rules.selections) if kind == "team" else 1
-        files = view.run(_SELECTED_OR_DEFAULT, (view.number, number, many))
+        files = view.query(_SELECTED_OR_DEFAULT, (view.book_id, number, many))
         found += [_Finalist(team, name, kind, own, StoredSubmission(*kept)) for own, *kept in files]
     return found
 
 
-def _public_ranks(view: SqlReading, sign: Callable[[str], bytes]) -> dict[str, int]:
+def _public_ranks(view: SqlReadView, sign: Callable[[str], bytes]) -> dict[str, int]:
     ranks: dict[str, int] = {}
     cursor = None
     while True:
@@ -315,7 +323,7 @@ class _SubmittedFile(NamedTuple):
 
 def write_board_bundle(
     board: Board, to: Path | str, *, labels: bool = False, submissions: bool = False
-) -> Head:
+) -> ChainHead:
     """Write everything that a closed board kept secret into a new file, and return its head.
 
     The file is readable by its owner only, appears when it is whole, and never replaces another. It
@@ -331,7 +339,7 @@ def write_board_bundle(
     path = Path(os.path.abspath(to))  # noqa: PTH100 - links are not followed
     with board.reading() as view:
         row = read_board(view)
-        if not view.at().closed:
+        if not view.chain_state().closed:
             raise NotOpen(
                 f"{board.slug} is {row.status}; its bundle can be written when it is closed, "
                 "because opened risks spend the holdout."
@@ -345,17 +353,17 @@ def write_board_bundle(
                 _write_entries_with_files(bundle, board, view, row)
             else:
                 for entry, secret in open_entries(board.book, view):
-                    bundle.put_entry(entry.form, secret)
-            if view.kept(STANDINGS_KEY) is not None:  # older boards did not commit to them
-                bundle.put("standings", decode(board.book.kept(STANDINGS_KEY)))
+                    bundle.write_entry(entry.form, secret)
+            if view.get_value(STANDINGS_KEY) is not None:  # older boards did not commit to them
+                bundle.write_record("standings", decode(board.book.read_encrypted(STANDINGS_KEY)))
             if row.final is not None:
-                bundle.put("finals", row.final)
-            bundle.end()
+                bundle.write_record("finals", row.final)
+            bundle.finish()
     return head
 
 
 def _write_entries_with_files(
-    bundle: BundleWriter, board: Board, view: SqlReading, row: BoardRow
+    bundle: BundleWriter, board: Board, view: SqlReadView, row: BoardRow
 ) -> None:
     """Write each entry, and after it the file that it was scored for."""
     chosen = set()
@@ -364,7 +372,7 @@ def _write_entries_with_files(
     files = _iter_submitted_files(view)
     held = next(files, None)
     for number, (entry, secret) in enumerate(open_entries(board.book, view)):
-        bundle.put_entry(entry.form, secret)
+        bundle.write_entry(entry.form, secret)
         if held is not None and held.entry == number:
             _write_submitted_file(bundle, board, held, selected=held.id in chosen)
             held = next(files, None)
@@ -374,16 +382,16 @@ def _write_entries_with_files(
                 _write_submitted_file(bundle, board, later, selected=False)
 
 
-def _iter_submitted_files(view: SqlReading) -> Iterator[_SubmittedFile]:
+def _iter_submitted_files(view: SqlReadView) -> Iterator[_SubmittedFile]:
     """Return what was submitted in the order of entries, a page at a time."""
     last = -1
-    while rows := view.run(_SUBMITTED_FILES, (view.number, last, _FILES_PAGE)):
+    while rows := view.query(_SUBMITTED_FILES, (view.book_id, last, _FILES_PAGE)):
         yield from (_SubmittedFile(*row) for row in rows)
         last = rows[-1][0]
 
 
 def _find_replayed_file(
-    board: Board, view: SqlReading, row: BoardRow, entry: Entry, secret: Secret
+    board: Board, view: SqlReadView, row: BoardRow, entry: Entry, secret: SecretSide
 ) -> _SubmittedFile | None:
     """Return what an entry was scored for that was asked again after labels were corrected.
 
@@ -393,9 +401,9 @@ def _find_replayed_file(
     team = find_team(view, entry.read()["asker"])
     for epoch in range(1, row.epoch + 1):
         ladder = board.ladder_of(row._replace(epoch=epoch), team)
-        asked = Asked(secret.submission, 0, ladder=ladder, asker=team.id)
-        number = view.find(board.book.mark_of(asked))
-        rows = [] if number is None else view.run(_SUBMITTED_FILE, (view.number, number))
+        asked = ScoredQuestion(secret.submission, 0, ladder=ladder, asker=team.id)
+        number = view.find_by_dedupe_key(board.book.dedupe_key(asked))
+        rows = [] if number is None else view.query(_SUBMITTED_FILE, (view.book_id, number))
         if rows:
             return _SubmittedFile(*rows[0])
     return None
@@ -413,6 +421,6 @@ def _write_submitted_file(
             size += len(part)
         body.seek(0)
         told = {"id": file.id, "format": file.format, "size": size, "sha256": own.digest()}
-        bundle.put("file", {**told, "selected": selected})
+        bundle.write_record("file", {**told, "selected": selected})
         while part := body.read(_CHUNK_BYTES):
-            bundle.put("part", part)
+            bundle.write_record("part", part)

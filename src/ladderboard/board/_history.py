@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ladderboard.board._rules import DisplayRules
     from ladderboard.board._tables import BoardRow
     from ladderboard.bounds import Certificate
-    from ladderboard.ledger import At, SqlReading
+    from ladderboard.ledger import ChainState, SqlReadView
     from ladderboard.mechanisms import Mechanism
 
 MAX_POINTS = 100  # points besides the last
@@ -65,23 +65,23 @@ _COUNT_BY_TIME = (
 class RecordHistory(NamedTuple):
     """Records, each with where the book stood right after it, and how many there are in all."""
 
-    records: list[tuple[At, float]]
+    records: list[tuple[ChainState, float]]
     all: int
 
 
 class CurrentState(NamedTuple):
     """How things stand: where the book is, the time, the best that is shown, and that of all."""
 
-    at: At
+    at: ChainState
     time: int
     best: float | None
     least: float | None
 
 
-def read_records(view: SqlReading, epoch: int, at: At) -> RecordHistory:
+def read_records(view: SqlReadView, epoch: int, at: ChainState) -> RecordHistory:
     """Return the records of an epoch before a horizon, thinned out if there are many."""
-    rows = view.run(_THINNED_RECORDS, (view.number, epoch, at.entries, MAX_POINTS, MAX_POINTS))
-    stood = view.at_entries([entry + 1 for entry, _, _ in rows])
+    rows = view.query(_THINNED_RECORDS, (view.book_id, epoch, at.entries, MAX_POINTS, MAX_POINTS))
+    stood = view.chain_states_at([entry + 1 for entry, _, _ in rows])
     values = [value for _, value, _ in rows]
     return RecordHistory(list(zip(stood, values, strict=True)), rows[0][2] if rows else 0)
 
@@ -135,7 +135,11 @@ def serialize_own_history(
 
 @lru_cache(maxsize=4096)
 def _cached_point(
-    mechanism: Mechanism, rules: Values, display: DisplayRules, at: At, best: tuple[float, float]
+    mechanism: Mechanism,
+    rules: Values,
+    display: DisplayRules,
+    at: ChainState,
+    best: tuple[float, float],
 ) -> dict[str, Any]:
     """Return a point, which nobody may change: who asks again gets the same one.
 
@@ -172,14 +176,14 @@ def _certificate_rules(meter: Meter) -> Values:
     return tuple((each, meter.rules[each]) for each in _CERTIFICATE_RULES if each in meter.rules)
 
 
-def _without_position(at: At) -> At:
+def _without_position(at: ChainState) -> ChainState:
     """Leave out what a certificate does not depend on, so that it is found again."""
     return at._replace(entries=0, head=b"", time=0, closed=False)
 
 
 @lru_cache(maxsize=4096)
 def _certificate(
-    mechanism: Mechanism, rules: Values, at: At, released: float | None
+    mechanism: Mechanism, rules: Values, at: ChainState, released: float | None
 ) -> Certificate:
     """Return a function of public values alone: who asks twice learns nothing, and waits once."""
     return Meter(mechanism, dict(rules), at).certificate(released)
@@ -198,9 +202,9 @@ def _round_interval(display: DisplayRules, low: float, high: float) -> dict[str,
     return {"low": least, "high": most}
 
 
-def read_activity(view: SqlReading) -> dict[str, Any]:
+def read_activity(view: SqlReadView) -> dict[str, Any]:
     """Return the most active teams, what the others asked in all, and questions in bins of time."""
-    teams = view.run(_COUNT_BY_TEAM, (view.number, _MAX_TEAMS))
+    teams = view.query(_COUNT_BY_TEAM, (view.book_id, _MAX_TEAMS))
     bins = _count_in_bins(view)
     asked = sum(each["questions"] for each in bins)
     listed = sum(row[4] for row in teams)
@@ -225,12 +229,12 @@ def read_activity(view: SqlReading) -> dict[str, Any]:
     }
 
 
-def _count_in_bins(view: SqlReading) -> list[dict[str, Any]]:
-    first, last = view.run(_FIRST_AND_LAST_TIME, (view.number,))[0]
+def _count_in_bins(view: SqlReadView) -> list[dict[str, Any]]:
+    first, last = view.query(_FIRST_AND_LAST_TIME, (view.book_id,))[0]
     if first is None:
         return []
     start, width = choose_bins(first, last)
-    found = {at: counts for at, *counts in view.run(_COUNT_BY_TIME, (start, width, view.number))}
+    found = {at: counts for at, *counts in view.query(_COUNT_BY_TIME, (start, width, view.book_id))}
     return [
         {
             "start": format_time(start + at * width),

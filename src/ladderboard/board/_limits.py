@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ladderboard.board._rules import Rules
     from ladderboard.board._tables import BoardRow, TeamRow
-    from ladderboard.ledger import At, SqlReading, SqlWriting
+    from ladderboard.ledger import ChainState, SqlReadView, SqlWriteView
 
 _SUBMISSION_TIMES = (
     "SELECT time FROM main.submission WHERE book = ? AND team = ? AND number > ? ORDER BY number"
@@ -74,7 +74,7 @@ class Shares(NamedTuple):
     pool: int
 
 
-def compute_shares(rules: Rules, row: BoardRow, at: At) -> Shares:
+def compute_shares(rules: Rules, row: BoardRow, at: ChainState) -> Shares:
     """Return what there is to share: not what was charged, nor what was asked again by nobody.
 
     The shares and the pool add up to what teams may ask in all.
@@ -84,14 +84,14 @@ def compute_shares(rules: Rules, row: BoardRow, at: At) -> Shares:
     return Shares(share, max(rest - rules.teams * share, 0))
 
 
-def recount_pooled(view: SqlWriting, rules: Rules, at: At) -> None:
+def recount_pooled(view: SqlWriteView, rules: Rules, at: ChainState) -> None:
     """Count anew what teams asked beyond their shares: to be done whenever shares change."""
     share = compute_shares(rules, read_board(view), at).share
-    view.change(_RECOUNT_POOLED, (share, view.number, share, view.number))
+    view.execute(_RECOUNT_POOLED, (share, view.book_id, share, view.book_id))
 
 
 def remaining_quota(
-    view: SqlReading, rules: Rules, row: BoardRow, team: TeamRow, *, at: At, now: int
+    view: SqlReadView, rules: Rules, row: BoardRow, team: TeamRow, *, at: ChainState, now: int
 ) -> Quota:
     """Return what a team has left now.
 
@@ -111,7 +111,9 @@ def remaining_quota(
     ]
     window = rules.window
     if window is not None:  # no more than its last few times are looked at
-        rows = view.run(_SUBMISSION_TIMES, (view.number, team.number, team.used - window.questions))
+        rows = view.query(
+            _SUBMISSION_TIMES, (view.book_id, team.number, team.used - window.questions)
+        )
         since = [each[0] for each in rows if each[0] > now - window.seconds]
         rest = max(window.questions - len(since), 0)
         following = None if rest else since[0] + window.seconds
@@ -173,14 +175,14 @@ class StoredBytes:
     def __init__(self) -> None:
         self._sums: dict[int, tuple[int, int]] = {}
 
-    def of(self, view: SqlReading, team: TeamRow, *, remember: bool) -> int:
+    def of(self, view: SqlReadView, team: TeamRow, *, remember: bool) -> int:
         """Return the sum for a team; ``remember`` it, but not what may be rolled back."""
         count, stored = self._sums.get(team.number, (0, 0))
         if count > team.used:  # another process restored an older state
             count = stored = 0
         if count < team.used:
-            values = (view.number, team.number, count, team.used)
-            stored += int(view.run(_SUM_STORED_BYTES, values)[0][0])
+            values = (view.book_id, team.number, count, team.used)
+            stored += int(view.query(_SUM_STORED_BYTES, values)[0][0])
         if remember:
             self._sums[team.number] = (team.used, stored)
         return stored
@@ -221,7 +223,7 @@ def redact_quota(found: Quota, team: TeamRow, share: int) -> Quota:
     return Quota(tuple(limits), found.next)
 
 
-def serialize_budget(rules: Rules, row: BoardRow, at: At) -> dict[str, int]:
+def serialize_budget(rules: Rules, row: BoardRow, at: ChainState) -> dict[str, int]:
     """Return where the questions of a board went, and where those that are left may go.
 
     ``used`` are those that were ``asked`` and those that were ``charged`` after a restore. Of those

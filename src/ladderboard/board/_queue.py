@@ -12,7 +12,7 @@ from ladderboard.errors import LadderboardError, StorageFailed
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
 
-    from ladderboard.ledger import Book, Turn
+    from ladderboard.ledger import Book, BookTransaction
 
 _MAX_JOBS_PER_TRANSACTION = 64  # jobs in one transaction: none waits long for the others' work
 
@@ -45,7 +45,7 @@ class KeyedLock:
 class _QueuedJob(Generic[Result]):
     __slots__ = ("done", "error", "result", "wake", "work")
 
-    def __init__(self, work: Callable[[Turn], Result]) -> None:
+    def __init__(self, work: Callable[[BookTransaction], Result]) -> None:
         self.work = work
         self.done = False
         self.wake = threading.Lock()  # let go when it is done, or when its thread shall work
@@ -90,7 +90,7 @@ class TransactionQueue:
         self._lock = threading.Lock()  # around the two
         self._leader_lock = threading.Lock()  # held by the one who works
 
-    def run(self, work: Callable[[Turn], Result]) -> Result:
+    def run(self, work: Callable[[BookTransaction], Result]) -> Result:
         """Do a job, together with those that others wait for; return when it is committed."""
         job = _QueuedJob(work)
         with self._lock:
@@ -164,17 +164,19 @@ class TransactionQueue:
         """Do some jobs in one turn; return why nothing of it stands, if so."""
         begun = False
         try:
-            with self._book.turn() as turn:
+            with self._book.transaction() as turn:
                 begun = True
                 for job in jobs:
                     job.result = job.error = None
-                    before = turn.at
+                    before = turn.chain_state
                     try:
                         job.result = job.work(turn)
                     except StorageFailed:
                         raise
                     except LadderboardError as refused:
-                        if turn.at is not before:  # it had begun to write: nothing may stand
+                        if (
+                            turn.chain_state is not before
+                        ):  # it had begun to write: nothing may stand
                             raise
                         job.error = refused
         except Exception as error:  # noqa: BLE001 - whoever waits for it gets it

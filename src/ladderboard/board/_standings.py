@@ -14,7 +14,7 @@ from ladderboard.errors import InvalidSetting
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ladderboard.ledger import SqlReading
+    from ladderboard.ledger import SqlReadView
 
 MAX_PAGE_ROWS = 1000  # rows of a page
 _SIGNATURE_BYTES = 12
@@ -78,7 +78,7 @@ _START = _PagePosition(0, 0, -1.0, -1.0, -1, -1)
 
 
 def read_standings(
-    view: SqlReading,
+    view: SqlReadView,
     *,
     seen: bool,
     limit: int = 100,
@@ -97,9 +97,9 @@ def read_standings(
     rows: list[TeamStanding] = []
     if place.released is not None:
         value = place.released
-        found = view.run(
+        found = view.query(
             _RANKED_TEAMS.format(prefix),
-            (view.number, value, value, place.since, place.since, place.number, limit + 1),
+            (view.book_id, value, value, place.since, place.since, place.number, limit + 1),
         )
         for row in found[:limit]:
             place = _advance(place, row)
@@ -109,7 +109,7 @@ def read_standings(
             return StandingsPage(rows, _encode_cursor(place, sign))
         place = place._replace(released=None, since=-1, number=-1)
     wanted = limit - len(rows)
-    found = view.run(_UNRANKED_TEAMS.format(prefix), (view.number, place.number, wanted + 1))
+    found = view.query(_UNRANKED_TEAMS.format(prefix), (view.book_id, place.number, wanted + 1))
     for row in found[:wanted]:
         place = place._replace(number=row[0])
         rows.append(TeamStanding(None, False, *row))
@@ -126,14 +126,14 @@ def _advance(place: _PagePosition, row: tuple[Any, ...]) -> _PagePosition:
     return _PagePosition(counted, rank, released, released, since, number)
 
 
-def _mark_ties(view: SqlReading, prefix: str, rows: list[TeamStanding]) -> list[TeamStanding]:
+def _mark_ties(view: SqlReadView, prefix: str, rows: list[TeamStanding]) -> list[TeamStanding]:
     """Return the rows with who is tied; at the ends of a page it may be with who is not on it."""
     teams = [each for each in rows if each.rank is not None]
     many = Counter(each.rank for each in teams)
     tied = {rank for rank, count in many.items() if count > 1}
     for each in (*teams[:1], *teams[-1:]):
-        equal = () if each.rank in tied else (view.number, each.released)
-        if equal and len(view.run(_TEAMS_WITH_RELEASE.format(prefix), equal)) > 1:
+        equal = () if each.rank in tied else (view.book_id, each.released)
+        if equal and len(view.query(_TEAMS_WITH_RELEASE.format(prefix), equal)) > 1:
             tied.add(each.rank)
     return [each._replace(tied=True) if each.rank in tied else each for each in rows]
 

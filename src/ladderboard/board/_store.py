@@ -40,10 +40,10 @@ _MAX_DATABASE_BYTES = 2**20
 class SqlView(Protocol):
     """A view of a book in a database that speaks SQL."""
 
-    def run(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    def query(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """Run a statement and return its rows."""
 
-    def change(self, statement: str, values: tuple[Any, ...] = ()) -> int:
+    def execute(self, statement: str, values: tuple[Any, ...] = ()) -> int:
         """Run a statement and return how many rows it changed."""
 
 
@@ -124,8 +124,8 @@ class DatabaseStore(SubmissionStore):
         check_id(place)
         # Files belong to the database, a view to a book: any of them will do.
         for book in self._storage.books()[:1]:
-            with self._storage.reading(book) as view:
-                rows = cast("SqlView", view).run(_SELECT_UPLOAD, (place,))
+            with self._storage.read_transaction(book) as view:
+                rows = cast("SqlView", view).query(_SELECT_UPLOAD, (place,))
             if rows:
                 return io.BytesIO(bytes(rows[0][0]))
         raise InvalidState(f"There is no file {place!r:.80} in the store.")
@@ -134,8 +134,8 @@ class DatabaseStore(SubmissionStore):
         """Remove a file, if it is there."""
         check_id(place)
         for book in self._storage.books()[:1]:
-            with self._storage.writing(book) as view:
-                cast("SqlView", view).change(_DELETE_UPLOAD, (place,))
+            with self._storage.write_transaction(book) as view:
+                cast("SqlView", view).execute(_DELETE_UPLOAD, (place,))
 
     def sweep(self, known: Callable[[str], bool], *, older: float = SWEEP_AFTER) -> int:
         """Nothing can be left: a file is there if its row is."""
@@ -151,7 +151,7 @@ class _FileInMemory(PreparedFile):
 
     def commit(self, view: SqlView) -> None:
         """Write the file."""
-        view.change(_INSERT_UPLOAD, (self.place, self._body))
+        view.execute(_INSERT_UPLOAD, (self.place, self._body))
 
     def abandon(self) -> None:
         """Nothing was written."""

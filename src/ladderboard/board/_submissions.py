@@ -31,7 +31,7 @@ from ladderboard.errors import (
 )
 from ladderboard.files import Limits
 from ladderboard.holdout import ALIGNED, Submission, sentence
-from ladderboard.ledger import Asked, Secret
+from ladderboard.ledger import ScoredQuestion, SecretSide
 
 if TYPE_CHECKING:
     from ladderboard.board._access import Caller
@@ -41,7 +41,13 @@ if TYPE_CHECKING:
     from ladderboard.board._store import PreparedFile
     from ladderboard.board._tables import BoardRow, TeamRow
     from ladderboard.bounds import Certificate
-    from ladderboard.ledger import Outcome, Receipt, SqlReading, SqlWriting, Turn
+    from ladderboard.ledger import (
+        BookTransaction,
+        Receipt,
+        RecordedAnswer,
+        SqlReadView,
+        SqlWriteView,
+    )
     from ladderboard.mechanisms import Release
 
 _MAX_STORED_BYTES = (
@@ -171,7 +177,7 @@ class _ScoredSubmission(NamedTuple):
     id: str
     epoch: int
     number: int
-    asked: Asked
+    asked: ScoredQuestion
     sent: IncomingSubmission
     prepared: PreparedFile
 
@@ -179,7 +185,7 @@ class _ScoredSubmission(NamedTuple):
 class _RecordedAnswer(NamedTuple):
     """What a transaction did, to be told after it is committed."""
 
-    outcome: Outcome
+    outcome: RecordedAnswer
     team: TeamRow
     quota: Quota
     id: str
@@ -220,10 +226,10 @@ class SubmissionService:
             _check_sender(caller, team)
             who = find_team(view, team) if team else read_team(view, caller.team or 0)
             if retry is not None:
-                mark = board.book.retry_of(Asked(b"", 1.0, asker=who.id, retry=retry))
-                if mark is not None and view.find(mark) is not None:
+                mark = board.book.retry_key(ScoredQuestion(b"", 1.0, asker=who.id, retry=retry))
+                if mark is not None and view.find_by_dedupe_key(mark) is not None:
                     return
-            now = current_time(view, board.book.world)
+            now = current_time(view, board.book.environment)
             self._refuse_if_not_allowed_now(
                 view, row, who, _PendingUpload(received, 1), now, remember=True
             )
@@ -253,13 +259,13 @@ class SubmissionService:
             check_permission(caller, "submit", board.rules_of(row))
             who = find_team(view, team) if team else read_team(view, caller.team or 0)
             asked = self._question_for(row, who, sent)
-            found = board.book.earlier(view, asked)
+            found = board.book.read_previous_answer(view, asked)
             if found is not None and self._is_retry_key_known(view, asked):
                 done = self._earlier_answer(view, row, who, found)
             elif found is not None:
                 done = None
             else:
-                now = current_time(view, self._board.book.world)
+                now = current_time(view, self._board.book.environment)
                 self._refuse_if_not_allowed_now(view, row, who, sent, now, remember=True)
                 done = None
         if done is None and found is not None:
@@ -268,21 +274,25 @@ class SubmissionService:
             done = self._score_and_record(row, who, asked, sent)
         return self._build_answer(row, done, redact=_must_redact(row, caller))
 
-    def _is_retry_key_known(self, view: SqlReading, asked: Asked) -> bool:
+    def _is_retry_key_known(self, view: SqlReadView, asked: ScoredQuestion) -> bool:
         """Tell whether the key to retry with, if there is one, is known to belong to this."""
-        mark = self._board.book.retry_of(asked)
-        return mark is None or view.find(mark) is not None
+        mark = self._board.book.retry_key(asked)
+        return mark is None or view.find_by_dedupe_key(mark) is not None
 
-    def _repeat_answer(self, turn: Turn, number: int, asked: Asked) -> _RecordedAnswer:
+    def _repeat_answer(
+        self, turn: BookTransaction, number: int, asked: ScoredQuestion
+    ) -> _RecordedAnswer:
         """Say again what was said, and from now on also under this key."""
-        view = cast("SqlWriting", turn.view)
-        found = turn.again(asked)
+        view = cast("SqlWriteView", turn.view)
+        found = turn.find_previous_answer(asked)
         if found is None:  # labels were corrected since it was looked up
             raise _LabelsChanged
         return self._earlier_answer(view, read_board(view), read_team(view, number), found)
 
-    def _question_for(self, row: BoardRow, who: TeamRow, sent: IncomingSubmission) -> Asked:
-        return Asked(
+    def _question_for(
+        self, row: BoardRow, who: TeamRow, sent: IncomingSubmission
+    ) -> ScoredQuestion:
+        return ScoredQuestion(
             submission=sent.submission.digest,
             risk=1.0,
             ladder=self._board.ladder_of(row, who),
@@ -292,7 +302,7 @@ class SubmissionService:
 
     def _refuse_if_not_allowed_now(
         self,
-        view: SqlReading,
+        view: SqlReadView,
         row: BoardRow,
         who: TeamRow,
         sent: IncomingSubmission | _PendingUpload,
@@ -302,15 +312,15 @@ class SubmissionService:
     ) -> None:
         """Refuse what may not be asked now. Only the time of receipt counts for a deadline."""
         rules = self._board.rules_of(row)
-        ago = max(self._board.book.world.clock() - sent.received, 0)
+        ago = max(self._board.book.environment.clock() - sent.received, 0)
         refuse_if_closed(rules, row, None if who.kind == "baseline" else now - ago)
-        rest = remaining_quota(view, rules, row, who, at=view.at(), now=now)
-        refuse_if_over_limit(rest, lambda: clock_time(view, self._board.book.world))
+        rest = remaining_quota(view, rules, row, who, at=view.chain_state(), now=now)
+        refuse_if_over_limit(rest, lambda: clock_time(view, self._board.book.environment))
         stored = self._stored_bytes.of(view, who, remember=remember)
         refuse_if_storage_full(rules, row, who, stored, sent.size)
 
     def _score_and_record(
-        self, row: BoardRow, who: TeamRow, asked: Asked, sent: IncomingSubmission
+        self, row: BoardRow, who: TeamRow, asked: ScoredQuestion, sent: IncomingSubmission
     ) -> _RecordedAnswer:
         board = self._board
         scorer = board.scorer_of(row)
@@ -321,7 +331,7 @@ class SubmissionService:
             losses=scorer.by_group(scored) if wants else None,
             broken=scored.broken,
         )
-        own = board.book.world.salt()[-16:].hex()
+        own = board.book.environment.salt()[-16:].hex()
         prepared = board.store.prepare(own, sent.body)
         kept = False
         try:
@@ -336,12 +346,14 @@ class SubmissionService:
                 prepared.abandon()
         return done
 
-    def _record_in_transaction(self, turn: Turn, job: _ScoredSubmission) -> _RecordedAnswer:
+    def _record_in_transaction(
+        self, turn: BookTransaction, job: _ScoredSubmission
+    ) -> _RecordedAnswer:
         """Do all of it in one transaction: check again, ask, and write down."""
-        board, view = self._board, cast("SqlWriting", turn.view)
+        board, view = self._board, cast("SqlWriteView", turn.view)
         own, epoch, number, asked, sent, prepared = job
         row, who = read_board(view), read_team(view, number)
-        found = turn.again(asked)
+        found = turn.find_previous_answer(asked)
         if found is not None:
             return self._earlier_answer(view, row, who, found)
         if row.epoch != epoch:
@@ -350,15 +362,15 @@ class SubmissionService:
         self._refuse_if_not_allowed_now(view, row, who, sent, turn.now)
         outcome = turn.ask(asked, budget=rules.questions)
         prepared.commit(view)
-        release, time, count = outcome.release, turn.at.time, who.used + 1
-        view.change(
+        release, time, count = outcome.release, turn.chain_state.time, who.used + 1
+        view.execute(
             _INSERT_SUBMISSION,
             (
-                view.number,
+                view.book_id,
                 number,
                 count,
                 own,
-                outcome.number,
+                outcome.entry_number,
                 time,
                 sent.message,
                 ALIGNED,
@@ -376,28 +388,33 @@ class SubmissionService:
             who = who._replace(released=release.value, since=time)
             if release.value is not None and (best is None or release.value < best):
                 best = release.value
-                entry = (view.number, outcome.number, epoch, time, number, release.value)
-                view.change(_INSERT_RECORD, entry)
-        share = compute_shares(rules, row, turn.at).share
+                entry = (view.book_id, outcome.entry_number, epoch, time, number, release.value)
+                view.execute(_INSERT_RECORD, entry)
+        share = compute_shares(rules, row, turn.chain_state).share
         pooled = row.pooled + (who.kind == "team" and who.used >= share)
         who = who._replace(used=count, last=time)
-        view.change(_UPDATE_TEAM, (count, time, who.released, who.since, view.number, number))
-        view.change(_UPDATE_BOARD, (pooled, sent.size, best, view.number))
+        view.execute(_UPDATE_TEAM, (count, time, who.released, who.since, view.book_id, number))
+        view.execute(_UPDATE_BOARD, (pooled, sent.size, best, view.book_id))
         row = row._replace(pooled=pooled, best=best)
-        rest = remaining_quota(view, rules, row, who, at=turn.at, now=turn.now)
+        rest = remaining_quota(view, rules, row, who, at=turn.chain_state, now=turn.now)
         receipt = board.book.receipt(view, outcome)
         return _RecordedAnswer(outcome, who, rest, own, count, time, receipt)
 
     def _earlier_answer(
-        self, view: SqlReading, row: BoardRow, who: TeamRow, found: Outcome
+        self, view: SqlReadView, row: BoardRow, who: TeamRow, found: RecordedAnswer
     ) -> _RecordedAnswer:
-        rows = view.run(_FIND_BY_ENTRY, (view.number, found.number))
+        rows = view.query(_FIND_BY_ENTRY, (view.book_id, found.entry_number))
         if not rows or rows[0][0] != who.number:
             raise NotFound("There is no such submission.")
         _, number, own, time = rows[0]
         rules = self._board.rules_of(row)
         rest = remaining_quota(
-            view, rules, row, who, at=view.at(), now=current_time(view, self._board.book.world)
+            view,
+            rules,
+            row,
+            who,
+            at=view.chain_state(),
+            now=current_time(view, self._board.book.environment),
         )
         receipt = self._board.book.receipt(view, found)
         return _RecordedAnswer(found, who, rest, own, number, time, receipt)
@@ -407,21 +424,21 @@ class SubmissionService:
     ) -> SubmissionAnswer:
         board = self._board
         rules = board.rules_of(row)
-        meter = board.meter(row, done.outcome.at)
+        meter = board.meter(row, done.outcome.chain_state)
         if redact:
             done = self._redact(row, done)
         value = done.outcome.release.value
-        if done.outcome.again:
+        if done.outcome.repeated:
             value = done.team.released if rules.ladder == "team" else row.best
         return SubmissionAnswer(
             id=done.id,
             number=done.number,
             time=done.time,
-            entry=None if redact else done.outcome.number,
+            entry=None if redact else done.outcome.entry_number,
             team=done.team.id,
             name=done.team.name,
             release=done.outcome.release,
-            again=done.outcome.again,
+            again=done.outcome.repeated,
             bound=None if redact else meter.certificate(value),
             best=value,
             quota=done.quota,
@@ -437,11 +454,11 @@ class SubmissionService:
         if rules.ladder == "board":
             value = release.value if release.improved else None
             release = release._replace(value=value, question=done.number)
-        share = compute_shares(rules, row, outcome.at).share
+        share = compute_shares(rules, row, outcome.chain_state).share
         return done._replace(
             outcome=outcome._replace(release=release),
             quota=redact_quota(done.quota, team, share),
-            receipt=done.receipt.veiled(),
+            receipt=done.receipt.redacted(),
         )
 
 
@@ -466,7 +483,7 @@ def _format_reason(done: _RecordedAnswer, meter: Any, display: DisplayRules) -> 
     said = sentence(
         outcome.release,
         meter,
-        again=outcome.again,
+        again=outcome.repeated,
         remaining=tightest.remaining,
         shown=display,
     )
@@ -555,7 +572,7 @@ def _require_sandbox(sandbox: Sandbox | None) -> Sandbox:
 def _recorded_digest(board: Board, entry: int) -> bytes:
     """Return the digest of the predictions that an entry was scored for."""
     with board.reading() as view:
-        packed = view.secret(entry)
+        packed = view.secret_side(entry)
     if packed is None:
         raise BrokenLedger(f"The secret side of entry {entry} of the ledger is missing.")
-    return Secret.unpack(board.book.seal.open(f"secret {entry}", packed)).submission
+    return SecretSide.unpack(board.book.encryption.decrypt(f"secret {entry}", packed)).submission

@@ -6,10 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard.errors import NotFound
-from ladderboard.ledger import Part
+from ladderboard.ledger import SchemaModule
 
 if TYPE_CHECKING:
-    from ladderboard.ledger import SqlReading, World
+    from ladderboard.ledger import LedgerEnvironment, SqlReadView
 
 ENDED_STATUSES = {"closing", "closed", "moved"}
 """What a board is that takes no more questions."""
@@ -53,7 +53,7 @@ _FORMAT_1 = (
         PRIMARY KEY (book, entry)){tail}""",
     "CREATE TABLE main.upload (id TEXT PRIMARY KEY, body {blob} NOT NULL)",
 )
-BOARD_SCHEMA = Part("board", (_FORMAT_1,))
+BOARD_SCHEMA = SchemaModule("board", (_FORMAT_1,))
 
 _BOARD = (
     "SELECT slug, rules, status, visibility, horizon, seen_epoch, epoch, amended, teams, pooled, "
@@ -114,38 +114,38 @@ class TeamRow(NamedTuple):
     seen_since: int | None
 
 
-def read_board(view: SqlReading) -> BoardRow:
+def read_board(view: SqlReadView) -> BoardRow:
     """Return the row of the view's board."""
-    rows = view.run(_BOARD, (view.number,))
+    rows = view.query(_BOARD, (view.book_id,))
     if not rows:
         raise NotFound("There is no such board.")
     return BoardRow(*rows[0])
 
 
-def read_team(view: SqlReading, number: int) -> TeamRow:
+def read_team(view: SqlReadView, number: int) -> TeamRow:
     """Return a team of the view's board by its number."""
-    rows = view.run(_TEAM, (view.number, number))
+    rows = view.query(_TEAM, (view.book_id, number))
     if not rows:
         raise NotFound("There is no such team.")
     return TeamRow(*rows[0])
 
 
-def find_team(view: SqlReading, team: str) -> TeamRow:
+def find_team(view: SqlReadView, team: str) -> TeamRow:
     """Return a team of the view's board by its id."""
-    rows = view.run(_TEAM_BY_ID, (view.number, team))
+    rows = view.query(_TEAM_BY_ID, (view.book_id, team))
     if not rows:
         raise NotFound("There is no such team.")
     return TeamRow(*rows[0])
 
 
-def current_time(view: SqlReading, world: World) -> int:
+def current_time(view: SqlReadView, world: LedgerEnvironment) -> int:
     """Return the time: the database's where it has one, and never before the last entry."""
-    return max(clock_time(view, world), view.at().time)
+    return max(clock_time(view, world), view.chain_state().time)
 
 
-def clock_time(view: SqlReading, world: World) -> int:
+def clock_time(view: SqlReadView, world: LedgerEnvironment) -> int:
     """Return what the clock shows: the database's where it has one."""
-    shared = view.now() if world.real else None
+    shared = view.now() if world.uses_system_clock else None
     return world.clock() if shared is None else shared
 
 

@@ -20,7 +20,7 @@ from ladderboard.errors import Conflict, InvalidSetting, NotAllowed, NotFound, N
 if TYPE_CHECKING:
     from ladderboard.board._board import Board
     from ladderboard.board._tables import TeamRow
-    from ladderboard.ledger import SqlReading, SqlWriting, Turn
+    from ladderboard.ledger import BookTransaction, SqlReadView, SqlWriteView
 
 NAMELESS_VISIBILITIES = frozenset({"hidden", "anonymous"})
 """Visibilities of boards that tell nobody the names of other teams."""
@@ -97,28 +97,28 @@ class Teams:
     def _add_team(
         self, name: str, invitation: str | None, *, stranger: bool = False
     ) -> TeamWithToken:
-        name, salt = check_name(name), self._board.book.world.salt
+        name, salt = check_name(name), self._board.book.environment.salt
         token, team = new_token("team", salt), salt()[-8:].hex()
 
-        def work(turn: Turn) -> TeamWithToken:
-            view, now = cast("SqlWriting", turn.view), turn.now
+        def work(turn: BookTransaction) -> TeamWithToken:
+            view, now = cast("SqlWriteView", turn.view), turn.now
             row = read_board(view)
             if row.status in ENDED_STATUSES:
                 raise NotOpen(f"The board is {row.status}; it takes no more teams.")
             hashed = None
             if invitation is not None:
                 hashed = hash_token(invitation)
-                rows = view.run(_FIND_INVITATION, (hashed, view.number))
+                rows = view.query(_FIND_INVITATION, (hashed, view.book_id))
                 if not rows or rows[0][1] is not None or (rows[0][0] or now + 1) <= now:
                     raise NotAllowed(_INVALID_INVITATION)
             if row.teams >= self._board.rules_of(row).teams:
                 raise Conflict(f"All {row.teams} places on this board are taken.")
             secret = stranger and row.visibility in NAMELESS_VISIBILITIES
             number = _insert_team(view, team, name, "team", now, secret=secret)
-            view.change(_COUNT_TEAM, (view.number,))
+            view.execute(_COUNT_TEAM, (view.book_id,))
             add_credential(view, token, "team", now, team=number)
             if hashed is not None:
-                view.change(_USE_INVITATION, (now, number, hashed))
+                view.execute(_USE_INVITATION, (now, number, hashed))
             return TeamWithToken(team, name, token)
 
         return self._board.queue.run(work)
@@ -128,10 +128,10 @@ class Teams:
         check_permission(caller, "teams")
         if not 0 < days <= 366:
             raise InvalidSetting("An invitation is good for more than 0 and at most 366 days.")
-        token = new_token("invitation", self._board.book.world.salt)
+        token = new_token("invitation", self._board.book.environment.salt)
 
-        def work(turn: Turn) -> str:
-            view = cast("SqlWriting", turn.view)
+        def work(turn: BookTransaction) -> str:
+            view = cast("SqlWriteView", turn.view)
             expires = turn.now + int(days * 86400)
             add_credential(view, token, "invitation", turn.now, expires=expires)
             return token
@@ -140,10 +140,10 @@ class Teams:
 
     def rotate_token(self, caller: Caller, team: str | None = None) -> TeamWithToken:
         """Give a team another token, and end the old one with every session that came by it."""
-        token = new_token("team", self._board.book.world.salt)
+        token = new_token("team", self._board.book.environment.salt)
 
-        def work(turn: Turn) -> TeamWithToken:
-            view = cast("SqlWriting", turn.view)
+        def work(turn: BookTransaction) -> TeamWithToken:
+            view = cast("SqlWriteView", turn.view)
             found = self._team_to_rotate(view, caller, team)
             if found.kind != "team":
                 raise NotFound("There is no such team.")
@@ -157,8 +157,8 @@ class Teams:
         """End a team's token; it may get another one."""
         check_permission(caller, "tokens")
 
-        def work(turn: Turn) -> None:
-            view = cast("SqlWriting", turn.view)
+        def work(turn: BookTransaction) -> None:
+            view = cast("SqlWriteView", turn.view)
             end_credentials(view, turn.now, find_team(view, team).number)
 
         self._board.queue.run(work)
@@ -170,8 +170,8 @@ class Teams:
         """
         check_permission(caller, "tokens")
         with self._board.reading() as view:
-            rows = view.run(
-                _VALID_CREDENTIALS, (view.number, current_time(view, self._board.book.world))
+            rows = view.query(
+                _VALID_CREDENTIALS, (view.book_id, current_time(view, self._board.book.environment))
             )
         return [
             {
@@ -188,14 +188,14 @@ class Teams:
         """End one token of this board's by its id, whosever it is: an invitation's, too."""
         check_permission(caller, "tokens")
 
-        def work(turn: Turn) -> None:
-            view = cast("SqlWriting", turn.view)
-            good = view.run(_VALID_CREDENTIALS, (view.number, turn.now))
+        def work(turn: BookTransaction) -> None:
+            view = cast("SqlWriteView", turn.view)
+            good = view.query(_VALID_CREDENTIALS, (view.book_id, turn.now))
             found = [bytes(row[0]) for row in good if bytes(row[0])[:8].hex() == token]
             if not found:
                 raise NotFound("There is no such token.")
             for hashed in found:
-                view.change(_END_CREDENTIAL, (turn.now, view.number, hashed))
+                view.execute(_END_CREDENTIAL, (turn.now, view.book_id, hashed))
 
         self._board.queue.run(work)
 
@@ -204,10 +204,10 @@ class Teams:
         check_permission(caller, "tokens")
         if role not in {Role.EVALUATOR, Role.ORGANISER}:
             raise InvalidSetting("Only evaluators and organisers get a token without a team.")
-        token = new_token(role.name.lower(), self._board.book.world.salt)
+        token = new_token(role.name.lower(), self._board.book.environment.salt)
 
-        def work(turn: Turn) -> str:
-            add_credential(cast("SqlWriting", turn.view), token, role.name.lower(), turn.now)
+        def work(turn: BookTransaction) -> str:
+            add_credential(cast("SqlWriteView", turn.view), token, role.name.lower(), turn.now)
             return token
 
         return self._board.queue.run(work)
@@ -216,31 +216,31 @@ class Teams:
         """Take a team off what is shown, or put it back. No ladder, meter or state changes."""
         check_permission(caller, "teams")
 
-        def work(turn: Turn) -> None:
-            view = cast("SqlWriting", turn.view)
+        def work(turn: BookTransaction) -> None:
+            view = cast("SqlWriteView", turn.view)
             if read_board(view).status == "moved":
                 raise NotOpen("The board has moved; nothing about it can change here.")
             found = find_team(view, team)
             if bool(found.disqualified) == (not reinstate):
                 return
-            turn.note("reinstated" if reinstate else "disqualified", {"asker": found.id})
-            view.change(_SET_DISQUALIFIED, (int(not reinstate), view.number, found.number))
+            turn.append_entry("reinstated" if reinstate else "disqualified", {"asker": found.id})
+            view.execute(_SET_DISQUALIFIED, (int(not reinstate), view.book_id, found.number))
 
         self._board.queue.run(work)
 
     def add_baseline(self, name: str) -> Caller:
         """Make the seat of a baseline, which has no token: its organiser submits for it."""
-        team = self._board.book.world.salt()[-8:].hex()
+        team = self._board.book.environment.salt()[-8:].hex()
 
-        def work(turn: Turn) -> Caller:
-            view = cast("SqlWriting", turn.view)
+        def work(turn: BookTransaction) -> Caller:
+            view = cast("SqlWriteView", turn.view)
             number = _insert_team(view, team, check_name(name), "baseline", turn.now)
             return Caller(Role.ORGANISER, number)
 
         return self._board.queue.run(work)
 
     @staticmethod
-    def _team_to_rotate(view: SqlReading, caller: Caller, team: str | None) -> TeamRow:
+    def _team_to_rotate(view: SqlReadView, caller: Caller, team: str | None) -> TeamRow:
         if team is not None:
             found = find_team(view, team) if caller.role >= Role.ORGANISER else None
             if caller.team is not None:
@@ -255,40 +255,42 @@ class Teams:
 
 
 def _insert_team(
-    view: SqlWriting, team: str, name: str, kind: str, now: int, *, secret: bool = False
+    view: SqlWriteView, team: str, name: str, kind: str, now: int, *, secret: bool = False
 ) -> int:
     """Add a team; where names are ``secret``, a name that another team has is not refused.
 
     The ``folded`` form of such a duplicate has a space and the team's id, which no other has.
     """
     folded = comparable_name(name)
-    same = view.run(_SAME_NAME, (view.number, folded))
+    same = view.query(_SAME_NAME, (view.book_id, folded))
     if same and secret and same[0][0] != "baseline":  # baselines are shown to everybody
         folded = f"{folded} {team}"
     elif same:
         raise Conflict("Another team has this name, or one that looks like it; choose another.")
-    number = int(view.run(_NEXT_NUMBER, (view.number,))[0][0])
-    view.change(_INSERT_TEAM, (view.number, number, team, name, folded, kind, now))
+    number = int(view.query(_NEXT_NUMBER, (view.book_id,))[0][0])
+    view.execute(_INSERT_TEAM, (view.book_id, number, team, name, folded, kind, now))
     return number
 
 
-def disambiguate_team_names(view: SqlWriting) -> None:
+def disambiguate_team_names(view: SqlWriteView) -> None:
     """Give teams whose name another team had first the beginning of their id; names are shown."""
-    for number, team, name in view.run(_DUPLICATES, (view.number, "% %")):
+    for number, team, name in view.query(_DUPLICATES, (view.book_id, "% %")):
         names = [f"{name} ({team[:size]})" for size in (4, 8, len(team))]
         free = (
-            each for each in names if not view.run(_SAME_NAME, (view.number, comparable_name(each)))
+            each
+            for each in names
+            if not view.query(_SAME_NAME, (view.book_id, comparable_name(each)))
         )
         shown = next(free, names[-1])
-        view.change(_RENAME, (shown, comparable_name(shown), view.number, number))
+        view.execute(_RENAME, (shown, comparable_name(shown), view.book_id, number))
 
 
-def add_credential(view: SqlWriting, token: str, role: str, now: int, **more: Any) -> None:
+def add_credential(view: SqlWriteView, token: str, role: str, now: int, **more: Any) -> None:
     """Keep the hash of a token."""
-    values = (hash_token(token), view.number, role, more.get("team"), now, more.get("expires"))
-    view.change(_INSERT_CREDENTIAL, values)
+    values = (hash_token(token), view.book_id, role, more.get("team"), now, more.get("expires"))
+    view.execute(_INSERT_CREDENTIAL, values)
 
 
-def end_credentials(view: SqlWriting, now: int, team: int) -> None:
+def end_credentials(view: SqlWriteView, now: int, team: int) -> None:
     """End all tokens of a team."""
-    view.change(_END_TEAM_CREDENTIALS, (now, view.number, team))
+    view.execute(_END_TEAM_CREDENTIALS, (now, view.book_id, team))

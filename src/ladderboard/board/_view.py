@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ladderboard.board._standings import TeamStanding
     from ladderboard.board._tables import BoardRow, TeamRow
     from ladderboard.bounds import Certificate
-    from ladderboard.ledger import At, Receipt, SqlReading
+    from ladderboard.ledger import ChainState, Receipt, SqlReadView
 
 SUBMISSION_COLUMNS = (
     "number, id, entry, time, message, size, chosen, epoch, value, score, improved, question"
@@ -101,11 +101,11 @@ class View:
         self._board, self._caller = board, caller
         self._sees_everything = caller.role >= Role.EVALUATOR
 
-    def _horizon(self, view: SqlReading, row: BoardRow) -> At:
+    def _horizon(self, view: SqlReadView, row: BoardRow) -> ChainState:
         """Return where the board stands, as far as it may be seen."""
         if self._sees_everything or row.visibility in {"public", "anonymous"}:
-            return view.at()
-        return view.at_entry(row.horizon if row.visibility == "frozen" else 1)
+            return view.chain_state()
+        return view.chain_state_at(row.horizon if row.visibility == "frozen" else 1)
 
     def _is_hidden(self, row: BoardRow) -> bool:
         return row.visibility == "hidden" and not self._sees_everything
@@ -118,7 +118,7 @@ class View:
         board = self._board
         with board.reading() as view:
             row = read_board(view)
-            at, now = self._horizon(view, row), current_time(view, self._board.book.world)
+            at, now = self._horizon(view, row), current_time(view, self._board.book.environment)
             best, least = self._best(view, row, at)
         rules, opening = board.rules_of(row), board.book.opening
         meter = board.meter(row, at)
@@ -166,18 +166,20 @@ class View:
             at = self._horizon(view, row)
             return cached_certificate(self._board.meter(row, at), self._best(view, row, at)[1])
 
-    def _best(self, view: SqlReading, row: BoardRow, at: At) -> tuple[float | None, float | None]:
+    def _best(
+        self, view: SqlReadView, row: BoardRow, at: ChainState
+    ) -> tuple[float | None, float | None]:
         """Return the best that is shown, and the best of all: the one that can be promised about.
 
         They differ where a team was disqualified, of which no ladder and no meter knows.
         """
         if self._is_hidden(row):
             return None, None
-        past = (view.number, self._epoch(row), at.entries)
+        past = (view.book_id, self._epoch(row), at.entries)
         shown = _BEST_SHOWN.format("seen_" if self._is_frozen(row) else "")
-        found = [*view.run(_BEST_RECORD.format("AND disqualified = 0"), past)]
-        found += view.run(shown, (view.number,))
-        least = view.run(_BEST_RECORD.format(""), past)[0][0]
+        found = [*view.query(_BEST_RECORD.format("AND disqualified = 0"), past)]
+        found += view.query(shown, (view.book_id,))
+        least = view.query(_BEST_RECORD.format(""), past)[0][0]
         return min((each for (each,) in found if each is not None), default=None), least
 
     def _epoch(self, row: BoardRow) -> int:
@@ -203,7 +205,7 @@ class View:
                 if cursor is None:
                     return
 
-    def _standings_page(self, view: SqlReading, limit: int, cursor: str | None) -> dict[str, Any]:
+    def _standings_page(self, view: SqlReadView, limit: int, cursor: str | None) -> dict[str, Any]:
         board = self._board
         row = read_board(view)
         if self._is_hidden(row):
@@ -215,7 +217,7 @@ class View:
             seen=frozen,
             limit=limit,
             cursor=cursor,
-            sign=lambda told: board.book.signed("cursor", frozen, told),
+            sign=lambda told: board.book.sign("cursor", frozen, told),
         )
         own = self._own_team_id(view)
         return {
@@ -258,7 +260,7 @@ class View:
         )
         return name if told else None
 
-    def _own_team_id(self, view: SqlReading) -> str | None:
+    def _own_team_id(self, view: SqlReadView) -> str | None:
         """Return the id of the caller's own team."""
         team = self._caller.team
         return None if team is None else read_team(view, team).id
@@ -276,7 +278,7 @@ class View:
             if self._is_hidden(row):
                 raise NotAllowed(_HIDDEN_MESSAGE)
             at = self._horizon(view, row)
-            rows = view.run(_SELECT_RECORDS, (view.number, self._epoch(row), at.entries))
+            rows = view.query(_SELECT_RECORDS, (view.book_id, self._epoch(row), at.entries))
             own = self._own_team_id(view)
         display = self._board.rules_of(row).display
         return [
@@ -299,7 +301,7 @@ class View:
                 raise NotAllowed(_HIDDEN_MESSAGE)
             at = self._horizon(view, row)
             stands = self._is_frozen(row) or row.status in ENDED_STATUSES
-            now = at.time if stands else current_time(view, self._board.book.world)
+            now = at.time if stands else current_time(view, self._board.book.environment)
             # How long it takes must not tell that somebody asked, where that is secret.
             if self._must_redact(row):
                 past = read_records(view, self._epoch(row), at)
@@ -336,10 +338,12 @@ class View:
         with board.reading() as view:
             row = read_board(view)
             found = self._find_visible_team(view, team)
-            rules, now = board.rules_of(row), current_time(view, self._board.book.world)
-            rest = remaining_quota(view, rules, row, found, at=view.at(), now=now)
+            rules, now = board.rules_of(row), current_time(view, self._board.book.environment)
+            rest = remaining_quota(view, rules, row, found, at=view.chain_state(), now=now)
             if self._must_redact(row):
-                rest = redact_quota(rest, found, compute_shares(rules, row, view.at()).share)
+                rest = redact_quota(
+                    rest, found, compute_shares(rules, row, view.chain_state()).share
+                )
         return {
             "id": found.id,
             "name": found.name,
@@ -354,7 +358,7 @@ class View:
             "next_submission_at": None if rest.next is None else format_time(rest.next),
         }
 
-    def _find_visible_team(self, view: SqlReading, team: str | None) -> TeamRow:
+    def _find_visible_team(self, view: SqlReadView, team: str | None) -> TeamRow:
         """Return one's own team, or for an evaluator or organiser any."""
         if team is not None and self._sees_everything:
             return find_team(view, team)
@@ -368,7 +372,7 @@ class View:
         """Return where the questions of the board went, and where those that are left may go."""
         check_permission(self._caller, "see everything")
         with self._board.reading() as view:
-            row, at = read_board(view), view.at()
+            row, at = read_board(view), view.chain_state()
         return serialize_budget(self._board.rules_of(row), row, at)
 
     def teams(self, *, limit: int = 100, after: int = 0) -> list[dict[str, Any]]:
@@ -379,7 +383,7 @@ class View:
                 f"after must be 0 or more, and limit between 1 and {_MAX_PAGE_ROWS}."
             )
         with self._board.reading() as view:
-            rows = view.run(_LIST_TEAMS, (view.number, after, limit))
+            rows = view.query(_LIST_TEAMS, (view.book_id, after, limit))
             display = self._board.rules_of(read_board(view)).display
         return [serialize_team(each, display) for each in rows]
 
@@ -396,18 +400,20 @@ class View:
         with self._board.reading() as view:
             row, found = read_board(view), self._find_visible_team(view, team)
             last = _AFTER_LAST if before is None else before
-            rows = view.run(_OWN_SUBMISSIONS, (view.number, found.number, last, limit))
+            rows = view.query(_OWN_SUBMISSIONS, (view.book_id, found.number, last, limit))
         return [self._serialize_submission(row, each) for each in rows]
 
     def own_history(self, team: str | None = None) -> dict[str, Any]:
         """Return what a team was told of the labels of now, oldest first; of many the newest."""
         with self._board.reading() as view:
             row, found = read_board(view), self._find_visible_team(view, team)
-            rows = view.run(
-                _OWN_SUBMISSIONS, (view.number, found.number, _AFTER_LAST, _MAX_PAGE_ROWS)
+            rows = view.query(
+                _OWN_SUBMISSIONS, (view.book_id, found.number, _AFTER_LAST, _MAX_PAGE_ROWS)
             )
             now = (
-                None if row.status in ENDED_STATUSES else current_time(view, self._board.book.world)
+                None
+                if row.status in ENDED_STATUSES
+                else current_time(view, self._board.book.environment)
             )
         told = [self._serialize_submission(row, each) for each in reversed(rows)]
         told = [each for each in told if each["epoch"] == row.epoch]
@@ -421,13 +427,13 @@ class View:
         with self._board.reading() as view:
             row = read_board(view)
             found = (
-                view.run(_ONE_SUBMISSION, (view.number, submission))
+                view.query(_ONE_SUBMISSION, (view.book_id, submission))
                 if is_searchable(submission)
                 else []
             )
             if not found or not (self._sees_everything or found[0][-1] == self._caller.team):
                 raise NotFound("There is no such submission.")
-            receipt = self._board.book.receipt_of(view, found[0][2])
+            receipt = self._board.book.read_receipt(view, found[0][2])
         return self._serialize_submission(row, found[0][:-1], receipt)
 
     def _serialize_submission(
@@ -441,7 +447,7 @@ class View:
         """Return the ids of what one's own team selected; none where the default holds."""
         with self._board.reading() as view:
             found = self._find_visible_team(view, None)
-            return [row[0] for row in view.run(_LIST_SELECTED, (view.number, found.number))]
+            return [row[0] for row in view.query(_LIST_SELECTED, (view.book_id, found.number))]
 
     def finals(self) -> dict[str, Any]:
         """Return the final ranking, after the close."""
@@ -452,7 +458,7 @@ class View:
             raise NotAllowed(_HIDDEN_MESSAGE)
         final: dict[str, Any] = json.loads(row.final)
         with self._board.reading() as view:
-            gone = {found[0] for found in view.run(_DISQUALIFIED, (view.number,))}
+            gone = {found[0] for found in view.query(_DISQUALIFIED, (view.book_id,))}
             own = self._own_team_id(view)
         final["rows"] = [each for each in final["rows"] if each["team"]["id"] not in gone]
         rank_finals(final["rows"])
@@ -503,7 +509,7 @@ def serialize_submission(
         "display": round_for_display(rules.display, value),
     }
     if receipt is not None:
-        shown = receipt.veiled() if redact else receipt
+        shown = receipt.redacted() if redact else receipt
         told["receipt"] = shown.describe() if sender else None
     return told
 

@@ -12,7 +12,7 @@ from ladderboard.cli._output import echo, wrap_lines
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
-    from ladderboard.ledger import Head
+    from ladderboard.ledger import ChainHead
 
 SECRETS_OPENED = "the noise key, every risk and every draw"
 _OPTIONAL_PARTS = {
@@ -67,12 +67,12 @@ def confirm_closing(name: str, end: str | None, path: Path | None, **inside: boo
         raise InvalidSetting(f"{other}; nothing was changed.")
 
 
-def describe_bundle(path: Path, head: "Head", **inside: bool) -> dict[str, Any]:
+def describe_bundle(path: Path, head: "ChainHead", **inside: bool) -> dict[str, Any]:
     """Return what a machine is told about a bundle."""
     return {"file": str(path), "entries": head.entries, "head": head.hash.hex(), **inside}
 
 
-def echo_bundle(path: Path, head: "Head", **inside: bool) -> None:
+def echo_bundle(path: Path, head: "ChainHead", **inside: bool) -> None:
     """Tell what is in a bundle, and how anybody can check it."""
     more = "".join(f", the {what}" for what, there in inside.items() if there)
     missing = " and ".join(f"no {what}" for what, there in inside.items() if not there)

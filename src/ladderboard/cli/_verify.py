@@ -12,7 +12,7 @@ from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from ladderboard.losses import Loss
-    from ladderboard.verify import Verified
+    from ladderboard.verify import VerificationResult
 
 _MAX_ROWS = 20
 
@@ -64,7 +64,7 @@ def verify(
     Exit codes: 0 nothing differs; 2 the command cannot be used; 4 something differs, or a file
     cannot be read.
     """
-    from ladderboard.verify import check, read_receipts  # noqa: PLC0415 - the help must not wait
+    from ladderboard.verify import read_receipts, verify_bundle  # noqa: PLC0415 - the help must not wait
 
     if (bundle is None) == (ledger is None):
         raise InvalidSetting(
@@ -74,13 +74,13 @@ def verify(
     path = bundle or ledger or Path()
     receipts = [read_receipt for file in receipt or () for read_receipt in read_receipts(file)]
     with verification_progress(quiet=quiet or as_json) as watch:
-        found = check(
+        found = verify_bundle(
             path,
             heads=head or (),
             receipts=receipts,
             commitment=commitment,
             loss=_load_loss(loss),
-            watch=watch,
+            on_progress=watch,
         )
     if as_json:
         echo_json({"file": str(path), **found.describe()})
@@ -96,7 +96,7 @@ def _load_loss(named: str | None) -> "Loss | None":
     return loss(named)
 
 
-def _echo_result(found: "Verified") -> None:
+def _echo_result(found: "VerificationResult") -> None:
 
     echo(str(found))
     for receipt in found.receipts:
@@ -113,7 +113,7 @@ def _echo_result(found: "Verified") -> None:
     echo(f"commitment {found.commitment}", f"head       {found.head}")
 
 
-def _echo_ranking(found: "Verified") -> None:
+def _echo_ranking(found: "VerificationResult") -> None:
     """Print who came where, for everybody to compare with what they were shown."""
     rows = found.ranking
     if not rows:

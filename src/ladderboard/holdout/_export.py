@@ -10,33 +10,40 @@ from typing import TYPE_CHECKING
 from ladderboard.errors import BrokenLedger, InvalidSetting, InvalidState, StorageFailed
 from ladderboard.holdout._file import SAMPLE
 from ladderboard.holdout._sample import read_sample, write_sample
-from ladderboard.ledger import Head, HighWater, Secret, SqliteStorage, follow, write_bundle
+from ladderboard.ledger import (
+    ChainHead,
+    HighWaterMark,
+    SecretSide,
+    SqliteStorage,
+    iter_checked_entries,
+    write_bundle,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ladderboard.ledger import Book, BundleWriter, Entry, Reading
+    from ladderboard.ledger import Book, BundleWriter, Entry, ReadView
 
 _SALT = "salt of the holdout"
 
 
-def export_entries(path: Path | str, out: Path | str) -> Head:
+def export_entries(path: Path | str, out: Path | str) -> ChainHead:
     """Write every entry of a guard's file to a new one, and return the head.
 
     An entry is a line: the very bytes that were hashed, and a line feed. The chain is checked on
     the way. Neither a key nor anything of the secret side is read.
     """
     with closing(SqliteStorage(path)) as storage:
-        return _export(storage, HighWater(path), Path(out))
+        return _export(storage, HighWaterMark(path), Path(out))
 
 
-def _export(storage: SqliteStorage, water: HighWater, out: Path) -> Head:
+def _export(storage: SqliteStorage, water: HighWaterMark, out: Path) -> ChainHead:
     names = storage.books()
     if len(names) != 1:
         raise InvalidState(f"{storage.path} holds {len(names)} books; a guard's file holds one.")
     level = water.read()
-    with storage.reading(names[0]) as book:
-        at = book.at()
+    with storage.read_transaction(names[0]) as book:
+        at = book.chain_state()
         water.check(level, names[0], at, book)
         try:
             file = out.open("xb")
@@ -46,42 +53,42 @@ def _export(storage: SqliteStorage, water: HighWater, out: Path) -> Head:
             raise StorageFailed(f"{out} cannot be written: {error.strerror}.") from None
         try:
             with file:
-                for entry, _ in follow(book.entries(), names[0]):
+                for entry, _ in iter_checked_entries(book.entries(), names[0]):
                     file.write(entry.form + b"\n")
         except BaseException as error:
             out.unlink(missing_ok=True)  # half a ledger would look like a whole one
             if isinstance(error, OSError):
                 raise StorageFailed(f"{out} cannot be written: {error.strerror}.") from None
             raise
-    return Head(at.entries, at.head)
+    return ChainHead(at.entries, at.head)
 
 
-def write_guard_bundle(book: Book, to: Path | str, *, labels: bool) -> Head:
+def write_guard_bundle(book: Book, to: Path | str, *, labels: bool) -> ChainHead:
     """Write everything that a closed guard kept secret into a new file, and return the head."""
     path = Path(os.path.abspath(to))  # noqa: PTH100 - links are not followed
-    with book.storage.reading(book.name) as view:
-        if not view.at().closed:
+    with book.storage.read_transaction(book.name) as view:
+        if not view.chain_state().closed:
             raise InvalidState("The guard is not closed; opened risks would spend its holdout.")
         with write_bundle(path) as bundle:
             head = put_opening(bundle, book, view, of="guard", epochs=1 if labels else 0)
             for entry, secret in open_entries(book, view):
-                bundle.put_entry(entry.form, secret)
-            bundle.end()
+                bundle.write_entry(entry.form, secret)
+            bundle.finish()
     return head
 
 
 def put_opening(
     bundle: BundleWriter,
     book: Book,
-    view: Reading,
+    view: ReadView,
     *,
     of: str,
     epochs: int,
     submissions: bool = False,
-) -> Head:
+) -> ChainHead:
     """Write how a bundle begins: what it is of, the noise key, and the labels of so many epochs."""
-    at = view.at()
-    bundle.put(
+    at = view.chain_state()
+    bundle.write_record(
         "bundle",
         {
             "format": 1,
@@ -93,20 +100,29 @@ def put_opening(
             "submissions": submissions,
         },
     )
-    bundle.put("key", {"key": book.kept("key"), "salt": book.kept("salt of the key")})
+    bundle.write_record(
+        "key", {"key": book.read_encrypted("key"), "salt": book.read_encrypted("salt of the key")}
+    )
     for epoch in range(epochs):
         end = f" {epoch}" if epoch else ""
-        table = read_sample(book.kept(SAMPLE + end))
-        fixed = {"epoch": epoch, "salt": book.kept(_SALT + end), "sample": write_sample(table)}
-        bundle.put("holdout", fixed)
-    return Head(at.entries, at.head)
+        table = read_sample(book.read_encrypted(SAMPLE + end))
+        fixed = {
+            "epoch": epoch,
+            "salt": book.read_encrypted(_SALT + end),
+            "sample": write_sample(table),
+        }
+        bundle.write_record("holdout", fixed)
+    return ChainHead(at.entries, at.head)
 
 
-def open_entries(book: Book, view: Reading) -> Iterator[tuple[Entry, Secret | None]]:
+def open_entries(book: Book, view: ReadView) -> Iterator[tuple[Entry, SecretSide | None]]:
     """Return every entry with its secret side, opened; the chain is checked on the way."""
-    for number, (entry, fields) in enumerate(follow(view.entries(), book.name)):
-        packed = view.secret(number)
+    for number, (entry, fields) in enumerate(iter_checked_entries(view.entries(), book.name)):
+        packed = view.secret_side(number)
         if packed is None and fields["kind"] == "question":
             raise BrokenLedger(f"The secret side of entry {number} of the ledger is missing.")
         place = f"secret {number}"
-        yield entry, None if packed is None else Secret.unpack(book.seal.open(place, packed))
+        yield (
+            entry,
+            None if packed is None else SecretSide.unpack(book.encryption.decrypt(place, packed)),
+        )

@@ -24,13 +24,13 @@ from ladderboard.ledger import (
     KEY_BYTES,
     Book,
     Cipher,
-    HighWater,
+    HighWaterMark,
+    LedgerEnvironment,
     Opening,
     SqliteStorage,
-    World,
-    connect,
-    failed,
-    restore,
+    adopt_copy,
+    connect_sqlite,
+    translate_sqlite_error,
 )
 from ladderboard.losses import loss as loss_of
 
@@ -179,7 +179,7 @@ class GuardFile:
     key_file: Path | None = None
     loss: Loss | None = None
     mechanism: Mechanism | None = None
-    world: World | None = None
+    world: LedgerEnvironment | None = None
     limits: Limits | None = None
 
     @classmethod
@@ -210,10 +210,10 @@ class GuardFile:
             rules=rules,
             holdout=sample_digest(write_sample(table)),
         )
-        world = World() if self.world is None else self.world
+        world = LedgerEnvironment() if self.world is None else self.world
         name = world.salt()[:16].hex()
         seal = None if self.key_file is None else Cipher(make_key_file(self.key_file), name)
-        storage, water = SqliteStorage(self.path, create=True), HighWater(self.path)
+        storage, water = SqliteStorage(self.path, create=True), HighWaterMark(self.path)
         try:
             return Book.create(
                 storage,
@@ -222,9 +222,9 @@ class GuardFile:
                 mechanism=mechanism,
                 key=key,
                 keep={SAMPLE: keep_sample(table)},
-                seal=seal,
-                water=water,
-                world=world,
+                encryption=seal,
+                high_water=water,
+                environment=world,
             )
         except BaseException:  # half a guard is none
             storage.close()
@@ -249,15 +249,15 @@ class GuardFile:
             storage,
             name,
             mechanism=self.mechanism,
-            seal=seal,
-            water=HighWater(self.path),
-            world=self.world,
+            encryption=seal,
+            high_water=HighWaterMark(self.path),
+            environment=self.world,
             stale=stale,
         )
-        if book.most_ladders is None:
+        if book.max_ladders is None:
             # An older version took any number, and calibrated for one: no more are started.
-            book.most_ladders = max(1, len(book.ladders_in_use()))
-        table = read_sample(book.kept(SAMPLE))
+            book.max_ladders = max(1, len(book.ladders_in_use()))
+        table = read_sample(book.read_encrypted(SAMPLE))
         loss = loss_of(book.opening["loss"] if self.loss is None else self.loss)
         if loss.describe() != book.opening["loss"]:
             loss = loss.with_inferred_classes(table.labels)
@@ -287,21 +287,27 @@ class GuardFile:
         refuse_strange_log(self.path)
         book, _ = self._open(stale=True)
         self._refuse_damaged()
-        restore(book.storage, book.name, charge, water=HighWater(self.path), world=self.world)
+        adopt_copy(
+            book.storage,
+            book.name,
+            charge,
+            high_water=HighWaterMark(self.path),
+            environment=self.world,
+        )
         self._empty_log()
         return self.open()
 
     def _refuse_damaged(self) -> None:
         """Look at every page: what is only found by the next question would be charged by then."""
         try:
-            with closing(connect(self.path)) as database:
+            with closing(connect_sqlite(self.path)) as database:
                 found = database.execute("PRAGMA integrity_check(1)").fetchone()[0]
         except sqlite3.Error as error:
-            raise failed(error, self.path) from None
+            raise translate_sqlite_error(error, self.path) from None
         if found != "ok":
             raise InvalidState(f"{self.path} is damaged; nothing was charged. Take another copy.")
 
     def _empty_log(self) -> None:
         """Let the file itself, without its log, say that it is no copy any more."""
-        with suppress(sqlite3.Error), closing(connect(self.path)) as database:
+        with suppress(sqlite3.Error), closing(connect_sqlite(self.path)) as database:
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

@@ -21,11 +21,11 @@ from ladderboard.holdout._sample import (
 from ladderboard.holdout._scorer import Scorer
 from ladderboard.holdout._status import Meter, Status, Takes, check_name, takes_of
 from ladderboard.ledger import (
-    Asked,
     Book,
     Commitment,
+    LedgerEnvironment,
+    ScoredQuestion,
     SqliteStorage,
-    World,
 )
 from ladderboard.losses import loss as loss_of
 from ladderboard.mechanisms import ShakyLadder
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ladderboard.bounds import Certificate
     from ladderboard.files import Limits
     from ladderboard.holdout._remote import RemoteHoldout
-    from ladderboard.ledger import Head
+    from ladderboard.ledger import ChainHead
     from ladderboard.losses import Loss
     from ladderboard.mechanisms import Mechanism
 
@@ -83,7 +83,7 @@ class Holdout:
         beta: float = 0.05,
         key_file: Path | str | None = None,
         key: bytes | None = None,
-        world: World | None = None,
+        world: LedgerEnvironment | None = None,
     ) -> Holdout:
         """Make a file that holds the labels and will answer so many questions about them.
 
@@ -169,7 +169,7 @@ class Holdout:
         kind: Any = None,
         loss: Any = None,
         mechanism: Mechanism | None = None,
-        world: World | None = None,
+        world: LedgerEnvironment | None = None,
     ) -> Holdout:
         """Open a file that ``create`` made.
 
@@ -199,7 +199,7 @@ class Holdout:
         key_file: Path | str | None = None,
         loss: Any = None,
         mechanism: Mechanism | None = None,
-        world: World | None = None,
+        world: LedgerEnvironment | None = None,
     ) -> Holdout:
         """Go on with an old copy that was put back, and open it.
 
@@ -246,13 +246,13 @@ class Holdout:
         submission = self._scorer.read(predictions, training=training, format=format)
         # Before anything is scored: what is refused or known takes no longer for one label than
         # for another.
-        outcome = book.known(submission.digest, name)
+        outcome = book.find_previous_answer(submission.digest, name)
         if outcome is None:
             _check_training(book.mechanism, training)
             scored = self._scorer.score(submission)
             wants = book.mechanism.needs == "losses"
             outcome = book.ask(
-                Asked(
+                ScoredQuestion(
                     submission=submission.digest,
                     risk=scored.risk,
                     losses=self._scorer.by_group(scored) if wants else None,
@@ -262,10 +262,10 @@ class Holdout:
                 )
             )
         release = outcome.release
-        meter = Meter(book.mechanism, book.opening["rules"], outcome.at)
+        meter = Meter(book.mechanism, book.opening["rules"], outcome.chain_state)
 
         def certify() -> Certificate:
-            if outcome.again:  # the best may be better by now
+            if outcome.repeated:  # the best may be better by now
                 return self._standing(name)
             return meter.certificate(release.value)
 
@@ -274,10 +274,10 @@ class Holdout:
             improved=release.improved,
             question=release.question,
             remaining=meter.remaining,
-            reason=sentence(release, meter, again=outcome.again),
+            reason=sentence(release, meter, again=outcome.repeated),
             score=release.score,
             ladder=name,
-            again=outcome.again,
+            again=outcome.repeated,
             certify=certify,
         )
 
@@ -294,7 +294,7 @@ class Holdout:
     @property
     def ladders(self) -> int:
         """How many ladders there may be."""
-        return int(self._book.most_ladders or 1)
+        return int(self._book.max_ladders or 1)
 
     def check_ladder(self, name: str = "") -> None:
         """Raise ``TooManyLadders`` if a question on a ladder, by default this one, would."""
@@ -318,7 +318,7 @@ class Holdout:
     @property
     def meter(self) -> Meter:
         """How many questions are allowed, were used and are left."""
-        return Meter(self._book.mechanism, self._book.opening["rules"], self._book.at())
+        return Meter(self._book.mechanism, self._book.opening["rules"], self._book.chain_state())
 
     @property
     def remaining(self) -> int:
@@ -328,7 +328,7 @@ class Holdout:
     @property
     def released(self) -> float | None:
         """The estimate that stands on this ladder; 1 before the first question."""
-        return self._book.value(self._name)
+        return self._book.ladder_value(self._name)
 
     @property
     def certificate(self) -> Certificate:
@@ -336,7 +336,7 @@ class Holdout:
         return self._standing(self._name)
 
     def _standing(self, ladder: str) -> Certificate:
-        at, value = self._book.stands(ladder)
+        at, value = self._book.chain_state_and_value(ladder)
         rules = self._book.opening["rules"]
         return Meter(self._book.mechanism, rules, at).certificate(value)
 
@@ -357,8 +357,8 @@ class Holdout:
         checked, and the return is 0.
         """
         book = self._book
-        sample = read_sample(book.kept(SAMPLE))
-        salt = book.kept("salt of the holdout")
+        sample = read_sample(book.read_encrypted(SAMPLE))
+        salt = book.read_encrypted("salt of the holdout")
         committed = Commitment("holdout", sample_digest(write_sample(sample)), salt)
         if committed.hash.hex() != book.opening["holdout"]:
             raise BrokenLedger("The labels are not those that were committed to.")
@@ -381,10 +381,10 @@ class Holdout:
 
     def close_for_good(self) -> float | None:
         """End all questions; return this ladder's last estimate, also where it was kept back."""
-        values = dict(zip(self._book.ladders(), self._book.close(), strict=True))
+        values = dict(zip(self._book.ladder_names(), self._book.close(), strict=True))
         return values.get(self._name, self.released)
 
-    def reveal(self, out: Path | str, *, labels: bool = False) -> Head:
+    def reveal(self, out: Path | str, *, labels: bool = False) -> ChainHead:
         """Write what a guard kept secret into a bundle, for anybody to check; return the head.
 
         Only after ``close_for_good``. Without ``labels`` these stay as hidden as before.
@@ -400,7 +400,11 @@ class Holdout:
 
 
 def _file(
-    path: Path | str, key_file: Path | str | None, loss: Any, mechanism: Any, world: World | None
+    path: Path | str,
+    key_file: Path | str | None,
+    loss: Any,
+    mechanism: Any,
+    world: LedgerEnvironment | None,
 ) -> GuardFile:
     found = None if loss is None else loss_of(loss)
     return GuardFile.at(path, key_file, loss=found, mechanism=mechanism, world=world)

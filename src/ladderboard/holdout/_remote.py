@@ -22,7 +22,7 @@ from ladderboard.holdout._status import (
     takes_of,
 )
 from ladderboard.holdout._transport import Line
-from ladderboard.ledger import At
+from ladderboard.ledger import ChainState
 from ladderboard.mechanisms import Mechanism
 from ladderboard.mechanisms import mechanism as mechanism_of
 
@@ -245,7 +245,7 @@ class RemoteStatus(Status):
     def read(cls, said: dict[str, Any]) -> RemoteStatus:
         """Return the status that a guard described."""
         opening = dict(said["opening"])
-        at = At(
+        at = ChainState(
             entries=int(said["entries"]),
             head=bytes.fromhex(said["head"]),
             time=int(said["time"]),

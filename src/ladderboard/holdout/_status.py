@@ -12,7 +12,7 @@ from ladderboard.mechanisms import Ladder, OneBit, ShakyLadder
 
 if TYPE_CHECKING:
     from ladderboard.bounds import Certificate
-    from ladderboard.ledger import At, Book
+    from ladderboard.ledger import Book, ChainState
     from ladderboard.mechanisms import Mechanism
 
 _NEARLY = 1.645  # of 20 draws of a Gaussian, 19 are below so many deviations
@@ -38,7 +38,7 @@ class Meter:
 
     mechanism: Mechanism
     rules: dict[str, Any]
-    at: At
+    at: ChainState
 
     @property
     def budget(self) -> int:
@@ -166,7 +166,7 @@ class Status:
     @classmethod
     def of(cls, book: Book) -> Status:
         """Read the chain of a book, and check it on the way."""
-        at, values, entries = book.standing()
+        at, values, entries = book.snapshot()
         names = list(values)
         told = [
             Told(

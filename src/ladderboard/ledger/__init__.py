@@ -8,37 +8,49 @@ read and everything that follows from it is written.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.ledger._book import Book, World
-from ladderboard.ledger._book_transaction import Asked, Outcome, Turn
+from ladderboard.ledger._book import Book, LedgerEnvironment
+from ladderboard.ledger._book_transaction import BookTransaction, RecordedAnswer, ScoredQuestion
 from ladderboard.ledger._bundle import BundleWriter, write_bundle
-from ladderboard.ledger._chain import Entry, Head, differs, follow, read_json
-from ladderboard.ledger._commitments import Commitment, Opening, Secret
-from ladderboard.ledger._encoding import decode, digest, encode, pad, read_array, unpad, write_array
-from ladderboard.ledger._encryption import KEY_BYTES, Cipher, NoSeal, Seal
-from ladderboard.ledger._high_water import HighWater, Level
-from ladderboard.ledger._receipt import Receipt
-from ladderboard.ledger._restore import check_book, note_restored, put_book, restore, take_book
-from ladderboard.ledger._storage import APPLICATION as APPLICATION
-from ladderboard.ledger._storage import NAMES as NAMES
-from ladderboard.ledger._storage import (
-    START,
-    At,
-    Part,
-    Reading,
-    Row,
-    SqliteStorage,
-    SqlReading,
-    SqlStorage,
-    SqlWriting,
-    Storage,
-    Writing,
+from ladderboard.ledger._chain import (
+    ChainHead,
+    Entry,
+    broken_entry,
+    iter_checked_entries,
+    parse_strict_json,
 )
-from ladderboard.ledger._storage import connect as connect
-from ladderboard.ledger._storage import failed as failed
-from ladderboard.ledger._storage import latest as latest
+from ladderboard.ledger._commitments import Commitment, Opening, SecretSide
+from ladderboard.ledger._encoding import decode, digest, encode, pad, read_array, unpad, write_array
+from ladderboard.ledger._encryption import KEY_BYTES, Cipher, Encryption, NoEncryption
+from ladderboard.ledger._high_water import HighWaterMark, Position
+from ladderboard.ledger._receipt import Receipt
+from ladderboard.ledger._restore import (
+    adopt_copy,
+    append_restored_entry,
+    check_book,
+    export_book,
+    import_book,
+)
+from ladderboard.ledger._storage import (
+    EMPTY_CHAIN,
+    ChainState,
+    EntryRow,
+    ReadView,
+    SchemaModule,
+    SqliteStorage,
+    SqlReadView,
+    SqlStorage,
+    SqlWriteView,
+    Storage,
+    WriteView,
+)
+from ladderboard.ledger._storage import SQLITE_APPLICATION_ID as SQLITE_APPLICATION_ID
+from ladderboard.ledger._storage import TABLE_NAMES as TABLE_NAMES
+from ladderboard.ledger._storage import connect_sqlite as connect_sqlite
+from ladderboard.ledger._storage import latest_format as latest_format
+from ladderboard.ledger._storage import translate_sqlite_error as translate_sqlite_error
 
 if TYPE_CHECKING:
-    from ladderboard.ledger._storage import Address as Address
+    from ladderboard.ledger._storage import PostgresAddress as PostgresAddress
     from ladderboard.ledger._storage import PostgresStorage
     from ladderboard.ledger._storage import load_psycopg as load_psycopg
     from ladderboard.ledger._vault import (
@@ -58,60 +70,60 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "EMPTY_CHAIN",
     "KEY_BYTES",
-    "START",
-    "Asked",
-    "At",
     "Book",
+    "BookTransaction",
     "BundleWriter",
+    "ChainHead",
+    "ChainState",
     "Cipher",
     "Commitment",
+    "Encryption",
     "Entry",
-    "Head",
-    "HighWater",
-    "Level",
-    "NoSeal",
+    "EntryRow",
+    "HighWaterMark",
+    "LedgerEnvironment",
+    "NoEncryption",
     "Opening",
-    "Outcome",
-    "Part",
     "Passphrase",
+    "Position",
     "PostgresStorage",
     "PublicKey",
-    "Reading",
+    "ReadView",
     "Receipt",
     "RecordReader",
     "RecordWriter",
-    "Row",
-    "Seal",
-    "Secret",
+    "RecordedAnswer",
+    "SchemaModule",
+    "ScoredQuestion",
     "SecretKey",
-    "SqlReading",
+    "SecretSide",
+    "SqlReadView",
     "SqlStorage",
-    "SqlWriting",
+    "SqlWriteView",
     "SqliteStorage",
     "Storage",
-    "Turn",
     "VaultReader",
     "VaultWriter",
-    "World",
-    "Writing",
+    "WriteView",
+    "adopt_copy",
+    "append_restored_entry",
+    "broken_entry",
     "check_book",
     "decode",
-    "differs",
     "digest",
     "encode",
-    "follow",
+    "export_book",
+    "import_book",
+    "iter_checked_entries",
     "make_secret_key",
-    "note_restored",
     "pad",
-    "put_book",
+    "parse_strict_json",
     "read_array",
-    "read_json",
     "read_public_key",
     "read_secret_key",
     "read_vault",
-    "restore",
-    "take_book",
     "unpad",
     "write_array",
     "write_bundle",
@@ -122,7 +134,7 @@ __all__ = [
 
 # Loaded when they are used: not needed for a guard in a file, and not installed everywhere.
 _LAZY = {
-    "Address": "_storage",
+    "PostgresAddress": "_storage",
     "PostgresStorage": "_storage",
     "load_psycopg": "_storage",
     "Passphrase": "_vault",

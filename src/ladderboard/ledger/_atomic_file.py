@@ -17,7 +17,7 @@ BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps next to a file
 
 
 @contextmanager
-def fresh_file(path: Path) -> Iterator[Path]:
+def atomic_create(path: Path) -> Iterator[Path]:
     """Give an empty file to fill, readable by its owner only; ``path`` is its name afterwards."""
     _refuse_taken(path)
     draft = path.with_name(f".ladderboard-{secrets.token_hex(8)}")

@@ -12,7 +12,7 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.ledger._atomic_file import fresh_file
+from ladderboard.ledger._atomic_file import atomic_create
 from ladderboard.ledger._encoding import encode
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-    from ladderboard.ledger._commitments import Secret
+    from ladderboard.ledger._commitments import SecretSide
 
 _START = b"ladderboard bundle 1\n"
 _LENGTH = struct.Struct(">Q")
@@ -35,19 +35,19 @@ class BundleWriter:
         self._counts: Counter[str] = Counter()
         self._write(_START)
 
-    def put(self, kind: str, content: Any) -> None:
+    def write_record(self, kind: str, content: Any) -> None:
         """Write a record."""
         form = encode([kind, content])
         self._write(_LENGTH.pack(len(form)) + form)
         self._counts[kind] += 1
 
-    def put_entry(self, form: bytes, secret: Secret | None) -> None:
+    def write_entry(self, form: bytes, secret: SecretSide | None) -> None:
         """Write an entry with its secret side, opened."""
-        self.put("entry", [form, None if secret is None else secret.opened()])
+        self.write_record("entry", [form, None if secret is None else secret.encode_opened()])
 
-    def end(self) -> bytes:
+    def finish(self) -> bytes:
         """Write how many records there are of each kind, and return the hash of everything."""
-        self.put("end", dict(self._counts))
+        self.write_record("end", dict(self._counts))
         own = self._hash.digest()
         self._file.write(own)
         return own
@@ -63,5 +63,5 @@ def write_bundle(path: Path) -> Iterator[BundleWriter]:
 
     Whoever writes the bundle calls ``end``.
     """
-    with fresh_file(path) as draft, draft.open("r+b") as file:
+    with atomic_create(path) as draft, draft.open("r+b") as file:
         yield BundleWriter(file)

@@ -10,22 +10,22 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard.errors import BrokenLedger, LadderboardError
-from ladderboard.ledger._commitments import DECIDED, Commitment, Secret
+from ladderboard.ledger._commitments import DECIDED, Commitment, SecretSide
 from ladderboard.ledger._encoding import digest
-from ladderboard.ledger._ladders import state_digest, write_state
-from ladderboard.ledger._storage import START, Row
+from ladderboard.ledger._ladders import digest_state, encode_state
+from ladderboard.ledger._storage import EMPTY_CHAIN, EntryRow
 from ladderboard.mechanisms import Release
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ladderboard.ledger._encryption import Seal
-    from ladderboard.ledger._ladders import Ladders
-    from ladderboard.ledger._storage import At, Reading, Writing
+    from ladderboard.ledger._encryption import Encryption
+    from ladderboard.ledger._ladders import LadderSessions
+    from ladderboard.ledger._storage import ChainState, ReadView, WriteView
     from ladderboard.mechanisms import Session
 
 FORMAT = 1
-NOTHING = bytes(32)  # what the first entry calls its predecessor
+NO_PREVIOUS = bytes(32)  # what the first entry calls its predecessor
 _PREFIX = b"ladderboard:1:entry\n"
 _WRITER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 _COMMON = ("format", "book", "number", "kind", "time", "previous")
@@ -65,7 +65,7 @@ class Entry:
     def read(self) -> dict[str, Any]:
         """Return the fields, or raise ``BrokenLedger`` where the bytes are no entry."""
         try:
-            fields = read_json(self.form.decode("ascii"))
+            fields = parse_strict_json(self.form.decode("ascii"))
             if any(name not in fields for name in _COMMON):
                 raise ValueError("fields are missing")
         except (RecursionError, ValueError):
@@ -94,7 +94,7 @@ _decode_nested = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_not_j
 _decode_flat = json.JSONDecoder(parse_constant=_not_json).raw_decode
 
 
-def read_json(text: str) -> dict[str, Any]:
+def parse_strict_json(text: str) -> dict[str, Any]:
     """Return a JSON object that fills a text from end to end, in which no name comes twice.
 
     >>> read_json('{"a":1}')
@@ -107,23 +107,23 @@ def read_json(text: str) -> dict[str, Any]:
     return fields if text.count(":") == len(fields) else _decode_nested(text)[0]
 
 
-class Head(NamedTuple):
+class ChainHead(NamedTuple):
     """The last entry: how many there are, and its hash. Whoever keeps it can tell a rewrite."""
 
     entries: int
     hash: bytes
 
 
-def append(  # noqa: PLR0917 - in the order in which a sentence would name them
-    book: Writing,
+def append_entry(  # noqa: PLR0917 - in the order in which a sentence would name them
+    book: WriteView,
     name: str,
-    at: At,
+    at: ChainState,
     kind: str,
     time: int,
     fields: dict[str, Any],
     secret: bytes | None = None,
     **moved: Any,
-) -> At:
+) -> ChainState:
     """Append an entry, and return where the book stands after it. Time never runs backwards."""
     time = max(time, at.time)
     entry = Entry.make(
@@ -132,18 +132,18 @@ def append(  # noqa: PLR0917 - in the order in which a sentence would name them
     own = entry.hash
     now = at._replace(entries=at.entries + 1, head=own, time=time, **moved)
     places = (fields.get("ladder"), fields.get("question"), fields.get("asker"))
-    book.append(Row(at.entries, kind, entry.form, own, *places), now, secret)
+    book.append(EntryRow(at.entries, kind, entry.form, own, *places), now, secret)
     return now
 
 
-def follow(
+def iter_checked_entries(
     forms: Iterable[bytes], book: str | None = None
 ) -> Iterator[tuple[Entry, dict[str, Any]]]:
     """Read entries in their order and check that each follows from the last.
 
     Raises ``BrokenLedger`` that names the first entry that does not.
     """
-    previous, last = NOTHING, 0
+    previous, last = NO_PREVIOUS, 0
     for number, form in enumerate(forms):
         entry = Entry(form)
         try:
@@ -153,12 +153,12 @@ def follow(
         book = fields["book"] if book is None else book
         wrong = _wrong(fields, book, number, previous, last)
         if wrong:
-            raise differs(number, wrong)
+            raise broken_entry(number, wrong)
         previous, last = entry.hash, fields["time"]
         yield entry, fields
 
 
-def differs(number: int, how: str) -> BrokenLedger:
+def broken_entry(number: int, how: str) -> BrokenLedger:
     """Return the error that names an entry, and how it differs."""
     said = f"Entry {number} of the ledger is not as it was written: {how}."
     return BrokenLedger(said, entry=number)
@@ -176,7 +176,7 @@ def _wrong(fields: dict[str, Any], book: str, number: int, previous: bytes, last
     return ""
 
 
-def release_of(fields: dict[str, Any]) -> Release:
+def release_from_entry(fields: dict[str, Any]) -> Release:
     """Return the release that an entry tells."""
     return Release(fields["value"], fields["score"], fields["improved"], fields["question"])
 
@@ -190,7 +190,7 @@ def check_opening(opening: dict[str, Any], key: bytes, salt: bytes) -> None:
         raise BrokenLedger("The commitment is not that of what the first entry says.")
 
 
-def check(book: Reading, name: str, ladders: Ladders, seal: Seal) -> int:
+def verify_chain(book: ReadView, name: str, ladders: LadderSessions, encryption: Encryption) -> int:
     """Follow the chain, open every secret side, ask every question again; return how many.
 
     Of a mechanism that looks at the losses of examples, which are not kept, no question can be
@@ -198,32 +198,32 @@ def check(book: Reading, name: str, ladders: Ladders, seal: Seal) -> int:
     """
     sessions: list[Session] = []
     stood: list[bytes] = []
-    at = START
-    for number, (entry, fields) in enumerate(follow(book.entries(), name)):
-        changed = moved(at, fields)
+    at = EMPTY_CHAIN
+    for number, (entry, fields) in enumerate(iter_checked_entries(book.entries(), name)):
+        changed = state_changes(at, fields)
         at = at._replace(entries=number + 1, head=entry.hash, time=fields["time"], **changed)
         if fields["kind"] == "ladder":
             sessions.append(ladders.start(fields["ladder"]))
-            stood.append(state_digest(write_state(sessions[-1])))
+            stood.append(digest_state(encode_state(sessions[-1])))
         elif fields["kind"] == "question":
-            packed = book.secret(number)
+            packed = book.secret_side(number)
             if packed is None:
-                raise differs(number, "its secret side is missing")
-            secret = Secret.unpack(seal.open(f"secret {number}", packed))
+                raise broken_entry(number, "its secret side is missing")
+            secret = SecretSide.unpack(encryption.decrypt(f"secret {number}", packed))
             ladder = fields["ladder"]
             _check_hashes(number, fields, secret, stood[ladder])
             stood[ladder] = secret.after
             if ladders.replay:
                 _ask_again(number, fields, secret, sessions[ladder])
-    if at != book.at():
+    if at != book.chain_state():
         raise BrokenLedger("The ledger's last entry is not where the book says it stands.")
     for ladder, last in enumerate(stood):
-        if state_digest(ladders.form(book, ladder)) != last:
+        if digest_state(ladders.form(book, ladder)) != last:
             raise BrokenLedger(f"The state of ladder {ladder} does not follow from its questions.")
     return at.asked if ladders.replay else 0
 
 
-def moved(at: At, fields: dict[str, Any]) -> dict[str, Any]:
+def state_changes(at: ChainState, fields: dict[str, Any]) -> dict[str, Any]:
     """Return what an entry moves."""
     kind = fields["kind"]
     if kind == "question":
@@ -237,23 +237,26 @@ def moved(at: At, fields: dict[str, Any]) -> dict[str, Any]:
     return {"closed": True} if kind == "closed" else {}
 
 
-def _check_hashes(number: int, fields: dict[str, Any], secret: Secret, stood: bytes) -> None:
-    for shown, commitment in (("secret", secret.commitment), ("submission", secret.submitted)):
+def _check_hashes(number: int, fields: dict[str, Any], secret: SecretSide, stood: bytes) -> None:
+    for shown, commitment in (
+        ("secret", secret.commitment),
+        ("submission", secret.submission_commitment),
+    ):
         if commitment.hash.hex() != fields[shown]:
-            raise differs(number, f"its {shown} is not what was committed to")
+            raise broken_entry(number, f"its {shown} is not what was committed to")
     if secret.before != stood:
-        raise differs(number, "its ladder stood elsewhere before it")
+        raise broken_entry(number, "its ladder stood elsewhere before it")
 
 
-def _ask_again(number: int, fields: dict[str, Any], secret: Secret, session: Session) -> None:
+def _ask_again(number: int, fields: dict[str, Any], secret: SecretSide, session: Session) -> None:
     try:
         given = {} if secret.training is None else {"training": secret.training}
         release = session.ask(risk=secret.risk, context=secret.submission, **given)
     except LadderboardError as error:
-        raise differs(number, f"it cannot be asked again ({error})") from None
+        raise broken_entry(number, f"it cannot be asked again ({error})") from None
     if session.draws != secret.draws:
-        raise differs(number, "its noise was not drawn from the key")
-    if release != release_of(fields):
-        raise differs(number, "its release does not follow from its risk and noise")
-    if state_digest(write_state(session)) != secret.after:
-        raise differs(number, "its ladder stood elsewhere after it")
+        raise broken_entry(number, "its noise was not drawn from the key")
+    if release != release_from_entry(fields):
+        raise broken_entry(number, "its release does not follow from its risk and noise")
+    if digest_state(encode_state(session)) != secret.after:
+        raise broken_entry(number, "its ladder stood elsewhere after it")

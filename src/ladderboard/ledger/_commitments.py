@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard.errors import BrokenLedger
-from ladderboard.ledger._encoding import Record, decode, digest, pad, unpad
+from ladderboard.ledger._encoding import MapEncoder, decode, digest, pad, unpad
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from ladderboard.ledger._encoding import Encoded
 
 SALT_BYTES = 32
-_FORM = Record("content", "salt")
+_FORM = MapEncoder("content", "salt")
 DECIDED = ("n", "loss", "mechanism", "rules", "holdout", "key")
 """The fields of the first entry that its commitment is the hash of."""
 _BLOCK = 512
-_CONTENT = Record("risk", "training", "broken", "draws", "before", "after")
-_PACKED = Record("content", "salt", "submission", "submission_salt")
+_CONTENT = MapEncoder("risk", "training", "broken", "draws", "before", "after")
+_PACKED = MapEncoder("content", "salt", "submission", "submission_salt")
 
 
-def fresh_salt() -> bytes:
+def random_salt() -> bytes:
     """Return a salt from the operating system; every commitment has one of its own."""
     return secrets.token_bytes(SALT_BYTES)
 
@@ -49,7 +49,7 @@ class Commitment:
     salt: bytes
 
     @classmethod
-    def to(cls, domain: str, content: Any, salt: Callable[[], bytes] = fresh_salt) -> Commitment:
+    def to(cls, domain: str, content: Any, salt: Callable[[], bytes] = random_salt) -> Commitment:
         """Commit to a content with a fresh salt."""
         return cls(domain, content, salt())
 
@@ -85,14 +85,14 @@ class Opening:
     rules: Mapping[str, Any]
     holdout: bytes
 
-    def hidden(self, key: bytes, salts: tuple[bytes, bytes]) -> dict[str, Commitment]:
+    def make_commitments(self, key: bytes, salts: tuple[bytes, bytes]) -> dict[str, Commitment]:
         """Commit to the holdout and to the noise key, each with a salt of its own."""
         return {
             "holdout": Commitment("holdout", self.holdout, salts[0]),
             "key": Commitment("key", hashlib.sha256(key).digest(), salts[1]),
         }
 
-    def public(self, hidden: Mapping[str, Commitment]) -> dict[str, Any]:
+    def first_entry_fields(self, hidden: Mapping[str, Commitment]) -> dict[str, Any]:
         """Return the fields of the first entry; ``commitment`` is the hash of all the others."""
         fields = {
             "n": self.n,
@@ -104,7 +104,7 @@ class Opening:
         return {**fields, "commitment": digest("opening", fields).hex()}
 
 
-class Secret(NamedTuple):
+class SecretSide(NamedTuple):
     """Risk, draws and states of one question, with the salt that hides them.
 
     Parameters
@@ -148,20 +148,20 @@ class Secret(NamedTuple):
         return Commitment("secret", self.content, self.salt)
 
     @property
-    def submitted(self) -> Commitment:
+    def submission_commitment(self) -> Commitment:
         """What the entry shows of the submission. Its salt is the participant's receipt."""
         return Commitment("submission", self.submission, self.submission_salt)
 
-    def written(self) -> tuple[bytes, bytes, bytes]:
+    def commit_and_pack(self) -> tuple[bytes, bytes, bytes]:
         """Return both hashes that the entry shows, submission first, and the packed form.
 
         Packed it is padded, so that its size tells nothing about risk and draws.
         """
         content = self.content
         shown = Commitment("secret", content, self.salt).hash
-        return self.submitted.hash, shown, pad(self._form(content), _BLOCK)
+        return self.submission_commitment.hash, shown, pad(self._form(content), _BLOCK)
 
-    def opened(self) -> Encoded:
+    def encode_opened(self) -> Encoded:
         """Return the form that a bundle shows once everything may be seen."""
         return self._form(self.content)
 
@@ -170,10 +170,10 @@ class Secret(NamedTuple):
 
     def pack(self) -> bytes:
         """Return the packed form alone."""
-        return self.written()[2]
+        return self.commit_and_pack()[2]
 
     @classmethod
-    def unpack(cls, packed: bytes) -> Secret:
+    def unpack(cls, packed: bytes) -> SecretSide:
         """Read what ``pack`` wrote."""
         try:
             fields = decode(unpad(packed))

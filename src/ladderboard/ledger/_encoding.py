@@ -42,7 +42,7 @@ def encode(value: Any) -> bytes:
     return bytes(out)
 
 
-class Record:
+class MapEncoder:
     """A map whose keys are known beforehand: the same form, written faster.
 
     >>> Record("b", "a").encode({"a": 1, "b": None}) == encode({"a": 1, "b": None})

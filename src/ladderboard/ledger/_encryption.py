@@ -14,29 +14,29 @@ _OPEN, _CLOSED = b"\0", b"\1"
 _DAMAGED = "The secret side is damaged: it is neither encrypted nor open."
 
 
-class Seal(ABC):
+class Encryption(ABC):
     """Something that closes what is kept and opens it again.
 
     ``place`` says what it is and where it is kept, so that nothing can be put elsewhere.
     """
 
     @abstractmethod
-    def close(self, place: str, content: bytes) -> bytes:
+    def encrypt(self, place: str, content: bytes) -> bytes:
         """Return what is kept."""
 
     @abstractmethod
-    def open(self, place: str, kept: bytes) -> bytes:
+    def decrypt(self, place: str, kept: bytes) -> bytes:
         """Return the content."""
 
 
-class NoSeal(Seal):
+class NoEncryption(Encryption):
     """Nothing is encrypted; whoever reads the database reads the secrets."""
 
-    def close(self, place: str, content: bytes) -> bytes:
+    def encrypt(self, place: str, content: bytes) -> bytes:
         """Return it as it is, after a byte that says so."""
         return _OPEN + content
 
-    def open(self, place: str, kept: bytes) -> bytes:
+    def decrypt(self, place: str, kept: bytes) -> bytes:
         """Return it, unless it is encrypted."""
         if kept[:1] == _CLOSED:
             raise WrongKey("The secret side is encrypted; give the key file it was made with.")
@@ -45,7 +45,7 @@ class NoSeal(Seal):
         return kept[1:]
 
 
-class Cipher(Seal):
+class Cipher(Encryption):
     """ChaCha20-Poly1305 (RFC 8439), a key for each book, the place authenticated with the content.
 
     Parameters
@@ -73,12 +73,12 @@ class Cipher(Seal):
     def __repr__(self) -> str:
         return "Cipher(<key hidden>)"
 
-    def close(self, place: str, content: bytes) -> bytes:
+    def encrypt(self, place: str, content: bytes) -> bytes:
         """Encrypt under a fresh nonce, which goes before it."""
         nonce = secrets.token_bytes(_NONCE)
         return _CLOSED + nonce + self._cipher.encrypt(nonce, content, place.encode())
 
-    def open(self, place: str, kept: bytes) -> bytes:
+    def decrypt(self, place: str, kept: bytes) -> bytes:
         """Decrypt, or refuse what this key did not close here."""
         if kept[:1] == _OPEN:
             raise WrongKey("The secret side is not encrypted; leave the key file out.")

@@ -15,7 +15,7 @@ from ladderboard.ledger._chain import Entry
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ladderboard.ledger._storage import At, Reading
+    from ladderboard.ledger._storage import ChainState, ReadView
 
 try:
     import fcntl
@@ -35,7 +35,7 @@ _SIZE = 256
 _WORDS = "ladderboard mark 1"
 
 
-class Level(NamedTuple):
+class Position(NamedTuple):
     """How far a book had come: entries, questions spent, and the hash of the last entry."""
 
     book: str
@@ -44,12 +44,12 @@ class Level(NamedTuple):
     head: str
 
     @classmethod
-    def of(cls, book: str, at: At) -> Level:
+    def from_state(cls, book: str, at: ChainState) -> Position:
         """Return where a book stands."""
         return cls(book, at.entries, at.asked + at.charged, at.head.hex())
 
 
-class HighWater:
+class HighWaterMark:
     """A mark beside a file, ``FILE.mark``.
 
     Parameters
@@ -61,9 +61,9 @@ class HighWater:
     def __init__(self, path: Path | str) -> None:
         self.path = Path(f"{os.fspath(path)}.mark")
         self._name = str(self.path)
-        self._last: tuple[bytes, Level] | None = None  # what was written or read last
+        self._last: tuple[bytes, Position] | None = None  # what was written or read last
 
-    def read(self, *, write: bool = False) -> Level | None:
+    def read(self, *, write: bool = False) -> Position | None:
         """Return the level, or None where there is no mark.
 
         With ``write`` one that cannot be written is refused, before there is anything to write.
@@ -86,7 +86,7 @@ class HighWater:
                 os.close(file)
         return self._level(written)
 
-    def _level(self, written: bytes) -> Level:
+    def _level(self, written: bytes) -> Position:
         last = self._last
         if last is not None and last[0] == written:
             return last[1]
@@ -94,7 +94,7 @@ class HighWater:
             *words, book, entries, questions, head = written.decode("ascii").split()
             if len(written) != _SIZE or " ".join(words) != _WORDS:
                 raise ValueError
-            level = Level(book, int(entries), int(questions), head)
+            level = Position(book, int(entries), int(questions), head)
         except ValueError:
             raise StaleCopy(
                 f"{self.path.name} is damaged, so nobody can tell whether the file beside it is "
@@ -103,18 +103,18 @@ class HighWater:
         self._last = (written, level)
         return level
 
-    def read_if_whole(self) -> Level | None:
+    def read_if_intact(self) -> Position | None:
         """Return the level, or None where the mark is missing or damaged."""
         try:
             return self.read()
         except StaleCopy:
             return None
 
-    def take_over(self, other: HighWater, book: str) -> None:
+    def rename_from(self, other: HighWaterMark, book: str) -> None:
         """Rename another mark of the same book to this one, unless this one exists."""
         if self.path.exists() or not other.path.exists():
             return
-        level = other.read_if_whole()
+        level = other.read_if_intact()
         if level is None or level.book != book:
             return
         try:
@@ -124,7 +124,7 @@ class HighWater:
         except OSError as error:
             raise storage_error(error, f"{self.path} cannot be written") from None
 
-    def create(self, level: Level) -> Level | None:
+    def create(self, level: Position) -> Position | None:
         """Write the mark of a book that is restored here, and return the one it replaces.
 
         Another book's mark is never replaced.
@@ -135,7 +135,7 @@ class HighWater:
         self.replace(level)
         return held
 
-    def rise(self, level: Level) -> None:
+    def advance(self, level: Position) -> None:
         """Write a level, unless a higher one of the same book is written."""
         with self._alone() as file:
             try:
@@ -145,7 +145,7 @@ class HighWater:
             if held is None or held.book != level.book or held.entries < level.entries:
                 self._put(file, level)
 
-    def replace(self, level: Level) -> None:
+    def replace(self, level: Position) -> None:
         """Write a level, whatever was written before: the file is new, or the owner says so.
 
         Here the disk is waited for: later levels are written over this one, and the file keeps its
@@ -156,7 +156,7 @@ class HighWater:
             os.ftruncate(file, _SIZE)  # a damaged one may have been longer
             os.fsync(file)
 
-    def _put(self, file: int, level: Level) -> None:
+    def _put(self, file: int, level: Position) -> None:
         text = f"{_WORDS} {level.book} {level.entries} {level.questions} {level.head}"
         written = text.ljust(_SIZE - 1).encode("ascii") + b"\n"
         if os.pwrite(file, written, 0) != _SIZE:  # half a mark is as good as a damaged one
@@ -178,7 +178,7 @@ class HighWater:
             except OSError as error:
                 raise storage_error(error, f"{self.path} cannot be written") from None
 
-    def check(self, level: Level | None, book: str, at: At, entries: Reading) -> None:
+    def check(self, level: Position | None, book: str, at: ChainState, entries: ReadView) -> None:
         """Refuse a book that is behind its mark.
 
         The level must have been read before the book was: others may have gone on since.
@@ -190,7 +190,7 @@ class HighWater:
             )
         if level.book != book:
             raise StaleCopy(f"{self.path.name} belongs to another file than the one beside it.")
-        missing = lacking(level, at, entries)
+        missing = missing_questions(level, at, entries)
         if missing is None:
             return
         if at.entries < level.entries:
@@ -205,7 +205,7 @@ class HighWater:
         )
 
 
-def lacking(level: Level, at: At, entries: Reading) -> int | None:
+def missing_questions(level: Position, at: ChainState, entries: ReadView) -> int | None:
     """Return how many answers are known to be missing from a book; None if it is not behind.
 
     Where two copies were used, the last entry that the mark knows is missing, and with it one

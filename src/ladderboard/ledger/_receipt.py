@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard.errors import BrokenLedger
 from ladderboard.ledger._chain import Entry
-from ladderboard.ledger._commitments import Secret
+from ladderboard.ledger._commitments import SecretSide
 
 if TYPE_CHECKING:
-    from ladderboard.ledger._encryption import Seal
-    from ladderboard.ledger._storage import Reading
+    from ladderboard.ledger._encryption import Encryption
+    from ladderboard.ledger._storage import ReadView
 
 _FORMAT = 1
 
@@ -36,7 +36,7 @@ class Receipt(NamedTuple):
     submission: bytes
     salt: bytes
 
-    def veiled(self) -> Receipt:
+    def redacted(self) -> Receipt:
         """Return it for somebody who must not know how often others asked.
 
         The hash stays, and is the same whenever it is told. Its entry, and every one before it,
@@ -60,11 +60,11 @@ class Receipt(NamedTuple):
         }
 
 
-def read_receipt(view: Reading, book: str, number: int, seal: Seal) -> Receipt:
+def read_receipt(view: ReadView, book: str, number: int, encryption: Encryption) -> Receipt:
     """Return the receipt of a question that was answered before."""
-    packed = view.secret(number)
+    packed = view.secret_side(number)
     if packed is None:
         raise BrokenLedger(f"Entry {number} of the ledger has no secret side, so no receipt.")
-    secret = Secret.unpack(seal.open(f"secret {number}", packed))
+    secret = SecretSide.unpack(encryption.decrypt(f"secret {number}", packed))
     form = next(iter(view.entries(number, number + 1)))
     return Receipt(book, number, Entry(form).hash, secret.submission, secret.submission_salt)

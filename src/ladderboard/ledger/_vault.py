@@ -33,7 +33,7 @@ from ladderboard.errors import (
     StorageFailed,
     WrongKey,
 )
-from ladderboard.ledger._atomic_file import fresh_file
+from ladderboard.ledger._atomic_file import atomic_create
 from ladderboard.ledger._encoding import decode, encode
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ _RECORD_LENGTH = struct.Struct(">Q")
 _END = "end"
 
 
-class Closer(ABC):
+class EncryptionKey(ABC):
     """Something that a vault can be closed with."""
 
     @abstractmethod
@@ -78,7 +78,7 @@ class Closer(ABC):
         """Return the head of a new vault, which begins with ``start``, and its key."""
 
 
-class Opener(ABC):
+class DecryptionKey(ABC):
     """Something that a vault can be opened with."""
 
     kind: bytes
@@ -91,7 +91,7 @@ class Opener(ABC):
         """Return the key of a vault with this head, or refuse."""
 
 
-class Cost(NamedTuple):
+class ScryptCost(NamedTuple):
     """What scrypt has to do for a guess: N = 2**``doublings``, r = ``blocks``, p = ``lanes``."""
 
     doublings: int
@@ -99,11 +99,11 @@ class Cost(NamedTuple):
     lanes: int
 
 
-_COST = Cost(17, 8, 1)  # 128 MiB, and about a third of a second
+_COST = ScryptCost(17, 8, 1)  # 128 MiB, and about a third of a second
 
 
 @dataclass(frozen=True, repr=False)
-class Passphrase(Closer, Opener):
+class Passphrase(EncryptionKey, DecryptionKey):
     """Words that a person knows; scrypt makes each guess at them cost 128 MiB.
 
     Parameters
@@ -115,9 +115,9 @@ class Passphrase(Closer, Opener):
     """
 
     words: str
-    cost: Cost = _COST
+    cost: ScryptCost = _COST
     kind = b"p"
-    size = len(Cost._fields) + _SALT
+    size = len(ScryptCost._fields) + _SALT
 
     def close(self, start: bytes) -> tuple[bytes, bytes]:
         """Return a head with a salt of its own, and the key; refuse words that are soon guessed."""
@@ -138,7 +138,7 @@ class Passphrase(Closer, Opener):
         )
 
     def _stretch(self, head: bytes) -> bytes:
-        doublings, blocks, lanes = head[-_SALT - len(Cost._fields) : -_SALT]
+        doublings, blocks, lanes = head[-_SALT - len(ScryptCost._fields) : -_SALT]
         size = 2**doublings
         sound = lanes and 0 < doublings < 16 * blocks  # RFC 7914, section 2
         if not sound or size * blocks * lanes > _MOST_WORK:
@@ -157,7 +157,7 @@ class Passphrase(Closer, Opener):
 
 
 @dataclass(frozen=True)
-class PublicKey(Closer):
+class PublicKey(EncryptionKey):
     """Whoever has it may close a vault, and only the owner of the secret key opens it.
 
     It says who may read, not who wrote.
@@ -177,7 +177,7 @@ class PublicKey(Closer):
 
 
 @dataclass(frozen=True, repr=False)
-class SecretKey(Opener):
+class SecretKey(DecryptionKey):
     """The other half of a public key: 32 bytes that nobody else has."""
 
     key: bytes
@@ -253,7 +253,7 @@ def make_secret_key(path: Path | str) -> SecretKey:
         "# Opens what was closed for the public key below. Nobody else should have this file.\n"
         f"# {write_public_key(key.public)}\n{_write_key(_SECRET, key.key)}\n"
     )
-    with fresh_file(Path(path)) as draft:
+    with atomic_create(Path(path)) as draft:
         draft.write_text(text, encoding="ascii")
     return key
 
@@ -313,7 +313,7 @@ def _nonce(number: int, *, last: bool) -> bytes:
 class VaultWriter:
     """Closes what is written to it; the file is of use only after ``end``."""
 
-    def __init__(self, file: BinaryIO, key: Closer) -> None:
+    def __init__(self, file: BinaryIO, key: EncryptionKey) -> None:
         self._file = file
         self._head, own = key.close(_START)
         self._cipher = ChaCha20Poly1305(own)
@@ -331,7 +331,7 @@ class VaultWriter:
         if done:
             del self._held[:done]
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """Write the last piece."""
         self._close(bytes(self._held), last=True)
         self._held.clear()
@@ -347,7 +347,7 @@ class VaultWriter:
 class VaultReader:
     """Opens what a ``VaultWriter`` wrote; gives nothing that was not checked."""
 
-    def __init__(self, file: BinaryIO, key: Opener) -> None:
+    def __init__(self, file: BinaryIO, key: DecryptionKey) -> None:
         self._file = file
         self._head = _read_head(file, key)
         self._cipher = ChaCha20Poly1305(key.open(self._head))
@@ -397,7 +397,7 @@ class VaultReader:
         )
 
 
-def _read_head(file: BinaryIO, key: Opener) -> bytes:
+def _read_head(file: BinaryIO, key: DecryptionKey) -> bytes:
     """Return the head of a vault of this key's kind, or refuse."""
     start = file.read(len(_START))
     if start != _START:
@@ -416,16 +416,16 @@ def _read_head(file: BinaryIO, key: Opener) -> bytes:
 
 
 @contextmanager
-def write_vault(path: Path, key: Closer) -> Iterator[VaultWriter]:
+def write_vault(path: Path, key: EncryptionKey) -> Iterator[VaultWriter]:
     """Make a file, readable by its owner only, that appears when it is whole."""
-    with fresh_file(path) as draft, draft.open("r+b") as file:
+    with atomic_create(path) as draft, draft.open("r+b") as file:
         writer = VaultWriter(file, key)
         yield writer
-        writer.end()
+        writer.finish()
 
 
 @contextmanager
-def read_vault(path: Path, key: Opener) -> Iterator[VaultReader]:
+def read_vault(path: Path, key: DecryptionKey) -> Iterator[VaultReader]:
     """Open a file; where it is no vault, or another key's, that is said at once."""
     try:
         file = path.open("rb")
@@ -442,15 +442,15 @@ class RecordWriter:
         self._vault = vault
         self._counts: Counter[str] = Counter()
 
-    def put(self, kind: str, content: Any) -> None:
+    def write_record(self, kind: str, content: Any) -> None:
         """Write a record."""
         form = encode([kind, content])
         self._vault.write(_RECORD_LENGTH.pack(len(form)) + form)
         self._counts[kind] += 1
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """Write the last record, which tells how many there are of each kind."""
-        self.put(_END, dict(self._counts))
+        self.write_record(_END, dict(self._counts))
 
 
 class RecordReader:
@@ -461,7 +461,7 @@ class RecordReader:
         self._counts: Counter[str] = Counter()
         self._next: tuple[str, Any] | None = None
 
-    def one(self, kind: str) -> Any:
+    def read_record(self, kind: str) -> Any:
         """Return the content of the next record, which is of this kind."""
         found, content = self._look()
         if found != kind:
@@ -469,17 +469,17 @@ class RecordReader:
         self._take()
         return content
 
-    def section(self, kind: str) -> Iterator[Any]:
+    def read_section(self, kind: str) -> Iterator[Any]:
         """Return the contents of all records of this kind that come next."""
         while self._look()[0] == kind:
             content = self._look()[1]
             self._take()
             yield content
 
-    def end(self) -> None:
+    def expect_end(self) -> None:
         """Refuse a dump that does not end here, or lacks records."""
         counts = dict(self._counts)
-        if self.one(_END) != counts or self._vault.read(1):
+        if self.read_record(_END) != counts or self._vault.read(1):
             raise BrokenDump("The dump is not whole: records are missing, or too many.")
 
     def _look(self) -> tuple[str, Any]:

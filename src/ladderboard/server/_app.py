@@ -54,7 +54,7 @@ def make_app(
     count together; then the one that looks after them watches the clock, too.
     """
     settings = Settings() if settings is None else settings
-    boards.storage.limit_reads(_DATABASE)
+    boards.storage.limit_read_wait(_DATABASE)
     log = Log(settings.log, boards.world.clock)
     alone = metrics is None
     metrics = Metrics() if metrics is None else metrics
@@ -83,7 +83,10 @@ def make_app(
             )
             try:
                 await parsers.start()
-                looks = [metrics.publish, *([clock.look] if alone and boards.world.real else [])]
+                looks = [
+                    metrics.publish,
+                    *([clock.look] if alone and boards.world.uses_system_clock else []),
+                ]
                 watch = asyncio.create_task(_watch(looks))
                 try:
                     yield

@@ -8,53 +8,65 @@ import threading
 from typing import TYPE_CHECKING
 
 from ladderboard.errors import InvalidInput, LadderboardError
-from ladderboard.ledger import At, Row
+from ladderboard.ledger import ChainState, EntryRow
 from ladderboard.testing._assertions import require, require_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ladderboard.ledger import Reading, Storage, Writing
+    from ladderboard.ledger import ReadView, Storage, WriteView
 
 _THREADS = 4
 _TURNS = 15
 _PATIENCE = 120.0  # seconds after which a thread counts as stuck
-_EMPTY_BOOK = At(0, bytes(32), 0, 0, 0, 0, 0, 0, closed=False)
+_EMPTY_BOOK = ChainState(0, bytes(32), 0, 0, 0, 0, 0, 0, closed=False)
 _LARGEST_INTEGER = 2**63 - 1
 _NAMES = ("", " ", "team 1", "Zoë", "雪", "'; DROP TABLE book; --", "a" * 500)
 _BYTES = (b"", b"\0", b"plain", bytes(range(256)))
 
 
 def check_isolation(
-    make: Callable[[], Storage], name: str, append_entry: Callable[[Writing], bytes]
+    make: Callable[[], Storage], name: str, append_entry: Callable[[WriteView], bytes]
 ) -> None:
     """Check that a reader sees one moment, and keeps nobody from writing."""
     storage, errors = make(), list[BaseException]()
 
     def write() -> None:
-        with storage.writing(name) as book:
+        with storage.write_transaction(name) as book:
             append_entry(book)
-            book.set_state(0, b"%d" % book.at().entries)
-            book.keep("entries", b"%d" % book.at().entries)
+            book.set_ladder_state(0, b"%d" % book.chain_state().entries)
+            book.set_value("entries", b"%d" % book.chain_state().entries)
 
     write()
-    with storage.reading(name) as view:
+    with storage.read_transaction(name) as view:
         _run_threads([write], errors)
-        before = (view.at().entries, len(list(view.entries())), view.state(0), view.kept("entries"))
+        before = (
+            view.chain_state().entries,
+            len(list(view.entries())),
+            view.ladder_state(0),
+            view.get_value("entries"),
+        )
         require(before == (2, 2, b"2", b"2"), "A view must stay as it was when its block began.")
-        with storage.reading(name) as second:
-            after = (second.at().entries, second.state(0), second.kept("entries"))
+        with storage.read_transaction(name) as second:
+            after = (
+                second.chain_state().entries,
+                second.ladder_state(0),
+                second.get_value("entries"),
+            )
             require(after == (3, b"3", b"3"), "A block that begins later must see what came since.")
-    with storage.writing(name) as book:
+    with storage.write_transaction(name) as book:
         append_entry(book)
-        with storage.reading(name) as view:
-            require(view.at().entries == 3, "What is not committed must be seen by nobody else.")
+        with storage.read_transaction(name) as view:
+            require(
+                view.chain_state().entries == 3,
+                "What is not committed must be seen by nobody else.",
+            )
     storage.close()
     _raise_first_error(errors)
 
 
 def check_writers(
-    make: Callable[[], Storage], name: str, append_entry: Callable[[Writing], bytes]
+    make: Callable[[], Storage], name: str, append_entry: Callable[[WriteView], bytes]
 ) -> None:
     """Check that writers take turns, in one storage and in several of the same database."""
     shared, errors = make(), list[BaseException]()
@@ -62,16 +74,16 @@ def check_writers(
 
     def write(storage: Storage) -> None:
         for _ in range(_TURNS):
-            with storage.writing(name) as book:
-                state = int(book.state(0) or b"")
+            with storage.write_transaction(name) as book:
+                state = int(book.ladder_state(0) or b"")
                 append_entry(book)
-                book.mark(b"%d" % state, book.at().entries - 1)
-                book.set_state(0, b"%d" % (state + 1))
+                book.add_dedupe_key(b"%d" % state, book.chain_state().entries - 1)
+                book.set_ladder_state(0, b"%d" % (state + 1))
 
     def read() -> None:
         for _ in range(_TURNS):
-            with shared.reading(name) as view:
-                told = (view.at().entries - 1, int(view.state(0) or b""))
+            with shared.read_transaction(name) as view:
+                told = (view.chain_state().entries - 1, int(view.ladder_state(0) or b""))
                 counted = len(list(view.entries())) - 1
             require(told == (counted, counted), "A reader must never see half of a block.")
 
@@ -79,10 +91,12 @@ def check_writers(
     _run_threads([*(lambda storage=storage: write(storage) for storage in writers), read], errors)
     _raise_first_error(errors)
     total = _THREADS * _TURNS
-    with shared.reading(name) as view:
-        require(view.state(0) == b"%d" % total, "No update may be lost among those who write.")
-        require(view.at().entries == total + 1, "Every block must leave its entry.")
-        found = [view.find(b"%d" % state) for state in range(total)]
+    with shared.read_transaction(name) as view:
+        require(
+            view.ladder_state(0) == b"%d" % total, "No update may be lost among those who write."
+        )
+        require(view.chain_state().entries == total + 1, "Every block must leave its entry.")
+        found = [view.find_by_dedupe_key(b"%d" % state) for state in range(total)]
         require(found == list(range(1, total + 1)), "Writers must take turns.")
     for storage in (shared, *own):
         storage.close()
@@ -156,27 +170,27 @@ def _new_book(make: Callable[[], Storage]) -> str:
     return name
 
 
-def append_entry(book: Writing, form: bytes | None = None, secret: bytes | None = None) -> bytes:
+def append_entry(book: WriteView, form: bytes | None = None, secret: bytes | None = None) -> bytes:
     """Append the next entry, and return its bytes."""
-    at = book.at()
+    at = book.chain_state()
     form = b"entry %d" % at.entries if form is None else form
     head = hashlib.sha256(form).digest()
     now = at._replace(entries=at.entries + 1, head=head, asked=at.asked + 1)
-    book.append(Row(at.entries, "question", form, head, 0, at.asked + 1, "asker"), now, secret)
+    book.append(EntryRow(at.entries, "question", form, head, 0, at.asked + 1, "asker"), now, secret)
     return form
 
 
-def _snapshot(book: Reading) -> tuple[object, ...]:
+def _snapshot(book: ReadView) -> tuple[object, ...]:
     """Return all that can be read of a small book."""
-    at, ladders = book.at(), book.ladders()
+    at, ladders = book.chain_state(), book.ladder_names()
     return (
         at,
         list(book.entries()),
-        [book.secret(number) for number in range(-1, at.entries + 2)],
+        [book.secret_side(number) for number in range(-1, at.entries + 2)],
         ladders,
-        [book.state(number) for number in range(-1, len(ladders) + 2)],
-        [book.find(mark) for mark in _BYTES],
-        [book.kept(name) for name in _NAMES],
+        [book.ladder_state(number) for number in range(-1, len(ladders) + 2)],
+        [book.find_by_dedupe_key(mark) for mark in _BYTES],
+        [book.get_value(name) for name in _NAMES],
     )
 
 
@@ -185,50 +199,62 @@ def _check_books(storage: Storage) -> None:
     before = storage.books()
     for name in names:
         with storage.add_book(name) as book:
-            require(book.at() == _EMPTY_BOOK, "A new book must stand at nothing.")
+            require(book.chain_state() == _EMPTY_BOOK, "A new book must stand at nothing.")
             require(not list(book.entries()), "A new book must have no entries.")
     require(storage.books() == [*before, *names], "books() must tell all books, oldest first.")
-    with storage.reading(names[1]) as view:
-        require(view.at() == _EMPTY_BOOK, "A book must stand at nothing until it has an entry.")
-        require(view.ladders() == [], "A new book must have no ladders.")
-        missing = (view.secret(0), view.state(0), view.find(b"mark"), view.kept("name"))
+    with storage.read_transaction(names[1]) as view:
+        require(
+            view.chain_state() == _EMPTY_BOOK, "A book must stand at nothing until it has an entry."
+        )
+        require(view.ladder_names() == [], "A new book must have no ladders.")
+        missing = (
+            view.secret_side(0),
+            view.ladder_state(0),
+            view.find_by_dedupe_key(b"mark"),
+            view.get_value("name"),
+        )
         require(missing == (None,) * 4, "What was never written must read as None.")
 
 
 def _check_reads_back(storage: Storage) -> None:
-    name, at = _random_name(), At(1, b"\1" * 32, 2, 3, 4, 5, 6, 7, closed=False)
-    last = At(2, b"\2" * 32, *(_LARGEST_INTEGER,) * 6, closed=True)
+    name, at = _random_name(), ChainState(1, b"\1" * 32, 2, 3, 4, 5, 6, 7, closed=False)
+    last = ChainState(2, b"\2" * 32, *(_LARGEST_INTEGER,) * 6, closed=True)
     with storage.add_book(name) as book:
-        book.append(Row(0, "opened", b"first", at.head), at)
-        require(book.at() == at, "A block must see where its own entry left the book.")
-        row = Row(
+        book.append(EntryRow(0, "opened", b"first", at.head), at)
+        require(book.chain_state() == at, "A block must see where its own entry left the book.")
+        row = EntryRow(
             1, "question", bytes(range(256)), last.head, _LARGEST_INTEGER, _LARGEST_INTEGER, "Zoë"
         )
         book.append(row, last, b"\0secret")
         for number, state in enumerate(_BYTES):
             book.add_ladder(number, _NAMES[number], state)
-        book.set_state(1, b"changed")
+        book.set_ladder_state(1, b"changed")
         for number, mark in enumerate(_BYTES):
-            book.mark(mark, number % 2)
+            book.add_dedupe_key(mark, number % 2)
         for kept in _NAMES:
-            book.keep(kept, b"once")
-            book.keep(kept, kept.encode())
+            book.set_value(kept, b"once")
+            book.set_value(kept, kept.encode())
         inside = _snapshot(book)
-    with storage.reading(name) as view:
+    with storage.read_transaction(name) as view:
         require(_snapshot(view) == inside, "What a block saw must be what stands after it.")
-        require(view.at() == last, "at() must read back as it was written, large numbers too.")
-        require(type(view.at().closed) is bool, "closed must be True or False.")
-        forms, secret = list(view.entries()), view.secret(1)
+        require(
+            view.chain_state() == last, "at() must read back as it was written, large numbers too."
+        )
+        require(type(view.chain_state().closed) is bool, "closed must be True or False.")
+        forms, secret = list(view.entries()), view.secret_side(1)
         require(forms == [b"first", bytes(range(256))], "Entries must read back byte for byte.")
-        require((view.secret(0), secret) == (None, b"\0secret"), "So must the secret side.")
-        states = [view.state(number) for number in range(5)]
+        require((view.secret_side(0), secret) == (None, b"\0secret"), "So must the secret side.")
+        states = [view.ladder_state(number) for number in range(5)]
         expected = [_BYTES[0], b"changed", *_BYTES[2:], None]
         require(states == expected, "A ladder's state must be the last one that was set.")
-        require(view.ladders() == list(_NAMES[:4]), "Ladders must be in the order of numbers.")
-        require([view.find(mark) for mark in _BYTES] == [0, 1, 0, 1], "Marks must be found.")
-        kept_now = [view.kept(kept) for kept in _NAMES]
+        require(view.ladder_names() == list(_NAMES[:4]), "Ladders must be in the order of numbers.")
+        require(
+            [view.find_by_dedupe_key(mark) for mark in _BYTES] == [0, 1, 0, 1],
+            "Marks must be found.",
+        )
+        kept_now = [view.get_value(kept) for kept in _NAMES]
         require(kept_now == [kept.encode() for kept in _NAMES], "The last that is kept counts.")
-        given = (*forms, secret, view.at().head, *states[:4], *kept_now)
+        given = (*forms, secret, view.chain_state().head, *states[:4], *kept_now)
         require(all(type(value) is bytes for value in given), "Bytes must come back as bytes.")
 
 
@@ -237,21 +263,21 @@ def _check_rollback(storage: Storage) -> None:
     with storage.add_book(name) as book:
         append_entry(book)
         book.add_ladder(0, "", b"before")
-        book.keep("", b"before")
-    with storage.reading(name) as view:
+        book.set_value("", b"before")
+    with storage.read_transaction(name) as view:
         before = _snapshot(view)
     for reason in (ValueError, KeyboardInterrupt):
         try:
-            with storage.writing(name) as book:
+            with storage.write_transaction(name) as book:
                 append_entry(book, secret=b"secret")
-                book.mark(b"plain", 1)
-                book.set_state(0, b"after")
+                book.add_dedupe_key(b"plain", 1)
+                book.set_ladder_state(0, b"after")
                 book.add_ladder(1, "another", b"after")
-                book.keep("", b"after")
+                book.set_value("", b"after")
                 raise reason
         except reason:
             pass
-        with storage.reading(name) as view:
+        with storage.read_transaction(name) as view:
             require(
                 _snapshot(view) == before, "A block that ends with an exception leaves nothing."
             )
@@ -263,7 +289,9 @@ def _check_rollback(storage: Storage) -> None:
         pass
     require(unborn not in storage.books(), "Nor is a book there whose first block failed.")
     with storage.add_book(unborn) as book:
-        require(book.at() == _EMPTY_BOOK, "Such a book may be added again, with nothing in it.")
+        require(
+            book.chain_state() == _EMPTY_BOOK, "Such a book may be added again, with nothing in it."
+        )
 
 
 def _check_refusals(storage: Storage) -> None:
@@ -271,41 +299,47 @@ def _check_refusals(storage: Storage) -> None:
     with storage.add_book(name) as book:
         append_entry(book)
         book.add_ladder(0, "first", b"state")
-        book.mark(b"mark", 0)
+        book.add_dedupe_key(b"mark", 0)
     with (
         require_refusal(InvalidInput, "A name that a book has must be refused."),
         storage.add_book(name),
     ):
         pass
-    for block in (storage.reading, storage.writing):
+    for block in (storage.read_transaction, storage.write_transaction):
         with (
             require_refusal(InvalidInput, "A book that is not there must be refused."),
             block(_random_name()),
         ):
             pass
-    with storage.writing(name) as book:
-        at = book.at()
+    with storage.write_transaction(name) as book:
+        at = book.chain_state()
         for number in (0, 2, -1, _LARGEST_INTEGER):
-            row = Row(number, "question", b"form", b"\1" * 32)
+            row = EntryRow(number, "question", b"form", b"\1" * 32)
             now = at._replace(entries=number + 1, head=row.hash)
             with require_refusal(InvalidInput, "An entry must have the next number."):
                 book.append(row, now)
         with require_refusal(InvalidInput, "Where the book stands must count the entry."):
-            book.append(Row(1, "question", b"form", b"\1" * 32), at)
+            book.append(EntryRow(1, "question", b"form", b"\1" * 32), at)
         for number, ladder in ((0, "second"), (1, "first")):
             with require_refusal(InvalidInput, "A ladder's number and name must be taken once."):
                 book.add_ladder(number, ladder, b"other")
         with require_refusal(InvalidInput, "A mark must be borne once."):
-            book.mark(b"mark", 0)
+            book.add_dedupe_key(b"mark", 0)
         with require_refusal(
             InvalidInput, "The state of a ladder that is not there must be refused."
         ):
-            book.set_state(7, b"other")
+            book.set_ladder_state(7, b"other")
         append_entry(book)
-    with storage.reading(name) as view:
+    with storage.read_transaction(name) as view:
         require(list(view.entries()) == [b"entry 0", b"entry 1"], "A block goes on after refusals.")
-        require((view.state(0), view.find(b"mark")) == (b"state", 0), "They change nothing.")
-        require((view.ladders(), view.at().entries) == (["first"], 2), "They change nothing.")
+        require(
+            (view.ladder_state(0), view.find_by_dedupe_key(b"mark")) == (b"state", 0),
+            "They change nothing.",
+        )
+        require(
+            (view.ladder_names(), view.chain_state().entries) == (["first"], 2),
+            "They change nothing.",
+        )
 
 
 def _check_unstorable_text(storage: Storage) -> None:
@@ -316,15 +350,15 @@ def _check_unstorable_text(storage: Storage) -> None:
             pass
         with storage.add_book(_random_name()) as book:
             with require_refusal(InvalidInput, sentence):
-                book.keep(bad, b"")
+                book.set_value(bad, b"")
             with require_refusal(InvalidInput, sentence):
                 book.add_ladder(0, bad, b"")
             now = _EMPTY_BOOK._replace(entries=1)
             with require_refusal(InvalidInput, sentence):
-                book.append(Row(0, "opened", b"form", now.head, asker=bad), now)
+                book.append(EntryRow(0, "opened", b"form", now.head, asker=bad), now)
             with require_refusal(InvalidInput, "A number of more than 64 bits must be refused."):
-                book.append(Row(0, "opened", b"form", now.head), now._replace(time=2**63))
-            require(book.at() == _EMPTY_BOOK, "A refusal must change nothing.")
+                book.append(EntryRow(0, "opened", b"form", now.head), now._replace(time=2**63))
+            require(book.chain_state() == _EMPTY_BOOK, "A refusal must change nothing.")
 
 
 def _check_books_are_separate(storage: Storage) -> None:
@@ -332,18 +366,21 @@ def _check_books_are_separate(storage: Storage) -> None:
     for name in names:
         with storage.add_book(name) as book:
             for _ in range(3):
-                append_entry(book, name.encode() + b"%d" % book.at().entries, secret=name.encode())
+                append_entry(
+                    book, name.encode() + b"%d" % book.chain_state().entries, secret=name.encode()
+                )
             book.add_ladder(0, "same", name.encode())
-            book.mark(b"same", names.index(name))
-            book.keep("same", name.encode())
+            book.add_dedupe_key(b"same", names.index(name))
+            book.set_value("same", name.encode())
     for index, name in enumerate(names):
-        with storage.reading(name) as view:
+        with storage.read_transaction(name) as view:
             own = name.encode()
             require(
                 list(view.entries(-9)) == [own + b"%d" % number for number in range(3)]
-                and [view.secret(number) for number in (-1, 2, 3, 2**40)] == [None, own, None, None]
-                and (view.ladders(), view.state(0)) == (["same"], own)
-                and (view.find(b"same"), view.kept("same")) == (index, own),
+                and [view.secret_side(number) for number in (-1, 2, 3, 2**40)]
+                == [None, own, None, None]
+                and (view.ladder_names(), view.ladder_state(0)) == (["same"], own)
+                and (view.find_by_dedupe_key(b"same"), view.get_value("same")) == (index, own),
                 "A book must show its own and nothing of another's.",
             )
 
@@ -353,9 +390,14 @@ def _check_large(storage: Storage) -> None:
     with storage.add_book(name) as book:
         append_entry(book, large, secret=large[::-1])
         book.add_ladder(0, "", large)
-        book.keep("large", large)
-    with storage.reading(name) as view:
-        read = (next(view.entries()), view.secret(0), view.state(0), view.kept("large"))
+        book.set_value("large", large)
+    with storage.read_transaction(name) as view:
+        read = (
+            next(view.entries()),
+            view.secret_side(0),
+            view.ladder_state(0),
+            view.get_value("large"),
+        )
         require(read == (large, large[::-1], large, large), "Three megabytes must read back.")
 
 
@@ -364,8 +406,8 @@ def _check_copies(storage: Storage) -> None:
     with storage.add_book(name) as book:
         append_entry(book)
     require(storage.is_copy(name) is False, "A book is no copy.")
-    with storage.writing(name) as book:
-        book.adopt()
+    with storage.write_transaction(name) as book:
+        book.clear_copy_flag()
     require(storage.is_copy(name) is False, "A book that was adopted is no copy.")
 
 
@@ -373,29 +415,38 @@ def _check_closed_views(storage: Storage) -> None:
     name = _random_name()
     with storage.add_book(name) as book:
         append_entry(book)
-    with storage.reading(name) as view:
+    with storage.read_transaction(name) as view:
         pass
     sentence = "A view must not be of use after its block."
-    for use in (view.at, view.ladders, lambda: list(view.entries()), lambda: view.kept("name")):
+    for use in (
+        view.chain_state,
+        view.ladder_names,
+        lambda: list(view.entries()),
+        lambda: view.get_value("name"),
+    ):
         with require_refusal(LadderboardError, sentence):
             use()
-    for change in (lambda: append_entry(book), lambda: book.keep("name", b""), book.at):
+    for change in (
+        lambda: append_entry(book),
+        lambda: book.set_value("name", b""),
+        book.chain_state,
+    ):
         with require_refusal(LadderboardError, sentence):
             change()
-    with storage.reading(name) as view:
-        require((view.at().entries, view.kept("name")) == (1, None), sentence)
+    with storage.read_transaction(name) as view:
+        require((view.chain_state().entries, view.get_value("name")) == (1, None), sentence)
 
 
 def _check_pages(make: Callable[[], Storage], entries: int) -> None:
     storage, name = make(), _new_book(make)
     while True:
-        with storage.writing(name) as book:
-            for _ in range(min(400, entries - book.at().entries)):
+        with storage.write_transaction(name) as book:
+            for _ in range(min(400, entries - book.chain_state().entries)):
                 append_entry(book)
-            if book.at().entries == entries:
+            if book.chain_state().entries == entries:
                 break
     forms = [b"entry %d" % number for number in range(entries)]
-    with storage.reading(name) as view:
+    with storage.read_transaction(name) as view:
         require(list(view.entries()) == forms, "Entries must come all, once, and in their order.")
         for first, last in ((0, 1), (0, 0), (5, 2), (1, entries - 1), (entries - 1, None)):
             part = list(view.entries(first, last))
@@ -409,10 +460,10 @@ def _check_reopened(make: Callable[[], Storage]) -> None:
     first, second, name = make(), make(), _new_book(make)
     seen: tuple[object, ...] = ()
     for storage, other in ((first, second), (second, first), (first, second)):
-        with storage.writing(name) as book:
+        with storage.write_transaction(name) as book:
             append_entry(book, secret=b"secret")
             seen = _snapshot(book)
-        with other.reading(name) as view:
+        with other.read_transaction(name) as view:
             require(
                 _snapshot(view) == seen, "What was committed must be there for everybody at once."
             )
@@ -420,7 +471,7 @@ def _check_reopened(make: Callable[[], Storage]) -> None:
     first.close()
     second.close()
     third = make()
-    with third.reading(name) as view:
+    with third.read_transaction(name) as view:
         require(_snapshot(view) == seen, "What was committed must be there when opened again.")
     require(third.books() == books, "Books must be in the same order when opened again.")
     third.close()

@@ -1,13 +1,13 @@
 """Recompute a bundle from nothing but itself.
 
-:func:`check` takes a bundle, or the public side of a ledger alone, and what somebody kept from
-before: a head, a receipt. It opens no database, trusts no storage, and imports no code that the
-file names. It returns what holds, and what could not be checked, as :class:`Verified`; the first
-entry that differs is named by :class:`~ladderboard.errors.BrokenLedger`.
+:func:`verify_bundle` takes a bundle or a public ledger, and optionally heads and receipts that
+were saved earlier. It opens no database, trusts no storage, and imports no code that the file
+names. It returns a :class:`VerificationResult` with what holds and what could not be checked, or
+raises :class:`~ladderboard.errors.BrokenLedger` that names the first wrong entry.
 """
 
-from ladderboard.verify._check import check
-from ladderboard.verify._receipts import KeptReceipt, read_receipts
-from ladderboard.verify._result import Ranked, Verified
+from ladderboard.verify._check import verify_bundle
+from ladderboard.verify._receipts import SavedReceipt, read_receipts
+from ladderboard.verify._result import RankedTeam, VerificationResult
 
-__all__ = ["KeptReceipt", "Ranked", "Verified", "check", "read_receipts"]
+__all__ = ["RankedTeam", "SavedReceipt", "VerificationResult", "read_receipts", "verify_bundle"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from ladderboard.ledger import differs, encode, read_json
+from ladderboard.ledger import broken_entry, encode, parse_strict_json
 
 if TYPE_CHECKING:
     from ladderboard.errors import BrokenLedger
@@ -48,26 +48,28 @@ class Chain:
         """Return the fields of the next entry, or refuse one that does not follow."""
         number = self.entries
         try:
-            fields = read_json(form.decode("ascii"))
+            fields = parse_strict_json(form.decode("ascii"))
             if fields["kind"] != "question":
                 _check_fields(fields)
             elif len(fields) != _MANY or "secret" not in fields or "submission" not in fields:
                 raise ValueError  # whoever looks at the others will miss them
         except (LookupError, RecursionError, TypeError, ValueError):
-            raise differs(number, "it cannot be read") from None
+            raise broken_entry(number, "it cannot be read") from None
         if fields["format"] != 1 or type(fields["format"]) is not int:
-            raise differs(number, f"its format is {fields['format']!r:.20}, and this is format 1")
+            raise broken_entry(
+                number, f"its format is {fields['format']!r:.20}, and this is format 1"
+            )
         if fields["book"] != self.book:
             if number or self.book is not None or type(fields["book"]) is not str:
-                raise differs(number, "it belongs to another book")
+                raise broken_entry(number, "it belongs to another book")
             self.book = fields["book"]
         if fields["number"] != number or type(fields["number"]) is not int:
-            raise differs(number, f"it is numbered {fields['number']!r:.20}")
+            raise broken_entry(number, f"it is numbered {fields['number']!r:.20}")
         if fields["previous"] != self._previous:
             raise Unlinked
         time = fields["time"]
         if type(time) is not int or not self._time <= time <= _LAST:
-            raise differs(number, "its time is before that of the last, or is none")
+            raise broken_entry(number, "its time is before that of the last, or is none")
         hashed = _hashed(form)
         self.head, self._previous = hashed.digest(), hashed.hexdigest()
         self._time, self.entries = time, number + 1
@@ -81,12 +83,14 @@ class Chain:
         named = last
         if after is not None:
             try:
-                named = bytes.fromhex(read_json(after.decode("ascii"))["previous"])
+                named = bytes.fromhex(parse_strict_json(after.decode("ascii"))["previous"])
             except (LookupError, RecursionError, TypeError, ValueError):
                 named = None
         if self.entries and named == _hashed(form).digest():
-            return differs(self.entries - 1, "the entry after it names another one in its place")
-        return differs(self.entries, "it does not follow the entry before it: one was changed")
+            return broken_entry(
+                self.entries - 1, "the entry after it names another one in its place"
+            )
+        return broken_entry(self.entries, "it does not follow the entry before it: one was changed")
 
 
 def _hashed(form: bytes) -> hashlib._Hash:

@@ -15,7 +15,7 @@ from ladderboard.errors import (
     MissingDependency,
     StorageFailed,
 )
-from ladderboard.ledger import Commitment, Head, differs
+from ladderboard.ledger import ChainHead, Commitment, broken_entry
 from ladderboard.losses import LOSSES
 from ladderboard.losses import loss as loss_of
 from ladderboard.mechanisms import MECHANISMS
@@ -25,7 +25,7 @@ from ladderboard.verify._history import Repeats, Walk
 from ladderboard.verify._rankings import Selected, check_finals, check_standings
 from ladderboard.verify._receipts import Kept, WrongGiven
 from ladderboard.verify._replay import Replay, read_opened
-from ladderboard.verify._result import Found, Verified, tell
+from ladderboard.verify._result import Found, VerificationResult, tell
 from ladderboard.verify._risks import Risks, score
 from ladderboard.verify._source import Bundle, Lines, open_source
 from ladderboard.verify._strict import same
@@ -39,26 +39,26 @@ if TYPE_CHECKING:
     from ladderboard.losses import Loss
     from ladderboard.mechanisms import Mechanism
     from ladderboard.verify._rankings import Rows
-    from ladderboard.verify._receipts import KeptReceipt
+    from ladderboard.verify._receipts import SavedReceipt
     from ladderboard.verify._replay import Opened
     from ladderboard.verify._risks import File
 
-    Watch = Callable[[int, int | None], object]
+    ProgressCallback = Callable[[int, int | None], object]
 
 
 _OFTEN = 500  # entries between two words to who watches
 
 
-def check(
+def verify_bundle(
     path: str | PathLike[str],
     *,
     heads: Iterable[str] = (),
-    receipts: Iterable[KeptReceipt] = (),
+    receipts: Iterable[SavedReceipt] = (),
     commitment: str | None = None,
     loss: Loss | None = None,
     mechanism: Mechanism | None = None,
-    watch: Watch | None = None,
-) -> Verified:
+    on_progress: ProgressCallback | None = None,
+) -> VerificationResult:
     """Recompute a bundle, or follow the public side of a ledger.
 
     Raises ``BrokenLedger`` that names the first entry that differs, and how.
@@ -75,10 +75,10 @@ def check(
         What was announced before the first question: the first entry must commit to the same.
     loss, mechanism
         Where they are the owner's own. Nothing that a bundle names is imported.
-    watch
+    on_progress
         Hears now and then how many entries were checked, and of how many, if that is known.
     """
-    checking = _Checking(Kept(heads, receipts, commitment), loss, mechanism, watch)
+    checking = _Checking(Kept(heads, receipts, commitment), loss, mechanism, on_progress)
     with _as_we_write_it(checking), open_source(Path(path)) as source:
         return checking.run(source)
 
@@ -91,10 +91,10 @@ class _Checking:
         kept: Kept,
         loss: Loss | None,
         mechanism: Mechanism | None,
-        watch: Watch | None,
+        on_progress: ProgressCallback | None,
     ) -> None:
         self.kept = kept
-        self._own, self._watch = (loss, mechanism), watch
+        self._own, self._on_progress = (loss, mechanism), on_progress
         self.number: int | None = 0
         """The entry that is looked at; None after the last."""
         self.walk: Walk | None = None
@@ -106,7 +106,7 @@ class _Checking:
         self._standings: Rows | None = None
         self._held: list[dict[str, Any]] = []
 
-    def run(self, source: Bundle | Lines) -> Verified:
+    def run(self, source: Bundle | Lines) -> VerificationResult:
         """Do all of it."""
         bundle = source if isinstance(source, Bundle) else None
         if bundle is not None:
@@ -122,8 +122,8 @@ class _Checking:
             except Unlinked:
                 last = None if bundle is None else bundle.head["head"]
                 raise chain.blame(form, next(items, (None,))[0], last) from None
-            if self._watch is not None and not number % _OFTEN:
-                self._watch(number, None if bundle is None else bundle.head["entries"])
+            if self._on_progress is not None and not number % _OFTEN:
+                self._on_progress(number, None if bundle is None else bundle.head["entries"])
             if self.kept.any:
                 self.kept.see(number, chain.head.hex(), fields)
             walk = self.walk or self._open(fields, bundle)
@@ -132,7 +132,7 @@ class _Checking:
         if self.walk is None:
             raise BrokenLedger("There is no entry in it.")
         self.repeats.end()
-        head = Head(chain.entries, chain.head)
+        head = ChainHead(chain.entries, chain.head)
         final = None if bundle is None else self._end(self.walk, bundle, head)
         self.kept.end(self.walk.opening["book"], head.entries)
         if bundle is not None:
@@ -140,8 +140,8 @@ class _Checking:
         return self._verified(self.walk, bundle, head, final)
 
     def _verified(
-        self, walk: Walk, bundle: Bundle | None, head: Head, final: dict[str, Any] | None
-    ) -> Verified:
+        self, walk: Walk, bundle: Bundle | None, head: ChainHead, final: dict[str, Any] | None
+    ) -> VerificationResult:
         replay, risks = self.replay, self.risks
         found = Found(
             entries=head.entries,
@@ -161,7 +161,7 @@ class _Checking:
             board=walk.rules.is_board,
         )
         checked, unchecked = tell(found)
-        return Verified(
+        return VerificationResult(
             of="ledger" if bundle is None else bundle.head["of"],
             book=walk.opening["book"],
             entries=head.entries,
@@ -187,11 +187,11 @@ class _Checking:
         if bundle is None:
             return walk
         if walk.rules.is_board != (bundle.head["of"] == "board"):
-            raise differs(0, "the bundle is of something else than it")
+            raise broken_entry(0, "the bundle is of something else than it")
         key, salt = bundle.key["key"], bundle.key["salt"]
         shown = Commitment("key", hashlib.sha256(key).digest(), salt).hash.hex()
         if shown != fields["key"]:
-            raise differs(0, "the noise key in the bundle is not the one that it commits to")
+            raise broken_entry(0, "the noise key in the bundle is not the one that it commits to")
         loss, mechanism = self._own
         self.replay = Replay(_mechanism(fields["mechanism"], mechanism), fields["n"], key)
         self.risks = Risks(_loss(fields["loss"], loss), walk.rules.is_board)
@@ -220,7 +220,7 @@ class _Checking:
                 losses = self._score(walk, risks, fields, opened, file)
             replay.question(number, fields, opened, losses)
         elif secret is not None or file is not None:
-            raise differs(number, "it has a secret side or a file, which only questions have")
+            raise broken_entry(number, "it has a secret side or a file, which only questions have")
         elif kind == "ladder":
             replay.start()
         elif kind == "closed":
@@ -231,13 +231,13 @@ class _Checking:
     def _opened(self, number: int, secret: bytes | None) -> Opened:
         """Return what was opened of a question, and see that nothing lacks."""
         if secret is None:
-            raise differs(number, "its secret side is missing")
+            raise broken_entry(number, "its secret side is missing")
         try:
             opened = read_opened(secret)
         except ValueError:
-            raise differs(number, "its secret side is not as we write it") from None
+            raise broken_entry(number, "its secret side is not as we write it") from None
         if opened.broken and opened.risk != 1:
-            raise differs(number, "its loss broke down, and 1 was not taken for its risk")
+            raise broken_entry(number, "its loss broke down, and 1 was not taken for its risk")
         return opened
 
     def _score(
@@ -255,7 +255,7 @@ class _Checking:
             self.selected.add(fields["asker"], file, submission, risks)
         return losses
 
-    def _end(self, walk: Walk, bundle: Bundle, head: Head) -> dict[str, Any] | None:
+    def _end(self, walk: Walk, bundle: Bundle, head: ChainHead) -> dict[str, Any] | None:
         """Check what comes after the entries."""
         told = bundle.head
         if not same([told["entries"], told["head"]], list(head)):
@@ -287,7 +287,7 @@ def _loss(described: dict[str, Any], given: Loss | None) -> Loss | None:
         return None
     found = loss_of(described)
     if not same(found.describe(), described):
-        raise differs(0, "its loss is not described as we write it")
+        raise broken_entry(0, "its loss is not described as we write it")
     return found
 
 
@@ -300,7 +300,7 @@ def _mechanism(described: dict[str, Any], given: Mechanism | None) -> Mechanism 
         return None
     found = mechanism_of(described)
     if not same(found.describe(), described):
-        raise differs(0, "its mechanism is not described as we write it")
+        raise broken_entry(0, "its mechanism is not described as we write it")
     return found
 
 
@@ -332,4 +332,4 @@ def _as_we_write_it(checking: _Checking) -> Iterator[None]:
 def _strange(number: int | None, how: str) -> BrokenLedger:
     if number is None:
         return BrokenLedger(f"What follows the entries is not as it was written: {how}.")
-    return differs(number, how)
+    return broken_entry(number, how)

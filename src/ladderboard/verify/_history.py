@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ladderboard.ledger import differs, digest
+from ladderboard.ledger import broken_entry, digest
 from ladderboard.verify._strict import has, is_whole, same, tells_value
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Rules:
     def __init__(self, opening: dict[str, Any]) -> None:
         self._decided = {each: opening[each] for each in _DECIDED}
         if digest("opening", self._decided).hex() != opening["commitment"]:
-            raise differs(0, "its commitment is not that of what it says")
+            raise broken_entry(0, "its commitment is not that of what it says")
         rules = opening["rules"]
         self.is_board = "board" in rules
         later = _LATER - {"ladders"} if self.is_board else _LATER
@@ -37,11 +37,11 @@ class Rules:
             | {each for each in later if each in rules}
         )
         if not has(rules, wanted):
-            raise differs(0, "its rules are not those of a board or a guard")
+            raise broken_entry(0, "its rules are not those of a board or a guard")
         if "ladders" in rules and not is_whole(rules["ladders"], at_least=1):
-            raise differs(0, "it declares what is no number of ladders")
+            raise broken_entry(0, "it declares what is no number of ladders")
         if not is_whole(rules["questions"], at_least=1):
-            raise differs(0, "its budget is no number of questions")
+            raise broken_entry(0, "its budget is no number of questions")
         if self.is_board:
             self._check_board(opening)
         self.largest = (1, 1)
@@ -58,7 +58,7 @@ class Rules:
         if board["mechanism"] != "calibrated":
             twice.append((_named(opening["mechanism"], "mechanism"), board["mechanism"]))
         if not all(same(one, other) for one, other in twice):
-            raise differs(0, "its rules say two things about loss, mechanism, budget or beta")
+            raise broken_entry(0, "its rules say two things about loss, mechanism, budget or beta")
 
     @property
     def questions(self) -> int:
@@ -99,33 +99,35 @@ class Rules:
     def amend(self, number: int, fields: dict[str, Any]) -> None:
         """Take an amendment, or refuse one that changes what cannot change."""
         if not self.is_board:
-            raise differs(number, "it amends a guard, whose rules cannot change")
+            raise broken_entry(number, "it amends a guard, whose rules cannot change")
         changes = fields["changes"]
         if "labels" in changes:
             self._decided["holdout"] = fields["holdout"]
         else:
             self._change(number, changes)
         if digest("opening", self._decided).hex() != fields["commitment"]:
-            raise differs(number, "its commitment is not that of the rules as they are then")
+            raise broken_entry(number, "its commitment is not that of the rules as they are then")
 
     def _change(self, number: int, changes: dict[str, Any]) -> None:
         before = self.board
         if _FIXED & changes.keys():
-            raise differs(number, f"it changes {min(_FIXED & changes.keys())}, which cannot change")
+            raise broken_entry(
+                number, f"it changes {min(_FIXED & changes.keys())}, which cannot change"
+            )
         if not changes or not changes.keys() <= before.keys() | {"play"}:
-            raise differs(number, "it changes nothing, or what is no rule")
+            raise broken_entry(number, "it changes nothing, or what is no rule")
         board = {**before, **changes}
         if board.get("play", True) is None:  # the one rule that is not there where it is not true
             del board["play"]
         for each in _FIXED_DISPLAY:
             if not same(board["display"][each], before["display"][each]):
-                raise differs(number, f"it changes display.{each}, which cannot change")
+                raise broken_entry(number, f"it changes display.{each}, which cannot change")
         fewer = board["teams"] < before["teams"]
         if fewer or (before["ladder"] == "team" and board["teams"] != before["teams"]):
-            raise differs(number, "it changes the number of teams, which cannot change so")
+            raise broken_entry(number, "it changes the number of teams, which cannot change so")
         rules = {**self._decided["rules"], "questions": board["questions"], "board": board}
         if not is_whole(board["questions"], at_least=1):
-            raise differs(number, "its budget is no number of questions")
+            raise broken_entry(number, "its budget is no number of questions")
         self._decided["rules"] = rules
         self._widen(board["files"])
 
@@ -151,7 +153,7 @@ class Walk:
 
     def __init__(self, opening: dict[str, Any]) -> None:
         if opening["kind"] != "opened":
-            raise differs(0, "it is not an opening")
+            raise broken_entry(0, "it is not an opening")
         self.opening = opening
         self.rules = Rules(opening)
         """The rules of now."""
@@ -196,34 +198,34 @@ class Walk:
 
     def _opened(self, number: int, _fields: dict[str, Any]) -> None:
         if number:
-            raise differs(number, "it opens what is open already")
+            raise broken_entry(number, "it opens what is open already")
 
     def _ladder(self, number: int, fields: dict[str, Any]) -> None:
         if self.closed is not None:
-            raise differs(number, "it starts a ladder after the close")
+            raise broken_entry(number, "it starts a ladder after the close")
         if type(fields["ladder"]) is not int or fields["ladder"] != len(self.ladders):
-            raise differs(number, "it starts another ladder than the next")
+            raise broken_entry(number, "it starts another ladder than the next")
         self.ladders.append(0)
 
     def _question(self, number: int, fields: dict[str, Any]) -> None:
         ladder, question = fields["ladder"], fields["question"]
         if self.closed is not None:
-            raise differs(number, "it is a question after the close")
+            raise broken_entry(number, "it is a question after the close")
         if self.asked + self._charged >= self.rules.questions:
-            raise differs(number, "it is a question past the budget")
+            raise broken_entry(number, "it is a question past the budget")
         if type(ladder) is not int or not 0 <= ladder < len(self.ladders):
-            raise differs(number, "its ladder was not started")
+            raise broken_entry(number, "its ladder was not started")
         if question != self.ladders[ladder] + 1 or type(question) is not int:
-            raise differs(number, "it is not the next question on its ladder")
+            raise broken_entry(number, "it is not the next question on its ladder")
         if type(fields["improved"]) is not bool:
-            raise differs(number, "it does not say whether it improved")
+            raise broken_entry(number, "it does not say whether it improved")
         if not (tells_value(fields["value"]) and tells_value(fields["score"])):
-            raise differs(number, "its release is no number")
+            raise broken_entry(number, "its release is no number")
         self.ladders[ladder] += 1
         self.asked += 1
         declared = self.rules.ladders
         if declared is not None and question == 1 and sum(map(bool, self.ladders)) > declared:
-            raise differs(number, "it is asked on a ladder more than were declared")
+            raise broken_entry(number, "it is asked on a ladder more than were declared")
         self.last_asked = fields["time"]
         if self.rules.is_board:
             self._team(number, fields)
@@ -232,18 +234,18 @@ class Walk:
         """See that a team may ask, and note where it stands."""
         asker, board = fields["asker"], self.rules.board
         if type(asker) is not str:
-            raise differs(number, "it was asked by nobody")
+            raise broken_entry(number, "it was asked by nobody")
         self.is_again = self._paused
         if self._paused:
             if not self.epoch or asker not in self.askers or asker in self._again:
-                raise differs(number, "it is a question while the board took none")
+                raise broken_entry(number, "it is a question while the board took none")
             self._again.add(asker)
         else:
             self.askers[asker] = self.askers.get(asker, 0) + 1
             if self.askers[asker] > board["per_team"]:
-                raise differs(number, "it is a question past the limit of its team")
+                raise broken_entry(number, "it is a question past the limit of its team")
             if len(self.askers) > board["teams"] + len(self.rules.baselines):
-                raise differs(number, "it was asked by a team more than there may be")
+                raise broken_entry(number, "it was asked by a team more than there may be")
         self._climb(number, fields["ladder"], asker)
         if fields["improved"]:
             self.teams[asker] = Stands(fields["value"], fields["time"])
@@ -253,21 +255,23 @@ class Walk:
         team = asker if self.rules.board["ladder"] == "team" else None
         climb = (team, self.epoch)
         if self._climbs.setdefault(climb, ladder) != ladder:
-            raise differs(number, "it was asked on another ladder than those before it")
+            raise broken_entry(number, "it was asked on another ladder than those before it")
         if self._owners.setdefault(ladder, climb) != climb:
-            raise differs(number, "it was asked on a ladder of somebody else")
+            raise broken_entry(number, "it was asked on a ladder of somebody else")
 
     def _amended(self, number: int, fields: dict[str, Any]) -> None:
         changes = fields["changes"]
         corrected = "labels" in changes
         if self.closed is not None and changes.keys() != {"visibility"}:
-            raise differs(number, "it changes after the close what cannot change then")
+            raise broken_entry(number, "it changes after the close what cannot change then")
         if corrected is not ("holdout" in fields):
-            raise differs(number, "it changes labels and does not say so, or says so and does not")
+            raise broken_entry(
+                number, "it changes labels and does not say so, or says so and does not"
+            )
         if corrected:
             told = changes["labels"]
             if type(told) is not int or told != self.epoch + 1 or len(changes) > 1:
-                raise differs(number, "it is not the next correction of labels")
+                raise broken_entry(number, "it is not the next correction of labels")
             self.epoch = told
             self.teams.clear()
             self._again.clear()
@@ -283,7 +287,7 @@ class Walk:
 
     def _charge(self, number: int, fields: dict[str, Any]) -> None:
         if not is_whole(fields["charged"]):
-            raise differs(number, "it charges what is no number of questions")
+            raise broken_entry(number, "it charges what is no number of questions")
         self._charged += fields["charged"]
 
     def _pause(self, _number: int, _fields: dict[str, Any]) -> None:
@@ -291,9 +295,9 @@ class Walk:
 
     def _close(self, number: int, fields: dict[str, Any]) -> None:
         if self.closed is not None:
-            raise differs(number, "it was closed before")
+            raise broken_entry(number, "it was closed before")
         if type(fields["values"]) is not list or len(fields["values"]) != len(self.ladders):
-            raise differs(number, "it does not end every ladder")
+            raise broken_entry(number, "it does not end every ladder")
         self.closed = fields
         self.teams_at_close, self.out_then = dict(self.teams), set(self.disqualified)
 
@@ -337,9 +341,9 @@ class Repeats:
         twice = alike & (ladders[order[1:]] == ladders[order[:-1]])
         if twice.any():
             first = int(entries[order[1:][twice]].min())
-            raise differs(first, "the same was asked before it on its ladder, and answered")
+            raise broken_entry(first, "the same was asked before it on its ladder, and answered")
         # Ladders are numbered as they start, so of those that are alike the first was asked first.
         new = order[np.concatenate(([True], ~alike))]
         wrong = entries[new[np.frombuffer(self._again, np.int8)[new] != 0]]
         if len(wrong):
-            raise differs(int(wrong.min()), "it is a question while the board took none")
+            raise broken_entry(int(wrong.min()), "it is a question while the board took none")

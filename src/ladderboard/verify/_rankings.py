@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ladderboard.bounds import fresh_sample_interval
 from ladderboard.errors import BrokenLedger
-from ladderboard.ledger import Commitment, digest, read_json
+from ladderboard.ledger import Commitment, digest, parse_strict_json
 from ladderboard.verify._strict import has, same, tells_value
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def check_finals(
         return None
     if text is None or digest("finals", text).hex() != shown:
         raise BrokenLedger(f"{_FINALS} the one that was committed to at the close.")
-    told = read_json(text)
+    told = parse_strict_json(text)
     rows = told["rows"]
     if not has(told, _FINALS_FIELDS) or not all(
         has(row, _FINAL_FIELDS) and _is_final(row) for row in rows

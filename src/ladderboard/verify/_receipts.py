@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ladderboard.errors import BrokenLedger, InvalidSetting, InvalidState, StorageFailed
-from ladderboard.ledger import Commitment, differs
+from ladderboard.ledger import Commitment, broken_entry
 from ladderboard.verify._strict import is_whole
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class WrongGiven(InvalidSetting):
 
 
 @dataclass(frozen=True)
-class KeptReceipt:
+class SavedReceipt:
     """A receipt that was kept: which entry answers which predictions, and what was said.
 
     ``answer`` is what the server said then, where it was kept with the receipt.
@@ -103,7 +103,7 @@ def _is_other(said: dict[str, Any], name: str, loss: Any) -> bool:
         return True
 
 
-def read_receipts(path: str | PathLike[str]) -> tuple[KeptReceipt, ...]:
+def read_receipts(path: str | PathLike[str]) -> tuple[SavedReceipt, ...]:
     """Return the receipts in a file: one as JSON, an answer that holds one, or lines of them.
 
     Lines are as ``ladderboard submit`` keeps them; those that were never answered hold none.
@@ -116,7 +116,7 @@ def read_receipts(path: str | PathLike[str]) -> tuple[KeptReceipt, ...]:
     if len(held) > _LONGEST:
         raise InvalidSetting(f"{path} is too long for a file of receipts.")
     read = [(line, _receipt(each)) for line, each in _values(held)]
-    found = tuple(each for _, each in read if isinstance(each, KeptReceipt))
+    found = tuple(each for _, each in read if isinstance(each, SavedReceipt))
     if not found:
         raise InvalidState(f"There is no whole receipt of an answered submission in {path}.")
     for line, each in read:
@@ -139,7 +139,7 @@ def _values(held: bytes) -> Iterator[tuple[int | None, Any]]:
                 yield number, _DAMAGED
 
 
-def _receipt(said: Any) -> KeptReceipt | object | None:
+def _receipt(said: Any) -> SavedReceipt | object | None:
     """Return the receipt in a value: itself, within an answer, or within a line that holds one.
 
     None where nothing was answered.
@@ -161,20 +161,20 @@ def _receipt(said: Any) -> KeptReceipt | object | None:
         return _DAMAGED
     if not all(isinstance(each, str) and _HASH.fullmatch(each) for each in hashes.values()):
         return _DAMAGED
-    return KeptReceipt(book, entry, answer=answer, **hashes)
+    return SavedReceipt(book, entry, answer=answer, **hashes)
 
 
 class Kept:
     """Looks for what was kept while a chain goes by."""
 
     def __init__(
-        self, heads: Iterable[str], receipts: Iterable[KeptReceipt], commitment: str | None
+        self, heads: Iterable[str], receipts: Iterable[SavedReceipt], commitment: str | None
     ) -> None:
         self._heads = {_hash("A head", each) for each in heads}
         self._commitment = None if commitment is None else _hash("A commitment", commitment)
         self._receipts = list(receipts)
-        self._by_hash: dict[str, list[KeptReceipt]] = {}
-        self._by_entry: dict[int, KeptReceipt] = {}
+        self._by_hash: dict[str, list[SavedReceipt]] = {}
+        self._by_entry: dict[int, SavedReceipt] = {}
         for each in self._receipts:
             self._by_hash.setdefault(each.hash, []).append(each)
             if each.entry is not None:
@@ -208,7 +208,7 @@ class Kept:
     def open(self, commitment: str) -> None:
         """Compare what the first entry commits to with what was announced then."""
         if self._commitment not in {None, commitment}:
-            raise differs(0, "it commits to other labels, key or rules than were announced")
+            raise broken_entry(0, "it commits to other labels, key or rules than were announced")
         if commitment in self._heads:
             raise WrongGiven(
                 "That is the commitment of this ledger and no head; give it as --commitment."

@@ -11,7 +11,7 @@ import math
 import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ladderboard.ledger import decode, differs, encode
+from ladderboard.ledger import broken_entry, decode, encode
 from ladderboard.mechanisms import Observation, Setup, risk_from_losses
 from ladderboard.tape import Tape
 from ladderboard.verify._strict import is_whole, same
@@ -176,7 +176,7 @@ class Replay:
 
     def __init__(self, mechanism: Mechanism | None, n: int, key: bytes) -> None:
         if not is_whole(n, at_least=1):
-            raise differs(0, "it does not say of how many examples a risk is the mean")
+            raise broken_entry(0, "it does not say of how many examples a risk is the mean")
         self._mechanism, self._setup, self._tape = mechanism, Setup(n, 0.0, 1.0), Tape(key=key)
         self._laws = () if mechanism is None else mechanism.laws
         if mechanism is not None:
@@ -208,16 +208,16 @@ class Replay:
     ) -> None:
         """Ask a question again, as far as that can be done."""
         if opened.shown_submission != fields["submission"]:
-            raise differs(number, "its submission is not what was committed to")
+            raise broken_entry(number, "its submission is not what was committed to")
         if opened.shown_secret != fields["secret"]:
-            raise differs(number, "its secret side is not what was committed to")
+            raise broken_entry(number, "its secret side is not what was committed to")
         mechanism, ladder = self._mechanism, self._ladders[fields["ladder"]]
         if ladder.stood != opened.before and ladder.stood is not None:
-            raise differs(number, "its ladder stood elsewhere before it")
+            raise broken_entry(number, "its ladder stood elsewhere before it")
         ladder.stood = opened.after
         if mechanism is None:
             if not are_draws(opened.draws):
-                raise differs(number, "its draws are none")
+                raise broken_entry(number, "its draws are none")
             return
         draws = self._tape.draw(
             self._laws,
@@ -226,7 +226,7 @@ class Replay:
             context=opened.submission,
         )
         if form_of(draws) != opened.draws:
-            raise differs(number, "its noise was not drawn from the key")
+            raise broken_entry(number, "its noise was not drawn from the key")
         self.draws += 1
         if mechanism.needs == "losses" and (losses is None or ladder.lost):
             ladder.lost = True  # what it looks at besides the risk is not there
@@ -244,9 +244,9 @@ class Replay:
     ) -> None:
         number, risk = fields["number"], opened.risk
         if not 0 <= risk <= 1:
-            raise differs(number, "its risk is not between 0 and 1")
+            raise broken_entry(number, "its risk is not between 0 and 1")
         if (opened.training is not None) is not mechanism.needs_training:
-            raise differs(number, "it lacks a training loss, or has one that nobody looks at")
+            raise broken_entry(number, "it lacks a training loss, or has one that nobody looks at")
         if mechanism.needs == "losses" and losses is not None:
             risk = risk_from_losses(self._setup, losses)
         else:
@@ -256,13 +256,13 @@ class Replay:
         )
         # Of their own types: the walk has seen to that.
         if step[1:] != (fields["value"], fields["score"], fields["improved"]):
-            raise differs(number, "its release does not follow from its risk and noise")
+            raise broken_entry(number, "its release does not follow from its risk and noise")
         # Most questions move nothing but their number; states that hold arrays are not compared.
         if losses is not None or step.state != ladder.state:
             ladder.form = encode(mechanism.dump_state(step.state))
         ladder.state = step.state
         if _digest(fields["question"], ladder.form) != opened.after:
-            raise differs(number, "its ladder stood elsewhere after it")
+            raise broken_entry(number, "its ladder stood elsewhere after it")
         self.releases += 1
 
     def close(self, number: int, fields: dict[str, Any]) -> None:
@@ -271,7 +271,7 @@ class Replay:
             return
         for at, (ladder, told) in enumerate(zip(self._ladders, fields["values"], strict=True)):
             if not ladder.lost and not same(self._mechanism.close(ladder.state), told):
-                raise differs(number, f"its value of ladder {at} is not where that stood")
+                raise broken_entry(number, f"its value of ladder {at} is not where that stood")
 
 
 def _digest(question: int, form: bytes) -> bytes:

@@ -114,7 +114,7 @@ def _rewritten(found: Found) -> list[str]:
     return [f"whether {since} written anew: what was kept is older"]
 
 
-class Ranked(NamedTuple):
+class RankedTeam(NamedTuple):
     """A row of a ranking; baselines, and who was never told a number, have no rank."""
 
     rank: int | None
@@ -124,7 +124,7 @@ class Ranked(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Verified:
+class VerificationResult:
     """A ledger in which nothing differs.
 
     Parameters
@@ -178,7 +178,7 @@ class Verified:
         return f"verified: {format_count(self.releases, 'release')}"
 
     @property
-    def ranking(self) -> list[Ranked]:
+    def ranking(self) -> list[RankedTeam]:
         """The final ranking, or without one the standings, as everybody sees them in the end.
 
         Who is disqualified is not shown, and takes no rank. The number is the final one as the
@@ -199,7 +199,7 @@ class Verified:
         shown.sort(key=lambda row: (row[3] is None, row[3] or 0))
         scores = sorted(row[3] for row in shown if not row[2] and row[3] is not None)
         return [
-            Ranked(
+            RankedTeam(
                 None if baseline or score is None else 1 + bisect_left(scores, score),
                 name, baseline, number,
             )

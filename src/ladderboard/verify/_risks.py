@@ -11,7 +11,7 @@ import numpy as np
 from ladderboard.errors import BrokenLedger, InvalidInput, InvalidState
 from ladderboard.files import Limits
 from ladderboard.holdout import ALIGNED, Scorer, Submission, sample_digest, table_of
-from ladderboard.ledger import Commitment, differs, encode
+from ladderboard.ledger import Commitment, broken_entry, encode
 from ladderboard.verify._strict import has, same
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Risks:
         weighted = grouping.weight is not None
         found = [grouping.n, len(table), table.kind, weighted, scorer.zero_one]
         if not same(told, found) or rules["worth"] != int(grouping.effective_n):
-            raise differs(0, "what it says of the labels is not true of those in the bundle")
+            raise broken_entry(0, "what it says of the labels is not true of those in the bundle")
 
     @property
     def has_private(self) -> bool:
@@ -98,9 +98,9 @@ class Risks:
         if not self.tables:
             return
         if epoch >= len(self.tables):
-            raise differs(number, "the labels that it commits to are not in the bundle")
+            raise broken_entry(number, "the labels that it commits to are not in the bundle")
         if self._shown[epoch] != holdout:
-            raise differs(number, "the labels in the bundle are not those that it commits to")
+            raise broken_entry(number, "the labels in the bundle are not those that it commits to")
 
     def scorer(self, epoch: int, split: str = "public") -> Scorer | None:
         """Return who scores a split with the labels of an epoch; None where it has no rows."""
@@ -128,17 +128,17 @@ def score(
         else:
             submission = scorer.read(file.body, training=opened.training, format=file.format)
     except (InvalidInput, InvalidState) as error:  # not a library that is missing
-        raise differs(number, f"its file cannot be read ({error})") from None
+        raise broken_entry(number, f"its file cannot be read ({error})") from None
     if submission.aligned.shape[:1] != (scorer.roster.n,):
-        raise differs(number, "its predictions are not for the rows of the holdout")
+        raise broken_entry(number, "its predictions are not for the rows of the holdout")
     if submission.digest != opened.submission:
-        raise differs(number, "its file is not what was submitted")
+        raise broken_entry(number, "its file is not what was submitted")
     try:
         scored = scorer.score(submission)
     except (IndexError, TypeError, ValueError):  # of predictions that no parser has checked
-        raise differs(number, "its predictions cannot be scored") from None
+        raise broken_entry(number, "its predictions cannot be scored") from None
     if (scored.risk, scored.broken) != (opened.risk, opened.broken):
-        raise differs(number, "its risk is not that of its file on the labels")
+        raise broken_entry(number, "its risk is not that of its file on the labels")
     return submission, scorer.by_group(scored)
 
 

@@ -20,7 +20,7 @@ from ladderboard.board import (
     read_rules,
 )
 from ladderboard.files import read_holdout
-from ladderboard.ledger import PostgresStorage, SecretKey, SqliteStorage, World
+from ladderboard.ledger import LedgerEnvironment, PostgresStorage, SecretKey, SqliteStorage
 from ladderboard.server import sandbox
 from support.verify.board_history import keep_as_file
 
@@ -62,7 +62,7 @@ class History:
         body = predictions(at)
         sent = IncomingSubmission(
             self.board.scorer().read(body),
-            self.book.world.clock(),
+            self.book.environment.clock(),
             message=f"note {at} \u00e9",
             retry=f"key {at}",
         )
@@ -74,17 +74,17 @@ class History:
     def rows(self, table):
         """Return all rows of a table."""
         with self.board.reading() as view:
-            return view.run(
+            return view.query(
                 f"SELECT {', '.join(table.columns)} FROM main.{table.name} WHERE book = ? "
                 f"ORDER BY {', '.join(table.key)}",
-                (view.number,),
+                (view.book_id,),
             )
 
     def bodies(self):
         """Return what was submitted."""
         with self.board.reading() as view:
-            places = view.run(
-                "SELECT id, place FROM main.submission WHERE book = ?", (view.number,)
+            places = view.query(
+                "SELECT id, place FROM main.submission WHERE book = ?", (view.book_id,)
             )
         return {own: self._body(place) for own, place in places if place}
 
@@ -98,8 +98,8 @@ class History:
 
     def set_status(self, status):
         """Put the board into a state."""
-        with self.book.storage.writing(self.book.name) as view:
-            view.change("UPDATE main.board SET status = ? WHERE book = ?", (status, view.number))
+        with self.book.storage.write_transaction(self.book.name) as view:
+            view.execute("UPDATE main.board SET status = ? WHERE book = ?", (status, view.book_id))
 
 
 def open_board(boards, slug="digits"):
@@ -123,10 +123,10 @@ def make_board(boards, slug="digits", *, status="open"):
     made.board.amendments.correct_labels(ORGANISER, table(flip=5), sandbox=sandbox)
     for at in range(7, 12):
         made.submit(at)
-    with made.book.storage.writing(made.book.name) as view:  # one whose file is gone
-        view.change(
+    with made.book.storage.write_transaction(made.book.name) as view:  # one whose file is gone
+        view.execute(
             "UPDATE main.submission SET place = '' WHERE book = ? AND number = 4 AND team = 1",
-            (view.number,),
+            (view.book_id,),
         )
     if status != "open":
         made.set_status(status)
@@ -142,7 +142,9 @@ WAYS = {
 
 def _boards(storage, store, key_file=None):
     ticks = itertools.count(1_800_000_000)
-    return Boards(storage, store, key_file=key_file, world=World(clock=lambda: next(ticks)))
+    return Boards(
+        storage, store, key_file=key_file, world=LedgerEnvironment(clock=lambda: next(ticks))
+    )
 
 
 @pytest.fixture

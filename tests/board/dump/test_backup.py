@@ -17,7 +17,7 @@ from ladderboard.board._backup._backup import (
     restore_backup,
 )
 from ladderboard.errors import Conflict, InvalidSetting, NotOpen, StorageFailed
-from ladderboard.ledger import SecretKey, World
+from ladderboard.ledger import LedgerEnvironment, SecretKey
 
 KEY = SecretKey.make()
 
@@ -65,14 +65,14 @@ def test_a_backup_is_private_whole_and_read_back(two, shelf):
 
 
 def test_two_in_the_same_second_have_names_of_their_own(two, shelf, monkeypatch):
-    monkeypatch.setattr(two, "world", World(clock=lambda: 1_800_000_000))
+    monkeypatch.setattr(two, "world", LedgerEnvironment(clock=lambda: 1_800_000_000))
     made = [save(two, shelf, without=("birds",)).path.name for _ in range(3)]
     assert made == ["20270115T080000Z", "20270115T080000Z-2", "20270115T080000Z-3"]
     assert [each.name for each in list_backups(shelf)] == made
     assert len(prune_backups(find_backup(shelf), 1)) == 2
     last = save(two, shelf, without=("birds",))
     assert find_backup(shelf) == last
-    monkeypatch.setattr(two, "world", World(clock=lambda: 1_700_000_000))
+    monkeypatch.setattr(two, "world", LedgerEnvironment(clock=lambda: 1_700_000_000))
     behind = save(two, shelf, without=("birds",))  # the clock was wrong, then or now
     assert prune_backups(behind, 1)[-1] == last.path
     assert find_backup(shelf) == behind
@@ -153,8 +153,8 @@ def test_the_last_backup_of_a_board_stays(two, shelf, place):
 
 def test_a_board_that_cannot_be_dumped_is_named_and_may_be_left_out(two, shelf, open_board):
     first = save(two, shelf)
-    with two.storage.writing(open_board(two).book.name) as view:
-        view.change("UPDATE main.submission SET place = 'abcdef0123456789' WHERE number = 1", ())
+    with two.storage.write_transaction(open_board(two).book.name) as view:
+        view.execute("UPDATE main.submission SET place = 'abcdef0123456789' WHERE number = 1", ())
     with pytest.raises(StorageFailed, match=r"digits cannot be backed up: .* --without digits"):
         save(two, shelf)
     assert list(shelf.iterdir()) == [first.path]

@@ -12,7 +12,7 @@ from ladderboard.board._backup._dump import BOARD, TABLES
 from ladderboard.board._backup._restore import read_header
 from ladderboard.errors import Conflict, LadderboardError
 from ladderboard.ledger import (
-    Level,
+    Position,
     RecordReader,
     RecordWriter,
     SecretKey,
@@ -27,22 +27,22 @@ KINDS += ("record",)
 
 @pytest.mark.parametrize("kind", ["file", "server"])
 def test_no_column_and_no_table_is_forgotten(place, kind):
-    with place(kind).storage.reading("server") as view:
+    with place(kind).storage.read_transaction("server") as view:
         for table in (BOARD, *TABLES):
             if kind == "file":
-                found = [row[1] for row in view.run(f"PRAGMA table_info({table.name})")]
+                found = [row[1] for row in view.query(f"PRAGMA table_info({table.name})")]
             else:
-                schema = view.run.__self__._prefix.strip('".')
+                schema = view.query.__self__._prefix.strip('".')
                 found = [
                     row[0]
-                    for row in view.run(
+                    for row in view.query(
                         "SELECT column_name FROM information_schema.columns "
                         "WHERE table_schema = ? AND table_name = ?",
                         (schema, table.name),
                     )
                 ]
             assert sorted(found) == sorted(["book", *table.columns])
-    statements = " ".join(each for step in BOARD_SCHEMA.steps for each in step)
+    statements = " ".join(each for step in BOARD_SCHEMA.migrations for each in step)
     made = set(re.findall(r"CREATE TABLE main\.(\w+)", statements))
     assert made == {BOARD.name, *(each.name for each in TABLES), "upload"}
 
@@ -58,8 +58,8 @@ def dumped(place, a_dump, tmp_path):
         with write_vault(tmp_path / "changed", KEY.public) as vault:
             writer = RecordWriter(vault)
             for kind, content in change(records):
-                writer.put(kind, content)
-            writer.end()
+                writer.write_record(kind, content)
+            writer.finish()
         return restore_board(target, tmp_path / "changed", secret_key=KEY)
 
     restore.target = target
@@ -68,13 +68,13 @@ def dumped(place, a_dump, tmp_path):
 
 def _all(records):
     for kind in KINDS:
-        for content in records.section(kind):
+        for content in records.read_section(kind):
             yield kind, content
-    for own in records.section("body"):
+    for own in records.read_section("body"):
         yield "body", own
-        for part in records.section("part"):
+        for part in records.read_section("part"):
             yield "part", part
-    records.end()
+    records.expect_end()
 
 
 def set_in(kind, **changes):
@@ -203,7 +203,7 @@ def test_a_dump_with_a_similar_id_leaves_the_mark_of_another_board(dumped, make_
 def test_a_mark_that_is_in_the_way_is_left_and_nothing_is_restored(dumped, a_dump):
     book = read_header(a_dump[0], secret_key=a_dump[1]).book
     mark = dumped.target.high_water_mark(book)
-    mark.replace(Level("f" * 32, 9, 7, "0" * 64))  # as of a file that somebody renamed
+    mark.replace(Position("f" * 32, 9, 7, "0" * 64))  # as of a file that somebody renamed
     with pytest.raises(Conflict, match="is the mark of another board"):
         dumped()
     assert mark.read().book == "f" * 32
@@ -213,7 +213,7 @@ def test_a_mark_that_is_in_the_way_is_left_and_nothing_is_restored(dumped, a_dum
 def test_a_restore_that_fails_puts_the_mark_of_the_same_board_back(dumped, a_dump):
     book = read_header(a_dump[0], secret_key=a_dump[1]).book
     mark = dumped.target.high_water_mark(book)
-    mark.replace(Level(book, 9, 7, "0" * 64))
+    mark.replace(Position(book, 9, 7, "0" * 64))
     with pytest.raises(LadderboardError):
         dumped(set_in("board", epoch=0))
     assert mark.read().entries == 9
@@ -241,5 +241,10 @@ def test_no_secret_is_to_be_seen_from_outside(place, make_board, tmp_path):
     made = make_board(source := place(key=True))
     dump_board(source, "digits", tmp_path / "dump", public_key=KEY.public)
     form = Path(tmp_path / "dump").read_bytes()
-    for secret in (made.book.kept("key"), b"digits", made.book.name.encode(), b"id,prediction"):
+    for secret in (
+        made.book.read_encrypted("key"),
+        b"digits",
+        made.book.name.encode(),
+        b"id,prediction",
+    ):
         assert secret not in form

@@ -18,7 +18,7 @@ from ladderboard.errors import (
     StorageFailed,
     WrongKey,
 )
-from ladderboard.ledger import Head, SecretKey, make_secret_key, write_public_key
+from ladderboard.ledger import ChainHead, SecretKey, make_secret_key, write_public_key
 
 KEY = SecretKey.make()
 ORGANISER = Caller(Role.ORGANISER)
@@ -64,8 +64,8 @@ def test_everything_of_the_board_is_there(moved):
     assert len(there.bodies()) == 11
     assert there.bodies() == here.bodies()
     assert there.book.check() == here.book.check() > 12
-    assert there.book.ladders() == here.book.ladders()
-    assert len(there.book.ladders()) == 7
+    assert there.book.ladder_names() == here.book.ladder_names()
+    assert len(there.book.ladder_names()) == 7
 
 
 def test_the_board_is_sealed_where_it_was(moved):
@@ -92,12 +92,12 @@ def test_the_next_answers_are_what_the_source_would_have_said(moved):
 
 def test_what_was_sent_before_is_known(moved):
     here, there, _ = moved
-    asked = there.book.at().asked
+    asked = there.book.chain_state().asked
     assert there.submit(8).again
     with pytest.raises(IdempotencyKeyReused):
         there.board.submit(Caller(Role.TEAM, 3), _sent(there, at=30, retry="key 8"))
-    assert there.book.at().asked == asked
-    assert here.book.at().asked == asked
+    assert there.book.chain_state().asked == asked
+    assert here.book.chain_state().asked == asked
 
 
 def _sent(made, at, retry):
@@ -112,8 +112,8 @@ def test_tokens_of_the_board_go_along_and_those_of_the_server_stay(moved, places
         assert target.caller_by_token(here.tokens[name], "digits").role == role
     with pytest.raises(NotAllowed):
         target.caller_by_token(here.tokens["server"], "digits")
-    with target.storage.reading("server") as view:
-        assert view.run("SELECT count(*) FROM main.credential") == [(5,)]
+    with target.storage.read_transaction("server") as view:
+        assert view.query("SELECT count(*) FROM main.credential") == [(5,)]
 
 
 def test_an_invitation_is_good_on_the_other_side(moved):
@@ -127,14 +127,14 @@ def test_an_invitation_is_good_on_the_other_side(moved):
 def test_a_copy_stays_paused_until_a_charge_is_named(places, make_board, open_board, tmp_path):
     source, target = places
     made = make_board(source)
-    asked = made.book.at().asked
+    asked = made.book.chain_state().asked
     head = dump(source, tmp_path / "dump")
     made.submit(40)
     assert made.status == "open"
     restore(target, tmp_path / "dump")
     there = open_board(target)
     assert there.status == "restored"
-    at = there.book.at()
+    at = there.book.chain_state()
     assert (at.entries, at.asked, at.lost, at.charged) == (head.entries + 1, asked, 1, 0)
     fields = [fields for _, fields in there.book.entries()][-1]
     assert (fields["kind"], fields["charged"]) == ("restored", 0)
@@ -147,7 +147,7 @@ def test_a_copy_stays_paused_until_a_charge_is_named(places, make_board, open_bo
             ORGANISER, there.board.epoch_of(there.board.row()).table
         )
     there.board.amendments.resume(ORGANISER, charge=3)
-    assert there.book.at().charged == 3
+    assert there.book.chain_state().charged == 3
     there.submit(20)
     assert there.book.check() == asked + 1
 
@@ -282,7 +282,7 @@ def test_a_passphrase_opens_it(place, make_board, open_board, tmp_path):
     source, target = place(), place()
     make_board(source)
     words = {"passphrase": "correct horse battery"}
-    assert isinstance(dump_board(source, "digits", tmp_path / "dump", **words), Head)
+    assert isinstance(dump_board(source, "digits", tmp_path / "dump", **words), ChainHead)
     with pytest.raises(WrongKey, match="passphrase is another"):
         restore_board(target, tmp_path / "dump", passphrase="correct horse")  # noqa: S106
     assert restore_board(target, tmp_path / "dump", **words) == "digits"
@@ -313,8 +313,8 @@ def test_a_slug_that_is_taken_is_refused(places, make_board, tmp_path):
 def everything(place, folder):
     """Return what a restore might leave behind."""
     counted = ["board", "team", "credential", "submission", "record", "upload", "entry", "mark"]
-    with place.storage.reading("server") as view:
-        found = [view.run(f"SELECT count(*) FROM main.{each}") for each in counted]
+    with place.storage.read_transaction("server") as view:
+        found = [view.query(f"SELECT count(*) FROM main.{each}") for each in counted]
     files = sorted(each.name for each in folder.glob("place-*-files/*/*/*"))
     marks = sorted(each.name for each in folder.glob("*.mark"))
     return place.storage.books(), found, files, marks
@@ -349,7 +349,7 @@ def test_a_failure_on_the_way_leaves_nothing(target, a_dump, tmp_path, monkeypat
     def fail(*_):
         raise KeyboardInterrupt
 
-    for step in ("put_book", "restore_rows", "restore_bodies", "check_book", "read_sample"):
+    for step in ("import_book", "restore_rows", "restore_bodies", "check_book", "read_sample"):
         with monkeypatch.context() as patch:
             patch.setattr(f"ladderboard.board._backup._restore.{step}", fail)
             with pytest.raises(KeyboardInterrupt):
@@ -360,8 +360,8 @@ def test_a_failure_on_the_way_leaves_nothing(target, a_dump, tmp_path, monkeypat
 
 def test_a_commit_without_an_answer_is_looked_up(target, a_dump, monkeypatch):
     path, key = a_dump
-    held = target.storage._pool.take()
-    target.storage._pool.give(held)
+    held = target.storage._pool.acquire()
+    target.storage._pool.release(held)
     link, real = type(held), type(held).commit
 
     def lost(self):
@@ -386,4 +386,4 @@ def test_the_restored_book_has_its_mark(place, make_board, open_board, tmp_path)
     dump(source, tmp_path / "dump")
     restore(target, tmp_path / "dump")
     book = open_board(target).book
-    assert target.high_water_mark(book.name).read().entries == book.at().entries
+    assert target.high_water_mark(book.name).read().entries == book.chain_state().entries

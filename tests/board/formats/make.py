@@ -33,7 +33,7 @@ from ladderboard.board import (
 )
 from ladderboard.board import _store as mixed
 from ladderboard.files import read_holdout
-from ladderboard.ledger import PostgresStorage, SqliteStorage, World, make_secret_key
+from ladderboard.ledger import LedgerEnvironment, PostgresStorage, SqliteStorage, make_secret_key
 
 ORGANISER = Caller(Role.ORGANISER)
 N = 60
@@ -68,7 +68,9 @@ def table(flip=0):
 def submit(board, at):
     """Submit for one of two teams."""
     body = predictions(at)
-    sent = IncomingSubmission(board.scorer().read(body), board.book.world.clock(), retry=str(at))
+    sent = IncomingSubmission(
+        board.scorer().read(body), board.book.environment.clock(), retry=str(at)
+    )
     return board.submit(Caller(Role.TEAM, 1 + at % 2), sent)
 
 
@@ -96,7 +98,7 @@ def told(boards):
         board = boards.open(slug)
         row, head = board.row(), board.book.head()
         with board.reading() as view:
-            teams = view.run(_TEAMS, (view.number,))
+            teams = view.query(_TEAMS, (view.book_id,))
         found[slug] = {
             "status": row.status,
             "epoch": row.epoch,
@@ -111,7 +113,7 @@ def told(boards):
 def world():
     """Return a clock and salts that are the same every time."""
     ticks, salts = itertools.count(1_700_000_000), itertools.count(1)
-    return World(
+    return LedgerEnvironment(
         clock=lambda: next(ticks), salt=lambda: hashlib.sha256(b"%d" % next(salts)).digest()
     )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import ladderboard as lb
-from ladderboard.ledger import World
+from ladderboard.ledger import LedgerEnvironment
 
 LABELS = ["cat", "dog", "cat", "bird", "dog", "cat"] * 5
 IDS = [f"img_{at}" for at in range(30)]
@@ -26,7 +26,9 @@ def model(wrong):
 def make(folder):
     """Make the file, and beside it what must come out of it."""
     ticks, salts = itertools.count(1_700_000_000), itertools.count()
-    world = World(clock=lambda: next(ticks), salt=lambda: next(salts).to_bytes(32, "big"))
+    world = LedgerEnvironment(
+        clock=lambda: next(ticks), salt=lambda: next(salts).to_bytes(32, "big")
+    )
     path = folder / "1.db"
     guard = lb.Holdout.create(
         path,

@@ -9,7 +9,7 @@ import sqlite3
 import sys
 from contextlib import closing
 
-from ladderboard.ledger import At, Row, SqliteStorage
+from ladderboard.ledger import ChainState, EntryRow, SqliteStorage
 
 __all__ = ["CONTENT", "write"]
 
@@ -19,18 +19,18 @@ CONTENT = {
     "first": {
         "entries": [
             (
-                Row(0, "opened", b"opened", b"\x10" * 32),
-                At(1, b"\x10" * 32, 1_700_000_000, 0, 0, 1, 0, 0, closed=False),
+                EntryRow(0, "opened", b"opened", b"\x10" * 32),
+                ChainState(1, b"\x10" * 32, 1_700_000_000, 0, 0, 1, 0, 0, closed=False),
                 None,
             ),
             (
-                Row(1, "question", bytes(range(256)), b"\x11" * 32, 0, 1, "asker"),
-                At(2, b"\x11" * 32, 1_700_000_001, 1, 1, 1, 0, 0, closed=False),
+                EntryRow(1, "question", bytes(range(256)), b"\x11" * 32, 0, 1, "asker"),
+                ChainState(2, b"\x11" * 32, 1_700_000_001, 1, 1, 1, 0, 0, closed=False),
                 b"secret",
             ),
             (
-                Row(2, "question", b"second", b"\x12" * 32, 1, 1, None),
-                At(3, b"\x12" * 32, 1_700_000_001, 2, 1, 2, 1, 5, closed=False),
+                EntryRow(2, "question", b"second", b"\x12" * 32, 1, 1, None),
+                ChainState(3, b"\x12" * 32, 1_700_000_001, 2, 1, 2, 1, 5, closed=False),
                 b"",
             ),
         ],
@@ -42,8 +42,8 @@ CONTENT = {
     "closed": {
         "entries": [
             (
-                Row(0, "closed", b"closed", b"\x20" * 32),
-                At(1, b"\x20" * 32, 2**62, 0, 0, 0, 0, 0, closed=True),
+                EntryRow(0, "closed", b"closed", b"\x20" * 32),
+                ChainState(1, b"\x20" * 32, 2**62, 0, 0, 0, 0, 0, closed=True),
                 None,
             )
         ],
@@ -64,9 +64,9 @@ def write(path: str) -> None:
                 for number, (ladder, state) in enumerate(content["ladders"]):
                     book.add_ladder(number, ladder, state)
                 for mark, number in content["marks"]:
-                    book.mark(mark, number)
+                    book.add_dedupe_key(mark, number)
                 for key, value in content["kept"].items():
-                    book.keep(key, value)
+                    book.set_value(key, value)
     with closing(sqlite3.connect(path)) as database:
         database.execute("VACUUM")
 

@@ -15,7 +15,7 @@ import numpy as np
 from ladderboard.board import Boards, DatabaseStore, read_rules
 from ladderboard.files import read_holdout, read_predictions
 from ladderboard.holdout import Submission
-from ladderboard.ledger import PostgresStorage, SqliteStorage, World
+from ladderboard.ledger import LedgerEnvironment, PostgresStorage, SqliteStorage
 from ladderboard.server import BoardProtocol, Settings, make_app
 from support.board_stubs import FolderContent, ManualClock
 from support.server.threaded_server import ThreadedServer
@@ -75,7 +75,7 @@ class LiveServer(ThreadedServer):
 
     def __init__(self, storage, *, clock=None, salt=None, parsers=None, **settings):
         self.clock = ManualClock() if clock is None else clock
-        world = World() if clock is False else World(clock=self.clock)
+        world = LedgerEnvironment() if clock is False else LedgerEnvironment(clock=self.clock)
         world = world if salt is None else replace(world, salt=salt)
         self.boards = Boards(storage, DatabaseStore(storage), world=world)
         self.log = io.StringIO()

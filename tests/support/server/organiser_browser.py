@@ -55,7 +55,7 @@ class OrganiserBrowser:
         board = self.live_server.boards.open(self.live_server.slug)
         tables = ("board", "team", "credential", "entry")
         with board.reading() as view:
-            return [view.run(f"SELECT * FROM main.{table} ORDER BY 1, 2") for table in tables]
+            return [view.query(f"SELECT * FROM main.{table} ORDER BY 1, 2") for table in tables]
 
     def seen_version(self, group):
         """Return the version of the rules that a form of amendments was made from."""

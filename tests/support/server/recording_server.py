@@ -12,7 +12,7 @@ import httpx
 
 from ladderboard.board import PUBLIC, Boards, Caller, MixedStore
 from ladderboard.errors import NotAllowed
-from ladderboard.ledger import World
+from ladderboard.ledger import LedgerEnvironment
 from ladderboard.server import BoardProtocol, Parsers, Rate, Settings, make_app
 from support.server.threaded_server import ThreadedServer
 
@@ -44,7 +44,7 @@ class RecordingServer(ThreadedServer):
 
     def __init__(self, storage, path, mechanism, salt, parsers=None):
         self.now = 1_800_000_000
-        self.world = World(clock=lambda: self.now, salt=salt)
+        self.world = LedgerEnvironment(clock=lambda: self.now, salt=salt)
         self.path, store = path, MixedStore(storage, path / "files")
         self.boards = Boards(storage, store, world=self.world, mechanism=mechanism)
         self.log, self.steps, self.replies = io.StringIO(), [], []
@@ -122,12 +122,12 @@ class RecordingServer(ThreadedServer):
     def read_ledger(self):
         """Check the ledger; keep its entries, all teams, and all secrets."""
         board = self.boards.open("first")
-        assert board.book.check() == board.book.at().asked
+        assert board.book.check() == board.book.chain_state().asked
         with board.reading() as view:
             self.entries = list(view.entries())
-            self.teams = dict(view.run("SELECT id, number FROM main.team"))
-        kept = {board.book.kept(name): name for name in SECRET_NAMES}
-        key = hashlib.sha256(board.book.kept("key")).digest()
+            self.teams = dict(view.query("SELECT id, number FROM main.team"))
+        kept = {board.book.read_encrypted(name): name for name in SECRET_NAMES}
+        key = hashlib.sha256(board.book.read_encrypted("key")).digest()
         self.secrets = {**kept, key: "hash of the key", self.boards.signing_key(): "signing key"}
 
     def files(self):
@@ -140,7 +140,7 @@ class RecordingServer(ThreadedServer):
         content = {}
         with self.boards.open("first").reading() as view:
             for table in TABLES:
-                rows = view.run(f"SELECT * FROM main.{table}")
+                rows = view.query(f"SELECT * FROM main.{table}")
                 if table in SECRET_COLUMNS:
                     rows = [tuple(map(_size_of_bytes, row)) for row in rows]
                 content[table] = sorted(map(tuple, rows), key=repr)

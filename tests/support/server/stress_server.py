@@ -226,21 +226,21 @@ def check_board(board, replies):
     """
     book = board.book
     with board.reading() as view:
-        rows = view.run(
+        rows = view.query(
             "SELECT id, team, number, entry, time, size, place, value, score, improved, question "
             "FROM main.submission WHERE book = ? ORDER BY entry",
-            (view.number,),
+            (view.book_id,),
         )
-        teams = view.run(
+        teams = view.query(
             "SELECT number, id, used, last, released, since FROM main.team WHERE book = ?",
-            (view.number,),
+            (view.book_id,),
         )
-        records = view.run(
+        records = view.query(
             "SELECT entry, time, team, value FROM main.record WHERE book = ? ORDER BY entry",
-            (view.number,),
+            (view.book_id,),
         )
-        uploads = {row[0] for row in view.run("SELECT id FROM main.upload")}
-        state = view.at()
+        uploads = {row[0] for row in view.query("SELECT id FROM main.upload")}
+        state = view.chain_state()
     row, rules = board.row(), board.rules
     team_ids = {number: team_id for number, team_id, *_ in teams}
     # The chain is intact, and every release and state follows from what came before.
@@ -309,7 +309,7 @@ def _check_replies(replies, slug, by_id, files, read):
 def count_orphaned_uploads(board):
     """Return the number of uploads in the database without a submission on any board."""
     with board.reading() as view:
-        return view.run(
+        return view.query(
             "SELECT count(*) FROM main.upload WHERE NOT EXISTS "
             "(SELECT 1 FROM main.submission WHERE main.submission.place = main.upload.id)"
         )[0][0]

@@ -8,7 +8,7 @@ import re
 from typing import Any, NamedTuple
 
 from ladderboard.board import PUBLIC, Caller, Role
-from ladderboard.verify import check, read_receipts
+from ladderboard.verify import read_receipts, verify_bundle
 from support.salts import SecretSearch, iter_bytes
 
 _RECEIPT_ON_PAGE = re.compile(rb"<code>(\{[^<]*\})</code>")
@@ -127,4 +127,4 @@ def check_receipts(server, folder):
     kept.write_text("\n".join(json.dumps(answer) for answer in answers))
     receipts = read_receipts(kept)
     assert len(receipts) == len(answers)
-    return check(ledger, receipts=receipts)
+    return verify_bundle(ledger, receipts=receipts)

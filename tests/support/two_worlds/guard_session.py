@@ -19,7 +19,7 @@ import polars as pl
 
 import ladderboard as lb
 from ladderboard.holdout import export_entries
-from ladderboard.ledger import World
+from ladderboard.ledger import LedgerEnvironment
 
 N = 60
 IDS = [f"id {row}" for row in range(N)]
@@ -31,7 +31,7 @@ SECRET_COLUMNS = {("secret", "packed"), ("ladder", "state"), ("kept", "value")}
 def fixed_world(salt):
     """Return a world with a clock that ticks at each call, and given salts."""
     times = itertools.count(1_000_000_000)
-    return World(clock=lambda: next(times), salt=salt)
+    return LedgerEnvironment(clock=lambda: next(times), salt=salt)
 
 
 class SessionRecorder:

@@ -23,7 +23,7 @@ from ladderboard.board import (
     write_board_bundle,
 )
 from ladderboard.files import read_holdout
-from ladderboard.ledger import PostgresStorage, SecretKey, SqliteStorage, World, decode
+from ladderboard.ledger import LedgerEnvironment, PostgresStorage, SecretKey, SqliteStorage, decode
 from ladderboard.server import sandbox
 
 N, PUBLIC_ROWS = 300, 200
@@ -71,7 +71,7 @@ def predictions(number):
 def submit_predictions(board, team, number):
     """Submit ``predictions(number)`` for a team; return the answer."""
     body = predictions(number)
-    time = board.book.world.clock()
+    time = board.book.environment.clock()
     sent = IncomingSubmission(board.scorer().read(body), time, message=f"note {number}")
     return board.submit(Caller(Role.TEAM, team), sent)
 
@@ -79,17 +79,17 @@ def submit_predictions(board, team, number):
 def keep_as_file(board, submission_id, body, format_="csv"):
     """Store a submission as older versions did: the uploaded file itself."""
     prepared = board.store.prepare(secrets.token_hex(16), body)
-    with board.book.storage.writing(board.book.name) as view:
+    with board.book.storage.write_transaction(board.book.name) as view:
         prepared.commit(view)
-        view.change(
+        view.execute(
             "UPDATE main.submission SET place = ?, format = ?, size = ? WHERE book = ? AND id = ?",
-            (prepared.place, format_, len(body), view.number, submission_id),
+            (prepared.place, format_, len(body), view.book_id, submission_id),
         )
 
 
 def _open_boards(storage, store, **options):
     ticks = itertools.count(1_800_000_000)
-    return Boards(storage, store, world=World(clock=lambda: next(ticks)), **options)
+    return Boards(storage, store, world=LedgerEnvironment(clock=lambda: next(ticks)), **options)
 
 
 def _make_folder(folder, table, **changes):

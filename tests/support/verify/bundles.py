@@ -10,16 +10,16 @@ import ladderboard as lb
 from ladderboard.files import HoldoutTable
 from ladderboard.holdout import keep_sample, read_sample, sample_digest, write_sample
 from ladderboard.ledger import (
-    Asked,
     Book,
+    LedgerEnvironment,
     Opening,
-    Secret,
+    ScoredQuestion,
+    SecretSide,
     SqliteStorage,
-    World,
+    adopt_copy,
     decode,
     digest,
     encode,
-    restore,
     write_array,
     write_bundle,
 )
@@ -51,7 +51,7 @@ MECHANISMS = {
 def fixed_world():
     """Return a world with a clock that ticks at each call and counted salts."""
     ticks, salts = itertools.count(1_700_000_000), itertools.count(1)
-    return World(
+    return LedgerEnvironment(
         clock=lambda: next(ticks),
         salt=lambda: hashlib.sha256(b"salt %d" % next(salts)).digest(),
     )
@@ -94,10 +94,10 @@ def play_book(
     storage = SqliteStorage(Path(folder) / "guard.db", create=True)
     world = fixed_world()
     keep = {"sample": keep_sample(table)}
-    book = Book.create(storage, opening, name=BOOK, key=KEY, keep=keep, world=world)
+    book = Book.create(storage, opening, name=BOOK, key=KEY, keep=keep, environment=world)
     for number in range(questions):
         if restored and number == questions // 2:
-            restore(storage, BOOK, 3, world=world)
+            adopt_copy(storage, BOOK, 3, environment=world)
         wrong = uniform_numbers("wrong", seed, number) < 0.5 - 0.4 * number / questions
         predictions = np.where(wrong, 1 - table.labels, table.labels)
         book.ask(_question(mechanism, table, predictions, number % ladders))
@@ -108,7 +108,7 @@ def _question(mechanism, table, predictions, ladder):
     losses = (predictions != table.labels).astype(float)
     training = 0.1 if mechanism.needs_training else None
     content = {"predictions": write_array(predictions), "training": training}
-    return Asked(
+    return ScoredQuestion(
         digest("predictions", content),
         table.grouping.risk(losses),
         losses if mechanism.needs == "losses" else None,
@@ -130,20 +130,25 @@ def bundle_book(book, path, *, labels=True):
         "labels": labels,
         "submissions": False,
     }
-    with write_bundle(path) as out, book.storage.reading(book.name) as view:
-        out.put("bundle", header)
-        out.put("key", {"key": book.kept("key"), "salt": book.kept("salt of the key")})
+    with write_bundle(path) as out, book.storage.read_transaction(book.name) as view:
+        out.write_record("bundle", header)
+        out.write_record(
+            "key",
+            {"key": book.read_encrypted("key"), "salt": book.read_encrypted("salt of the key")},
+        )
         for epoch in range(sum("holdout" in fields for fields in entries) if labels else 0):
             suffix = f" {epoch}" if epoch else ""
-            table = read_sample(book.kept(f"sample{suffix}"))
-            salt = book.kept(f"salt of the holdout{suffix}")
-            out.put("holdout", {"epoch": epoch, "salt": salt, "sample": write_sample(table)})
+            table = read_sample(book.read_encrypted(f"sample{suffix}"))
+            salt = book.read_encrypted(f"salt of the holdout{suffix}")
+            out.write_record(
+                "holdout", {"epoch": epoch, "salt": salt, "sample": write_sample(table)}
+            )
         for number, form in enumerate(view.entries()):
-            packed = view.secret(number)
+            packed = view.secret_side(number)
             if packed is not None:
-                packed = Secret.unpack(book.seal.open(f"secret {number}", packed))
-            out.put_entry(form, packed)
-        out.end()
+                packed = SecretSide.unpack(book.encryption.decrypt(f"secret {number}", packed))
+            out.write_entry(form, packed)
+        out.finish()
     return path
 
 
@@ -177,6 +182,6 @@ def write_records(path, records):
     """Write any records as a bundle with a matching hash; return its path."""
     with write_bundle(path) as out:
         for kind, content in records:
-            out.put(kind, content)
-        out.end()
+            out.write_record(kind, content)
+        out.finish()
     return path

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ladderboard.board._store import SubmissionStore
-    from ladderboard.ledger import PublicKey, Reading, SecretKey, SqlStorage
+    from ladderboard.ledger import PublicKey, ReadView, SecretKey, SqlStorage
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -321,17 +321,17 @@ def _check_dump(
         return BackupCheck(kept.board, wrong=f"{kept.file} cannot be restored: {error}")
     if slug != kept.board or kept.book not in boards.storage.books():
         return BackupCheck(kept.board, wrong=f"{kept.file} holds another board, {slug!r:.80}.")
-    with boards.storage.reading(kept.book) as view:
-        at = view.at()
+    with boards.storage.read_transaction(kept.book) as view:
+        at = view.chain_state()
         if not _continues_backup(view, kept):
             told = "its ledger ends elsewhere than the manifest says."
             return BackupCheck(kept.board, wrong=f"{kept.file} is of another time: {told}")
         return BackupCheck(kept.board, at.asked + at.charged)
 
 
-def _continues_backup(view: Reading, kept: BackedUpBoard) -> bool:
+def _continues_backup(view: ReadView, kept: BackedUpBoard) -> bool:
     """Tell whether a ledger goes on from where a backup's ends."""
-    if not 0 < kept.entries <= view.at().entries:
+    if not 0 < kept.entries <= view.chain_state().entries:
         return False
     form = next(iter(view.entries(kept.entries - 1, kept.entries)))
     return Entry(form).hash.hex() == kept.head
@@ -356,7 +356,7 @@ def _scratch_database(url: str | None) -> Iterator[Boards]:
             storage = made = open_postgres_schema(url, f"ladderboard_drill_{secrets.token_hex(8)}")
             store = DatabaseStore(storage)
             stack.callback(storage.close)
-            stack.callback(made.remove)
+            stack.callback(made.drop_schema)
         key = Path(folder, "key")
         boards = Boards(storage, store, key_file=key)
         key.unlink()
@@ -368,8 +368,8 @@ def compare_with_database(
 ) -> BackupGap:
     """Compare a backup that was checked with the database that it may have to stand in for."""
     questions = {each.board: each.questions for each in checked if each.questions is not None}
-    with storage.reading(SERVER_BOOK) as server:
-        there: dict[str, str] = dict(server.run(_SLUGS_AND_BOOKS))
+    with storage.read_transaction(SERVER_BOOK) as server:
+        there: dict[str, str] = dict(server.query(_SLUGS_AND_BOOKS))
     found = BackupGap(
         {}, {}, tuple(sorted(set(there) - {each.board for each in backup.boards})), ()
     )
@@ -377,8 +377,8 @@ def compare_with_database(
         if there.get(kept.board) != kept.book:
             found = found._replace(strange=(*found.strange, kept.board))
             continue
-        with storage.reading(kept.book) as view:
-            at = view.at()
+        with storage.read_transaction(kept.book) as view:
+            at = view.chain_state()
             if not _continues_backup(view, kept):
                 found = found._replace(strange=(*found.strange, kept.board))
                 continue
@@ -408,8 +408,8 @@ def restore_backup(
     wrong = [said for said in told if said is not None]
     if wrong:
         raise BrokenDump(f"The backup is not whole, and nothing was restored. {' '.join(wrong)}")
-    with boards.storage.reading(SERVER_BOOK) as view:
-        there: dict[str, str] = dict(view.run(_SLUGS_AND_BOOKS))
+    with boards.storage.read_transaction(SERVER_BOOK) as view:
+        there: dict[str, str] = dict(view.query(_SLUGS_AND_BOOKS))
     others = [
         slug for slug, book in there.items() if book not in {kept.book for kept in backup.boards}
     ]

@@ -20,13 +20,13 @@ from ladderboard.errors import (
     StorageFailed,
 )
 from ladderboard.ledger import (
+    ChainHead,
     Entry,
-    Head,
     Passphrase,
     PublicKey,
     RecordWriter,
+    export_book,
     read_public_key,
-    take_book,
     write_vault,
 )
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ladderboard.board._board import Board
     from ladderboard.board._boards import Boards
     from ladderboard.board._store import SubmissionStore
-    from ladderboard.ledger import RecordReader, SqlReading, SqlWriting, VaultWriter
+    from ladderboard.ledger import RecordReader, SqlReadView, SqlWriteView, VaultWriter
 
 _PAGE_ROWS = 500
 _PYTHON_TYPES = {"int": int, "real": float, "text": str, "bytes": bytes}
@@ -109,7 +109,7 @@ def dump_board(
     public_key: str | PublicKey | None = None,
     move: bool = False,
     of_backup: bool = False,
-) -> Head:
+) -> ChainHead:
     """Write a board into a file, encrypted to a passphrase or a public key; return its head.
 
     The file is readable by its owner only, appears when it is whole, and never replaces another.
@@ -157,23 +157,23 @@ def _encryption_key(
 
 def _mark_moved(board: Board) -> None:
     """Let the board take no more questions, and say so in its chain."""
-    with board.book.turn() as turn:
-        view = cast("SqlWriting", turn.view)
+    with board.book.transaction() as turn:
+        view = cast("SqlWriteView", turn.view)
         status = read_board(view).status
         if status != "moved":
-            turn.note("moved", {"status": status})
-            view.change(_SET_MOVED, (view.number,))
+            turn.append_entry("moved", {"status": status})
+            view.execute(_SET_MOVED, (view.book_id,))
 
 
-def _write_dump(boards: Boards, board: Board, vault: VaultWriter, *, of_backup: bool) -> Head:
+def _write_dump(boards: Boards, board: Board, vault: VaultWriter, *, of_backup: bool) -> ChainHead:
     book = board.book
     with board.reading() as view:
-        row, at = read_board(view), view.at()
+        row, at = read_board(view), view.chain_state()
         moved = row.status == "moved" and not of_backup
         records = RecordWriter(vault)
         header: dict[str, Any] = {
             "format": FORMAT,
-            "tables": len(BOARD_SCHEMA.steps),
+            "tables": len(BOARD_SCHEMA.migrations),
             "book": book.name,
             "slug": row.slug,
             "entries": at.entries,
@@ -182,16 +182,16 @@ def _write_dump(boards: Boards, board: Board, vault: VaultWriter, *, of_backup: 
             "status": _status_before_move(view) if moved else row.status,
             "time": boards.world.clock(),
         }
-        records.put("dump", header)
-        take_book(view, book.seal, records)
+        records.write_record("dump", header)
+        export_book(view, book.encryption, records)
         for table in (BOARD, *TABLES):
             dump_rows(view, table, records)
         dump_bodies(view, board.store, records)
-        records.end()
-    return Head(at.entries, at.head)
+        records.finish()
+    return ChainHead(at.entries, at.head)
 
 
-def _status_before_move(view: SqlReading) -> str:
+def _status_before_move(view: SqlReadView) -> str:
     """Return how a board stood when it was sealed."""
     found = status_when_moved(view)
     if found is None:
@@ -199,9 +199,9 @@ def _status_before_move(view: SqlReading) -> str:
     return found
 
 
-def status_when_moved(view: SqlReading) -> str | None:
+def status_when_moved(view: SqlReadView) -> str | None:
     """Return the status in the last entry that seals a board, unless it went on since."""
-    for number in reversed(range(view.at().entries)):
+    for number in reversed(range(view.chain_state().entries)):
         fields = Entry(next(iter(view.entries(number, number + 1)))).read()
         if fields["kind"] == "moved":
             return str(fields["status"])
@@ -210,13 +210,13 @@ def status_when_moved(view: SqlReading) -> str | None:
     return None
 
 
-def dump_rows(view: SqlReading, table: DumpedTable, records: RecordWriter) -> None:
+def dump_rows(view: SqlReadView, table: DumpedTable, records: RecordWriter) -> None:
     """Write all rows of a book."""
     for row in iter_rows(view, table):
-        records.put(table.name, row)
+        records.write_record(table.name, row)
 
 
-def iter_rows(view: SqlReading, table: DumpedTable) -> Iterator[dict[str, Any]]:
+def iter_rows(view: SqlReadView, table: DumpedTable) -> Iterator[dict[str, Any]]:
     """Return all rows of a book, a page at a time."""
     keys = ", ".join(table.key)
     start = f"SELECT {', '.join(table.columns)} FROM main.{table.name} WHERE book = ?"  # noqa: S608
@@ -225,7 +225,7 @@ def iter_rows(view: SqlReading, table: DumpedTable) -> Iterator[dict[str, Any]]:
     last: tuple[Any, ...] = ()
     while True:
         statement = start + (after if last else "") + end
-        rows = view.run(statement, (view.number, *last))
+        rows = view.query(statement, (view.book_id, *last))
         for row in rows:
             yield dict(zip(table.columns, row, strict=True))
         if len(rows) < _PAGE_ROWS:
@@ -235,18 +235,18 @@ def iter_rows(view: SqlReading, table: DumpedTable) -> Iterator[dict[str, Any]]:
 
 
 def restore_rows(
-    view: SqlWriting,
+    view: SqlWriteView,
     table: DumpedTable,
     records: RecordReader,
     change: Callable[[dict[str, Any]], None] | None = None,
 ) -> None:
     """Insert the rows that come next; ``change`` may alter each."""
-    for row in records.section(table.name):
+    for row in records.read_section(table.name):
         restore_row(view, table, row, change)
 
 
 def restore_row(
-    view: SqlWriting,
+    view: SqlWriteView,
     table: DumpedTable,
     row: dict[str, Any],
     change: Callable[[dict[str, Any]], None] | None = None,
@@ -264,7 +264,7 @@ def restore_row(
         f"INSERT INTO main.{table.name} (book, {columns}) VALUES ({places}) "  # noqa: S608
         "ON CONFLICT DO NOTHING"
     )
-    if not view.change(statement, (view.number, *row.values())):
+    if not view.execute(statement, (view.book_id, *row.values())):
         raise Conflict(
             f"A {table.name} of this board is here already; the board cannot be restored."
         )
@@ -286,15 +286,15 @@ def _is_unicode(value: str) -> bool:
     return not any("\ud800" <= each <= "\udfff" for each in value)
 
 
-def dump_bodies(view: SqlReading, store: SubmissionStore, records: RecordWriter) -> None:
+def dump_bodies(view: SqlReadView, store: SubmissionStore, records: RecordWriter) -> None:
     """Write what was submitted: an id each, and then its parts."""
     last = ""
-    while rows := view.run(_STORED_FILES, (view.number, last)):
+    while rows := view.query(_STORED_FILES, (view.book_id, last)):
         for own, place in rows:
-            records.put("body", own)
+            records.write_record("body", own)
             with store.get(place) as file:
                 while part := file.read(_CHUNK_BYTES):
-                    records.put("part", part)
+                    records.write_record("part", part)
         last = rows[-1][0]
 
 
@@ -328,18 +328,18 @@ class UncommittedFiles:
                 self.store.delete(line.rstrip("\n"))
 
 
-def restore_bodies(view: SqlWriting, arriving: UncommittedFiles, records: RecordReader) -> None:
+def restore_bodies(view: SqlWriteView, arriving: UncommittedFiles, records: RecordReader) -> None:
     """Put what comes next into a store, for submissions that have no place yet."""
     with tempfile.TemporaryDirectory(prefix="ladderboard-") as folder:
-        for own in records.section("body"):
-            if not view.run(_AWAITS_FILE, (view.number, own)):
+        for own in records.read_section("body"):
+            if not view.query(_AWAITS_FILE, (view.book_id, own)):
                 raise BrokenDump("The dump holds a file that belongs to no submission.")
-            body = _join_chunks(records.section("part"), Path(folder) / "body")
+            body = _join_chunks(records.read_section("part"), Path(folder) / "body")
             # Under a name of its own: the store may be that of the database it comes from.
             prepared = arriving.store.prepare(secrets.token_hex(16), body)
             arriving.note(prepared.place)
             prepared.commit(view)
-            view.change(_SET_PLACE, (prepared.place, view.number, own))
+            view.execute(_SET_PLACE, (prepared.place, view.book_id, own))
 
 
 def _join_chunks(parts: Iterator[bytes], path: Path) -> bytes | Path:

@@ -32,17 +32,17 @@ from ladderboard.errors import (
 )
 from ladderboard.holdout import read_sample, sample_digest, write_sample
 from ladderboard.ledger import (
-    START,
+    EMPTY_CHAIN,
     Commitment,
     Entry,
-    Level,
-    NoSeal,
+    NoEncryption,
     Passphrase,
+    Position,
     RecordReader,
     SecretKey,
+    append_restored_entry,
     check_book,
-    note_restored,
-    put_book,
+    import_book,
     read_secret_key,
     read_vault,
 )
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ladderboard.board._boards import Boards
-    from ladderboard.ledger import At, Seal, SqlWriting
+    from ladderboard.ledger import ChainState, Encryption, SqlWriteView
 
 _STATUSES = {"open", "paused", "restored", "closing", "closed", "moved"}
 _BOOK_NAME = re.compile("[0-9a-f]{32}")  # part of a file's name: nothing else may be in it
@@ -109,7 +109,7 @@ def _open_dump(
     path = Path(os.path.abspath(source))  # noqa: PTH100 - links are not followed
     with read_vault(path, key) as vault, _refuse_malformed():
         records = RecordReader(vault)
-        yield _parse_header(records.one("dump")), records
+        yield _parse_header(records.read_record("dump")), records
 
 
 def _status_after_restore(header: DumpHeader) -> str:
@@ -124,10 +124,10 @@ def _restore_in_transaction(
     boards: Boards, header: DumpHeader, records: RecordReader, status: str
 ) -> None:
     """Put the board there in one transaction; where it fails, nothing is left."""
-    water, at = boards.high_water_mark(header.book), START
-    before: Level | None = None
+    water, at = boards.high_water_mark(header.book), EMPTY_CHAIN
+    before: Position | None = None
     if water is not None:  # before there is anything, as for a new book
-        before = water.create(Level.of(header.book, START))
+        before = water.create(Position.from_state(header.book, EMPTY_CHAIN))
     with UncommittedFiles(boards.store) as files:
         try:
             with boards.storage.add_book(header.book) as view:
@@ -141,7 +141,7 @@ def _restore_in_transaction(
                         water.path.unlink() if before is None else water.replace(before)
                 raise
     if water is not None:
-        water.rise(Level.of(header.book, at))
+        water.advance(Position.from_state(header.book, at))
 
 
 def _decryption_key(
@@ -168,7 +168,7 @@ def _refuse_malformed() -> Iterator[None]:
 def _parse_header(written: dict[str, Any]) -> DumpHeader:
     for name, known, what in (
         ("format", FORMAT, "dumps"),
-        ("tables", len(BOARD_SCHEMA.steps), "boards"),
+        ("tables", len(BOARD_SCHEMA.migrations), "boards"),
     ):
         if written[name] > known:
             raise InvalidState(
@@ -197,23 +197,23 @@ def _refuse_taken(boards: Boards, header: DumpHeader) -> None:
 
 def _insert_everything(
     boards: Boards,
-    view: SqlWriting,
+    view: SqlWriteView,
     header: DumpHeader,
     records: RecordReader,
     files: UncommittedFiles,
     *,
     status: str,
-) -> At:
+) -> ChainState:
     """Put everything there, check it, and say how the board goes on."""
-    seal = boards.seal(header.book) or NoSeal()
-    at = put_book(view, header.book, seal, records)
+    seal = boards.seal(header.book) or NoEncryption()
+    at = import_book(view, header.book, seal, records)
     if (at.entries, at.head) != (header.entries, header.head):
         raise BrokenDump("The ledger in the dump does not end where the dump says.")
-    board = records.one(BOARD.name)
+    board = records.read_record(BOARD.name)
     rules = Rules.of(json.loads(board["rules"]))  # a loss of one's own must be known here
     if {board["slug"], rules.slug} != {header.slug}:
         raise BrokenDump("The dump holds another board than it says.")
-    if view.run(_FIND_SLUG, (header.slug,)):
+    if view.query(_FIND_SLUG, (header.slug,)):
         raise Conflict(f"There is a board {header.slug!r:.80} here already.")
     restore_row(view, BOARD, board, lambda row: row.update(status=status))
     without = 0
@@ -226,16 +226,16 @@ def _insert_everything(
     for table in TABLES:
         restore_rows(view, table, records, no_place if table.name == "submission" else None)
     restore_bodies(view, files, records)
-    if view.run(_COUNT_WITHOUT_FILE, (view.number,))[0][0] != without:
+    if view.query(_COUNT_WITHOUT_FILE, (view.book_id,))[0][0] != without:
         raise BrokenDump("The dump lacks files that were submitted.")
-    records.end()
+    records.expect_end()
     _check_restored(view, header, seal)
     if header.moved or header.status == "moved":
         return at
-    return note_restored(view, header.book, at, boards.world)
+    return append_restored_entry(view, header.book, at, boards.world)
 
 
-def _check_restored(view: SqlWriting, header: DumpHeader, seal: Seal) -> None:
+def _check_restored(view: SqlWriteView, header: DumpHeader, seal: Encryption) -> None:
     """Recompute every release, and see that all labels are those that were committed to."""
     check_book(view, header.book, seal)
     sealed = status_when_moved(view) if header.moved or header.status == "moved" else header.status
@@ -256,8 +256,8 @@ def _check_restored(view: SqlWriting, header: DumpHeader, seal: Seal) -> None:
         raise BrokenDump("The dump's board is in another epoch than its ledger.")
 
 
-def _read_kept(view: SqlWriting, seal: Seal, name: str) -> bytes:
-    held = view.kept(name)
+def _read_kept(view: SqlWriteView, seal: Encryption, name: str) -> bytes:
+    held = view.get_value(name)
     if held is None:
         raise BrokenDump("The dump lacks labels that were committed to.")
-    return seal.open(f"kept {name}", held)
+    return seal.decrypt(f"kept {name}", held)

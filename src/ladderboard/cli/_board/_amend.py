@@ -148,7 +148,7 @@ def _correct_labels(board: "Board", file: Path, replay: str) -> dict[str, Any]:
 
     row = board.row()
     table = read_corrected_labels(file, board.rules_of(row))
-    before = read_sample(board.book.kept(sample_key(row.epoch)))
+    before = read_sample(board.book.read_encrypted(sample_key(row.epoch)))
     changed = count_changed_labels(before, table)
     if not changed and len(before) == len(table):
         raise InvalidSetting(f"{file} has the labels that the board has; nothing was changed.")

@@ -34,7 +34,7 @@ from ladderboard.errors import (
 
 if TYPE_CHECKING:
     from ladderboard.board import Board, DisplayRules
-    from ladderboard.ledger import Head
+    from ladderboard.ledger import ChainHead
     from ladderboard.server import Site
 
 
@@ -144,7 +144,7 @@ def _echo_closed(found: "Board", final: dict[str, Any] | None, *, before: bool) 
         echo_finals(final, found.rules.display)
 
 
-def _write_bundle(found: "Board", path: Path, inside: dict[str, bool]) -> "Head":
+def _write_bundle(found: "Board", path: Path, inside: dict[str, bool]) -> "ChainHead":
     """Write the bundle of a board that is closed by now."""
     from ladderboard.board import write_board_bundle  # noqa: PLC0415 - the help must not wait
 

@@ -16,7 +16,7 @@ from ladderboard.errors import BrokenLedger, InvalidSetting, StorageFailed
 
 if TYPE_CHECKING:
     from ladderboard.client import Client
-    from ladderboard.ledger import Entry, Head
+    from ladderboard.ledger import ChainHead, Entry
 
 
 def ledger(
@@ -62,10 +62,10 @@ def ledger(
 
 def _fetch_entries(client: "Client", slug: str) -> "Iterator[Entry]":
     """Yield the entries of a board, page by page, while they are as they should be."""
-    from ladderboard.ledger import follow  # noqa: PLC0415 - the help must not wait
+    from ladderboard.ledger import iter_checked_entries  # noqa: PLC0415 - the help must not wait
 
     told, count = client.board(slug).head, 0
-    for entry, _ in follow(client.ledger(slug)):
+    for entry, _ in iter_checked_entries(client.ledger(slug)):
         count += 1
         if count == told.entries and entry.hash.hex() != told.hash:
             raise BrokenLedger(f"Entry {count - 1} of the ledger is not the head that is told.")
@@ -74,7 +74,7 @@ def _fetch_entries(client: "Client", slug: str) -> "Iterator[Entry]":
         raise BrokenLedger(f"{told.entries:,} entries are told of; the ledger has {count:,}.")
 
 
-def _print_entries(entries: "Iterator[Entry]") -> "Head | None":
+def _print_entries(entries: "Iterator[Entry]") -> "ChainHead | None":
     """Print entries; None if whoever reads them has gone, as ``| head`` does."""
     try:
         head = _copy_entries(
@@ -91,7 +91,7 @@ def _echo_entry(line: bytes) -> None:
     echo(line.decode("ascii").rstrip("\n"))  # with what a terminal might obey escaped
 
 
-def _write_entries(entries: "Iterator[Entry]", out: Path) -> "Head":
+def _write_entries(entries: "Iterator[Entry]", out: Path) -> "ChainHead":
     """Write entries to a new file, all of them or none."""
     try:
         file = out.open("xb")
@@ -109,11 +109,11 @@ def _write_entries(entries: "Iterator[Entry]", out: Path) -> "Head":
         raise
 
 
-def _copy_entries(entries: "Iterator[Entry]", write: Callable[[bytes], object]) -> "Head":
-    from ladderboard.ledger import Head  # noqa: PLC0415 - the help must not wait
+def _copy_entries(entries: "Iterator[Entry]", write: Callable[[bytes], object]) -> "ChainHead":
+    from ladderboard.ledger import ChainHead  # noqa: PLC0415 - the help must not wait
 
-    head = Head(0, bytes(32))
+    head = ChainHead(0, bytes(32))
     for entry in entries:
         write(entry.form + b"\n")
-        head = Head(head.entries + 1, entry.hash)
+        head = ChainHead(head.entries + 1, entry.hash)
     return head

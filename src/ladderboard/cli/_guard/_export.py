@@ -20,7 +20,7 @@ from ladderboard.errors import InvalidSetting, LadderboardError, StorageFailed
 
 if TYPE_CHECKING:
     from ladderboard.holdout import Holdout
-    from ladderboard.ledger import Head
+    from ladderboard.ledger import ChainHead
 
 
 def export(
@@ -107,7 +107,7 @@ def _close_and_reveal(
         echo_bundle(out, head, labels=labels)
 
 
-def _write_bundle(guard: "Holdout", file: str, out: Path, *, labels: bool) -> "Head":
+def _write_bundle(guard: "Holdout", file: str, out: Path, *, labels: bool) -> "ChainHead":
     """Write the bundle of a guard that is closed by now."""
     try:
         return guard.reveal(out, labels=labels)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 COPY = "copy"  # kept under this name: whether the book is a copy that nobody has adopted
 
 
-class At(NamedTuple):
+class ChainState(NamedTuple):
     """Where a book stands: what its chain adds up to.
 
     ``entries`` and ``head`` are the length of the chain and the hash of its last entry, ``time``
@@ -42,10 +42,10 @@ class At(NamedTuple):
     closed: bool
 
 
-START = At(0, bytes(32), 0, 0, 0, 0, 0, 0, closed=False)  # a book with nothing in it
+EMPTY_CHAIN = ChainState(0, bytes(32), 0, 0, 0, 0, 0, 0, closed=False)  # a book with nothing in it
 
 
-class Row(NamedTuple):
+class EntryRow(NamedTuple):
     """An entry as it is stored: its bytes, and columns to find it by.
 
     ``ladder``, ``question`` and ``asker`` are None for entries that have none.
@@ -60,11 +60,11 @@ class Row(NamedTuple):
     asker: str | None = None
 
 
-class Reading(ABC):
+class ReadView(ABC):
     """One consistent view of a book."""
 
     @abstractmethod
-    def at(self) -> At:
+    def chain_state(self) -> ChainState:
         """Return where the book stands."""
 
     def now(self) -> int | None:
@@ -76,43 +76,43 @@ class Reading(ABC):
         """Return the bytes of entries in their order, from ``first`` to before ``last``."""
 
     @abstractmethod
-    def secret(self, number: int) -> bytes | None:
+    def secret_side(self, number: int) -> bytes | None:
         """Return the secret side of an entry."""
 
     @abstractmethod
-    def ladders(self) -> list[str]:
+    def ladder_names(self) -> list[str]:
         """Return the names of all ladders, in the order of their numbers."""
 
-    def ladder(self, name: str) -> int | None:
+    def ladder_number(self, name: str) -> int | None:
         """Return the number of a ladder."""
-        names = self.ladders()
+        names = self.ladder_names()
         return names.index(name) if name in names else None
 
     @abstractmethod
-    def state(self, ladder: int) -> bytes | None:
+    def ladder_state(self, ladder: int) -> bytes | None:
         """Return a ladder's state."""
 
     @abstractmethod
-    def find(self, mark: bytes) -> int | None:
+    def find_by_dedupe_key(self, key: bytes) -> int | None:
         """Return the number of the entry that bears a mark."""
 
     @abstractmethod
-    def kept(self, name: str) -> bytes | None:
+    def get_value(self, name: str) -> bytes | None:
         """Return what is kept under a name."""
 
 
-class Writing(Reading):
+class WriteView(ReadView):
     """One view of a book that may change it."""
 
     @abstractmethod
-    def append(self, row: Row, at: At, secret: bytes | None = None) -> None:
+    def append(self, row: EntryRow, at: ChainState, secret: bytes | None = None) -> None:
         """Append an entry, with its secret side, after which the book stands ``at``.
 
         Its number is the next one, and ``at`` counts it and has its hash for a head.
         """
 
     @abstractmethod
-    def mark(self, mark: bytes, number: int) -> None:
+    def add_dedupe_key(self, key: bytes, number: int) -> None:
         """Let an entry bear a mark: that of a submission, or of a key to retry with.
 
         A mark that is borne already is refused.
@@ -123,16 +123,16 @@ class Writing(Reading):
         """Add a ladder; a number or a name that is taken is refused."""
 
     @abstractmethod
-    def set_state(self, ladder: int, state: bytes) -> None:
+    def set_ladder_state(self, ladder: int, state: bytes) -> None:
         """Replace a ladder's state; a ladder that is not there is refused."""
 
     @abstractmethod
-    def keep(self, name: str, value: bytes) -> None:
+    def set_value(self, name: str, value: bytes) -> None:
         """Keep something under a name, in place of what was kept there."""
 
-    def adopt(self) -> None:
+    def clear_copy_flag(self) -> None:
         """Let a copy be the book itself from now on; see ``Storage.is_copy``."""
-        self.keep(COPY, b"")
+        self.set_value(COPY, b"")
 
 
 class Storage(ABC):
@@ -147,15 +147,15 @@ class Storage(ABC):
         """Return the ids of all books, oldest first."""
 
     @abstractmethod
-    def add_book(self, book: str) -> AbstractContextManager[Writing]:
+    def add_book(self, book: str) -> AbstractContextManager[WriteView]:
         """Add a book, with nothing in it; it is there when the block ends."""
 
     @abstractmethod
-    def reading(self, book: str) -> AbstractContextManager[Reading]:
+    def read_transaction(self, book: str) -> AbstractContextManager[ReadView]:
         """Read a book, as it stands now."""
 
     @abstractmethod
-    def writing(self, book: str) -> AbstractContextManager[Writing]:
+    def write_transaction(self, book: str) -> AbstractContextManager[WriteView]:
         """Change a book; others who want to wait until the block ends."""
 
     @abstractmethod
@@ -167,5 +167,5 @@ class Storage(ABC):
 
         Questions may have been answered after the backup was made, which the copy cannot know of.
         """
-        with self.reading(book) as view:
-            return bool(view.kept(COPY))
+        with self.read_transaction(book) as view:
+            return bool(view.get_value(COPY))

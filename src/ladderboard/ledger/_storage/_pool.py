@@ -17,71 +17,73 @@ from ladderboard.errors import InvalidState, StorageFailed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PATIENCE = 60.0  # seconds to wait for others who write
+WRITER_TIMEOUT = 60.0  # seconds to wait for others who write
 _TWICE = "This thread is changing the book already; end that block first."
 _CALM = 5.0  # seconds that a fork waits for the blocks of other threads to end
 _CROWDED = 30.0  # seconds to wait for a link of another thread's where no more can be opened
 _NUMBERS = count()
 
 
-class Turns(ABC):
+class WriterLock(ABC):
     """A thread that already writes must not wait for itself."""
 
     @abstractmethod
-    def enter(self, book: str) -> None:
+    def acquire(self, book: str) -> None:
         """Wait for the turn to change a book."""
 
     @abstractmethod
-    def leave(self, book: str) -> None:
+    def release(self, book: str) -> None:
         """Let the next one write; nothing if the turn was another process's."""
 
 
-class OneByOne(Turns):
+class GlobalWriterLock(WriterLock):
     """One writer at a time, as in SQLite, which would let threads poll for their turn."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._owner = 0
 
-    def enter(self, book: str) -> None:
+    def acquire(self, book: str) -> None:
         """Wait for the turn to change anything."""
         me = threading.get_ident()
         if self._owner == me:
             raise InvalidState(_TWICE)
-        if not self._lock.acquire(False) and not self._lock.acquire(timeout=PATIENCE):
-            raise StorageFailed(f"Others have been writing for more than {PATIENCE:.0f} seconds.")
+        if not self._lock.acquire(False) and not self._lock.acquire(timeout=WRITER_TIMEOUT):
+            raise StorageFailed(
+                f"Others have been writing for more than {WRITER_TIMEOUT:.0f} seconds."
+            )
         self._owner = me
 
-    def leave(self, book: str) -> None:
+    def release(self, book: str) -> None:
         """Let the next one write."""
         if self._owner == threading.get_ident():
             self._owner = 0
             self._lock.release()
 
 
-class OneByBook(Turns):
+class PerBookLock(WriterLock):
     """The database queues those who want the same book."""
 
     def __init__(self) -> None:
         self._writers: set[tuple[int, str]] = set()
 
-    def enter(self, book: str) -> None:
+    def acquire(self, book: str) -> None:
         """Refuse a second block on the same book and thread."""
         writer = (threading.get_ident(), book)
         if writer in self._writers:
             raise InvalidState(_TWICE)
         self._writers.add(writer)
 
-    def leave(self, book: str) -> None:
+    def release(self, book: str) -> None:
         """Forget the block."""
         self._writers.discard((threading.get_ident(), book))
 
 
-class NoWay(StorageFailed):
+class PoolExhausted(StorageFailed):
     """No link can be opened now: there may be as many as the database allows."""
 
 
-class Link(ABC):
+class Connection(ABC):
     """One connection, and the one transaction that may be open on it.
 
     Whatever a driver raises ends the link: the transaction is undone, ``broken`` is True, and
@@ -92,14 +94,14 @@ class Link(ABC):
         self.connection = connection
         self.broken = False
         self.owner = 0  # the thread that uses, opens or closes it
-        self.retired = False  # to be closed when its block ends
+        self.closing = False  # to be closed when its block ends
 
     @abstractmethod
-    def run(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    def query(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """Run a statement and return its rows."""
 
     @abstractmethod
-    def change(self, statement: str, values: tuple[Any, ...] = ()) -> int:
+    def execute(self, statement: str, values: tuple[Any, ...] = ()) -> int:
         """Run a statement and return how many rows it changed."""
 
     @abstractmethod
@@ -107,7 +109,7 @@ class Link(ABC):
         """Begin a transaction."""
 
     @abstractmethod
-    def book(self, name: str, *, write: bool, fresh: bool = False) -> int | None:
+    def find_book(self, name: str, *, write: bool, fresh: bool = False) -> int | None:
         """Return a book's number, and where it is to be changed, keep all others from that.
 
         A ``fresh`` one was added in this very transaction, which may yet be undone.
@@ -122,7 +124,7 @@ class Link(ABC):
         """Commit what was done, or raise ``StorageFailed`` that says whether it may stand."""
 
     @abstractmethod
-    def undo(self) -> None:
+    def rollback(self) -> None:
         """Undo what was done since the beginning; never raises."""
 
     @abstractmethod
@@ -135,21 +137,21 @@ class Link(ABC):
         To use it would mix two processes' words, and to close it would take back the other's locks
         or end the other's session.
         """
-        keep_for_good(self.connection)
-        self.shut()
+        leak_reference(self.connection)
+        self.poison()
 
-    def shut(self) -> None:
+    def poison(self) -> None:
         """Let nothing more run here; the driver's connection is out of reach from now on."""
         self.broken = True
-        self.connection = _Shut()
+        self.connection = _PoisonedConnection()
 
 
-def keep_for_good(thing: object) -> None:
+def leak_reference(thing: object) -> None:
     """Let a thing never be finalised, not even when the interpreter ends: one reference more."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 
-class _Shut:
+class _PoisonedConnection:
     """In a connection's place: a check before every statement would cost more."""
 
     in_transaction = False
@@ -160,7 +162,7 @@ class _Shut:
             "This block cannot go on: an error or a fork came into it. Nothing of it stands."
         )
 
-    def cursor(self) -> _Shut:
+    def cursor(self) -> _PoisonedConnection:
         """Return the same for a cursor."""
         return self
 
@@ -172,13 +174,13 @@ class Pool:
     """The links of one storage in one process: as many as there are blocks at once.
 
     A block has a link to itself, so threads never share one, and a block inside another's loop on
-    the same thread has its own view. ``turns`` are those of the process's writers.
+    the same thread has its own view. ``writer_lock`` is that of the process's writers.
 
     A child process uses no link of its parent's. It does not close any either, and cannot always
     just leave them alone: SQLite remembers per process who holds which lock on a file, and a child
-    would remember locks that it does not have. Where that is so there is a ``spoil``, which gives
-    the database up in a child, and a fork waits for the blocks of other threads and closes all
-    links first. So a link counts as open from before it is opened until after it is closed.
+    would remember locks that it does not have. For such a database ``mark_unusable`` gives it up in
+    a child, and a fork waits for the blocks of other threads and closes all links first. So a link
+    counts as open from before it is opened until after it is closed.
 
     One lock is around the books that are kept here, and a fork holds it: what it sees is what the
     child gets. It is never held while a link is opened or closed, except by a fork.
@@ -186,39 +188,39 @@ class Pool:
 
     def __init__(
         self,
-        make: Callable[[], Link],
-        turns: Callable[[], Turns],
+        make: Callable[[], Connection],
+        writer_lock: Callable[[], WriterLock],
         *,
-        spoil: Callable[[], None] | None = None,
+        mark_unusable: Callable[[], None] | None = None,
     ) -> None:
         self._make = make
-        self._make_turns = turns
-        self._spoil = spoil
+        self._make_writer_lock = writer_lock
+        self._mark_unusable = mark_unusable
         self._reset()
         number = next(_NUMBERS)
         _POOLS[number] = weakref.ref(self, lambda _: _POOLS.pop(number, None))
 
     def _reset(self) -> None:
-        self._all: set[Link] = set()
-        self._free: list[Link] = []
+        self._all: set[Connection] = set()
+        self._free: list[Connection] = []
         self._opening: list[int] = []  # threads that open a link
         self._forking: list[int] = []  # threads that fork, or are about to
         self._wanting = 0  # threads that wait for a link of another's
         self._lock = threading.RLock()  # a signal's handler may come back here
         self._changed = threading.Condition(self._lock)  # told only while someone waits
-        self.turns = self._make_turns()
+        self.writer_lock = self._make_writer_lock()
 
-    def take(self) -> Link:
+    def acquire(self) -> Connection:
         """Return a link that nobody uses; where the database allows no more, wait for one."""
         deadline = time.monotonic() + _CROWDED
         while True:
             try:
                 return self._take()
-            except NoWay:
+            except PoolExhausted:
                 if not self._wait(deadline):
                     raise
 
-    def _take(self) -> Link:
+    def _take(self) -> Connection:
         me = threading.get_ident()
         with self._lock:
             if self._forking:
@@ -263,10 +265,10 @@ class Pool:
             not self._forking or me in self._forking or any(link.owner == me for link in self._all)
         )
 
-    def give(self, link: Link) -> None:
+    def release(self, link: Connection) -> None:
         """Take a link back, or close it if it is broken or retired."""
         with self._lock:
-            if link in self._all and not link.broken and not link.retired:
+            if link in self._all and not link.broken and not link.closing:
                 link.owner = 0
                 self._free.append(link)
                 self._tell()
@@ -277,19 +279,19 @@ class Pool:
         """Close all links that are not in use; the others when their blocks end."""
         with self._lock:
             for link in self._all:
-                link.retired = True
+                link.closing = True
         while (idle := self._take_retired()) is not None:
             self._end(idle)
 
-    def _take_retired(self) -> Link | None:
+    def _take_retired(self) -> Connection | None:
         with self._lock:
             for at, link in enumerate(self._free):
-                if link.retired:
+                if link.closing:
                     link.owner = threading.get_ident()
                     return self._free.pop(at)
         return None
 
-    def _end(self, link: Link) -> None:
+    def _end(self, link: Connection) -> None:
         """Close a link, then forget it: a fork in between must know of it."""
         link.close()
         with self._lock:
@@ -308,7 +310,7 @@ class Pool:
 
     def before_fork(self, deadline: float) -> None:
         """Let nothing begin; wait for what other threads have begun; close what is idle."""
-        if self._spoil is None:
+        if self._mark_unusable is None:
             return
         me = threading.get_ident()
         self._lock.acquire()  # until after the fork
@@ -335,8 +337,8 @@ class Pool:
 
     def in_child(self) -> None:
         """Start anew, without touching what the parent uses."""
-        if self._opening and self._spoil is not None:
-            self._spoil()
+        if self._opening and self._mark_unusable is not None:
+            self._mark_unusable()
         self._reset()
 
 
@@ -348,7 +350,7 @@ class _Forks(threading.local):
 
 
 _POOLS: dict[int, weakref.ref[Pool]] = {}  # oldest first, so that two forks lock in one order
-_OPEN: set[Link] = set()  # a pool that is garbage may still have some, and nobody finds it
+_OPEN: set[Connection] = set()  # a pool that is garbage may still have some, and nobody finds it
 _FORKS = _Forks()
 
 

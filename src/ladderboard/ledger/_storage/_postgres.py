@@ -18,8 +18,14 @@ from ladderboard.errors import (
     StorageFailed,
 )
 from ladderboard.ledger._storage._base import COPY
-from ladderboard.ledger._storage._pool import Link, NoWay, OneByBook, Pool
-from ladderboard.ledger._storage._schema import NAMES, build, latest, lift, refuse_unknown
+from ladderboard.ledger._storage._pool import Connection, PerBookLock, Pool, PoolExhausted
+from ladderboard.ledger._storage._schema import (
+    TABLE_NAMES,
+    create_tables,
+    latest_format,
+    migrate,
+    refuse_unknown_format,
+)
 from ladderboard.ledger._storage._transaction import SqlStorage
 
 if TYPE_CHECKING:
@@ -129,7 +135,7 @@ def _listening(gen: Any, seconds: float) -> Generator[Any, Any, Any]:
         return done.value
 
 
-class Patience(NamedTuple):
+class PostgresTimeouts(NamedTuple):
     """How many seconds a silent server is waited for.
 
     ``connect`` is for a new connection, ``begin`` for the first statement of a transaction, which
@@ -141,7 +147,7 @@ class Patience(NamedTuple):
     read: float = 45.0
 
 
-class Address:
+class PostgresAddress:
     """Where a database is, and what of that may be said."""
 
     def __init__(self, url: str) -> None:
@@ -152,7 +158,7 @@ class Address:
                 "postgresql+psycopg://user@host/name."
             )
         self.url = f"postgresql://{rest}"
-        self.patience = Patience()
+        self.patience = PostgresTimeouts()
         self._silent = 0.0  # until when nobody tries
         psycopg = load_psycopg()
         try:
@@ -184,7 +190,7 @@ class Address:
             if isinstance(error, psycopg.errors.ConnectionTimeout):
                 self._silent = monotonic() + _SILENT
                 raise StorageFailed(said) from None
-            raise NoWay(said) from None
+            raise PoolExhausted(said) from None
 
     def clean(self, error: Exception) -> str:
         """Return the first line that a driver or a server said, without any password."""
@@ -204,10 +210,10 @@ def _torn(rest: str) -> bool:
     return user.count("@") > 1 or "@" in query or "@" in path.partition("?")[0]
 
 
-class PostgresLink(Link):
+class PostgresConnection(Connection):
     """A connection whose statements name their schema."""
 
-    def __init__(self, address: Address, schema: str) -> None:
+    def __init__(self, address: PostgresAddress, schema: str) -> None:
         self._driver = load_psycopg()
         self._address = address
         self._prefix = f'"{schema}".'
@@ -215,7 +221,7 @@ class PostgresLink(Link):
         super().__init__(address.connect())
         self.connection.patience = address.patience.begin
         try:
-            settings = self.run(f"SELECT {_SAFE}, current_setting('server_encoding')")[0]
+            settings = self.query(f"SELECT {_SAFE}, current_setting('server_encoding')")[0]
             self._refuse_unsafe(settings)
             if settings[3] != "UTF8":
                 raise StorageFailed(f"{address!r} must be encoded in UTF8, not {settings[3]}.")
@@ -250,12 +256,12 @@ class PostgresLink(Link):
             self._break()
             raise self._failed(error) from None
 
-    def run(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    def query(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """Run a statement and return its rows."""
         cursor = self._execute(statement, values)
         return cursor.fetchall() if cursor.description is not None else []
 
-    def change(self, statement: str, values: tuple[Any, ...] = ()) -> int:
+    def execute(self, statement: str, values: tuple[Any, ...] = ()) -> int:
         """Run a statement and return how many rows it changed."""
         count: int = self._execute(statement, values).rowcount
         return count
@@ -276,24 +282,24 @@ class PostgresLink(Link):
         """Let the statements of this transaction take as long as they need."""
         self.connection.patience = _LONG
 
-    def book(self, name: str, *, write: bool, fresh: bool = False) -> int | None:
+    def find_book(self, name: str, *, write: bool, fresh: bool = False) -> int | None:
         """Return a book's number, and where it is to be changed, lock it."""
         if not write:
-            rows = self.run(_NUMBER, (name,))
+            rows = self.query(_NUMBER, (name,))
             return rows[0][0] if rows else None
-        rows = self.run(_LOCK, (name,))
+        rows = self.query(_LOCK, (name,))
         if not rows:
             return None
         number, version, *settings = rows[0]
         self._refuse_unsafe(tuple(settings))
-        if version != latest():
-            refuse_unknown(version, repr(self._address))
+        if version != latest_format():
+            refuse_unknown_format(version, repr(self._address))
             raise InvalidState(f"{self._address!r} is in format {version} now; open it again.")
         return int(number)
 
     def now(self) -> int | None:
         """Return the server's time: machines that serve one board need not agree on theirs."""
-        return int(self.run(_NOW)[0][0])
+        return int(self.query(_NOW)[0][0])
 
     def commit(self) -> None:
         """Commit; where no answer comes, nobody knows."""
@@ -308,7 +314,7 @@ class PostgresLink(Link):
             self._break()
             raise StorageFailed(f"{self._address!r} did not commit; nothing of the block stands.")
 
-    def undo(self) -> None:
+    def rollback(self) -> None:
         """Undo what was done since the beginning."""
         if self.broken:
             return
@@ -324,7 +330,7 @@ class PostgresLink(Link):
 
     def _break(self) -> None:
         connection = self.connection
-        self.shut()
+        self.poison()
         with suppress(self._driver.Error):
             connection.close()
 
@@ -360,16 +366,16 @@ class PostgresStorage(SqlStorage):
             raise InvalidSetting(
                 f"A schema's name must be at most 40 letters a-z, digits and _, not {schema!r:.80}."
             )
-        self._address = Address(url)
+        self._address = PostgresAddress(url)
         self._schema = schema
-        self._pool = Pool(partial(PostgresLink, self._address, schema), OneByBook)
+        self._pool = Pool(partial(PostgresConnection, self._address, schema), PerBookLock)
         try:
-            link = self._pool.take()
+            link = self._pool.acquire()
             try:
                 self._prepare(link, create=create)
             finally:
-                link.undo()
-                self._pool.give(link)
+                link.rollback()
+                self._pool.release(link)
         except BaseException:
             self._pool.close()
             raise
@@ -381,15 +387,15 @@ class PostgresStorage(SqlStorage):
         """Travel to another process as an address; whoever reads the bytes reads the password."""
         return (_again, (self._address.url, self._schema))
 
-    def limit_reads(self, seconds: float) -> None:
+    def limit_read_wait(self, seconds: float) -> None:
         """Wait so long at most: for a transaction to begin, on a new connection if need be."""
         # A connection that is kept is tried before a new one, which takes several messages.
         connect = max(2, int(0.6 * seconds))
-        self._address.patience = Patience(connect, 0.4 * seconds, seconds)
+        self._address.patience = PostgresTimeouts(connect, 0.4 * seconds, seconds)
 
-    def _prepare(self, link: Link, *, create: bool) -> None:
+    def _prepare(self, link: Connection, *, create: bool) -> None:
         """Find the tables; make or migrate them under a lock, in one transaction."""
-        if self._format(link) == latest():
+        if self._format(link) == latest_format():
             return
         self._alone(link)
         version = self._format(link)  # others may have been here first
@@ -397,55 +403,55 @@ class PostgresStorage(SqlStorage):
             if not create:
                 raise InvalidState(f"{self._address!r} holds no ledger in {self._schema!r}.")
             self._create(link)
-        elif version < latest():
+        elif version < latest_format():
             self._keep_copy(link, version)
-            lift(version, link.run, _WORDS)
-            link.run("UPDATE main.format SET version = ?", (latest(),))
+            migrate(version, link.query, _WORDS)
+            link.query("UPDATE main.format SET version = ?", (latest_format(),))
         link.commit()
 
-    def remove(self) -> None:
+    def drop_schema(self) -> None:
         """Remove the schema with everything in it, for good: one in which something was tried."""
-        link = self._pool.take()
+        link = self._pool.acquire()
         try:
-            link.run(f'DROP SCHEMA IF EXISTS "{self._schema}" CASCADE')
+            link.query(f'DROP SCHEMA IF EXISTS "{self._schema}" CASCADE')
         finally:
-            self._pool.give(link)
+            self._pool.release(link)
 
-    def _alone(self, link: Link) -> None:
+    def _alone(self, link: Connection) -> None:
         link.begin(write=True)
         key = hashlib.sha256(f"ladderboard {self._schema}".encode()).digest()[:8]
-        cast("PostgresLink", link).take_long()
-        link.run("SET LOCAL lock_timeout = '600s'")  # others may have much to copy
-        link.run("SELECT pg_advisory_xact_lock(?)", (int.from_bytes(key, signed=True),))
+        cast("PostgresConnection", link).take_long()
+        link.query("SET LOCAL lock_timeout = '600s'")  # others may have much to copy
+        link.query("SELECT pg_advisory_xact_lock(?)", (int.from_bytes(key, signed=True),))
 
-    def _tables(self, link: Link) -> set[str]:
-        return {row[0] for row in link.run(_TABLES, (self._schema,))}
+    def _tables(self, link: Connection) -> set[str]:
+        return {row[0] for row in link.query(_TABLES, (self._schema,))}
 
-    def _format(self, link: Link) -> int | None:
+    def _format(self, link: Connection) -> int | None:
         """Return the format of the tables, or None where there are none at all."""
         found = self._tables(link)
         if not found:
             return None
-        if not {"format", *NAMES} <= found:
+        if not {"format", *TABLE_NAMES} <= found:
             raise InvalidState(
                 f"The schema {self._schema!r} of {self._address!r} is not a ledger's."
             )
-        rows = link.run("SELECT version FROM main.format")
+        rows = link.query("SELECT version FROM main.format")
         if len(rows) != 1:
             raise InvalidState(f"{self._address!r} is damaged: it does not say its format.")
-        refuse_unknown(rows[0][0], repr(self._address), self._copies(link))
+        refuse_unknown_format(rows[0][0], repr(self._address), self._copies(link))
         return int(rows[0][0])
 
-    def _create(self, link: Link) -> None:
-        if not link.run(_SCHEMA, (self._schema,)):
-            link.run(f'CREATE SCHEMA "{self._schema}"')
-        build(link.run, _WORDS)
-        link.run("CREATE TABLE main.format (version BIGINT NOT NULL)")
-        link.run("INSERT INTO main.format (version) VALUES (?)", (latest(),))
+    def _create(self, link: Connection) -> None:
+        if not link.query(_SCHEMA, (self._schema,)):
+            link.query(f'CREATE SCHEMA "{self._schema}"')
+        create_tables(link.query, _WORDS)
+        link.query("CREATE TABLE main.format (version BIGINT NOT NULL)")
+        link.query("INSERT INTO main.format (version) VALUES (?)", (latest_format(),))
 
-    def _copies(self, link: Link, part: str = "") -> list[str]:
+    def _copies(self, link: Connection, part: str = "") -> list[str]:
         begin = self._before(part)
-        rows = link.run("SELECT nspname::text FROM pg_catalog.pg_namespace")
+        rows = link.query("SELECT nspname::text FROM pg_catalog.pg_namespace")
         found = (row[0] for row in rows if row[0].startswith(begin))
         return [each for each in found if each[len(begin) :].replace("_", "").isdigit()]
 
@@ -453,27 +459,27 @@ class PostgresStorage(SqlStorage):
         """Return how the names of copies begin that were made before a part's steps, or our own."""
         return f"{self._schema}_before_{part}_" if part else f"{self._schema}_before_"
 
-    def _keep_copy(self, link: Link, version: int, part: str = "") -> None:
+    def _keep_copy(self, link: Connection, version: int, part: str = "") -> None:
         name = (
             f"{self._schema}_before_{part}_{version}"
             if part
             else f"{self._schema}_before_{version}"
         )
         to, count = name, 1
-        while link.run(_SCHEMA, (to,)):  # who went back and comes again has one already
+        while link.query(_SCHEMA, (to,)):  # who went back and comes again has one already
             count += 1
             to = f"{name}_{count}"
         self._copy(link, to)
 
-    def _copy(self, link: Link, to: str) -> None:
+    def _copy(self, link: Connection, to: str) -> None:
         """Copy all tables as they are; the books in the copy know that they are copies."""
-        link.run("LOCK TABLE main.book IN EXCLUSIVE MODE")  # no block that writes is open now
-        link.run(f'CREATE SCHEMA "{to}"')
+        link.query("LOCK TABLE main.book IN EXCLUSIVE MODE")  # no block that writes is open now
+        link.query(f'CREATE SCHEMA "{to}"')
         for name in sorted(self._tables(link)):
             for statement in _COPY:
-                link.run(statement.format(to=to, name=name))
-        link.run(_FLAG.format(to=to), (COPY, b"1"))
-        link.run(_GO_ON.format(to=to), (f"{to}.book",))
+                link.query(statement.format(to=to, name=name))
+        link.query(_FLAG.format(to=to), (COPY, b"1"))
+        link.query(_GO_ON.format(to=to), (f"{to}.book",))
 
 
 def _again(url: str, schema: str) -> PostgresStorage:

@@ -15,9 +15,9 @@ from ladderboard.errors import InvalidState
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from ladderboard.ledger._storage._pool import Link
+    from ladderboard.ledger._storage._pool import Connection
 
-NAMES = ("book", "entry", "secret", "mark", "ladder", "kept")
+TABLE_NAMES = ("book", "entry", "secret", "mark", "ladder", "kept")
 # Format 1, for good: what comes later is a step in STEPS. {blob}, {whole}, {serial} and
 # {tail} differ between the databases. An entry's place is its book's number and its own in one
 # whole number, so rows that are only ever appended cost one page each; where a book stands is
@@ -42,45 +42,47 @@ TABLES = (
 )
 
 
-class Step(NamedTuple):
+class Migration(NamedTuple):
     """What leads from format ``before`` to the next, in the words of both databases."""
 
     before: int
     statements: tuple[str, ...]
 
 
-STEPS: tuple[Step, ...] = ()
+MIGRATIONS: tuple[Migration, ...] = ()
 
 
-def latest() -> int:
+def latest_format() -> int:
     """Return the format that this version writes."""
-    return 1 + len(STEPS)
+    return 1 + len(MIGRATIONS)
 
 
-def build(run: Callable[[str], object], words: Mapping[str, str]) -> None:
+def create_tables(run: Callable[[str], object], words: Mapping[str, str]) -> None:
     """Make the tables of a new database, in a transaction of the caller's."""
     for table in TABLES:
         run(table.format(**words))
-    lift(1, run, words)
+    migrate(1, run, words)
 
 
-def lift(version: int, run: Callable[[str], object], words: Mapping[str, str]) -> None:
+def migrate(version: int, run: Callable[[str], object], words: Mapping[str, str]) -> None:
     """Take the steps from a format to the latest, in a transaction of the caller's."""
-    for step in STEPS:
+    for step in MIGRATIONS:
         if step.before >= version:
             for statement in step.statements:
                 run(statement.format(**words))
 
 
-def refuse_unknown(version: object, where: object, copies: Iterable[str] = ()) -> None:
+def refuse_unknown_format(version: object, where: object, copies: Iterable[str] = ()) -> None:
     """Refuse what a later version wrote: what it means cannot be known here."""
     if not isinstance(version, int) or version < 1:
         raise InvalidState(f"{where} is damaged: its tables are not those of a ledger.")
-    if version > latest():
-        raise InvalidState(newer(f"{where} was written", version, latest(), copies))
+    if version > latest_format():
+        raise InvalidState(
+            newer_format_message(f"{where} was written", version, latest_format(), copies)
+        )
 
 
-def newer(what: str, version: int, known: int, copies: Iterable[str] = ()) -> str:
+def newer_format_message(what: str, version: int, known: int, copies: Iterable[str] = ()) -> str:
     """Return what is said of a newer format, and the way back.
 
     ``copies`` are the names of all copies that were made before upgrades, each with the number of
@@ -105,7 +107,7 @@ def _age(copy: str) -> tuple[int, int]:
     return (int(found[1]), int(found[2] or 1)) if found else (0, 0)
 
 
-class Part(NamedTuple):
+class SchemaModule(NamedTuple):
     """A room's tables: the statements that lead from each format to the next, the first from none.
 
     A step is never changed once it was released. A process of an older version that still runs is
@@ -114,11 +116,11 @@ class Part(NamedTuple):
     """
 
     name: str
-    steps: tuple[tuple[str, ...], ...]
+    migrations: tuple[tuple[str, ...], ...]
 
 
-def part_format(
-    link: Link, part: Part, tables: set[str], copies: Callable[[str], Iterable[str]]
+def module_format(
+    link: Connection, part: SchemaModule, tables: set[str], copies: Callable[[str], Iterable[str]]
 ) -> int:
     """Return the format of a part's tables, 0 where there are none.
 
@@ -126,26 +128,28 @@ def part_format(
     """
     if f"{part.name}_format" not in tables:
         return 0
-    rows = link.run(f"SELECT version FROM main.{part.name}_format")  # noqa: S608 - our own name
+    rows = link.query(f"SELECT version FROM main.{part.name}_format")  # noqa: S608 - our own name
     version = rows[0][0] if len(rows) == 1 else None
     if not isinstance(version, int) or version < 1:
         raise InvalidState(f"The database is damaged: the tables of {part.name} are not whole.")
-    if version > len(part.steps):
-        what, known = f"The tables of {part.name} were written", len(part.steps)
-        raise InvalidState(newer(what, version, known, copies(part.name)))
+    if version > len(part.migrations):
+        what, known = f"The tables of {part.name} were written", len(part.migrations)
+        raise InvalidState(newer_format_message(what, version, known, copies(part.name)))
     return version
 
 
-def lift_part(link: Link, part: Part, version: int, words: Mapping[str, str]) -> None:
+def migrate_module(
+    link: Connection, part: SchemaModule, version: int, words: Mapping[str, str]
+) -> None:
     """Take the steps from a format to the latest, in a transaction of the caller's."""
     if not version:
-        link.run(
+        link.query(
             "CREATE TABLE main.{name}_format (version {whole} NOT NULL)".format(
                 name=part.name, **words
             )
         )
-        link.run(f"INSERT INTO main.{part.name}_format (version) VALUES (0)")  # noqa: S608
-    for step in part.steps[version:]:
+        link.query(f"INSERT INTO main.{part.name}_format (version) VALUES (0)")  # noqa: S608
+    for step in part.migrations[version:]:
         for statement in step:
-            link.run(statement.format(**words))
-    link.run(f"UPDATE main.{part.name}_format SET version = ?", (len(part.steps),))  # noqa: S608
+            link.query(statement.format(**words))
+    link.query(f"UPDATE main.{part.name}_format SET version = ?", (len(part.migrations),))  # noqa: S608

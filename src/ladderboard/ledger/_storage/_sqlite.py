@@ -15,13 +15,25 @@ from typing import Any
 from urllib.parse import quote
 
 from ladderboard.errors import DiskFull, InvalidState, LadderboardError, ReadOnly, StorageFailed
-from ladderboard.ledger._atomic_file import fresh_file
+from ladderboard.ledger._atomic_file import atomic_create
 from ladderboard.ledger._storage._base import COPY
-from ladderboard.ledger._storage._pool import PATIENCE, Link, OneByOne, Pool, keep_for_good
-from ladderboard.ledger._storage._schema import NAMES, build, latest, lift, refuse_unknown
+from ladderboard.ledger._storage._pool import (
+    WRITER_TIMEOUT,
+    Connection,
+    GlobalWriterLock,
+    Pool,
+    leak_reference,
+)
+from ladderboard.ledger._storage._schema import (
+    TABLE_NAMES,
+    create_tables,
+    latest_format,
+    migrate,
+    refuse_unknown_format,
+)
 from ladderboard.ledger._storage._transaction import SqlStorage
 
-APPLICATION = 0x4C424F41  # "LBOA", so that `file` and we know such a file
+SQLITE_APPLICATION_ID = 0x4C424F41  # "LBOA", so that `file` and we know such a file
 
 _SETTINGS = (
     "PRAGMA trusted_schema = OFF",  # a file from elsewhere runs nothing here
@@ -65,7 +77,7 @@ _WORDS = {
 }
 
 
-def connect(path: Path) -> sqlite3.Connection:
+def connect_sqlite(path: Path) -> sqlite3.Connection:
     """Open a file that is there, whatever thread will use it.
 
     SQLite makes files beside it even to read it, which it cannot on a disk that may only be read;
@@ -74,11 +86,13 @@ def connect(path: Path) -> sqlite3.Connection:
     still = _is_on_read_only_disk(path) and not _size(path, "-wal")
     uri = f"file:{quote(os.fsencode(path))}?{'immutable=1' if still else 'mode=rw'}"
     return sqlite3.connect(
-        uri, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False
+        uri, uri=True, timeout=WRITER_TIMEOUT, isolation_level=None, check_same_thread=False
     )
 
 
-def failed(error: sqlite3.Error, path: Path, *, uncertain: bool = False) -> LadderboardError:
+def translate_sqlite_error(
+    error: sqlite3.Error, path: Path, *, uncertain: bool = False
+) -> LadderboardError:
     """Return what to raise for an error of SQLite."""
     code = getattr(error, "sqlite_errorcode", None)
     primary = None if code is None else code & 0xFF
@@ -146,12 +160,12 @@ def _writable(path: Path) -> bool:
     return path.is_file() and os.access(path, os.R_OK | os.W_OK, effective_ids=own)
 
 
-def spoil(same: tuple[int, int]) -> None:
+def mark_unusable(same: tuple[int, int]) -> None:
     """Let no link to a file be made in this process any more."""
     _SPOILT.add(same)
 
 
-class SqliteLink(Link):
+class SqliteConnection(Connection):
     """A connection in WAL mode with full synchronous commits.
 
     Only SQLite opens the file, even to see what it is: whoever closes a file gives up all locks
@@ -162,7 +176,7 @@ class SqliteLink(Link):
 
     def __init__(self, path: Path, same: tuple[int, int], numbers: dict[str, int]) -> None:
         self._path = path
-        self._version = latest()
+        self._version = latest_format()
         self._looked = monotonic()
         self._same = same
         self._refuse_replaced()
@@ -182,22 +196,22 @@ class SqliteLink(Link):
         path = self._path
         self._fixed = not _writable(path)
         try:
-            self.connection = connect(path)
+            self.connection = connect_sqlite(path)
             self._cursor = self.connection.cursor()  # one for all: to make one takes time
         except sqlite3.Error as error:
-            raise failed(error, path) from None
+            raise translate_sqlite_error(error, path) from None
         try:
             self._set_up()
         except sqlite3.Error as error:
             self.close()
-            raise failed(error, path) from None
+            raise translate_sqlite_error(error, path) from None
         except BaseException:
             self.close()
             raise
 
     def _set_up(self) -> None:
         """Refuse a file that is not ours, before anything is written to it."""
-        if self.connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
+        if self.connection.execute("PRAGMA application_id").fetchone()[0] != SQLITE_APPLICATION_ID:
             raise InvalidState(f"{self._path} is not a file of Ladderboard.")
         if self._fixed:
             return
@@ -209,21 +223,21 @@ class SqliteLink(Link):
         for setting in _SETTINGS:
             self.connection.execute(setting)
 
-    def run(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    def query(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """Run a statement and return its rows."""
         try:
             return self._cursor.execute(statement, values).fetchall()
         except sqlite3.Error as error:
             self._break()
-            raise failed(error, self._path) from None
+            raise translate_sqlite_error(error, self._path) from None
 
-    def change(self, statement: str, values: tuple[Any, ...] = ()) -> int:
+    def execute(self, statement: str, values: tuple[Any, ...] = ()) -> int:
         """Run a statement and return how many rows it changed."""
         try:
             return self._cursor.execute(statement, values).rowcount
         except sqlite3.Error as error:
             self._break()
-            raise failed(error, self._path) from None
+            raise translate_sqlite_error(error, self._path) from None
 
     def begin(self, *, write: bool) -> None:
         """Begin a transaction, on the file that was opened and in the format it had."""
@@ -242,10 +256,10 @@ class SqliteLink(Link):
             version = self._cursor.execute("PRAGMA user_version").fetchall()[0][0]
         except sqlite3.Error as error:
             self._break()
-            raise failed(error, self._path) from None
+            raise translate_sqlite_error(error, self._path) from None
         if version != self._version:
             self._break()
-            refuse_unknown(version, self._path)
+            refuse_unknown_format(version, self._path)
             raise InvalidState(f"{self._path} is in format {version} now; open it again.")
 
     def _refuse_fixed(self, *, write: bool) -> None:
@@ -269,11 +283,11 @@ class SqliteLink(Link):
                 f"{self._path} was moved, removed or replaced while it was in use; open it again."
             )
 
-    def book(self, name: str, *, write: bool, fresh: bool = False) -> int | None:
+    def find_book(self, name: str, *, write: bool, fresh: bool = False) -> int | None:
         """Return a book's number; the transaction keeps others from writing as it is."""
         number = self._numbers.get(name)
         if number is None:
-            rows = self.run(_NUMBER, (name,))
+            rows = self.query(_NUMBER, (name,))
             if not rows:
                 return None
             number = rows[0][0]
@@ -289,12 +303,14 @@ class SqliteLink(Link):
             primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
             if primary != sqlite3.SQLITE_FULL:  # which is undone; to open it anew may need room
                 self._break()
-            raise failed(error, self._path, uncertain=primary not in _REFUSED) from None
+            raise translate_sqlite_error(
+                error, self._path, uncertain=primary not in _REFUSED
+            ) from None
         self._commits += 1
         if not self._commits % _COMMITS:
             self._tidy()
 
-    def undo(self) -> None:
+    def rollback(self) -> None:
         """Undo what was done since the beginning."""
         try:
             if self.connection.in_transaction:
@@ -309,18 +325,18 @@ class SqliteLink(Link):
 
     def abandon(self) -> None:
         """Leave the connection to the parent, and with it the file: see ``Pool``."""
-        keep_for_good(self._cursor)
+        leak_reference(self._cursor)
         super().abandon()
-        spoil(self._same)
+        mark_unusable(self._same)
 
-    def shut(self) -> None:
+    def poison(self) -> None:
         """Let nothing more run here."""
-        super().shut()
+        super().poison()
         self._cursor = self.connection.cursor()
 
     def _break(self) -> None:
         database = self.connection
-        self.shut()
+        self.poison()
         with suppress(sqlite3.Error):
             database.close()  # which undoes what was not committed
 
@@ -348,7 +364,7 @@ class SqliteLink(Link):
             self.connection.execute("PRAGMA busy_timeout = 100")
             self.connection.execute(f"PRAGMA wal_checkpoint({how})").fetchall()
         with suppress(sqlite3.Error):
-            self.connection.execute(f"PRAGMA busy_timeout = {int(PATIENCE * 1000)}")
+            self.connection.execute(f"PRAGMA busy_timeout = {int(WRITER_TIMEOUT * 1000)}")
 
 
 class SqliteStorage(SqlStorage):
@@ -370,9 +386,9 @@ class SqliteStorage(SqlStorage):
     >>> folder = tempfile.TemporaryDirectory()
     >>> storage = SqliteStorage(f"{folder.name}/guard.db", create=True)
     >>> with storage.add_book("first") as book:
-    ...     book.keep("colour", b"blue")
-    >>> with storage.reading("first") as book:
-    ...     book.kept("colour")
+    ...     book.set_value("colour", b"blue")
+    >>> with storage.read_transaction("first") as book:
+    ...     book.get_value("colour")
     b'blue'
     >>> storage.close()
     >>> folder.cleanup()
@@ -386,8 +402,8 @@ class SqliteStorage(SqlStorage):
             self._create()
         numbers: dict[str, int] = {}
         same = _look(self.path)
-        make = partial(SqliteLink, self.path, same, numbers)
-        self._pool = Pool(make, OneByOne, spoil=partial(spoil, same))
+        make = partial(SqliteConnection, self.path, same, numbers)
+        self._pool = Pool(make, GlobalWriterLock, mark_unusable=partial(mark_unusable, same))
         try:
             self._check()
         except BaseException:
@@ -399,53 +415,53 @@ class SqliteStorage(SqlStorage):
         return (SqliteStorage, (self.path,))
 
     def _create(self) -> None:
-        with fresh_file(self.path) as draft:
+        with atomic_create(self.path) as draft:
             try:
-                with closing(connect(draft)) as database:
+                with closing(connect_sqlite(draft)) as database:
                     database.execute(f"PRAGMA page_size = {_PAGE}")
                     database.execute("PRAGMA journal_mode = WAL")
                     database.execute("BEGIN IMMEDIATE")
-                    build(database.execute, _WORDS)
-                    database.execute(f"PRAGMA application_id = {APPLICATION}")
-                    database.execute(f"PRAGMA user_version = {latest()}")
+                    create_tables(database.execute, _WORDS)
+                    database.execute(f"PRAGMA application_id = {SQLITE_APPLICATION_ID}")
+                    database.execute(f"PRAGMA user_version = {latest_format()}")
                     database.execute("COMMIT")
                     _empty_log(database)
             except sqlite3.Error as error:
-                raise failed(error, self.path) from None
+                raise translate_sqlite_error(error, self.path) from None
 
     def _check(self) -> None:
         """Refuse a file of ours that cannot be used, and bring one of an old format up to date."""
-        link = self._pool.take()
+        link = self._pool.acquire()
         try:
-            version = link.run("PRAGMA user_version")[0][0]
-            refuse_unknown(version, self.path, self._copies(link))
+            version = link.query("PRAGMA user_version")[0][0]
+            refuse_unknown_format(version, self.path, self._copies(link))
             if self.path.stat().st_size % _PAGE and not _has_log(self.path):
                 raise InvalidState(f"{self.path} is damaged: its end is missing.")
-            if version < latest():
+            if version < latest_format():
                 self._migrate(link)
-            found = {(row[0], row[1]) for row in link.run("SELECT type, name FROM sqlite_schema")}
-            if not {("table", name) for name in NAMES} <= found or any(
+            found = {(row[0], row[1]) for row in link.query("SELECT type, name FROM sqlite_schema")}
+            if not {("table", name) for name in TABLE_NAMES} <= found or any(
                 kind in {"trigger", "view"} for kind, _ in found
             ):
                 raise InvalidState(f"{self.path} is damaged: its tables are not those of a ledger.")
         finally:
-            self._pool.give(link)
+            self._pool.release(link)
 
     def _migrate(self, link: Any) -> None:
         """Copy the file, then take the steps, all while nobody else may write."""
-        link.run("BEGIN IMMEDIATE")
+        link.query("BEGIN IMMEDIATE")
         try:
-            version = link.run("PRAGMA user_version")[0][0]
-            if version < latest():
+            version = link.query("PRAGMA user_version")[0][0]
+            if version < latest_format():
                 self._keep_copy(link, version)
-                lift(version, link.run, _WORDS)
-                link.run(f"PRAGMA user_version = {latest()}")
+                migrate(version, link.query, _WORDS)
+                link.query(f"PRAGMA user_version = {latest_format()}")
             link.commit()
         except BaseException:
-            link.undo()
+            link.rollback()
             raise
 
-    def _keep_copy(self, link: Link, version: int, part: str = "") -> None:
+    def _keep_copy(self, link: Connection, version: int, part: str = "") -> None:
         copy = _unused(self.path, f"{part}-{version}" if part else f"{version}")
         try:
             self.backup(copy)
@@ -455,13 +471,13 @@ class SqliteStorage(SqlStorage):
                 f"which failed: {error} Nothing was changed."
             ) from None
 
-    def _copies(self, link: Link, part: str = "") -> list[str]:
+    def _copies(self, link: Connection, part: str = "") -> list[str]:
         begin = f"{self.path.name}.before-{part}-" if part else f"{self.path.name}.before-"
         found = (each.name for each in self.path.parent.iterdir() if each.name.startswith(begin))
         return [each for each in found if each[len(begin) :].replace("-", "").isdigit()]
 
-    def _tables(self, link: Link) -> set[str]:
-        return {row[0] for row in link.run("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    def _tables(self, link: Connection) -> set[str]:
+        return {row[0] for row in link.query("SELECT name FROM sqlite_schema WHERE type = 'table'")}
 
     def backup(self, to: Path | str) -> None:
         """Copy the file while it is in use; the books in the copy know that they are copies.
@@ -470,9 +486,9 @@ class SqliteStorage(SqlStorage):
         only. Nothing is ever overwritten.
         """
         target = Path(os.path.abspath(to))  # noqa: PTH100 - links are not followed
-        link = self._pool.take()
+        link = self._pool.acquire()
         try:
-            with fresh_file(target) as draft, closing(connect(draft)) as database:
+            with atomic_create(target) as draft, closing(connect_sqlite(draft)) as database:
                 link.connection.backup(database)
                 database.execute(
                     "INSERT OR REPLACE INTO kept (book, name, value) SELECT id, ?, ? FROM book",
@@ -480,13 +496,13 @@ class SqliteStorage(SqlStorage):
                 )
                 _empty_log(database)
         except sqlite3.Error as error:
-            raise failed(error, target) from None
+            raise translate_sqlite_error(error, target) from None
         finally:
-            self._pool.give(link)
+            self._pool.release(link)
 
 
 def _look(path: Path) -> tuple[int, int]:
-    """Return which file this is. Nobody but SQLite may open it: see ``SqliteLink``."""
+    """Return which file this is. Nobody but SQLite may open it: see ``SqliteConnection``."""
     try:
         found = path.stat()
     except (FileNotFoundError, NotADirectoryError):

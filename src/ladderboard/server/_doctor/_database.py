@@ -24,14 +24,14 @@ from ladderboard.errors import (
 )
 from ladderboard.holdout import read_key_file
 from ladderboard.ledger import (
-    APPLICATION,
-    NAMES,
-    Address,
+    SQLITE_APPLICATION_ID,
+    TABLE_NAMES,
     Cipher,
-    NoSeal,
-    failed,
-    latest,
+    NoEncryption,
+    PostgresAddress,
+    latest_format,
     load_psycopg,
+    translate_sqlite_error,
 )
 from ladderboard.server._doctor._finding import may_write, note, ok, others, problem
 
@@ -96,7 +96,7 @@ def is_left(path: Path) -> bool:
 def look_into_file(path: Path) -> Iterator[Run]:
     """Give what runs statements on an SQLite file.
 
-    Not for a process that has the file open otherwise: see ``SqliteLink``.
+    Not for a process that has the file open otherwise: see ``SqliteConnection``.
     """
     # Without a log nobody writes, and the file is all there is; SQLite would begin a log even to
     # read. With one, SQLite reads the memory that its users share. Where that is missing it would
@@ -106,18 +106,18 @@ def look_into_file(path: Path) -> Iterator[Run]:
     try:
         uri = f"file:{quote(os.fsencode(path))}?{quiet}"
         with closing(sqlite3.connect(uri, uri=True, timeout=_PATIENCE)) as database:
-            if database.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
+            if database.execute("PRAGMA application_id").fetchone()[0] != SQLITE_APPLICATION_ID:
                 raise InvalidState(f"{path} is not a file of Ladderboard.")
             yield lambda statement, values=(): database.execute(statement, values).fetchall()
     except sqlite3.Error as error:
-        raise failed(error, path) from None
+        raise translate_sqlite_error(error, path) from None
 
 
 @contextmanager
 def look_into_postgres(url: str) -> Iterator[tuple[Run, Any]]:
     """Give what runs statements in PostgreSQL, where they may only read, and the connection."""
     driver = load_psycopg()
-    address = Address(url.replace("postgres://", "postgresql://", 1))
+    address = PostgresAddress(url.replace("postgres://", "postgresql://", 1))
     with closing(address.connect()) as connection:
         connection.execute("SET default_transaction_read_only = on")
         connection.execute(f"SET statement_timeout = '{_PATIENCE}s'")
@@ -140,10 +140,10 @@ def see(run: Run, version: object, tables: set[str], where: str) -> Seen:
     part = 0
     if f"{BOARD_SCHEMA.name}_format" in tables:
         part = int(run(f"SELECT version FROM main.{BOARD_SCHEMA.name}_format")[0][0])  # noqa: S608
-    behind = version < latest() or part < len(BOARD_SCHEMA.steps)
-    if version > latest() or part > len(BOARD_SCHEMA.steps):
+    behind = version < latest_format() or part < len(BOARD_SCHEMA.migrations)
+    if version > latest_format() or part > len(BOARD_SCHEMA.migrations):
         return Seen(version, behind=False, ahead=True)
-    if not set(NAMES) <= tables:
+    if not set(TABLE_NAMES) <= tables:
         raise InvalidState(f"{where} is damaged: its tables are not those of a ledger.")
     boards = run("SELECT count(*) FROM main.board")[0][0] if part else 0
     times = [
@@ -268,7 +268,7 @@ class Told(NamedTuple):
 def check_postgres(url: str, connections: int) -> Told:
     """Look at a server, and into its database; ``connections`` is how many we may want at once."""
     try:
-        address = repr(Address(url.replace("postgres://", "postgresql://", 1)))
+        address = repr(PostgresAddress(url.replace("postgres://", "postgresql://", 1)))
         with look_into_postgres(url) as (run, connection):
             said = [_version(connection.info.server_version), _settings(run)]
             before = time.time()
@@ -386,7 +386,7 @@ def _opened(key_file: Path, sealed: bytes | None) -> Finding | None:
     try:
         key = read_key_file(key_file)
         if sealed is not None:
-            Cipher(key, SERVER_BOOK).open(_PLACE, sealed)
+            Cipher(key, SERVER_BOOK).decrypt(_PLACE, sealed)
     except MissingDependency as error:
         return problem(_KEY_FILE, str(error), "pip install 'ladderboard[guard]'")
     except WrongKey as error:
@@ -417,7 +417,7 @@ def _without(sealed: bytes | None) -> Finding:
     if sealed is None:
         return note(_KEY_FILE, "None is set: what is secret will not be encrypted.")
     try:
-        NoSeal().open(_PLACE, sealed)
+        NoEncryption().decrypt(_PLACE, sealed)
     except LadderboardError as error:
         return problem(
             _KEY_FILE, str(error), "Name it: --key-file, LADDERBOARD_KEY_FILE or key_file."

@@ -62,7 +62,7 @@ def archive_looks() -> Iterator[tuple[str, bytes]]:
 
 def archive_pages(board: Board, archive: Archive) -> Iterator[tuple[str, bytes]]:
     """Yield every page: the board's own, and one for each further page of its standings."""
-    now = int(board.book.world.clock())
+    now = int(board.book.environment.clock())
     number, cursor = 1, None
     while number == 1 or cursor is not None:
         told = told_to_all(board, cursor, now)
