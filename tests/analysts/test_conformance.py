@@ -91,7 +91,7 @@ def test_by_name():
         analyst("majorty")
     with pytest.raises(InvalidSetting, match="does not take these settings"):
         analyst("plateau", risks=0.1)
-    with pytest.raises(InvalidSetting, match="made already"):
+    with pytest.raises(InvalidSetting, match="an instance already"):
         analyst(Plateau(), risk=0.1)
 
 

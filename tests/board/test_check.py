@@ -381,7 +381,7 @@ def test_a_plan_and_a_check_say_the_same_figures(folder, monkeypatch):
     assert measured == pytest.approx(found["Shaky Ladder, measured"])
     (said,) = (each for each in promise.sentences if each.startswith("Measured, not promised: 0.0"))
     assert "`ladderboard plan` has the same figures" in said
-    assert "as `board check` supposes of one ladder; 0.033 measured on average" in planned.default
+    assert "as `board check` assumes for one ladder; 0.033 measured on average" in planned.default
     assert planned.default in str(planned)
     few = plan(n=2_000, error=0.05)
     assert few.questions == 1

@@ -31,7 +31,7 @@ def test_weights_sum_to_at_most_one(questions):
     total = 0.0
     for t in range(1, 400):
         price = weights._uniform(values, t)
-        for b in range(min(t - 1, values.most) + 1):
+        for b in range(min(t - 1, values.max_changes) + 1):
             seen = math.comb(t - 1, b) * round(math.exp(values.log_count(b)))
             total += seen * math.exp(-price(b))
     assert 0.5 < total <= 1  # all but what is past 400, and more changes than there can be
@@ -56,7 +56,7 @@ def test_past_the_first_number_only_the_other_half_is_left():
     assert past.nats == pytest.approx(anytime.nats + math.log(2), rel=1e-9)
     with pytest.raises(InvalidSetting, match="at most 30"):
         certificate(1000, 30, 3, TENTHS, asked=31)
-    with pytest.raises(InvalidSetting, match="nothing to amend"):
+    with pytest.raises(InvalidSetting, match="amendable=True needs"):
         certificate(1000, None, 3, TENTHS, asked=31, amendable=True)
     with pytest.raises(InvalidSetting, match="amendable must be"):
         certificate(1000, 30, 3, TENTHS, amendable=1)

@@ -273,7 +273,7 @@ BASE = {"n": 100, "questions": 50, "changes": 3, "mechanism": LADDER}
     [
         ({"n": 0}, "n must be a whole number of at least 1"),
         ({"questions": 0}, "questions must be"),
-        ({"questions": None}, "asked must say how many"),
+        ({"questions": None}, "asked must be"),
         ({"asked": 51}, "asked must be .* at most 50; got 51"),
         ({"changes": 51}, "changes must be .* at most 50; got 51"),
         ({"changes": 11, "asked": 10}, "at most 10; got 11"),

@@ -66,7 +66,7 @@ def test_a_ladder_says_no_more_sequences_than_are_counted(mechanism, span):
     setup = Setup(10, *map(float, span))
     values = transcript_of(mechanism, setup).values
     counts = sequences(mechanism, setup)
-    counted = [round(math.exp(values.log_count(b))) for b in range(values.most + 1)]
+    counted = [round(math.exp(values.log_count(b))) for b in range(values.max_changes + 1)]
     assert len(counts) <= len(counted)
     assert all(said <= paid for said, paid in zip(counts, counted, strict=False))
     step, grid = mechanism._units
@@ -93,7 +93,7 @@ def test_a_shaky_ladder_says_no_more_than_is_counted(release):
                 if step.improved and step.state.best not in seen:
                     seen.add(step.state.best)
                     stack.append((step.state, depth + 1))
-    assert [round(math.exp(values.log_count(b))) for b in range(values.most + 1)] == said[:6]
+    assert [round(math.exp(values.log_count(b))) for b in range(values.max_changes + 1)] == said[:6]
     assert said[6] == 0
 
 
@@ -121,7 +121,7 @@ def test_the_weights_of_all_transcripts_sum_to_at_most_one(mechanism, form):
     points, drop = (told.points, told.drop) if isinstance(told, GridValues) else (1, 0)
     total = 0.0
     for t, rounds in prefixes(points, drop, k):
-        if len(rounds) > told.most:
+        if len(rounds) > told.max_changes:
             continue
         found = certificate(
             100,
@@ -182,7 +182,7 @@ def test_prices_are_concave_in_the_number_of_changes():
     """The largest is looked for by thirds; this is why that finds it."""
     for points, drop in ((30, 1), (50, 2), (90, 4)):
         cells = GridValues.of(points, drop)
-        logs = [cells.log_count(b) for b in range(cells.most + 1)]
+        logs = [cells.log_count(b) for b in range(cells.max_changes + 1)]
         steps = [after - before for before, after in pairwise(logs)]
         assert all(after <= before + 1e-9 for before, after in pairwise(steps))
 

@@ -35,7 +35,7 @@ def boards(draw):
     mechanism = draw(mechanisms)
     n = draw(st.integers(2, 400))
     told = transcript_of(mechanism, Setup(n, 0.0, 1.0))
-    most = min(told.values.most, 12)
+    most = min(told.values.max_changes, 12)
     asked = draw(st.integers(1, 60))
     rounds = draw(st.sets(st.integers(1, asked), max_size=most).map(sorted))
     form = draw(st.sampled_from(["count", "rounds", "none", "split counts", "split rounds"]))

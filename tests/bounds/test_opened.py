@@ -33,7 +33,7 @@ def test_the_shares_of_beta_sum_to_at_most_one():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"ladders": None}, "opened must say"),
+        ({"ladders": None}, "opened must be"),
         ({"ladders": None, "opened": 0}, "opened must be"),
         ({"ladders": None, "opened": 2, "private": True}, "known beforehand"),
     ],

@@ -250,7 +250,7 @@ def test_states_of_others_are_refused() -> None:
 def test_a_query_that_breaks_off_has_been_asked() -> None:
     mechanism, tape = lb.Thresholdout(threshold=0.001, noise=0, budget=3), lb.Tape(seed=1)
     estimator = lb.GeneralEstimator(mechanism, n=2, alpha=0.1, tape=tape)
-    with pytest.raises(BudgetSpent, match="spoke 3 times"):
+    with pytest.raises(BudgetSpent, match="budget of 3"):
         estimator.ask([0, 1], training=[1])
     assert (estimator.asked, estimator.classifiers) == (1, 3)
     again = lb.GeneralEstimator.resume(mechanism, estimator.state, tape)

@@ -1,9 +1,9 @@
-"""What can be promised.
+"""Bounds: certificates for released values, plans, and the paper's theorem.
 
-A *certificate* is an interval for the best true risk so far, with its confidence and assumptions:
-everything that a mechanism could ever be seen to say is counted, and what was seen is paid for in
-nats. The proofs are in docs/explanation/certificates.md. The paper's own theorem is here too, with
-its constants.
+A *certificate* is an interval for the best true risk so far, with its confidence and assumptions.
+It counts every transcript that a mechanism can produce and prices the observed one in nats. The
+proofs are in docs/explanation/certificates.md. The paper's own theorem is included, with its
+constants.
 """
 
 from ladderboard.bounds._alternatives import ALTERNATIVES as ALTERNATIVES

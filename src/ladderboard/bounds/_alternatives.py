@@ -1,4 +1,4 @@
-"""Alternatives: ways to answer the same questions, and the error each of them has."""
+"""Alternatives: ways to answer the same questions, and the error of each."""
 
 from __future__ import annotations
 
@@ -28,41 +28,41 @@ PROMISED, PROMISED_IF, MEASURED, NOT_PROMISED = (
     "measured",
     "not promised",
 )
-# So many visible changes are few.
+# A small number of visible changes.
 FEW_CHANGES = 5
-# So often a ladder that people climb is likely to be seen to move: what ``board check`` supposes.
+# A typical number of visible changes on one ladder; ``board check`` assumes it.
 TYPICAL_CHANGES = 8
 SHAKY, SHAKY_TYPICAL = "Shaky Ladder", f"Shaky Ladder, after {TYPICAL_CHANGES} changes"
 SHAKY_MEASURED = "Shaky Ladder, measured"
-# The form of the certificates of guards and of boards with one ladder.
+# Settings of the certificates of guards and of boards with one ladder.
 _GUARD_SETTINGS: dict[str, Any] = {"ladders": 1, "opened": 1, "amendable": True}
-# The paper's theorem speaks of fewer questions than these, if of any.
+# If the paper's theorem covers any number of questions, it covers one below this.
 _MAX_FIRST_QUESTION = 65
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """One way to answer, and what can be said of it.
+    """One way to answer, and its error.
 
     Parameters
     ----------
     name
-        What it is called in tables and figures.
+        Its name in tables and figures.
     status
         "promised", "promised if" what the sentence says, or "measured".
     sentence
         What it is.
     error
-        Its error for n examples, so many questions and beta; infinite where there is none.
+        Its error for n examples, k questions and beta; infinite if there is none.
     reaches
-        Whether that error is at most the last number, where this is known sooner than the error.
+        Whether that error is at most the last argument, if that is faster than computing it.
     why_missing
-        Why there is no error, where there is none.
+        Why there is no error.
     monotone
         Whether more examples are never worse, and more questions, from the first on, never better;
-        otherwise a search finds one border among several.
+        otherwise a search finds one of several boundaries.
     first_question
-        The least number of questions it can be asked for, given n and beta.
+        The smallest supported number of questions, given n and beta.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Alternative:
     first_question: Callable[[int, float], int] = lambda *_: 1
 
     def achieves(self, n: int, questions: int, beta: float, error: float) -> bool:
-        """Return whether it reaches an error."""
+        """Return whether its error is at most ``error``."""
         if self.reaches is not None:
             return self.reaches(n, questions, beta, error)
         return self.error(n, questions, beta) <= error
@@ -84,26 +84,26 @@ class Alternative:
 def _best_ladder_alternative(
     name: str, status: str, sentence: str, changes: int | None
 ) -> Alternative:
-    """Return the Ladder that is best for this very job."""
+    """Return the best Ladder for each n, number of questions and beta."""
 
     def error(n: int, questions: int, beta: float) -> float:
         return choose_ladder(n, LadderRequirements(questions, beta, changes))[0]
 
-    def reaches(n: int, questions: int, beta: float, wanted: float) -> bool:
+    def reaches(n: int, questions: int, beta: float, target: float) -> bool:
         return (
-            choose_ladder(n, LadderRequirements(questions, beta, changes), enough=wanted)[0]
-            <= wanted
+            choose_ladder(n, LadderRequirements(questions, beta, changes), enough=target)[0]
+            <= target
         )
 
     return Alternative(name, status, sentence, error, reaches)
 
 
 def ladder_after_changes(changes: int, ladder: Ladder | None = None) -> Alternative:
-    """Return one Ladder after so many changes; if none is named, the best for the worst case."""
+    """Return a Ladder after ``changes`` changes; by default the best one for the worst case."""
 
     def error(n: int, questions: int, beta: float) -> float:
-        one = ladder or choose_ladder(n, LadderRequirements(questions, beta))[1]
-        return ladder_error(n, one, LadderRequirements(questions, beta, changes))
+        chosen = ladder or choose_ladder(n, LadderRequirements(questions, beta))[1]
+        return ladder_error(n, chosen, LadderRequirements(questions, beta, changes))
 
     return Alternative(
         f"Ladder, after {changes} changes",
@@ -116,7 +116,7 @@ def ladder_after_changes(changes: int, ladder: Ladder | None = None) -> Alternat
 def _certified_error(
     n: int, questions: int, changes: int | None, mechanism: Mechanism, beta: float, **form: Any
 ) -> float:
-    """Return how far at most the released value lies from the best true risk so far."""
+    """Return the largest distance of the released value from the best true risk so far."""
     error = certificate(n, questions, changes, mechanism, beta, **form).error
     assert error is not None  # noqa: S101 - nothing released was given
     return error
@@ -130,15 +130,20 @@ def _shaky(n: int, questions: int, beta: float) -> float:
 def _shaky_typical(n: int, questions: int, beta: float) -> float:
     mechanism = ShakyLadder.calibrated(n, questions)
     transcript = transcript_of(mechanism, Setup(n, 0.0, 1.0))
-    most = TYPICAL_CHANGES if transcript is None else transcript.values.most
+    max_changes = TYPICAL_CHANGES if transcript is None else transcript.values.max_changes
     return _certified_error(
-        n, questions, min(TYPICAL_CHANGES, questions, most), mechanism, beta, **_GUARD_SETTINGS
+        n,
+        questions,
+        min(TYPICAL_CHANGES, questions, max_changes),
+        mechanism,
+        beta,
+        **_GUARD_SETTINGS,
     )
 
 
 def _shaky_measured(n: int, questions: int, _beta: float) -> float:
-    found = calibrated_settings(n, questions)
-    return math.inf if found.beyond else found.error
+    settings = calibrated_settings(n, questions)
+    return math.inf if settings.beyond else settings.error
 
 
 def _exact(n: int, questions: int, beta: float) -> float:
@@ -146,14 +151,14 @@ def _exact(n: int, questions: int, beta: float) -> float:
 
 
 def _paper(n: int, questions: int, beta: float) -> float:
-    found = paper(n, questions, beta)
-    return found.bound if found.holds else math.inf
+    bound = paper(n, questions, beta)
+    return bound.bound if bound.holds else math.inf
 
 
 def _first_question_of_paper(n: int, beta: float) -> int:
-    """Return the least number of questions that the theorem covers; 1 if it covers no few.
+    """Return the smallest number of questions that the theorem covers; 1 if none up to 64.
 
-    Its condition on n asks for more where ln(k / beta) is small: one question may be too few.
+    Its condition on n is stricter for small ln(k / beta): one question may be too few.
     """
     return next((k for k in range(1, _MAX_FIRST_QUESTION) if paper(n, k, beta).holds), 1)
 

@@ -1,9 +1,9 @@
 """Choosing a Ladder before the data: the grid whose certificate is narrowest.
 
-Finer cells miss less and say more. All grids 1/J, with a step of half a cell, up to J = 999, and
-beyond that J of three digits and zeros, which costs less than a part in a hundred thousand. The set
-is the same for every n and every number of questions, so the error falls with n and grows with
-questions as that of one Ladder does; and it is searched fast enough for plans.
+Finer cells round less and reveal more. Candidates are all grids 1/J, with a step of half a cell, up
+to J = 999, and beyond that J with three significant digits, which loses less than one part in
+100,000. The set is the same for every n and every number of questions, so the error falls with n
+and grows with questions as for a single Ladder, and the search is fast enough for plans.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ CELL_COUNTS = (
     *range(1, 1000),
     *(digits * 10**e for e in range(1, 10) for digits in range(100, 1000)),
 )
-# Sums of floats are this good; a grid is passed over only if it is worse by more.
+# Rounding error of float sums; a grid is skipped only if it is worse by more.
 _FLOAT_TOLERANCE = 1e-12
-_GRID_FINE_ENOUGH = 1000  # half a cell is then below a part in a thousand of the other part
+_GRID_FINE_ENOUGH = 1000  # half a cell is then less than a thousandth of the other part
 
 
 @dataclass(frozen=True)
 class LadderRequirements:
-    """What a Ladder is chosen for.
+    """What a Ladder must satisfy.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class LadderRequirements:
     beta
         The failure probability.
     changes
-        After how many visible changes; None for the worst case before the data.
+        The number of visible changes; None for the worst case before the data.
     """
 
     questions: int
@@ -53,7 +53,7 @@ class LadderRequirements:
 
 @lru_cache(maxsize=16_384)
 def ladder_with(cells: int) -> Ladder:
-    """Return the Ladder with so many cells and a step of half a cell.
+    """Return the Ladder with this many cells and a step of half a cell.
 
     >>> ladder_with(20)
     Ladder(step=0.025, grid=0.05)
@@ -70,32 +70,34 @@ def _transcript_of_ladder(ladder: Ladder) -> Transcript:
 
 
 @lru_cache(maxsize=65_536)
-def _price(ladder: Ladder, job: LadderRequirements) -> tuple[float, float, float]:
-    """Return nats and the ends of the sample part: for a Ladder neither depends on n."""
+def _price(ladder: Ladder, requirements: LadderRequirements) -> tuple[float, float, float]:
+    """Return nats and the interval of the deviation; for a Ladder neither depends on n."""
     transcript = _transcript_of_ladder(ladder)
-    nats = TranscriptWeights(job.questions, job.beta).nats(
-        transcript, ChangeHistory(job.questions, job.changes)
+    nats = TranscriptWeights(requirements.questions, requirements.beta).nats(
+        transcript, ChangeHistory(requirements.questions, requirements.changes)
     )
-    return nats, *transcript.deviation.interval(job.questions, job.beta)
+    return nats, *transcript.deviation.interval(requirements.questions, requirements.beta)
 
 
-def ladder_error(n: int, ladder: Ladder, job: LadderRequirements) -> float:
-    """Return what ``certificate(...).error`` would be, without the words.
+def ladder_error(n: int, ladder: Ladder, requirements: LadderRequirements) -> float:
+    """Return ``certificate(...).error``, faster.
 
     >>> ladder = Ladder(step=0.01, grid=0.005)
     >>> round(ladder_error(10_000, ladder, LadderRequirements(1_000, 0.05, changes=5)), 4)
     0.0665
     """
-    nats, least, most = _price(ladder, job)
-    return min(math.sqrt(nats / n / 2) + max(most, -least), 1.0)
+    nats, low, high = _price(ladder, requirements)
+    return min(math.sqrt(nats / n / 2) + max(high, -low), 1.0)
 
 
 @lru_cache(maxsize=4096)
-def choose_ladder(n: int, job: LadderRequirements, enough: float = 0.0) -> tuple[float, Ladder]:
-    """Return the least error, and the Ladder that has it; or the first that is ``enough``.
+def choose_ladder(
+    n: int, requirements: LadderRequirements, enough: float = 0.0
+) -> tuple[float, Ladder]:
+    """Return the least error and its Ladder; or the first Ladder with an error below ``enough``.
 
     Branch and bound: the sample part falls and the price grows with the number of cells, so the
-    first price and the last sample part bound a whole stretch of grids from below.
+    first price and the last sample part are a lower bound for a whole range of grids.
 
     >>> error, ladder = choose_ladder(10_000, LadderRequirements(1_000, 0.05))
     >>> round(error, 4), ladder
@@ -115,11 +117,11 @@ def choose_ladder(n: int, job: LadderRequirements, enough: float = 0.0) -> tuple
             if low > high:
                 continue
             ladder = ladder_with(CELL_COUNTS[low])
-            best = min(best, (ladder_error(n, ladder, job), low))
+            best = min(best, (ladder_error(n, ladder, requirements), low))
             if best[0] <= enough:
                 return best[0], ladder
             if low < high:
-                nats, *_ = _price(ladder, job)
+                nats, *_ = _price(ladder, requirements)
                 # The sample part is half a cell on either side: step and rounding are as large.
                 bound = math.sqrt(nats / n / 2) + 0.5 / CELL_COUNTS[high]
                 heapq.heappush(stretches, (bound, low, high))
@@ -127,10 +129,10 @@ def choose_ladder(n: int, job: LadderRequirements, enough: float = 0.0) -> tuple
 
 
 def nonadaptive_error(n: int, questions: int, beta: float = 0.05) -> float:
-    """Return the error of a holdout asked about models that were all chosen beforehand.
+    """Return the error of a holdout if all models are chosen before the first answer.
 
-    sqrt(ln(2k/beta) / (2n)), Hoeffding's inequality and a union bound: the floor in that form,
-    which certificates have that are not given the released value: peeking can only add to it.
+    sqrt(ln(2k/beta) / (2n)), by Hoeffding's inequality and a union bound. Adaptivity can only
+    add to it, so it is a lower limit for certificates without a released value.
 
     >>> round(nonadaptive_error(n=10_000, questions=1_000), 3)
     0.023
@@ -152,13 +154,13 @@ def best_ladder(n: int, questions: int, beta: float = 0.05) -> tuple[Ladder, Cer
     n, questions, beta = read_count("n", n), read_count("questions", questions), read_beta(beta)
     best: tuple[Ladder, Certificate] | None = None
     points = 1
-    while True:  # ends: the first part of the sum falls below any part of the second
+    while True:  # terminates: the cell falls below any fraction of the rest
         ladder = ladder_with(points)
-        found = certificate(n, questions, None, ladder, beta)
-        if best is None or found.half_width < best[1].half_width:
-            best = ladder, found
+        candidate = certificate(n, questions, None, ladder, beta)
+        if best is None or candidate.half_width < best[1].half_width:
+            best = ladder, candidate
         # More points cost more nats, so this part alone only grows from here on.
-        reach = found.generalisation[0]
+        reach = candidate.generalisation[0]
         if reach >= best[1].half_width or points * reach > _GRID_FINE_ENOUGH:
             return best
         points += max(1, points // 100)

@@ -90,34 +90,34 @@ CORRECTED = (
 
 @dataclass(frozen=True)
 class Certificate:
-    """Where the best true risk so far lies, with which confidence, on which assumptions.
+    """An interval for the best true risk so far, with its confidence and assumptions.
 
     ``low`` and ``high`` are the ends for min_i R_D(f_i) itself if the released value (or, at close,
     the risk) was given; otherwise for its difference from the released value, min_i R_D(f_i) - R_t.
-    Where a release may be any number and nothing is promised they are infinite, written None.
+    They are infinite, written as None, if nothing is promised and a release may be any number.
 
     Parameters
     ----------
     low, high
         The interval.
     generalisation
-        How far below and above the least risk on the holdout it may lie: what the data's luck and
-        peeking add.
+        How far it may lie below and above the least risk on the holdout, through sampling error and
+        adaptivity.
     sample
-        The ends of R_t - min_i R_S(f_i): what step, grid and noise add.
+        The ends of R_t - min_i R_S(f_i), through step, grid and noise.
     beta
         The probability with which anything stated here may be false.
     nats
         The price of the transcript: n kl(R_S || R_D) is at most this for every model so far.
-        Infinite, written None, where nothing is promised.
+        None if nothing is promised.
     differences
-        Whether the interval is one of differences.
+        Whether the interval is for the difference from the released value.
     span
         The range in which risks lie.
     known
-        The interval that was known beforehand: ends of what can be said and of where risks lie.
+        The interval known beforehand, from the possible releases and the range of risks.
     theorem
-        What was used.
+        The theorem used.
     assumptions
         What must hold for it.
     """
@@ -141,7 +141,7 @@ class Certificate:
 
     @property
     def centre(self) -> float | None:
-        """The middle of the interval, a difference or a risk; None where it has no ends."""
+        """The middle of the interval, a difference or a risk; None if it is unbounded."""
         middle = (self.low + self.high) / 2
         return middle if math.isfinite(middle) else None
 
@@ -156,14 +156,14 @@ class Certificate:
 
     @property
     def vacuous(self) -> bool:
-        """Whether the interval says nothing that was not known beforehand."""
+        """Whether the interval says no more than was known beforehand."""
         near = _TRIVIAL * (self.span[1] - self.span[0])
         return self.low <= self.known[0] + near and self.high >= self.known[1] - near
 
     def describe(self) -> dict[str, Any]:
-        """Return everything, JSON-able: what is infinite is None."""
+        """Return all fields, JSON-able; infinite numbers become None."""
         written = {
-            **vars(self),  # nothing in it can change, so nothing need be copied
+            **vars(self),  # all values are immutable, so no copies are needed
             "half_width": self.half_width,
             "centre": self.centre,
             "error": self.error,
@@ -173,7 +173,7 @@ class Certificate:
 
     @classmethod
     def read(cls, described: Mapping[str, Any]) -> Certificate:
-        """Return the certificate that ``describe`` wrote, ends at infinity included."""
+        """Return the certificate from the result of ``describe``."""
         try:
             nats = described["nats"]
             return cls(
@@ -190,7 +190,7 @@ class Certificate:
                 assumptions=tuple(map(str, described["assumptions"])),
             )
         except (KeyError, TypeError, ValueError):
-            raise InvalidState("This is not what a certificate's describe returned.") from None
+            raise InvalidState("This is not the result of a certificate's describe().") from None
 
     def __str__(self) -> str:
         lines = [self._first()]
@@ -200,11 +200,11 @@ class Certificate:
         if self.theorem != NO_THEOREM:
             below, above = self.generalisation
             price = "" if self.nats is None else f", {self.nats:.1f} nats"
-            least, most = self.sample
-            # The parts are told to four digits, the interval so that it stays true.
+            low, high = self.sample
+            # The parts have four digits; the interval is rounded outwards, so that it stays true.
             lines += [
                 f"  generalisation: {below:.4g} below, {above:.4g} above{price}",
-                f"  released value - least risk on the holdout: in [{least:.4g}, {most:.4g}]",
+                f"  released value - least risk on the holdout: in [{low:.4g}, {high:.4g}]",
             ]
         lines += [
             f"  theorem: {self.theorem}",
@@ -213,21 +213,23 @@ class Certificate:
         return "\n".join(lines)
 
     def _first(self) -> str:
-        what = "min true risk - released value" if self.differences else "min true risk"
+        quantity = "min true risk - released value" if self.differences else "min true risk"
         if self.theorem == NO_THEOREM:
-            return f"nothing is promised: {what} may be anything" + (
+            return f"nothing is promised: {quantity} may be anything" + (
                 "" if self.differences else f" in [{round_down(self.low)}, {round_up(self.high)}]"
             )
         half_width = round_up(self.half_width)
         interval = f"[{round_down(self.low)}, {round_up(self.high)}] (half width {half_width})"
         if self.theorem == AS_PRINTED:
-            return f"{what} in {interval} but for a probability of a constant times {self.beta:g}"
-        return f"{what} in {interval} with probability at least {format_confidence(self.beta)}"
+            return (
+                f"{quantity} in {interval} but for a probability of a constant times {self.beta:g}"
+            )
+        return f"{quantity} in {interval} with probability at least {format_confidence(self.beta)}"
 
 
 def _finite_or_none(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [_finite_or_none(each) for each in value]
+        return [_finite_or_none(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -243,29 +245,33 @@ def _read_ends(written: Any, first: float) -> tuple[float, float]:
 def assumption_sentences(
     beta: float | None, *, ladders: int, private: bool, noisy: bool, closed: bool, rounds: bool
 ) -> tuple[str, ...]:
-    """Return what must hold for a certificate; beta is None where it is not exactly kept."""
-    said = [] if beta is None else [_WHEN.format(format_confidence(beta))]
-    said += [_SAMPLE, _INPUTS]
+    """Return the assumptions of a certificate; beta is None if it holds only up to a constant."""
+    sentences = [] if beta is None else [_WHEN.format(format_confidence(beta))]
+    sentences += [_SAMPLE, _INPUTS]
     if rounds:
-        said.append("That rounds, and not only their number, would be given was fixed beforehand.")
+        sentences.append(
+            "That rounds, and not only their number, would be given was fixed beforehand."
+        )
     if noisy:
-        said.append("Noise is drawn from one tape, independent of the data, and never redrawn.")
+        sentences.append(
+            "Noise is drawn from one tape, independent of the data, and never redrawn."
+        )
     if private:
-        said.append(
+        sentences.append(
             f"No team sees anything of the releases of another, the board's best included; the "
             f"failure probability is shared among {ladders} teams, and this is about one of them."
         )
     elif ladders > 1:
-        said.append(
+        sentences.append(
             f"All visible changes on all {ladders} ladders count together, and questions are "
             "numbered over all ladders: teams may see each other's releases, and may collude."
         )
     if closed:
-        said.append(
+        sentences.append(
             "The exact risk on the holdout was used. It depends on the labels, so this may be "
             "published only when no question will follow."
         )
-    return tuple(said)
+    return tuple(sentences)
 
 
 _UNKNOWN = "Nothing is known about what this mechanism can say; its transcripts are not counted."
@@ -299,38 +305,37 @@ def certificate(  # noqa: PLR0917 - the public contract
     n
         Examples in the holdout.
     questions
-        How many questions are allowed; None if that is not known beforehand (then give ``asked``).
+        How many questions are allowed; None if not known beforehand (then give ``asked``).
     changes
-        How often the board was seen to change; or the numbers of the questions at which it did; or
+        How often the board visibly changed; or the numbers of the questions at which it did; or
         None, for the worst case before the data. With several ladders also a mapping from each
         ladder to either, with questions numbered over all ladders.
     mechanism
-        What answered.
+        The mechanism that answered.
     beta
         The probability with which the certificate may be false.
     released
-        The value that stands: the tighter kl form, and an interval of risks.
+        The current released value; gives the tighter kl form, and an interval of risks.
     asked
         How many questions were asked so far; all of them if left out.
     ladders
-        How many ladders (teams) there are; None if that is not known beforehand (then give
-        ``opened``).
+        How many ladders (teams) there are; None if not known beforehand (then give ``opened``).
     opened
-        How many ladders were started so far. Where ``ladders`` is given too, more than those count
-        for answers that were lost when an old copy was put back.
+        How many ladders were started so far. If ``ladders`` is given too, any above it stand for
+        answers that were lost when an old copy was restored.
     amendable
         Whether ``questions`` may be changed later: half of the weight then goes to any number of
         questions, and ``asked`` may be more than ``questions``, which is the number at the start.
     private
-        Whether teams see nothing of each other's releases. Then everything else given is about one
-        of them.
+        Whether teams see nothing of each other's releases. All other arguments are then about one
+        team.
     risk
         The exact least risk on the holdout. It depends on the labels: only at close.
     risk_range
         The interval in which losses and risks lie.
     zero_one
         Whether every loss is 0 or 1 and every example counts the same, without weights and groups.
-        ``Exact`` and ``ParameterFreeLadder`` promise nothing otherwise; no other mechanism asks.
+        ``Exact`` and ``ParameterFreeLadder`` promise nothing otherwise; others do not need it.
 
     Examples
     --------
@@ -353,7 +358,7 @@ def certificate(  # noqa: PLR0917 - the public contract
     private = _read_bool("private", private)
     if not isinstance(mechanism, Mechanism):
         raise InvalidSetting(
-            "mechanism must be a Mechanism, as in lb.Ladder(step=0.01); "
+            "mechanism must be a Mechanism, such as lb.Ladder(step=0.01); "
             f"got {_settings.safe_repr(mechanism)}."
         )
     mechanism.check(setup)
@@ -374,20 +379,20 @@ def certificate(  # noqa: PLR0917 - the public contract
             released=released,
             risk=risk,
         )
-    seen_by_all = 1 if private else ladders
-    _check_ladders(history, seen_by_all, private=private)
-    _check_history(transcript, history, setup, seen_by_all, released)
+    shared_ladders = 1 if private else ladders
+    _check_ladders(history, shared_ladders, private=private)
+    _check_history(transcript, history, setup, shared_ladders, released)
     _check_close(transcript, setup, released, risk)
-    # Where teams are private each has a certificate of its own, and beta is shared among them.
+    # Private teams have a certificate each, and share beta.
     share = beta * weight / (ladders if private else 1)
     noisy = transcript.deviation.noisy
     if noisy:
         share /= 2  # half to the noise, half to the counting
-    nats = TranscriptWeights(questions, share, seen_by_all, amendable).nats(transcript, history)
+    nats = TranscriptWeights(questions, share, shared_ladders, amendable).nats(transcript, history)
     sample = transcript.deviation.interval(
         asked if questions is None else questions,
         share,
-        ladders=seen_by_all,
+        ladders=shared_ladders,
         anytime=questions is None,
         asked=asked if amendable else None,
     )
@@ -421,29 +426,29 @@ def certificate(  # noqa: PLR0917 - the public contract
     )
 
 
-def read_count(name: str, given: Any) -> int:
+def read_count(name: str, value: Any) -> int:
     """Return a number of examples, questions or ladders."""
-    return _settings.integer(name, given, at_least=1, at_most=_LARGEST)
+    return _settings.integer(name, value, at_least=1, at_most=_LARGEST)
 
 
-def read_beta(given: Any) -> float:
+def read_beta(value: Any) -> float:
     """Return a failure probability."""
-    return _settings.number("beta", given, at_least=_LEAST_BETA, below=1)
+    return _settings.number("beta", value, at_least=_LEAST_BETA, below=1)
 
 
-def _read_bool(name: str, given: Any) -> bool:
-    if not isinstance(given, bool | np.bool_):
-        raise InvalidSetting(f"{name} must be True or False; got {_settings.safe_repr(given)}.")
-    return bool(given)
+def _read_bool(name: str, value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidSetting(f"{name} must be True or False; got {_settings.safe_repr(value)}.")
+    return bool(value)
 
 
 def _read_asked(questions: Any, asked: Any, *, amendable: bool) -> tuple[int | None, int]:
     if questions is None:
         if amendable:
-            raise InvalidSetting("Where questions is None there is nothing to amend.")
+            raise InvalidSetting("amendable=True needs a number of questions; got None.")
         if asked is None:
             raise InvalidSetting(
-                "Where questions is None, asked must say how many were asked; try asked=100."
+                "Without questions, asked must be the number of questions so far; try asked=100."
             )
         return None, read_count("asked", asked)
     questions = read_count("questions", questions)
@@ -455,7 +460,7 @@ def _read_asked(questions: Any, asked: Any, *, amendable: bool) -> tuple[int | N
 
 
 def _read_ladders(ladders: Any, opened: Any, *, private: bool) -> tuple[int, float]:
-    """Return how many ladders are counted, and the share of beta for just so many."""
+    """Return the number of ladders to count, and the share of beta for that number."""
     if ladders is not None:
         ladders = read_count("ladders", ladders)
         if opened is None:
@@ -467,42 +472,42 @@ def _read_ladders(ladders: Any, opened: Any, *, private: bool) -> tuple[int, flo
         return opened, _share_for_extra_ladders(opened - ladders)
     if opened is None:
         raise InvalidSetting(
-            "Where ladders is None, opened must say how many were started; try opened=2."
+            "Without ladders, opened must be the number of ladders started; try opened=2."
         )
     opened = read_count("opened", opened)
     return opened, _share_for_extra_ladders(opened - 1)
 
 
-def _share_for_extra_ladders(more: int) -> float:
-    """Return the share of beta for just so many ladders more than were known beforehand."""
-    return 0.9 if more == 0 else 0.1 / (more * (more + 1))
+def _share_for_extra_ladders(extra: int) -> float:
+    """Return the share of beta for this many ladders beyond those known beforehand."""
+    return 0.9 if extra == 0 else 0.1 / (extra * (extra + 1))
 
 
 def _check_ladders(history: ChangeHistory, ladders: int, *, private: bool) -> None:
-    """Refuse more ladders than there are."""
-    given = 0 if history.counts is None else len(history.counts)
-    if given > 1 and private:
+    """Raise if changes name more ladders than there are."""
+    named = 0 if history.counts is None else len(history.counts)
+    if named > 1 and private:
         raise InvalidSetting(
             "With private=True changes is about one team: give its own number of changes, or its "
-            f"rounds; got a mapping of {given} teams."
+            f"rounds; got a mapping of {named} teams."
         )
-    if given > ladders:
+    if named > ladders:
         raise InvalidSetting(
-            f"changes names {given} ladders and there are {ladders}; give ladders={given}."
+            f"changes names {named} ladders and there are {ladders}; give ladders={named}."
         )
 
 
 def _check_close(
     transcript: Transcript, setup: Setup, released: float | None, risk: float | None
 ) -> None:
-    """Refuse a risk and a release that cannot both be: without noise that is certain."""
+    """Raise if the risk and the release contradict each other; with noise they cannot."""
     if released is None or risk is None or transcript.deviation.noisy:
         return
-    least, most = transcript.deviation.interval(1, 0.5)  # without noise the same for all
+    low, high = transcript.deviation.interval(1, 0.5)  # without noise the same for all
     spare = _CELL_TOLERANCE * transcript.cell + UNIT * (setup.high - setup.low)
-    if not least - spare <= released - risk <= most + spare:
+    if not low - spare <= released - risk <= high + spare:
         raise InvalidSetting(
-            f"released - risk must lie in [{least:.4g}, {most:.4g}] for this mechanism; got "
+            f"released - risk must lie in [{low:.4g}, {high:.4g}] for this mechanism; got "
             f"released={_settings.safe_repr(released)} and a risk that does not fit it."
         )
 
@@ -514,23 +519,26 @@ def _check_history(
     ladders: int,
     released: float | None,
 ) -> None:
-    """Refuse what this mechanism cannot have said."""
+    """Raise if this mechanism cannot have produced the changes or the released value."""
     if transcript.every_question:
         changes = None
     else:
         changes = history.count
-        most = transcript.values.most
+        max_changes = transcript.values.max_changes
         parts = history.counts or ((history.count or 0,) if ladders == 1 else ())
-        if any(part > most for part in parts) or (history.count or 0) > ladders * most:
+        if (
+            any(part > max_changes for part in parts)
+            or (history.count or 0) > ladders * max_changes
+        ):
             raise InvalidSetting(
-                f"This mechanism can change at most {most} times on a ladder; "
+                f"This mechanism can change at most {max_changes} times on a ladder; "
                 f"got {history.count} changes on {ladders}."
             )
-    # On several ladders the changes of the one that stands lowest are not known.
-    told = changes if ladders == 1 or not changes else min(changes, 1)
-    if released is not None and not transcript.can_release(released, setup.high, told):
+    # With several ladders, the number of changes on the lowest one is not known.
+    known_changes = changes if ladders == 1 or not changes else min(changes, 1)
+    if released is not None and not transcript.can_release(released, setup.high, known_changes):
         raise InvalidSetting(
-            "released must be a value this mechanism can have said after so many changes: "
+            "released must be a value that this mechanism can release after these changes: "
             f"a multiple of {transcript.cell:g}"
             + ("" if transcript.every_question else f", or {setup.high:g} before the first change")
             + f"; got {_settings.safe_repr(released)}."
@@ -544,7 +552,7 @@ def _interval(
     released: float | None,
     risk: float | None,
 ) -> tuple[float, float, tuple[float, float]]:
-    """Return the interval and its generalisation part, in the form that what is given allows."""
+    """Return the interval and its generalisation part, in the form that the arguments allow."""
     width = setup.high - setup.low
     rate = nats / setup.n
     if released is None and risk is None:
@@ -559,11 +567,11 @@ def _interval(
     spare = (
         0.0 if (setup.low, width) == (0, 1) else _LAST_BITS * max(abs(setup.low), abs(setup.high))
     )
-    least, most = (
+    lowest, highest = (
         min(max((end - setup.low) / width, 0.0), 1.0) for end in (ends[0] - spare, ends[1] + spare)
     )
-    low, high = kl_lower(least, rate), kl_upper(most, rate)
-    parts = (width * (least - low), width * (high - most))
+    low, high = kl_lower(lowest, rate), kl_upper(highest, rate)
+    parts = (width * (lowest - low), width * (high - highest))
     return setup.low + width * low - spare, setup.low + width * high + spare, parts
 
 
@@ -590,29 +598,29 @@ def uncounted_certificate(
     released: float | None,
     risk: float | None,
 ) -> Certificate:
-    """Return the paper's bound for a ladder made by ``from_paper``, or nothing."""
+    """Return a certificate without counting: the paper's for ``from_paper``, else a vacuous one."""
     differences = released is None and risk is None
     span = (setup.low, setup.high)
     width = setup.high - setup.low
-    found, why = _paper_bound(mechanism, setup, questions, beta, ladders)
-    if found is None:
+    bound, why = _paper_bound(mechanism, setup, questions, beta, ladders)
+    if bound is None:
         return vacuous_certificate(why, beta, span, differences=differences)
-    reach = found.transfer
-    apart = 0.0 if risk is not None else found.bound - reach
+    reach = bound.transfer
+    sample_part = 0.0 if risk is not None else bound.bound - reach
     centre = risk if risk is not None else released if released is not None else 0.0
-    low, high = centre - reach - apart, centre + reach + apart
+    low, high = centre - reach - sample_part, centre + reach + sample_part
     if not differences:
         low, high = (min(max(end, setup.low), setup.high) for end in (low, high))
     return Certificate(
         low,
         high,
         generalisation=(reach, reach),
-        sample=(-apart, apart),
+        sample=(-sample_part, sample_part),
         beta=beta,
         nats=None,
         differences=differences,
         span=span,
-        # What would be known of a value within the range of risks; the release need not be.
+        # Holds for a value within the range of risks; a release may lie outside.
         known=(-width, width) if differences else span,
         theorem=AS_PRINTED,
         assumptions=(
@@ -632,20 +640,20 @@ def uncounted_certificate(
 def vacuous_certificate(
     why: str, beta: float, span: tuple[float, float] = (0.0, 1.0), *, differences: bool = True
 ) -> Certificate:
-    """Return the certificate that promises nothing, and says why."""
+    """Return a certificate that promises nothing; ``why`` is its only assumption."""
     width = span[1] - span[0]
     # A release may be any number, so nothing at all is known about its difference from a risk.
     anything = (-math.inf, math.inf)
-    whole = anything if differences else span
+    interval = anything if differences else span
     return Certificate(
-        *whole,
+        *interval,
         generalisation=(width, width),
         sample=anything,
         beta=beta,
         nats=None,
         differences=differences,
         span=span,
-        known=whole,
+        known=interval,
         theorem=NO_THEOREM,
         assumptions=(why,),
     )
@@ -659,23 +667,23 @@ def _paper_bound(
     if type(mechanism) is not ShakyLadder or not isinstance(mechanism.origin, PaperSettings):
         return None, why
     origin = mechanism.origin
-    found = paper(origin.n, origin.questions, origin.beta)
-    scale = found.settings.noise_scale
-    if mechanism != ShakyLadder(found.settings.step, scale, scale, law="laplace"):
+    bound = paper(origin.n, origin.questions, origin.beta)
+    scale = bound.settings.noise_scale
+    if mechanism != ShakyLadder(bound.settings.step, scale, scale, law="laplace"):
         return None, why
-    asked = "an unknown number of" if questions is None else f"{questions}"
+    question_count = "an unknown number of" if questions is None else f"{questions}"
     fails = [
         sentence
         for fits, sentence in (
             (origin.n == setup.n, f"n is {setup.n} and not {origin.n}"),
             (
                 questions is not None and questions <= origin.questions,
-                f"{asked} questions are more than {origin.questions}",
+                f"{question_count} questions are more than {origin.questions}",
             ),
             (beta >= origin.beta, f"beta is {beta:g}, below {origin.beta:g}"),
             (ladders == 1, f"there are {ladders} ladders, and it speaks of one"),
             ((setup.low, setup.high) == (0, 1), "risks do not lie in [0, 1]"),
-            *((False, sentence) for sentence in found.conditions),
+            *((False, sentence) for sentence in bound.conditions),
         )
         if not fits
     ]
@@ -684,4 +692,4 @@ def _paper_bound(
             "The paper's theorem does not speak here, and without a grid transcripts cannot be "
             f"counted: {'; '.join(fails)}."
         )
-    return found, ""
+    return bound, ""

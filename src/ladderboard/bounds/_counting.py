@@ -19,73 +19,73 @@ if TYPE_CHECKING:
     from ladderboard.bounds._transcript import ChangeHistory, Transcript
 
 _MAX_DIRECT_TERMS = 1000
-# Prices are rounded up by this part of them, more than all rounding on the way to them and from
+# Prices are rounded up by this fraction, more than all rounding errors on the way to them and from
 # them to an interval: docs/explanation/certificates.md, "In floating point".
 _ROUND_UP_FACTOR = 1e-11
 
 
 @lru_cache(maxsize=65_536)
-def log_binomial(whole: int, part: int) -> float:
+def log_binomial(total: int, chosen: int) -> float:
     """Return the logarithm of a binomial coefficient; up to rounding never too small.
 
     >>> round(math.exp(log_binomial(10, 3)))
     120
     """
-    if not 0 <= part <= whole:
+    if not 0 <= chosen <= total:
         return -math.inf
-    part = min(part, whole - part)
-    if part <= _MAX_DIRECT_TERMS:
-        at = np.arange(part, dtype=np.float64)
-        return float(np.log((whole - at) / (part - at)).sum())
+    chosen = min(chosen, total - chosen)
+    if chosen <= _MAX_DIRECT_TERMS:
+        index = np.arange(chosen, dtype=np.float64)
+        return float(np.log((total - index) / (chosen - index)).sum())
     # Stirling's series, cut above for the whole and below for the parts: an upper bound on paper,
     # off by less than 1e-11.
-    rest = whole - part
-    entropy = part * math.log(whole / part) - rest * math.log1p(-part / whole)
-    root = 0.5 * math.log(whole / (2 * math.pi * part * rest))
+    rest = total - chosen
+    entropy = chosen * math.log(total / chosen) - rest * math.log1p(-chosen / total)
+    root = 0.5 * math.log(total / (2 * math.pi * chosen * rest))
     return (
         entropy
         + root
-        + 1 / (12 * whole)
-        - _stirling_tail_lower_bound(part)
+        + 1 / (12 * total)
+        - _stirling_tail_lower_bound(chosen)
         - _stirling_tail_lower_bound(rest)
     )
 
 
 def _stirling_tail_lower_bound(number: int) -> float:
-    """Return a lower bound on what Stirling's formula leaves out of ln(number!)."""
+    """Return a lower bound on the remainder of Stirling's formula for ln(number!)."""
     return 1 / (12 * number) - 1 / (360 * number**3)
 
 
 @dataclass(frozen=True)
 class ReleaseValues:
-    """What a ladder's changes may say.
+    """The values that a ladder's changes may have.
 
     Parameters
     ----------
     points
         How many values the first change may take.
-    most
+    max_changes
         The largest number of changes one ladder can make.
     drop
-        How many cells a change lowers the value by, at least.
+        By how many cells a change lowers the value at least.
     """
 
     points: int
-    most: int
+    max_changes: int
     drop: int = 1
 
     def log_count(self, changes: int) -> float:
-        """Return (a bound on) the logarithm of the number of sequences one ladder can say."""
+        """Return (a bound on) the logarithm of the number of sequences of one ladder."""
         raise NotImplementedError
 
     def log_shared(self, changes: int, ladders: int) -> float:
-        """Return the same for so many changes on several ladders together."""
-        # In order of time, as replay tells whose change it is; or as a set of (ladder, value).
+        """Return the same for a number of changes on several ladders together."""
+        # In order of time, since replay shows whose change it is; or as a set of (ladder, value).
         in_time = changes * math.log(self.points) if self.points else -math.inf
         return min(in_time, self._log_sets(changes, ladders)) if changes else 0.0
 
     def log_split(self, changes: Sequence[int]) -> float | None:
-        """Return the same for so many changes on each ladder; None where that is not used."""
+        """Return the same for given numbers of changes on each ladder; None if not used."""
         return None
 
     def _log_sets(self, changes: int, ladders: int) -> float:
@@ -131,29 +131,29 @@ class FallingValues(ReleaseValues):
 
 @dataclass(frozen=True)
 class HiddenValues(ReleaseValues):
-    """Changes are seen, values are not."""
+    """Changes are visible, their values are not."""
 
     def log_count(self, changes: int) -> float:
-        """There is one way to say nothing."""
+        """Return ln 1: no value is visible."""
         return 0.0
 
     def log_shared(self, changes: int, ladders: int) -> float:
-        """There is one way to say nothing; replay tells whose change it is."""
+        """Return ln 1: no value is visible, and replay shows whose change it is."""
         return 0.0
 
 
 @dataclass(frozen=True)
 class TranscriptWeights:
-    """Weights over all (question, what was seen before it).
+    """Weights over all pairs of a question and the transcript before it.
 
     Parameters
     ----------
     questions
-        How many questions are allowed; None where that is not known beforehand.
+        How many questions are allowed; None if not known beforehand.
     beta
-        The failure probability to be shared out.
+        The failure probability to distribute.
     ladders
-        How many ladders are seen by everyone.
+        How many ladders are visible to everyone.
     amendable
         Whether ``questions`` may be changed later: half of the weight is then that for any number.
     """
@@ -176,13 +176,13 @@ class TranscriptWeights:
         values = transcript.values
         if history.rounds is not None:
             return self._by_rounds(values, history)
-        most = min(history.asked - 1, self.ladders * values.most)
+        max_changes = min(history.asked - 1, self.ladders * values.max_changes)
         if history.count is not None:
-            most = min(most, history.count)
-        top = _largest(self._uniform(values, history.asked), most)
+            max_changes = min(max_changes, history.count)
+        top = _largest(self._uniform(values, history.asked), max_changes)
         if history.counts is None or history.count is None:
             return top
-        split = self._split_count(values, history.counts, most, history.asked)
+        split = self._split_count(values, history.counts, max_changes, history.asked)
         return _mix_prices(top, split)
 
     def _time(self, t: int) -> float:
@@ -216,7 +216,7 @@ class TranscriptWeights:
         return log_binomial(changes + self.ladders - 1, changes)
 
     def _split_count(
-        self, values: ReleaseValues, counts: tuple[int, ...], most: int, t: int
+        self, values: ReleaseValues, counts: tuple[int, ...], max_changes: int, t: int
     ) -> float:
         """Return a bound on the price by ladders, whatever the order the changes came in."""
         if self.ladders == 1:
@@ -224,17 +224,21 @@ class TranscriptWeights:
         if values.log_split([]) is None:
             return math.inf
         known = sum(_largest(values.log_count, count) for count in counts)
-        return _largest(lambda changes: self._when(t, changes), most) + known + self._ways(most)
+        return (
+            _largest(lambda changes: self._when(t, changes), max_changes)
+            + known
+            + self._ways(max_changes)
+        )
 
     def _by_rounds(self, values: ReleaseValues, history: ChangeHistory) -> float:
         """Return the largest price under a mixture of uniform, record and split weights."""
-        assert history.rounds is not None  # noqa: S101 - the caller looked
+        assert history.rounds is not None  # noqa: S101 - the caller checked
         rounds = history.rounds
         owners = history.owners if self.ladders > 1 else None
-        held: Counter[object] = Counter()
+        counts_by_ladder: Counter[object] = Counter()
         worst, drift = 0.0, 0.0
         for changes in range(len(rounds) + 1):
-            # The last question before which so many changes were seen.
+            # The last question before which this many changes were seen.
             t = rounds[changes] if changes < len(rounds) else history.asked
             if changes and rounds[changes - 1] >= t:
                 break
@@ -243,7 +247,7 @@ class TranscriptWeights:
                 _mix_prices(self._when(t, changes), self._time(t) + math.log(t) + drift) + shared
             ]
             if owners is not None:
-                split = values.log_split(list(held.values()))
+                split = values.log_split(list(counts_by_ladder.values()))
                 if split is not None:
                     by_ladder = prices[0] - shared + split + self._ways(changes)
                     prices.append(by_ladder)
@@ -251,28 +255,28 @@ class TranscriptWeights:
             if changes < len(rounds):
                 drift += math.log(rounds[changes])
                 if owners is not None:
-                    held[owners[changes]] += 1
+                    counts_by_ladder[owners[changes]] += 1
         return worst
 
 
-def _mix_prices(one: float, other: float) -> float:
-    """Return the price under weights half and half; alone, one that prices everything."""
-    return one if math.isinf(other) else _half_and_half(one, other)
+def _mix_prices(first: float, second: float) -> float:
+    """Return the price under an even mixture, or the first price if the second is infinite."""
+    return first if math.isinf(second) else _half_and_half(first, second)
 
 
-def _half_and_half(one: float, other: float) -> float:
-    """Return the price under weights half and half; one of them may be infinite."""
-    low, high = min(one, other), max(one, other)
+def _half_and_half(first: float, second: float) -> float:
+    """Return the price under an even mixture of two weights; one price may be infinite."""
+    low, high = min(first, second), max(first, second)
     return low + math.log(2) - math.log1p(math.exp(low - high))
 
 
-def _largest(price: Callable[[int], float], most: int) -> float:
-    """Return the largest of a concave price among 0 .. most.
+def _largest(price: Callable[[int], float], max_changes: int) -> float:
+    """Return the largest value of a concave price over 0 .. max_changes.
 
-    By thirds: two prices far apart are told from each other where neighbours on a flat top, or of
-    huge prices, are not.
+    Ternary search: it compares prices far apart, which differ even where neighbours on a flat top,
+    or of huge prices, do not.
     """
-    low, high = 0, max(most, 0)
+    low, high = 0, max(max_changes, 0)
     while high - low > 2:
         third = (high - low) // 3
         if price(low + third) < price(high - third):

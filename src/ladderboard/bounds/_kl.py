@@ -10,12 +10,12 @@ from functools import lru_cache
 
 from ladderboard import _settings
 
-_HALVINGS = 1100  # between 0 and 1 there are so many powers of two, and a double's bits
+_HALVINGS = 1100  # enough for all powers of two between 0 and 1, and a double's bits
 _SMALL = 0.1
-_SERIES_TERMS = 18  # of a series in 0.1: the next is below a double's last bit
+_SERIES_TERMS = 18  # terms of a series in 0.1: the next is below a double's last bit
 # The relative error of ``kl`` is below this; what is solved for is moved outwards by as much.
 _SLACK = 1e-13
-_NEWTON_STEPS, _NEWTON_TOLERANCE = 6, 1e-12  # of Newton's method; how close it usually comes
+_NEWTON_STEPS, _NEWTON_TOLERANCE = 6, 1e-12  # steps of Newton's method; its usual relative error
 _SMALLEST = 1e-300  # below this doubles lose digits; 0 is further out
 
 
@@ -23,7 +23,7 @@ def kl(q: float, p: float) -> float:
     """Return kl(q || p) of two coins, in nats.
 
     As q g(p/q) + (1 - q) g((1 - p)/(1 - q)) with g(1 + x) = x - ln(1 + x) >= 0: the linear parts
-    of the two logarithms cancel on paper and not in the machine.
+    of the two logarithms cancel in theory but not in floating point.
 
     >>> round(kl(0.5, 0.25), 4)
     0.1438
@@ -34,14 +34,14 @@ def kl(q: float, p: float) -> float:
         return math.inf if p <= 0 else -math.log(p)
     if p <= 0 or p >= 1:
         return math.inf
-    more = p - q
-    return q * _log_remainder(more / q, p / q) + (1 - q) * _log_remainder(
-        -more / (1 - q), (1 - p) / (1 - q)
+    difference = p - q
+    return q * _log_remainder(difference / q, p / q) + (1 - q) * _log_remainder(
+        -difference / (1 - q), (1 - p) / (1 - q)
     )
 
 
 def _log_remainder(x: float, ratio: float) -> float:
-    """Return x - ln(1 + x), where ``ratio`` is 1 + x; by its series where it is small."""
+    """Return x - ln(1 + x), where ``ratio`` is 1 + x; by its series if x is small."""
     if abs(x) > _SMALL:
         return x - math.log(ratio)
     total = 0.0
@@ -50,7 +50,7 @@ def _log_remainder(x: float, ratio: float) -> float:
     return x * x * total
 
 
-@lru_cache(maxsize=1024)  # a board asks for the same ones over and over
+@lru_cache(maxsize=1024)  # a board needs the same values again and again
 def kl_upper(q: float, nats: float) -> float:
     """Return the largest p with kl(q || p) <= nats, rounded up.
 
@@ -77,29 +77,29 @@ def kl_lower(q: float, nats: float) -> float:
 
 
 def _newton_bracket(q: float, nats: float, inside: float, outside: float) -> tuple[float, float]:
-    """Return ends as close to the solution as Newton's method comes: less is left to halve.
+    """Return a tight bracket of the solution by Newton's method, to shorten the bisection.
 
-    It starts outside, by Pinsker, and kl is convex: it comes nearer with every step. Whether the
-    ends are what they should be is looked at, so nothing depends on that.
+    It starts outside, by Pinsker, and kl is convex, so every step comes nearer. The ends are
+    checked afterwards, so correctness does not depend on that.
     """
-    way = 1.0 if outside > inside else -1.0
-    p = q + way * math.sqrt(nats / 2)
+    sign = 1.0 if outside > inside else -1.0
+    p = q + sign * math.sqrt(nats / 2)
     for _ in range(_NEWTON_STEPS):
         if not 0 < p < 1 or p == q:
             return inside, outside
         p -= (kl(q, p) - nats) * p * (1 - p) / (p - q)
     before, after = (
-        p - way * part * min(p, 1 - p) for part in (_NEWTON_TOLERANCE, -_NEWTON_TOLERANCE)
+        p - sign * part * min(p, 1 - p) for part in (_NEWTON_TOLERANCE, -_NEWTON_TOLERANCE)
     )
-    if 0 < before < 1 and (before - inside) * way > 0 and kl(q, before) <= nats:
+    if 0 < before < 1 and (before - inside) * sign > 0 and kl(q, before) <= nats:
         inside = before
-    if 0 < after < 1 and (outside - after) * way > 0 and kl(q, after) > nats:
+    if 0 < after < 1 and (outside - after) * sign > 0 and kl(q, after) > nats:
         outside = after
     return inside, outside
 
 
 def _bisect_kl(q: float, nats: float, inside: float, outside: float) -> float:
-    """Return the first p on the way outside whose kl is above nats."""
+    """Return the first double p, from ``inside`` to ``outside``, whose kl is above nats."""
     inside, outside = _newton_bracket(q, nats, inside, outside)
     for _ in range(_HALVINGS):
         middle = (inside + outside) / 2
@@ -115,20 +115,20 @@ def _bisect_kl(q: float, nats: float, inside: float, outside: float) -> float:
 def fresh_sample_interval(
     n: int, risk: float, *, among: int = 1, beta: float = 0.05, weighted: bool = False
 ) -> tuple[float, float]:
-    """Return where the true risk of a model lies that was chosen without this sample.
+    """Return an interval for the true risk of a model that was chosen without this sample.
 
     Parameters
     ----------
     n
-        Examples in the sample, or groups, or what weighted ones are worth.
+        Number of examples or groups in the sample, or the effective number of weighted ones.
     risk
         The model's mean loss on it.
     among
-        Of how many models the intervals shall hold, all at once.
+        For how many models the intervals hold simultaneously.
     beta
         The probability with which any of them may be false.
     weighted
-        Whether examples have weights; then there is Hoeffding's form only.
+        Whether examples have weights; then Hoeffding's form is used.
 
     Examples
     --------

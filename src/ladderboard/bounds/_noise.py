@@ -1,4 +1,4 @@
-"""How far the released value lies from the least risk on the holdout: step, grid and noise.
+"""How far the released value lies from the least risk on the holdout, by step, grid and noise.
 
 Proofs: docs/explanation/certificates.md, "Noise" and "The sample part". All lengths are risks; a
 unit is 1e-12.
@@ -22,7 +22,7 @@ _EXCESS = 1.0003
 _ROUNDING = 2 * UNIT
 
 
-@lru_cache(maxsize=1024)  # within a budget they are the same for every question
+@lru_cache(maxsize=1024)  # with a fixed budget the arguments are the same for every question
 def noise_quantile(law: str, scale: float, chance: float) -> float:
     """Return q such that one draw is above q with probability at most ``chance``.
 
@@ -41,7 +41,7 @@ def noise_quantile(law: str, scale: float, chance: float) -> float:
 
 @lru_cache(maxsize=1024)
 def difference_quantile(law: str, scale: float, chance: float) -> float:
-    """Return q such that the difference of two draws is above q so rarely.
+    """Return q such that the difference of two draws is above q with probability ``chance``.
 
     >>> round(difference_quantile("gaussian", 1.0, 0.025), 3)
     2.772
@@ -83,7 +83,7 @@ def _invert_tail(tail: Callable[[float], float], chance: float) -> float:
 
 @dataclass(frozen=True)
 class ReleaseDeviation:
-    """What decides R_t - min_i R_S(f_i): step, grid, and the three noises with their law."""
+    """The parameters of R_t - min_i R_S(f_i): step, grid, and the three noises with their law."""
 
     step: float
     grid: float = 0.0
@@ -94,7 +94,7 @@ class ReleaseDeviation:
 
     @property
     def noisy(self) -> bool:
-        """Whether some of the failure probability must go to the noise."""
+        """Whether the noise needs a part of the failure probability."""
         return bool(self.compare or self.standing or self.release)
 
     def interval(
@@ -106,11 +106,11 @@ class ReleaseDeviation:
         anytime: bool = False,
         asked: int | None = None,
     ) -> tuple[float, float]:
-        """Return the ends between which R_t - min_i R_S(f_i) lies, but for probability beta.
+        """Return an interval for R_t - min_i R_S(f_i) that fails with probability at most beta.
 
-        At all times at once: up to ``questions``, or for ever if ``anytime``, when ``questions``
-        is how many were asked. Where ``questions`` may be amended, ``asked`` is that number, and
-        half of the weight of every draw is that for ever.
+        It holds at all times simultaneously: up to ``questions``, or for any number of questions
+        if ``anytime``, when ``questions`` is the number asked so far. If ``questions`` may be
+        amended, ``asked`` is the number so far, and half of every draw's weight is the anytime one.
         """
         if not self.noisy:
             on_compare = on_release = 0.0
@@ -118,19 +118,24 @@ class ReleaseDeviation:
             shares = _anytime_shares(questions, ladders)
             on_compare, on_release = self._quantiles(shares, shares, beta)
         else:
-            known = shares = _known_budget_shares(questions, ladders)
+            budget_shares = shares = _known_budget_shares(questions, ladders)
             if asked is not None:
                 shares = _mixed_shares(
-                    None if asked > questions else known, _anytime_shares(asked, ladders)
+                    None if asked > questions else budget_shares, _anytime_shares(asked, ladders)
                 )
-            on_compare, on_release = self._quantiles(shares, known, beta)
+            on_compare, on_release = self._quantiles(shares, budget_shares, beta)
         half = self.grid / 2
         low = -half - on_release
         high = max(self.step + on_compare, half + on_release)
         return low - _ROUNDING, high + _ROUNDING
 
-    def _quantiles(self, shares: _Shares, known: _Shares, beta: float) -> tuple[float, float]:
-        """Return the quantiles of comparison and release; ``known`` decides which way to bound."""
+    def _quantiles(
+        self, shares: _Shares, budget_shares: _Shares, beta: float
+    ) -> tuple[float, float]:
+        """Return the quantiles of comparison and release.
+
+        ``budget_shares`` decide whether the two noises of a comparison are bounded together.
+        """
         compared = bool(self.compare or self.standing)
         beta /= compared + bool(self.release)
         on_release = noise_quantile(self.law, self.release, beta / 2 * shares.draw)
@@ -138,7 +143,9 @@ class ReleaseDeviation:
             return noise_quantile(self.law, self.compare, beta * shares.draw), on_release
         if not self.compare:
             return noise_quantile(self.law, self.standing, beta * shares.slack), on_release
-        if self.standing == self.compare and self._together(known, beta) < self._apart(known, beta):
+        if self.standing == self.compare and self._together(budget_shares, beta) < self._apart(
+            budget_shares, beta
+        ):
             return self._together(shares, beta), on_release
         return self._apart(shares, beta), on_release
 
@@ -151,9 +158,9 @@ class ReleaseDeviation:
 
 
 class _Shares(NamedTuple):
-    """The part of the failure probability that a draw, a slack and a pair of draws each have.
+    """The shares of the failure probability for a draw, a slack and a pair of draws.
 
-    The least of them, which the last question has.
+    The smallest ones, which are those of the last question.
     """
 
     draw: float
@@ -162,19 +169,19 @@ class _Shares(NamedTuple):
 
 
 def _known_budget_shares(k: int, ladders: int) -> _Shares:
-    """Return even shares, for a number of questions that is known."""
+    """Return even shares, for a known number of questions."""
     opened = min(ladders, k)
     return _Shares(1 / k, 1 / (k - 1 + opened), 1 / (k * (k - 1) // 2 + k * opened))
 
 
 def _anytime_shares(t: int, ladders: int) -> _Shares:
-    """Return the shares that question t has of weights for any number of questions."""
+    """Return the shares of question t under weights for any number of questions."""
     draw = 1 / (t * (t + 1))
     slack = draw if ladders == 1 else draw / 2
     return _Shares(draw, slack, draw / (t - 1 + min(ladders, t)))
 
 
-def _mixed_shares(known: _Shares | None, for_ever: _Shares) -> _Shares:
-    """Return half of both; nothing is known of questions past the number at the start."""
+def _mixed_shares(known: _Shares | None, anytime: _Shares) -> _Shares:
+    """Return the mean of both; ``known`` is None for questions beyond the initial budget."""
     known = _Shares(0, 0, 0) if known is None else known
-    return _Shares(*((one + other) / 2 for one, other in zip(known, for_ever, strict=True)))
+    return _Shares(*((a + b) / 2 for a, b in zip(known, anytime, strict=True)))

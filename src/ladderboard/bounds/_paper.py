@@ -1,4 +1,4 @@
-"""The paper's theorem with its constants, and the privacy that accounting gives beside it."""
+"""The paper's theorem with its constants, and the privacy by sparse-vector accounting."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ladderboard.mechanisms import PaperSettings, paper_settings
 
 @dataclass(frozen=True)
 class Privacy:
-    """A privacy parameter and how it was found."""
+    """Privacy parameters and their source."""
 
     epsilon: float
     delta: float
@@ -23,7 +23,7 @@ class Privacy:
 
 @dataclass(frozen=True)
 class PaperBound:
-    """The bound 18 e + lambda + 2 L on the leaderboard error, and what stands behind it.
+    """The bound 18 e + lambda + 2 L on the leaderboard error, with its parts.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class PaperBound:
         The privacy that sparse-vector accounting gives for an algorithm stopped after ``epochs``
         updates.
     per_epoch, epochs
-        What one update costs, 4 / (n sigma), and how many there are at most: floor(4 / lambda).
+        The privacy cost of one update, 4 / (n sigma), and the largest number: floor(4 / lambda).
     """
 
     settings: PaperSettings
@@ -60,7 +60,7 @@ class PaperBound:
 
     @property
     def accounted_bound(self) -> float:
-        """The same with the accounted privacy in place of the claimed one."""
+        """The bound with the accounted privacy in place of the claimed one."""
         return 18 * self.accounted.epsilon + self.settings.step + 2 * self.noise
 
     @property
@@ -85,12 +85,12 @@ class PaperBound:
         }
 
     def __str__(self) -> str:
-        found = self.settings
+        settings = self.settings
         verdict = "vacuous" if self.vacuous else "holds"
-        given = f"n={found.n}, questions={found.questions}, beta={found.beta:g}"
-        parts = f"{self.transfer:.4g} + {found.step:.4g} + {2 * self.noise:.4g}"
+        size = f"n={settings.n}, questions={settings.questions}, beta={settings.beta:g}"
+        parts = f"{self.transfer:.4g} + {settings.step:.4g} + {2 * self.noise:.4g}"
         lines = [
-            f"the paper's bound for {given}: {self.bound:.4g} ({verdict})",
+            f"the paper's bound for {size}: {self.bound:.4g} ({verdict})",
             f"  18 e + lambda + 2 L = {parts}",
             *(f"  condition fails: {sentence}" for sentence in self.conditions),
             f"  privacy claimed:   {self.claimed}",
@@ -104,22 +104,24 @@ def paper(n: int, questions: int, beta: float = 0.05) -> PaperBound:
     """Return the paper's bound on the leaderboard error at its own settings.
 
     The paper proves its theorem up to constants, in the bound and in beta. These are the constants
-    of its proof; the privacy lemma it rests on is taken as printed.
+    of its proof; the privacy lemma is used as printed.
 
     >>> print(f"{paper(n=1_000_000, questions=100_000).bound:.2g}")
     0.54
     """
-    found = paper_settings(n, questions, beta)
-    e = found.transfer_epsilon
-    per_epoch = 4 / (found.n * found.noise_scale)
-    epochs = max(1, math.floor(found.updates))
+    settings = paper_settings(n, questions, beta)
+    e = settings.transfer_epsilon
+    per_epoch = 4 / (settings.n * settings.noise_scale)
+    epochs = max(1, math.floor(settings.updates))
     return PaperBound(
-        settings=found,
+        settings=settings,
         transfer=18 * e,
-        noise=found.step / 4,  # log(4k/beta) sigma, by Eq. (2)
-        conditions=tuple(found.failed_conditions()),
-        claimed=Privacy(e, found.delta, "the lemma, epsilon sqrt(B), its O(delta) read as delta"),
-        accounted=_compose_epochs(per_epoch, epochs, found.delta),
+        noise=settings.step / 4,  # log(4k/beta) sigma, by Eq. (2)
+        conditions=tuple(settings.failed_conditions()),
+        claimed=Privacy(
+            e, settings.delta, "the lemma, epsilon sqrt(B), its O(delta) read as delta"
+        ),
+        accounted=_compose_epochs(per_epoch, epochs, settings.delta),
         per_epoch=per_epoch,
         epochs=epochs,
     )
@@ -128,7 +130,7 @@ def paper(n: int, questions: int, beta: float = 0.05) -> PaperBound:
 def _compose_epochs(epsilon: float, epochs: int, delta: float) -> Privacy:
     """Compose the sparse vector's epochs: threshold 1, comparisons 2, release 1 over n sigma."""
     basic = epochs * epsilon
-    # Dwork, Roth (2014), Theorem 3.20; the second term is infinite where the first is useless.
+    # Dwork, Roth (2014), Theorem 3.20; the second term is infinite if epsilon is useless.
     grown = math.expm1(epsilon) if epsilon < 700 else math.inf
     advanced = math.sqrt(2 * epochs * math.log(1 / delta)) * epsilon + epochs * epsilon * grown
     capped = f"stopped after {epochs} update{'' if epochs == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""Plans: of examples, questions and error two are given, the third is found."""
+"""Plans: given two of examples, questions and error, find the third."""
 
 from __future__ import annotations
 
@@ -37,62 +37,62 @@ _TABLE_HEADS = {"n": "examples", "questions": "questions", "error": "error"}
 _CHANGES = (3, 5, 10)
 
 
-def smallest_sufficient(does: Callable[[int], bool]) -> int | None:
-    """Return the least number that will do, if all above it will too; None beyond 10^15.
+def smallest_sufficient(holds: Callable[[int], bool]) -> int | None:
+    """Return the smallest number for which a monotone condition holds; None if above 10^15.
 
     >>> smallest_sufficient(lambda x: x * x >= 50)
     8
     """
     high = 1
-    while not does(high):
+    while not holds(high):
         if high == LARGEST:
             return None
         high = min(2 * high, LARGEST)
-    return _bisect(does, high, high // 2)
+    return _bisect(holds, high, high // 2)
 
 
-def largest_sufficient(does: Callable[[int], bool], first: int = 1) -> int:
-    """Return the largest number that will do, if all from the first to it will too; 0 if none.
+def largest_sufficient(holds: Callable[[int], bool], first: int = 1) -> int:
+    """Return the largest number from ``first`` on for which the condition holds; 0 if none.
 
-    10^15 at most.
+    At most 10^15. The condition must hold from ``first`` up to that number.
 
     >>> largest_sufficient(lambda x: x * x <= 50)
     7
     """
-    if does(LARGEST):
+    if holds(LARGEST):
         return LARGEST
-    if not does(first):
+    if not holds(first):
         return 0
     low, high = first, min(2 * first, LARGEST)
-    while does(high):
+    while holds(high):
         low, high = high, min(2 * high, LARGEST)
-    return _bisect(does, low, high)
+    return _bisect(holds, low, high)
 
 
-def _bisect(does: Callable[[int], bool], good: int, bad: int) -> int:
-    """Return the last number that will do on the way from one that does to one that does not."""
+def _bisect(holds: Callable[[int], bool], good: int, bad: int) -> int:
+    """Return the last number from ``good`` towards ``bad`` for which the condition holds."""
     while abs(good - bad) > 1:
         middle = (good + bad) // 2
-        good, bad = (middle, bad) if does(middle) else (good, middle)
+        good, bad = (middle, bad) if holds(middle) else (good, middle)
     return good
 
 
 @dataclass(frozen=True)
 class PlanRow:
-    """What one way to answer would cost.
+    """The result for one alternative.
 
     Parameters
     ----------
     name
-        Which way.
+        The alternative.
     found
-        The error, or the least n, or the most questions; None where there is none.
+        The error, the smallest n or the largest number of questions; None if there is none.
     status
         "promised", "promised if" what the sentence says, "measured" or "not promised".
     sentence
-        What it is, or why nothing is promised.
+        A description, or why nothing is promised.
     beyond
-        Whether the search ended at 10^15: no n up to there will do, or so many questions will.
+        Whether the search ended at 10^15: no n up to it is enough, or that many questions are fine.
     """
 
     name: str
@@ -104,7 +104,7 @@ class PlanRow:
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """Two of three numbers, and beta."""
+    """The arguments of a plan: two of three numbers, and beta."""
 
     n: int | None
     questions: int | None
@@ -113,9 +113,9 @@ class PlanRequest:
 
     @classmethod
     def read(cls, n: Any, questions: Any, error: Any, beta: Any) -> PlanRequest:
-        """Read what a person gave; exactly two of the three."""
-        given = {"n": n, "questions": questions, "error": error}
-        names = [name for name, value in given.items() if value is not None]
+        """Return the checked arguments; exactly two of the three must be given."""
+        values = {"n": n, "questions": questions, "error": error}
+        names = [name for name, value in values.items() if value is not None]
         if len(names) != 2:
             raise InvalidSetting(
                 "A plan needs two of n, questions and error, and finds the third; "
@@ -131,62 +131,63 @@ class PlanRequest:
         )
 
     @property
-    def what(self) -> str:
-        """The name of what is to be found."""
+    def wanted(self) -> str:
+        """The name of the number to find."""
         return "n" if self.n is None else "questions" if self.questions is None else "error"
 
-    def solve(self, way: Alternative) -> float | None:
-        """Return what one way to answer needs or gives; None where there is none."""
+    def solve(self, alternative: Alternative) -> float | None:
+        """Return the number to find for an alternative; None if there is none."""
         n, k, error, beta = self.n, self.questions, self.error, self.beta
         if n is None and k is not None and error is not None:
-            return smallest_sufficient(lambda n: way.achieves(n, k, beta, error))
+            return smallest_sufficient(lambda n: alternative.achieves(n, k, beta, error))
         if n is not None and k is None and error is not None:
             return largest_sufficient(
-                lambda k: way.achieves(n, k, beta, error), way.first_question(n, beta)
+                lambda k: alternative.achieves(n, k, beta, error),
+                alternative.first_question(n, beta),
             )
         assert n is not None  # noqa: S101 - two are given, and error is not
         assert k is not None  # noqa: S101 - same
-        found = way.error(n, k, beta)
-        return found if math.isfinite(found) else None
+        error_found = alternative.error(n, k, beta)
+        return error_found if math.isfinite(error_found) else None
 
-    def row(self, way: Alternative) -> PlanRow | None:
-        """Return what one way to answer costs, in numbers and words; None if not measured."""
-        found = self.solve(way)
-        status, sentence, beyond = way.status, way.sentence, False
-        if not found and status == MEASURED:
+    def row(self, alternative: Alternative) -> PlanRow | None:
+        """Return the table row of an alternative; None if it was not measured."""
+        result = self.solve(alternative)
+        status, sentence, beyond = alternative.status, alternative.sentence, False
+        if not result and status == MEASURED:
             return None
-        if self.what != "error":
-            beyond = found == (None if self.what == "n" else LARGEST)
-            if not found:
-                status, sentence = NOT_PROMISED, f"{sentence}; {self._why_not(way)}"
-            elif not way.monotone:
-                sentence = f"{sentence}; about, as its settings go by n and questions"
-            elif self.n is not None and way.first_question(self.n, self.beta) > 1:
-                first = way.first_question(self.n, self.beta)
+        if self.wanted != "error":
+            beyond = result == (None if self.wanted == "n" else LARGEST)
+            if not result:
+                status, sentence = NOT_PROMISED, f"{sentence}; {self._why_not(alternative)}"
+            elif not alternative.monotone:
+                sentence = f"{sentence}; approximate, as its settings depend on n and questions"
+            elif self.n is not None and alternative.first_question(self.n, self.beta) > 1:
+                first = alternative.first_question(self.n, self.beta)
                 sentence = f"{sentence}; for fewer than {first} questions its conditions fail"
-        elif found is None:
+        elif result is None:
             status, sentence = (
                 NOT_PROMISED,
-                way.why_missing(self.n or 0, self.questions or 0, self.beta),
+                alternative.why_missing(self.n or 0, self.questions or 0, self.beta),
             )
-        elif found >= TRIVIAL_ERROR and status != MEASURED:
+        elif result >= TRIVIAL_ERROR and status != MEASURED:
             status, sentence = NOT_PROMISED, f"{sentence}; {TRIVIAL_ERROR:g} is known without data"
-        return PlanRow(way.name, found, status, sentence, beyond)
+        return PlanRow(alternative.name, result, status, sentence, beyond)
 
-    def _why_not(self, way: Alternative) -> str:
-        """Return why no number was found."""
+    def _why_not(self, alternative: Alternative) -> str:
+        """Return why there is no number."""
         if self.n is None:
             return "no n up to 10^15 has this error"
-        first = way.first_question(self.n, self.beta)
-        error = way.error(self.n, first, self.beta)
+        first = alternative.first_question(self.n, self.beta)
+        error = alternative.error(self.n, first, self.beta)
         if not math.isfinite(error):
-            return way.why_missing(self.n, first, self.beta)
-        asked = "one question has" if first == 1 else f"{first} questions have"
-        return f"{asked} an error of {round_up(error, 3)}"
+            return alternative.why_missing(self.n, first, self.beta)
+        subject = "one question has" if first == 1 else f"{first} questions have"
+        return f"{subject} an error of {round_up(error, 3)}"
 
 
 def answer_sentence(plan: Plan) -> str:
-    """Return the answer in a sentence or two."""
+    """Return the answer in one or two sentences."""
     questions = format_count(plan.questions, "question")
     if plan.n is None:
         return f"{questions} with an error of {plan.error} would need more than 10^15 examples."
@@ -206,40 +207,40 @@ def answer_sentence(plan: Plan) -> str:
     else:
         error = f"{plan.error}"
     if plan.asked_for == "n":
-        said = f"{questions} with an error of at most {error} need {examples}."
+        sentence = f"{questions} with an error of at most {error} need {examples}."
     else:
-        more = " or more" if plan.beyond else ""
-        said = f"{examples} answer {questions}{more} with an error of at most {error}."
+        or_more = " or more" if plan.beyond else ""
+        sentence = f"{examples} answer {questions}{or_more} with an error of at most {error}."
     return (
-        f"{said} Promised beforehand with probability {format_confidence(plan.beta)}, "
+        f"{sentence} Promised beforehand with probability {format_confidence(plan.beta)}, "
         f"whatever is asked, by {plan.mechanism}."
     )
 
 
 def default_mechanism_sentence(plan: Plan) -> str:
-    """Say the same for the mechanism that guards and boards use, promise by promise."""
+    """Return the same for the mechanism that guards and boards use by default."""
     rows = {row.name: row for row in plan.rows}
     worst, typical, measured = (
-        _format_result(plan, rows.get(each)) for each in (SHAKY, SHAKY_TYPICAL, SHAKY_MEASURED)
+        _format_result(plan, rows.get(name)) for name in (SHAKY, SHAKY_TYPICAL, SHAKY_MEASURED)
     )
     wanted = {"error": "error", "questions": "questions", "n": "examples"}[plan.asked_for]
-    said = (
+    sentence = (
         f"{wanted.capitalize()} with the default mechanism, a calibrated Shaky Ladder: {worst} "
         f"promised whatever is asked; {typical} promised if the board changes at most "
-        f"{TYPICAL_CHANGES} times, as `board check` supposes of one ladder"
+        f"{TYPICAL_CHANGES} times, as `board check` assumes for one ladder"
     )
     if measured is not None:
-        said += f"; {measured} measured on average in games against attackers, not promised"
+        sentence += f"; {measured} measured on average in games against attackers, not promised"
     if plan.asked_for == "questions" and plan.n is not None:
-        said += f". What 1,000 questions cost: plan with n={plan.n} and questions=1000"
-    return f"{said}."
+        sentence += f". What 1,000 questions cost: plan with n={plan.n} and questions=1000"
+    return f"{sentence}."
 
 
 def _format_result(plan: Plan, row: PlanRow | None) -> str | None:
     if row is None or (row.found is None and not row.beyond):
         return None
     if plan.asked_for == "error":
-        assert row.found is not None  # noqa: S101 - errors have no end of a search
+        assert row.found is not None  # noqa: S101 - an error is always found
         return (
             round_up_to(row.found, 2 if row.found > 0.1 else 3)
             if row.found < TRIVIAL_ERROR
@@ -249,23 +250,26 @@ def _format_result(plan: Plan, row: PlanRow | None) -> str | None:
 
 
 def table_rows(plan: Plan) -> list[tuple[str, ...]]:
-    """Return the table, heads first: name, what was found, status, sentence."""
+    """Return the table, headings first: name, result, status, sentence."""
     errors = plan.asked_for == "error"
     decimals = max(_decimals(row.found) for row in plan.rows if row.found) if errors else 0
 
-    def shown(found: float | None, beyond: bool) -> str:
+    def format_found(found: float | None, beyond: bool) -> str:
         if errors:
             return "-" if found is None else round_up_to(found, decimals)
         if found is None:
             return "> 10^15"
         return "10^15 or more" if beyond else f"{found:,}"
 
-    rows = [(row.name, shown(row.found, row.beyond), row.status, row.sentence) for row in plan.rows]
+    rows = [
+        (row.name, format_found(row.found, row.beyond), row.status, row.sentence)
+        for row in plan.rows
+    ]
     return [("", _TABLE_HEADS[plan.asked_for], "", ""), *rows]
 
 
 def _decimals(value: float) -> int:
-    """Return how many decimals show three digits, and at least four; a promise is below 0.5."""
+    """Return the decimals for three digits, at least four; a promise stays below 0.5."""
     decimals = max(4, 2 - math.floor(math.log10(value)))
     while value < TRIVIAL_ERROR <= float(round_up_to(value, decimals)):
         decimals += 1
@@ -273,21 +277,21 @@ def _decimals(value: float) -> int:
 
 
 def _enough_for_one(plan: Plan) -> str:
-    job = LadderRequirements(1, plan.beta)
+    requirements = LadderRequirements(1, plan.beta)
     needed = smallest_sufficient(
-        lambda n: choose_ladder(n, job, enough=plan.error)[0] <= plan.error
+        lambda n: choose_ladder(n, requirements, enough=plan.error)[0] <= plan.error
     )
     return "" if needed is None else f"; that needs {format_count(needed, 'example')}"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How many examples, how many questions, which error: two were given, one was found.
+    """A number of examples, a number of questions and an error: two were given, one was found.
 
     Parameters
     ----------
     asked_for
-        Which was found: "n", "questions" or "error".
+        Which one was found: "n", "questions" or "error".
     n
         Examples in the holdout; None if more than 10^15 are needed.
     questions
@@ -297,13 +301,13 @@ class Plan:
     beta
         The probability with which the promise may fail.
     mechanism
-        The Ladder that keeps the promise; None where there is none.
+        The Ladder that keeps the promise; None if there is none.
     certificate
         Its certificate, worst case before the data.
     rows
-        What the alternatives would cost for the same job; the first is the answer.
+        The results for the alternatives; the first is the answer.
     beyond
-        Whether the search ended at 10^15: no n up to there will do, or so many questions will.
+        Whether the search ended at 10^15: no n up to it is enough, or that many questions are fine.
     """
 
     asked_for: str
@@ -318,7 +322,7 @@ class Plan:
 
     @property
     def promised(self) -> bool:
-        """Whether there is a promise, and it says more than is known without data."""
+        """Whether there is a promise that says more than is known without data."""
         return self.mechanism is not None and self.error < TRIVIAL_ERROR
 
     @property
@@ -328,12 +332,12 @@ class Plan:
 
     @property
     def default(self) -> str:
-        """The same for the mechanism that guards and boards use, in words."""
+        """The answer for the default mechanism of guards and boards, in words."""
         return default_mechanism_sentence(self)
 
     def describe(self) -> dict[str, Any]:
         """Return everything, JSON-able."""
-        ladder, found = self.mechanism, self.certificate
+        ladder, cert = self.mechanism, self.certificate
         return {
             "asked_for": self.asked_for,
             "n": self.n,
@@ -345,20 +349,20 @@ class Plan:
             "sentence": self.sentence,
             "default": self.default,
             "mechanism": None if ladder is None else ladder.describe(),
-            "certificate": None if found is None else found.describe(),
+            "certificate": None if cert is None else cert.describe(),
             "rows": [asdict(row) for row in self.rows],
         }
 
     def table(self) -> list[tuple[str, ...]]:
-        """Return the rows as they are printed, heads first: name, found, status, sentence."""
+        """Return the rows as printed, headings first: name, result, status, sentence."""
         return table_rows(self)
 
     def __str__(self) -> str:
         table = self.table()
         widths = [max(map(len, column)) for column in list(zip(*table, strict=True))[:3]]
-        name, found, status = widths
+        name, result, status = widths
         lines = [
-            f"  {row[0]:<{name}}  {row[1]:>{found}}  {row[2]:<{status}}  {row[3]}" for row in table
+            f"  {row[0]:<{name}}  {row[1]:>{result}}  {row[2]:<{status}}  {row[3]}" for row in table
         ]
         return "\n".join([self.sentence, self.default, "", *lines])
 
@@ -369,7 +373,7 @@ def plan(
     error: float | None = None,
     beta: float = 0.05,
 ) -> Plan:
-    """Return how many examples, how many questions or which error: give two, get the third.
+    """Return a plan: give two of examples, questions and error, get the third.
 
     The answer is the worst case before the data of the Ladder that promises most. With probability
     at least 1 - beta its released value is within ``error`` of the best true risk so far, at all
@@ -395,29 +399,31 @@ def plan(
     >>> plan(n=10_000, error=0.1).questions
     1173
     """
-    asked = PlanRequest.read(n, questions, error, beta)
-    first = asked.row(WORST_CASE)
+    request = PlanRequest.read(n, questions, error, beta)
+    first = request.row(WORST_CASE)
     assert first is not None  # noqa: S101 - it is computed, not measured
-    # What was found stands where nothing was given.
-    size = first.found if asked.n is None else asked.n
-    allowed = first.found if asked.questions is None else asked.questions
-    width = first.found if asked.error is None else asked.error
+    # The number found takes the place of the missing argument.
+    size = first.found if request.n is None else request.n
+    allowed = first.found if request.questions is None else request.questions
+    width = first.found if request.error is None else request.error
     assert allowed is not None  # noqa: S101 - the most questions are a number, if only 0
     assert width is not None  # noqa: S101 - a Ladder always has an error
-    ladder = found = None
+    ladder = cert = None
     if size is not None and allowed:
-        ladder = choose_ladder(int(size), LadderRequirements(int(allowed), asked.beta))[1]
-        found = certificate(int(size), int(allowed), None, ladder, asked.beta)
-    same = () if ladder is None else tuple(ladder_after_changes(b, ladder) for b in _CHANGES)
-    others = map(asked.row, (*same, *ALTERNATIVES))
+        ladder = choose_ladder(int(size), LadderRequirements(int(allowed), request.beta))[1]
+        cert = certificate(int(size), int(allowed), None, ladder, request.beta)
+    after_changes = (
+        () if ladder is None else tuple(ladder_after_changes(b, ladder) for b in _CHANGES)
+    )
+    others = map(request.row, (*after_changes, *ALTERNATIVES))
     return Plan(
-        asked_for=asked.what,
+        asked_for=request.wanted,
         n=None if size is None else int(size),
         questions=int(allowed),
         error=width,
-        beta=asked.beta,
+        beta=request.beta,
         mechanism=ladder,
-        certificate=found,
+        certificate=cert,
         rows=(first, *(row for row in others if row is not None)),
         beyond=first.beyond,
     )

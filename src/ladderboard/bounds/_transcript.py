@@ -1,4 +1,4 @@
-"""What a mechanism could ever be seen to say, and what was seen.
+"""Transcripts: what a mechanism can release, and which changes were seen.
 
 Proofs: docs/explanation/certificates.md, "Counting" and "The sample part".
 """
@@ -35,14 +35,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 ZERO_ONE = "The loss is zero-one, without weights and groups: every risk is a multiple of 1/n."
-_CELL_TOLERANCE = (
-    1e-6  # how far, in cells, a value may be from a multiple of 1/n and still be meant
-)
+_CELL_TOLERANCE = 1e-6  # how far, in cells, a value may be from a multiple of 1/n by rounding
 
 
 @dataclass(frozen=True)
 class ChangeHistory:
-    """What is known of the changes among the first ``asked`` questions.
+    """The known changes among the first ``asked`` questions.
 
     Parameters
     ----------
@@ -66,7 +64,7 @@ class ChangeHistory:
 
     @classmethod
     def read(cls, changes: Any, asked: int) -> ChangeHistory:
-        """Read changes as a person gives them; see ``certificate``."""
+        """Return the history from the argument ``changes`` of ``certificate``."""
         if changes is None:
             return cls(asked, None)
         if isinstance(changes, Mapping):
@@ -80,41 +78,48 @@ class ChangeHistory:
     def _read_ladders(cls, changes: Mapping[Any, Any], asked: int) -> ChangeHistory:
         names = {owner: f"changes[{_settings.safe_repr(owner)}]" for owner in changes}
         if all(_is_list(change) for change in changes.values()):
-            # Each is read once: it may be an iterator.
+            # Read each value once: it may be an iterator.
             read = {
-                owner: _read_rounds(names[owner], each, asked) for owner, each in changes.items()
+                owner: _read_rounds(names[owner], owned_changes, asked)
+                for owner, owned_changes in changes.items()
             }
             owned = sorted(
-                ((at, owner) for owner, each in read.items() for at in each),
+                (
+                    (round_, owner)
+                    for owner, owned_changes in read.items()
+                    for round_ in owned_changes
+                ),
                 key=lambda pair: pair[0],
             )
-            rounds = _read_rounds("changes", [at for at, _ in owned], asked)
+            rounds = _read_rounds("changes", [round_ for round_, _ in owned], asked)
             owners = tuple(owner for _, owner in owned)
             counts = tuple(map(len, read.values()))
             return cls(asked, len(rounds), rounds, owners, counts)
         counts = tuple(
-            _read_change_count(names[owner], each, asked) for owner, each in changes.items()
+            _read_change_count(names[owner], owned_changes, asked)
+            for owner, owned_changes in changes.items()
         )
         return cls(asked, _read_change_count("changes", sum(counts), asked), counts=counts)
 
 
-def _is_list(given: Any) -> bool:
-    if isinstance(given, str | bytes | Mapping):
+def _is_list(value: Any) -> bool:
+    if isinstance(value, str | bytes | Mapping):
         return False
     try:
-        iter(given)
-    except TypeError:  # an array of no dimension says it can be iterated over, and cannot
+        iter(value)
+    except TypeError:  # a zero-dimensional array has __iter__ and raises
         return False
     return True
 
 
-def _read_change_count(name: str, given: Any, asked: int) -> int:
-    return _settings.integer(name, given, at_least=0, at_most=asked)
+def _read_change_count(name: str, value: Any, asked: int) -> int:
+    return _settings.integer(name, value, at_least=0, at_most=asked)
 
 
-def _read_rounds(name: str, given: Iterable[Any], asked: int) -> tuple[int, ...]:
+def _read_rounds(name: str, values: Iterable[Any], asked: int) -> tuple[int, ...]:
     rounds = tuple(
-        _settings.integer(f"a round in {name}", each, at_least=1, at_most=asked) for each in given
+        _settings.integer(f"a round in {name}", round_, at_least=1, at_most=asked)
+        for round_ in values
     )
     if any(after <= before for before, after in pairwise(rounds)):
         raise InvalidSetting(
@@ -126,20 +131,20 @@ def _read_rounds(name: str, given: Iterable[Any], asked: int) -> tuple[int, ...]
 
 @dataclass(frozen=True)
 class Transcript:
-    """What a mechanism can be seen to say.
+    """The possible releases of a mechanism.
 
     Parameters
     ----------
     values
-        What changes may say, or all scores if ``every_question``.
-    sample
-        What decides how far the released value lies from the least risk on the holdout.
+        The values that changes may have, or all scores if ``every_question``.
+    deviation
+        How far the released value may lie from the least risk on the holdout.
     lowest, highest, cell
-        Releases, in cells: from ``lowest`` cells to ``highest``; R_0 besides, for a ladder.
+        The range of releases, in cells; a ladder has R_0 besides.
     every_question
-        Whether something is told about every model; then changes do not count, questions do.
+        Whether every model gets a score; then questions are counted, not changes.
     assumptions
-        What must hold besides.
+        Additional assumptions.
     """
 
     values: ReleaseValues
@@ -151,9 +156,9 @@ class Transcript:
     assumptions: tuple[str, ...] = ()
 
     def can_release(self, value: float, high: float, changes: int | None) -> bool:
-        """Return whether a ladder can stand at a value after so many changes (None: any number)."""
+        """Return whether the value is possible after this many changes (None: any number)."""
         ladder = not self.every_question
-        # In units, as the ladder stands: the upper end of the range may lie between two.
+        # In units, as in the ladder's state: the upper end of the range may lie between two.
         if ladder and not changes and to_units(value) == to_units(high):
             return True
         if ladder and changes == 0:
@@ -166,7 +171,7 @@ class Transcript:
         return near and self.lowest <= round(cells) <= highest
 
     def difference_range(self, setup: Setup) -> tuple[float, float]:
-        """Return between which ends a risk minus a release lies, whatever happens."""
+        """Return the range of a risk minus a release, in all cases."""
         top, bottom = self.highest * self.cell, self.lowest * self.cell
         if not self.every_question:
             top = max(top, from_units(to_units(setup.high)))  # R_0
@@ -191,14 +196,14 @@ def _ladder(mechanism: Any, setup: Setup) -> Transcript:
 
 
 def _one_bit(mechanism: Any, setup: Setup) -> Transcript:
-    told = _ladder(mechanism, setup)
-    silent = HiddenValues(told.values.points, told.values.most, told.values.drop)
+    ladder = _ladder(mechanism, setup)
+    values = HiddenValues(ladder.values.points, ladder.values.max_changes, ladder.values.drop)
     return Transcript(
-        silent,
-        told.deviation,
-        told.lowest,
-        told.highest,
-        told.cell,
+        values,
+        ladder.deviation,
+        ladder.lowest,
+        ladder.highest,
+        ladder.cell,
         assumptions=("The value is told only after the last question.",),
     )
 
@@ -273,7 +278,7 @@ def _multiple_below(units: int, grid: int) -> int:
     return (units - 1) // grid * grid
 
 
-# By exact type: a subclass may say more than its parent.
+# By exact type: a subclass may release more than its parent.
 _TRANSCRIPTS: dict[type[Mechanism], Callable[[Any, Setup], Transcript | None]] = {
     Ladder: _ladder,
     OneBit: _one_bit,
@@ -287,8 +292,8 @@ _TRANSCRIPTS: dict[type[Mechanism], Callable[[Any, Setup], Transcript | None]] =
 def transcript_of(
     mechanism: Mechanism, setup: Setup, *, zero_one: bool = True
 ) -> Transcript | None:
-    """Return what a mechanism can be seen to say; None where that is not a finite list."""
+    """Return the possible releases of a mechanism; None if they are not a finite list."""
     if mechanism.zero_one_only and not zero_one:
         return None
-    known = _TRANSCRIPTS.get(type(mechanism))
-    return None if known is None else known(mechanism, setup)
+    make_transcript = _TRANSCRIPTS.get(type(mechanism))
+    return None if make_transcript is None else make_transcript(mechanism, setup)
