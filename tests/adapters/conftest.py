@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 LOCKS = HERE.parents[1] / "requirements/adapters"
 ADAPTER = os.environ.get("LADDERBOARD_ADAPTER", "")
 
-collect_ignore = [each.stem for each in LOCKS.glob("*.txt") if each.stem != ADAPTER]
+collect_ignore = [path.stem for path in LOCKS.glob("*.txt") if path.stem != ADAPTER]
 
 
 def pytest_configure(config) -> None:

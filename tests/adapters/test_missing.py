@@ -36,7 +36,11 @@ except MissingDependency as error:
 
 
 def test_every_adapter_is_looked_at() -> None:
-    found = {each.name for each in pkgutil.iter_modules(adapters.__path__) if each.name[0] != "_"}
+    found = {
+        iter_module.name
+        for iter_module in pkgutil.iter_modules(adapters.__path__)
+        if iter_module.name[0] != "_"
+    }
     assert found == set(NEEDS) | NEEDS_NOTHING
 
 

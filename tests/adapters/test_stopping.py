@@ -45,7 +45,7 @@ def train(callback, models):
 def test_the_monitor_decides_when_to_ask_and_the_guard_who_won(guard):
     models = [(0.5, 90), (0.6, 10), (0.4, 60), (0.3, 61), (0.2, 62), (0.25, 0), (0.1, 0)]
     done = train(stopping(guard), models)
-    assert [each.name for each in done.judge.verdicts] == [0, 2, 3, 4]
+    assert [verdict.name for verdict in done.judge.verdicts] == [0, 2, 3, 4]
     assert (done.winner.name, done.winner.reply.released) == (2, 0.3)
     assert done.judge.stale == 3
     assert done.reason == "In 3 checks of loss the guard saw no improvement."
@@ -54,13 +54,13 @@ def test_the_monitor_decides_when_to_ask_and_the_guard_who_won(guard):
 
 def test_small_gains_are_not_asked_about(guard):
     done = train(stopping(guard, min_delta=0.2), [(0.5, 90), (0.4, 60), (0.25, 60)])
-    assert [each.name for each in done.judge.verdicts] == [0, 2]
+    assert [verdict.name for verdict in done.judge.verdicts] == [0, 2]
     assert done.reason is None
 
 
 def test_more_may_be_better(guard):
     done = train(stopping(guard, mode="max"), [(0.5, 90), (0.4, 60), (0.6, 60)])
-    assert [each.name for each in done.judge.verdicts] == [0, 2]
+    assert [verdict.name for verdict in done.judge.verdicts] == [0, 2]
 
 
 def test_a_spent_budget_stops_with_the_reason(guard):
@@ -166,6 +166,6 @@ def test_the_words_are_those_of_the_reference():
     """That every library takes the same ones is tested where that library is."""
     page = (ROOT / "docs/reference/training.md").read_text()
     words = inspect.signature(Stopping).parameters.values()
-    plain = [each.replace(annotation=inspect.Parameter.empty) for each in words]
+    plain = [word.replace(annotation=inspect.Parameter.empty) for word in words]
     shown = str(inspect.Signature(plain)).replace("'", '"')
     assert f"`GuardStopping{shown}`" in page

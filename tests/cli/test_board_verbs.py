@@ -292,7 +292,7 @@ def test_login_by_a_short_name_and_by_what_lacks_a_beginning(
     program, live_server, page, monkeypatch
 ):
     token = live_server.join("Ada")[1].encode()
-    assert "No server is named" in program("login", live_server.slug, piped=token).err
+    assert "No server is set" in program("login", live_server.slug, piped=token).err
     monkeypatch.setenv("LADDERBOARD_URL", live_server.url)
     assert (
         program("login", live_server.slug, "--json", piped=token).json["board"] == live_server.slug

@@ -73,7 +73,7 @@ def test_what_else_is_refused(live_server, token, call):
         call(live_server.url, None, "board", "nowhere")
     with pytest.raises(errors.NotAllowed, match=rf"needs a token.*login {live_server.url}/boards/"):
         call(live_server.url, None, "submit", live_server.slug, make_predictions(1))
-    with pytest.raises(errors.NotAllowed, match="not good on this board"):
+    with pytest.raises(errors.NotAllowed, match="not valid on this board"):
         call(live_server.url, "lb_team_wrong", "team", live_server.slug)
     with pytest.raises(errors.Conflict):
         call(live_server.url, None, "register", live_server.slug, "Ada")
@@ -89,7 +89,7 @@ def test_what_else_is_refused(live_server, token, call):
             make_predictions(2),
             message="x" * 501,
         )
-    with pytest.raises(errors.InvalidSetting, match="A board goes by its short name"):
+    with pytest.raises(errors.InvalidSetting, match="A board is given by its short name"):
         call(live_server.url, token, "submit", "../teams", make_predictions(2))
     live_server.call("POST", "/boards/first/pause", live_server.organiser)
     with pytest.raises(errors.NotOpen):
@@ -128,7 +128,7 @@ STRANGE = [
 @pytest.mark.parametrize(("status", "content"), STRANGE)
 def test_what_is_no_server_of_ours_is_called_so(status, content):
     client = Client("http://127.0.0.1:9", "lb_team_secret")
-    with pytest.raises(errors.ServerUnreachable, match="is not a Ladderboard server of ours"):
+    with pytest.raises(errors.ServerUnreachable, match="is not a Ladderboard server"):
         client._handle_response(
             board("first"), RetryBackoff(0), RawResponse(status, httpx.Headers(), content)
         )
@@ -165,7 +165,7 @@ def test_a_boards_name_is_nothing_for_a_terminal(live_server, client, slug):
     """It is shown raw where a token is asked for."""
     good = client.board(live_server.slug).raw
     content = json.dumps({"boards": [{**good, "slug": slug}]}).encode()
-    with pytest.raises(errors.ServerUnreachable, match="not a Ladderboard server of ours"):
+    with pytest.raises(errors.ServerUnreachable, match="not a Ladderboard server"):
         client._handle_response(
             boards(None), RetryBackoff(0), RawResponse(200, httpx.Headers(), content)
         )

@@ -59,10 +59,10 @@ def test_every_server_has_a_folder_of_its_own(tmp_path):
     ]
     urls += ["http://[::1]", "http://__1", "https://\xe4", "https://\xf6", "https://_"]
     addresses = [*map(parse_address, urls), Address("http", "..", 80), Address("http", "a/b", 80)]
-    places = {each.folder_name for each in addresses}
+    places = {address.folder_name for address in addresses}
     assert len(places) == len(addresses)
-    assert {(tmp_path / each).resolve().parent for each in places} == {tmp_path.resolve()}
-    assert not [each for each in places if each.startswith(".")]
+    assert {(tmp_path / place).resolve().parent for place in places} == {tmp_path.resolve()}
+    assert not [place for place in places if place.startswith(".")]
 
 
 def test_none_are_kept_or_elsewhere(live_server, token, home, tmp_path):
@@ -92,7 +92,7 @@ def test_what_a_crash_leaves_pending_is_taken_up_with_its_key(live_server, token
             assert (left.state, left.answer) == ("pending", None)
             client.submit(live_server.slug, make_predictions(31))
             client.submit(live_server.slug, file)
-            states = {each.key: each.state for each in client.receipts(live_server.slug)}
+            states = {receipt.key: receipt.state for receipt in client.receipts(live_server.slug)}
         first, other, again = proxy.keys
     assert first == again == left.key != other
     assert list(states.values()) == ["answered", "answered"]
@@ -103,11 +103,11 @@ def test_what_was_not_heard_stays_pending_and_what_was_refused_does_not(live_ser
         with Client(proxy.url, token, retries=1) as client:
             with pytest.raises(ServerUnreachable):
                 client.submit(live_server.slug, make_predictions(30))
-            assert [each.state for each in client.receipts(live_server.slug)] == ["pending"]
+            assert [receipt.state for receipt in client.receipts(live_server.slug)] == ["pending"]
             reply = client.submit(live_server.slug, make_predictions(30))
             with pytest.raises(InvalidPredictions):
                 client.submit(live_server.slug, b"nothing")
-            assert [each.state for each in client.receipts(live_server.slug)] == [
+            assert [receipt.state for receipt in client.receipts(live_server.slug)] == [
                 "answered",
                 "refused",
             ]
@@ -122,7 +122,7 @@ def test_a_line_that_was_cut_off_spoils_none_after_it(live_server, token, home):
         (file,) = home.rglob("*.jsonl")
         file.write_bytes(file.read_bytes()[:-30])
         client.submit(live_server.slug, make_predictions(40))
-        states = [each.state for each in client.receipts(live_server.slug)]
+        states = [receipt.state for receipt in client.receipts(live_server.slug)]
     assert states == ["pending", "answered"]
 
 
@@ -139,7 +139,7 @@ def test_a_long_history_is_read_by_who_asks_for_it_and_not_to_submit(
             old = json.loads(line) | {"key": key, "sha256": sha256}
             file.write_bytes(file.read_bytes() + b"\n" + json.dumps(old).encode())
         client.submit(live_server.slug, make_predictions(40))
-        found = {each.key: each.state for each in client.receipts(live_server.slug)}
+        found = {receipt.key: receipt.state for receipt in client.receipts(live_server.slug)}
     assert found["early"] == "pending"  # too long ago to be taken up
     assert sorted(found.values()) == ["answered"] * 2 + ["pending"] * 101
 

@@ -67,7 +67,9 @@ def test_a_submission_gets_through_and_counts_once(live_server, token, call, qui
     with Client(live_server.url, token) as client:
         assert client.team(live_server.slug).submissions == 1
         assert client.board(live_server.slug).used == 1
-        assert [each.state for each in client.receipts(live_server.slug)] == []  # another address's
+        assert [
+            receipt.state for receipt in client.receipts(live_server.slug)
+        ] == []  # another address's
 
 
 @pytest.mark.parametrize("faults", PASSING.values(), ids=PASSING)
@@ -121,14 +123,14 @@ def test_patience_ends(live_server, token, call, quick):
             )
         assert len(proxy._faults) == 6
     with FaultyProxy(live_server.port, *[said(502)] * 9) as proxy:
-        with pytest.raises(ServerUnreachable, match="out of order: 502"):
+        with pytest.raises(ServerUnreachable, match="status 502"):
             call(proxy.url, token, "board", live_server.slug, how={"retries": 1})
         assert len(proxy.requests) == 2
 
 
 def test_a_server_that_says_nothing(live_server, token, call, quick):
     with FaultyProxy(live_server.port, *["hang"] * 2) as proxy:
-        with pytest.raises(ServerUnreachable, match=r"no answer came within 0\.1 seconds"):
+        with pytest.raises(ServerUnreachable, match=r"within 0\.1 seconds"):
             call(proxy.url, token, "team", live_server.slug, how={"retries": 1, "timeout": 0.1})
         assert len(proxy.requests) == 2
 
@@ -138,7 +140,7 @@ def test_an_answer_without_end_in_seconds(live_server, call, monkeypatch):
     monkeypatch.setattr("ladderboard.client._transport._MAX_TIMEOUTS", 0.001)
     head = b"HTTP/1.1 200 Said\r\nContent-Length: 114\r\nConnection: close\r\n\r\n"
     with FaultyProxy(live_server.port, [head, *[b" "] * 100, b'{"boards": []}']) as proxy:
-        with pytest.raises(ServerUnreachable, match=r"not whole after 0\.06 seconds"):
+        with pytest.raises(ServerUnreachable, match=r"longer than 0\.06 seconds"):
             call(proxy.url, None, "boards")
         assert len(proxy.requests) == 1
 
@@ -148,7 +150,7 @@ def test_an_answer_without_end_in_bytes(live_server, call):
     endless = head + b'{"boards": [' + b" " * 2**25 + b"]}"
     with (
         FaultyProxy(live_server.port, endless) as proxy,
-        pytest.raises(ServerUnreachable, match="larger than 33554432 bytes"),
+        pytest.raises(ServerUnreachable, match="larger than 33,554,432 bytes"),
     ):
         call(proxy.url, None, "boards")
 
@@ -167,14 +169,14 @@ def test_pages_without_end(live_server, token, call):
     circle = [page(row, after=each) for each in "aba"]
     with (
         FaultyProxy(live_server.port, *circle) as proxy,
-        pytest.raises(ServerUnreachable, match="have no end"),
+        pytest.raises(ServerUnreachable, match="without end"),
     ):
         call(proxy.url, token, "leaderboard", live_server.slug)
 
 
 def test_what_has_no_key_is_sent_twice_only_if_it_was_never_sent(live_server, call, quick):
     with FaultyProxy(live_server.port, "swallow") as proxy:
-        with pytest.raises(ServerUnreachable, match="It may have been done"):
+        with pytest.raises(ServerUnreachable, match="may have been carried out"):
             call(proxy.url, None, "register", live_server.slug, "Eve")
         assert len(proxy.requests) == 1
     with FaultyProxy(live_server.port, said(503, "storage", Retry_After=0)) as proxy:

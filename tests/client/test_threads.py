@@ -24,6 +24,6 @@ def test_threads_that_come_at_once_share_the_connections(live_server, token, mon
     monkeypatch.setattr("ladderboard.client._client.httpx.Client", Counted)
     with Client(live_server.url, token) as client, ThreadPoolExecutor(4) as pool:
         teams = list(pool.map(client.team, [live_server.slug] * 4))
-    assert len({each.id for each in teams}) == 1
+    assert len({team.id for team in teams}) == 1
     assert len(made) == 4
     assert all(each.is_closed for each in made)

@@ -41,8 +41,8 @@ def test_a_submission_is_answered_with_everything_that_a_guard_says(live_server,
     assert said.receipt["entry"] == said.entry
     assert "salt" not in repr(said)
     assert json.loads(json.dumps(said.describe()))["id"] == said.id
-    for each in fields(lb.holdout.Reply):
-        assert hasattr(said, each.name)
+    for field in fields(lb.holdout.Reply):
+        assert hasattr(said, field.name)
 
 
 @pytest.mark.parametrize("form", ["path", "text path", "bytes", "file", "columns"])
@@ -99,10 +99,10 @@ def test_submissions_and_standings_are_read_page_by_page(live_server, client, mo
         with Client(live_server.url, live_server.join(name)[1]) as other:
             other.submit(live_server.slug, wrong(20 if name == "Bob" else 90))
     rows = list(client.leaderboard(live_server.slug))
-    assert [each.team.name for each in rows] == ["Bob", "Ada", "Cleo"]
-    assert [each.you for each in rows] == [False, True, False]
-    assert [each.rank for each in rows] == [1, 2, 3]
-    assert [each.team.name for each in client.records(live_server.slug)] == ["Ada", "Bob"]
+    assert [row.team.name for row in rows] == ["Bob", "Ada", "Cleo"]
+    assert [row.you for row in rows] == [False, True, False]
+    assert [row.rank for row in rows] == [1, 2, 3]
+    assert [record.team.name for record in client.records(live_server.slug)] == ["Ada", "Bob"]
 
 
 def test_a_team_joins_rotates_its_token_selects_and_hears_the_end(empty_server):
@@ -125,13 +125,13 @@ def test_a_team_joins_rotates_its_token_selects_and_hears_the_end(empty_server):
             == client.selections(live_server.slug)
         )
         for strange in ([1], ids[0]):
-            with pytest.raises(InvalidSetting, match="by a list of their ids"):
+            with pytest.raises(InvalidSetting, match="takes a list of submission ids"):
                 client.select(live_server.slug, strange)
         with pytest.raises(NotFound):
             client.finals(live_server.slug)
         live_server.call("POST", "/boards/first/close", live_server.organiser)
         finals = client.finals(live_server.slug)
-        assert [each.submission for each in finals.rows] == [ids[1]]
+        assert [row.submission for row in finals.rows] == [ids[1]]
         assert finals.rows[0].low <= finals.rows[0].score <= finals.rows[0].high
 
 
@@ -153,7 +153,9 @@ def test_an_evaluator_submits_for_a_team(live_server, token):
     with Client(live_server.url, live_server.issue_token("evaluator")) as client:
         said = client.submit(live_server.slug, wrong(10), team=team["id"])
         assert said.team.id == team["id"]
-        assert [each.id for each in client.submissions(live_server.slug, team["id"])] == [said.id]
+        assert [
+            submission.id for submission in client.submissions(live_server.slug, team["id"])
+        ] == [said.id]
         guard = client.guard(live_server.slug, team=team["id"])
         assert guard.remaining == 99
         guard.ask(wrong(11))

@@ -1,4 +1,4 @@
-"""What a bridge tells another leaderboard: the release of a reply, and nothing else of it."""
+"""What a bridge publishes on another leaderboard: a reply's release, and nothing else."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from ladderboard.holdout import Reply
 
 RELEASE_FIELDS = ("released", "improved", "remaining")
-"""The numbers that are told, by name."""
-# What participants can do something about, or must know; its words are made for them. All else is
-# the organiser's matter.
+"""The published numbers, by name."""
+# Errors that participants can mend or must know; their messages are written for participants. All
+# others go to the organiser.
 _PARTICIPANT_ERRORS = (
     InvalidPredictions,
     BudgetSpent,
@@ -37,10 +37,10 @@ _PARTICIPANT_ERRORS = (
 
 @dataclass(frozen=True)
 class PublishedRelease:
-    """The release; prints as one sentence.
+    """The release of a reply; prints as one sentence.
 
-    The sentence is not the reply's own, which may tell what a mechanism says about this very
-    model. It is in the past tense, so that it is true again when the same is asked once more.
+    The reply's own sentence is not used: it may include this model's score. The past tense keeps
+    the sentence true when the same predictions are submitted again.
 
     Examples
     --------
@@ -56,56 +56,59 @@ class PublishedRelease:
 
     @classmethod
     def from_reply(cls, reply: Reply) -> PublishedRelease:
-        """Return what of a reply may be told."""
+        """Return the public part of a reply."""
         return cls(reply.loss, reply.improved, reply.remaining)
 
     def numbers(self) -> dict[str, float]:
-        """Return the numbers by name; without the first where it is told at the close only."""
-        told = {} if self.released is None else {"released": float(self.released)}
-        return {**told, "improved": int(self.improved), "remaining": int(self.remaining)}
+        """Return the numbers by name, without ``released`` if the mechanism withholds it."""
+        released = {} if self.released is None else {"released": float(self.released)}
+        return {**released, "improved": int(self.improved), "remaining": int(self.remaining)}
 
     def __str__(self) -> str:
         if self.released is None:
-            moved = "improved; its value is told at the close" if self.improved else "did not move"
+            moved = (
+                "improved; its value is published at the close"
+                if self.improved
+                else "did not change"
+            )
         else:
             moved = f"{'went down to' if self.improved else 'stayed'} {self.released:.6g}"
         return f"With this question the best {moved}; {left(self.remaining)}."
 
 
 class UnsupportedTarget(InvalidSetting):
-    """A guard or a board is not for a bridge; the sentence repeats no address or other setting."""
+    """A guard or a board that a bridge cannot use; the message repeats no address or setting."""
 
 
-def check_bridge_board(about: BoardInfo) -> None:
-    """Refuse a board of scores, or whose releases are not for rows that everybody sees."""
-    if about.ladder != "team" or about.visibility in {"hidden", "frozen"}:
+def check_bridge_board(board: BoardInfo) -> None:
+    """Refuse a board of scores, and one whose releases are not public team by team."""
+    if board.ladder != "team" or board.visibility in {"hidden", "frozen"}:
         raise UnsupportedTarget(
             "A bridge needs a board with ladder: team that is neither hidden nor frozen; "
-            f"got ladder {about.ladder}, visibility {about.visibility}."
+            f"got ladder {board.ladder}, visibility {board.visibility}."
         )
-    check_takes_predictions(about.takes)
+    check_takes_predictions(board.takes)
 
 
 def check_takes_predictions(takes: str) -> None:
-    """Refuse a guard or a board of scores: whoever comes over a bridge would score itself."""
+    """Refuse a guard or a board of scores: participants would score themselves."""
     if takes != "predictions":
         raise UnsupportedTarget(
-            "What is asked here takes scores, and those who submit would score themselves. Scores "
-            "are handed in by whoever evaluates; here it needs a guard or a board that takes "
-            "predictions."
+            "This guard or board takes scores, so participants would score themselves. Use one "
+            "that takes predictions."
         )
 
 
 def check_ladders(ladders: int, teams: int) -> None:
-    """Refuse a guard that has fewer ladders than there are teams."""
+    """Refuse a guard with fewer ladders than teams."""
     if ladders < teams:
         raise UnsupportedTarget(
-            f"Every team has a ladder of its own, so this needs a guard with {teams} ladders or "
-            f"more; this one has {ladders}. Make one with as many as there may be teams: "
+            f"Every team needs its own ladder: at least {teams} ladders, and this guard has "
+            f"{ladders}. Create one with a ladder for each team: "
             f"ladderboard guard create FILE --ladders {teams}"
         )
 
 
 def participant_message(error: LadderboardError) -> str | None:
-    """Return what to say to those who submitted; None where it is the organiser's matter."""
+    """Return the message for participants; None if the error is for the organiser."""
     return str(error) if isinstance(error, _PARTICIPANT_ERRORS) else None

@@ -1,4 +1,4 @@
-"""Scores: what an evaluator gave to each example, as its log tells."""
+"""Scores of an evaluation run, one for each example, as an evaluation log records them."""
 
 from __future__ import annotations
 
@@ -49,32 +49,32 @@ class Scores:
 
     @property
     def mean(self) -> float:
-        """The mean score, exact: for whoever evaluates, and nobody who searches."""
+        """The exact mean score; for the evaluator only, as it bypasses the guard."""
         return float(self.values.mean())
 
     @property
     def table(self) -> dict[str, Any]:
-        """The columns that a guard or a board of scores is asked with."""
+        """The columns that a guard or a board of scores takes."""
         return {"id": list(self.ids), "score": self.values}
 
     def ask(self, guard: Any, **options: Any) -> Any:
-        """Ask a guard of scores, or a board of them; one that takes predictions is refused.
+        """Submit the scores to a guard or a board that takes scores.
 
-        Its ids decide whether the run is whole: missing and unknown ones are refused.
+        The guard refuses missing and unknown ids, so an incomplete run is not counted.
         """
         self.check(guard)
         return guard.ask(self.table, **options)
 
     def check(self, guard: Any) -> None:
-        """Refuse a guard, or a board that a client shows as one, that takes predictions."""
+        """Refuse a guard or a board that takes predictions."""
         if guard.takes == "scores":
             return
-        what, made = "guard", "ladderboard guard create NEW.db --inspect LOG --questions K"
+        kind, remedy = "guard", "ladderboard guard create NEW.db --inspect LOG --questions K"
         if hasattr(guard, "board"):
-            what, made = "board", "`loss: score` in its board.yaml"
+            kind, remedy = "board", "`loss: score` in its board.yaml"
         raise InvalidSetting(
-            f"This {what} takes predictions, and scores from a log never share a ladder with "
-            f"them. One for scores is made with {made}."
+            f"This {kind} takes predictions, and scores from a log cannot share a ladder with "
+            f"them. Create a {kind} for scores with {remedy}."
         )
 
     def __len__(self) -> int:
@@ -82,44 +82,44 @@ class Scores:
 
 
 class LogProblems:
-    """What is wrong with the samples of a log: rules that are broken, and by which."""
+    """Collects a log's problems: the broken rules, and the samples that break them."""
 
     def __init__(self, noun: str) -> None:
         self._noun = noun
-        self._found: dict[tuple[str, str], list[str]] = {}
+        self._samples: dict[tuple[str, str], list[str]] = {}
 
     def add(self, code: str, rule: str, name: object) -> None:
-        """Note one sample that breaks a rule."""
-        self._found.setdefault((code, rule), []).append(str(name))
+        """Record a sample that breaks a rule."""
+        self._samples.setdefault((code, rule), []).append(str(name))
 
     def refuse_if_any(self) -> None:
-        """Refuse the log, with every rule that is broken and the first ten that break it."""
+        """Refuse the log, listing each broken rule with its first ten samples."""
         problems = Problems(InvalidPredictions)
-        for (code, rule), names in self._found.items():
-            said = f"{rule}: {format_count(len(names), self._noun)} ({listed(names)})."
-            problems.add(code, said, count=len(names), ids=names)
+        for (code, rule), names in self._samples.items():
+            message = f"{rule}: {format_count(len(names), self._noun)} ({listed(names)})."
+            problems.add(code, message, count=len(names), ids=names)
         problems.refuse_if_any()
 
 
 def to_score(value: Any) -> float | None:
-    """Return a number or a truth value as a score: NaN for none, None for what is no score.
+    """Return a number or a bool as a score: NaN for a missing one, None for an invalid one.
 
     >>> to_score(True), to_score(0.5), to_score(2), to_score([1])
     (1.0, 0.5, None, None)
     """
-    if not isinstance(value, Real):  # bool is one, too
+    if not isinstance(value, Real):  # a bool is Real too
         return None
     number = float(value)
     return number if math.isnan(number) or 0 <= number <= 1 else None
 
 
-def check_log_file(path: Path | str, what: str, names: str, beside: Sequence[str] = ()) -> Path:
-    """Return the path of a log, if it is a file; refuse anything else with what to give."""
+def check_log_file(path: Path | str, kind: str, names: str, patterns: Sequence[str] = ()) -> Path:
+    """Return the path of a log; refuse a folder, naming the logs in it, or a missing file."""
     path = Path(path)
     if path.is_dir():
-        there = sorted(each.name for pattern in beside for each in path.rglob(pattern))
-        found = f" There is {listed(there)}." if there else ""
-        raise InvalidSetting(f"{path} is a folder; give one {what}, {names}.{found}")
+        logs = sorted(file.name for pattern in patterns for file in path.rglob(pattern))
+        hint = f" It contains {listed(logs)}." if logs else ""
+        raise InvalidSetting(f"{path} is a folder; give {kind}, {names}.{hint}")
     if not path.is_file():
-        raise InvalidSetting(f"There is no file {path}; give {what}, {names}.")
+        raise InvalidSetting(f"There is no file {path}; give {kind}, {names}.")
     return path

@@ -1,4 +1,4 @@
-"""Stopping a training early: what the callbacks of all training libraries have in common."""
+"""Early stopping by a guard: the base class of the callbacks for all training libraries."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ if TYPE_CHECKING:
 
 
 class Stopping:
-    """Asks a guard when a training's own score sets a record; says when to stop, and who won.
+    """Asks a guard when a training's own score sets a record; decides when to stop and who won.
 
     Parameters
     ----------
     guard
-        A guard, or whatever else a :class:`ladderboard.Judge` can ask.
+        A guard, or any other object that :class:`ladderboard.Judge` accepts.
     predict
-        Makes the predictions to ask about from the model as it is; called for records only.
+        Returns the current model's predictions; called for records only.
     run
-        The name of this run: each has a ladder of its own, and need not beat the ones before it.
-        The guard must have been made with as many ladders as there are runs. None asks on the guard
-        as it is, which is the only way with a board.
+        The name of this run. Each run has its own ladder, so it need not beat earlier runs. The
+        guard must have been created with as many ladders as there are runs. None asks on the guard
+        as it is, which is required with a board.
     monitor
-        The score that decides when to ask, under the name that the library gives it.
+        The score that decides when to ask, by the library's name for it.
     mode
         Whether that score is better when it is less (``"min"``) or more (``"max"``).
     patience
-        After how many checks without an improvement that the guard saw to stop.
+        Stop after this many checks without an improvement that the guard confirmed.
     min_delta
-        By how much more than this a score must beat the record to be asked about.
+        A score must beat the record by more than this to be asked about.
     """
 
     def __init__(
@@ -59,29 +59,29 @@ class Stopping:
         self.reason: str | None = None
 
     def check(self, score: float, model: Any, *, step: int) -> bool:
-        """Consider the model at a step; return whether it is the winner now."""
+        """Ask about the model if its score is a record; return whether it is the winner now."""
         verdict = self.judge.consider(score, lambda: self.predict(model), name=step)
         won = verdict is not None and verdict is self.judge.winner
         if won:
             self.winner = verdict
-        if self.reason is not None:  # a library may go on for a while; the first reason stands
+        if self.reason is not None:  # a library may train on for a while; keep the first reason
             return won
         if self.judge.spent:
-            self.reason = "The budget is spent: no question is left to ask."
+            self.reason = "The budget is spent: no questions left."
         elif self.judge.stale >= self.patience:
             checks = "1 check" if self.patience == 1 else f"{self.patience} checks"
             self.reason = f"In {checks} of {self.monitor} the guard saw no improvement."
         return won
 
     def monitored_score(self, scores: Iterable[tuple[str, Any]]) -> Any:
-        """Return the monitored one of the scores, or say which there are."""
-        there = dict(scores)
-        if self.monitor in there:
-            return there[self.monitor]
-        names = ", ".join(sorted(there)) or "none at all"
+        """Return the monitored score; refuse if it is missing, naming those that exist."""
+        by_name = dict(scores)
+        if self.monitor in by_name:
+            return by_name[self.monitor]
+        names = ", ".join(sorted(by_name)) or "none"
         raise InvalidSetting(
             f"monitor must name a score of this training; got {_settings.safe_repr(self.monitor)}, "
-            f"and there is: {names}."
+            f"and the scores are: {names}."
         )
 
 
@@ -90,7 +90,7 @@ def _guard_for_run(guard: Any, run: str | None) -> Guard:
         return guard
     if not hasattr(guard, "ladder"):
         raise InvalidSetting(
-            f"run must be None where there is one ladder only, as on a board; "
+            f"run must be None for a guard with one ladder only, such as a board; "
             f"got {_settings.safe_repr(run)}."
         )
     return guard.ladder(run)

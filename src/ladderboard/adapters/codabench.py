@@ -1,8 +1,7 @@
 """Codabench: a scoring program that asks a served guard or a board.
 
-Codabench runs a scoring program in a container that is thrown away: what it writes down is gone. So
-the guard is kept elsewhere, and the program asks it and writes the release, and nothing else, into
-``scores.json``.
+Codabench deletes the container of a scoring program after each run, so the guard runs elsewhere.
+The program asks it and writes the release, and nothing else, to ``scores.json``.
 """
 
 from __future__ import annotations
@@ -38,33 +37,32 @@ if TYPE_CHECKING:
     from ladderboard.holdout import Reply
 
 SETTINGS = "ladderboard.json"
-"""The file of the reference data that says whom to ask."""
+"""The settings file in the reference data."""
 TEAM = "team.txt"
-"""The file of a submission that holds its team's word."""
+"""The file of a submission that holds its team's secret word."""
 _SHORTEST = 16
 _LONGEST = 1000
-# What Codabench itself puts beside a submission's files.
+# Codabench puts this file beside a submission's own.
 _METADATA = "metadata"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Whom to ask, as the reference data's ``ladderboard.json`` says; its keys are these.
+    """The guard or board to ask; the keys of ``ladderboard.json`` in the reference data.
 
     Parameters
     ----------
     guard
         The address of a served guard, ``https://...`` or ``unix:/app/data/guard/guard.sock``.
     board
-        Or a board's page, ``https://boards.example.org/boards/digits``.
+        Or the address of a board's page, ``https://boards.example.org/boards/digits``.
     token
-        The guard's, or an evaluator's of the board.
+        The guard's token, or an evaluator's on the board.
     teams
-        By the word that each team puts into its submission: the name of its ladder, or its id on
-        the board. Without them all are on one ladder. A guard must have as many ladders as there
-        are names.
+        From the secret word that each team puts into its submission to its ladder's name, or its id
+        on the board. Without teams, all share one ladder. A guard needs a ladder for each name.
     file
-        The name of the predictions in a submission; the only file there if not given.
+        The name of the predictions file; by default the only file of the submission.
     """
 
     guard: str | None = None
@@ -75,18 +73,18 @@ class Settings:
 
     def __post_init__(self) -> None:
         texts = (self.guard, self.board, self.token, self.file)
-        if any(each is not None and not isinstance(each, str) for each in texts):
-            raise InvalidSetting("guard, board, token and file must be texts.")
+        if any(text is not None and not isinstance(text, str) for text in texts):
+            raise InvalidSetting("guard, board, token and file must be text.")
         if (self.guard is None) == (self.board is None):
-            raise InvalidSetting(f"{SETTINGS} must name a guard or a board; one of the two.")
+            raise InvalidSetting(f"{SETTINGS} must name either a guard or a board.")
         if self.guard is not None and "://" not in self.guard and self.guard[:5] != "unix:":
             raise InvalidSetting(
-                "guard must be the address of a served guard, like https://guard.example.org. A "
-                "guard's file would be a new copy for every submission, and no question be spent."
+                "guard must be the address of a served guard, like https://guard.example.org. From "
+                "a guard's file every submission would get a fresh copy with the whole budget."
             )
         if "@" in (self.guard or self.board or ""):
-            raise InvalidSetting("An address holds no name or password; give a token.")
-        if self.board is not None and _place(self.board)[0] is None:
+            raise InvalidSetting("An address cannot contain a name or password; use token.")
+        if self.board is not None and _parse_board(self.board)[0] is None:
             raise InvalidSetting(
                 "board must be the address of a board's page, like "
                 "https://boards.example.org/boards/digits."
@@ -95,10 +93,10 @@ class Settings:
             isinstance(word, str) and isinstance(name, str) and name
             for word, name in self.teams.items()
         ):
-            raise InvalidSetting("teams must be an object: a team by each word.")
+            raise InvalidSetting("teams must be an object from words to teams.")
         if any(len(word) < _SHORTEST or word.split() != [word] for word in self.teams):
             raise InvalidSetting(
-                f"A team's word needs {_SHORTEST} characters or more and no spaces: others must "
+                f"A team's word needs at least {_SHORTEST} characters and no spaces: others must "
                 "not guess it."
             )
         if self.board is not None and not self.teams:
@@ -106,55 +104,56 @@ class Settings:
 
     @classmethod
     def read(cls, path: Path) -> Settings:
-        """Read the file; keys that are not listed are refused."""
+        """Read the file; unknown keys are refused."""
         try:
-            read = json.loads(path.read_bytes())
+            document = json.loads(path.read_bytes())
         except (OSError, ValueError, RecursionError):
             raise InvalidSetting(f"The reference data must hold {SETTINGS}, in JSON.") from None
         known = {each.name for each in fields(cls)}
-        if not isinstance(read, dict) or not set(read) <= known:
+        if not isinstance(document, dict) or not set(document) <= known:
             raise InvalidSetting(
                 f"{SETTINGS} must be an object with keys among {', '.join(sorted(known))}."
             )
-        return cls(**read)
+        return cls(**document)
 
 
-def score(given: Path | str, output: Path | str) -> int:
-    """Score a submission as Codabench lays it out, and return the program's exit code.
+def score(input_folder: Path | str, output: Path | str) -> int:
+    """Score a submission in Codabench's layout and return the program's exit code.
 
-    ``given`` holds ``res``, what was submitted, and ``ref``, the reference data. Answered, it is 0,
-    and ``output`` holds ``scores.json`` and ``detailed_results.html``. Otherwise there is no
-    ``scores.json``, which makes Codabench say that the submission failed: 1 where the submission
-    cannot be scored, with the reasons on standard error; 2 where it is the organiser's matter.
+    ``input_folder`` holds the submission in ``res`` and the reference data in ``ref``. After an
+    answer the code is 0, and ``output`` holds ``scores.json`` and ``detailed_results.html``.
+    Otherwise there is no ``scores.json``, so Codabench marks the submission as failed: the code is
+    1 if the submission cannot be scored, with the reasons on standard error, and 2 if the organiser
+    must act.
     """
-    given, output = Path(given), Path(output)
+    source, output = Path(input_folder), Path(output)
     output.mkdir(parents=True, exist_ok=True)
     (output / "scores.json").unlink(missing_ok=True)
     try:
-        settings = Settings.read(given / "ref" / SETTINGS)
-    except InvalidSetting as error:  # of our own words, which repeat nothing of the settings
+        settings = Settings.read(source / "ref" / SETTINGS)
+    except InvalidSetting as error:  # its message repeats no setting
         return _fail(f"For the organiser: {error}", 2)
     try:
-        told = PublishedRelease.from_reply(_ask(settings, given / "res"))
+        release = PublishedRelease.from_reply(_ask(settings, source / "res"))
     except (UnsupportedTarget, MissingDependency) as error:
         return _fail(f"For the organiser: {error}", 2)
-    except Exception as error:  # noqa: BLE001 - participants read this: an address is not for them
-        said = participant_message(error) if isinstance(error, LadderboardError) else None
-        if said is not None:
-            return _fail(said, 1)
+    except Exception as error:  # noqa: BLE001 - participants must not read an address
+        message = participant_message(error) if isinstance(error, LadderboardError) else None
+        if message is not None:
+            return _fail(message, 1)
         return _fail(
-            f"What scores cannot be asked now ({type(error).__name__}), and no question was spent "
-            "for nothing. Tell the organiser, who can run this submission again.",
+            f"Scoring is not available now ({type(error).__name__}). Tell the organiser, who can "
+            "run this submission again; it costs at most one question.",
             2,
         )
-    (output / "scores.json").write_text(json.dumps(told.numbers()))
-    (output / "detailed_results.html").write_text(f"<p>{html.escape(str(told))}</p>\n")
-    sys.stdout.write(f"{told}\n")
+    (output / "scores.json").write_text(json.dumps(release.numbers()))
+    (output / "detailed_results.html").write_text(f"<p>{html.escape(str(release))}</p>\n")
+    sys.stdout.write(f"{release}\n")
     return 0
 
 
-def _fail(said: str, code: int) -> int:
-    sys.stderr.write(f"{said}\n")
+def _fail(message: str, code: int) -> int:
+    sys.stderr.write(f"{message}\n")
     return code
 
 
@@ -173,22 +172,22 @@ def _ask(settings: Settings, folder: Path) -> Reply:
 def _ask_board(settings: Settings, team: str, file: Path) -> Reply:
     from ladderboard.client import Client  # noqa: PLC0415 - loads httpx
 
-    server, slug = _place(settings.board)
+    server, slug = _parse_board(settings.board)
     with Client(server, settings.token, receipts=None) as client:
         check_bridge_board(client.board(slug))
         return client.submit(slug, file, team=team, message="Codabench")
 
 
-def _place(board: str | None) -> tuple[str | None, str]:
-    """Return a board's server and its name; no server where none is named."""
+def _parse_board(board: str | None) -> tuple[str | None, str]:
+    """Return a board's server and name; None and empty if the address is invalid."""
     try:
         return split_board(board)
-    except InvalidSetting:  # its sentence repeats the address, which participants would read
+    except InvalidSetting:  # its message repeats the address, and participants read it
         return None, ""
 
 
 def _team(settings: Settings, folder: Path) -> str:
-    """Return the ladder of a submission, or its team; nothing where all are on one ladder."""
+    """Return a submission's ladder or team id; empty if all share one ladder."""
     if not settings.teams:
         return ""
     word = b""
@@ -196,31 +195,31 @@ def _team(settings: Settings, folder: Path) -> str:
     if path.is_file() and not path.is_symlink():
         with path.open("rb") as file:
             word = file.read(_LONGEST).strip()
-    own = [
+    matches = [
         name for each, name in settings.teams.items() if hmac.compare_digest(each.encode(), word)
     ]
-    if not own:
-        said = f"{TEAM} must hold the word that the organiser gave to your team."
-        refuse(InvalidPredictions, "team", said)
-    return own[0]
+    if not matches:
+        message = f"{TEAM} must hold the word that the organiser gave to your team."
+        refuse(InvalidPredictions, "team", message)
+    return matches[0]
 
 
 def _predictions(settings: Settings, folder: Path) -> Path:
-    """Return the file with predictions; a link, which might lead to the reference data, is none."""
+    """Return the predictions file; links are ignored, as they may lead to the reference data."""
     plain = sorted(
-        each
-        for each in (folder.iterdir() if folder.is_dir() else ())
-        if each.is_file() and not each.is_symlink() and each.name[0] != "."
-        if each.name != _METADATA
+        path
+        for path in (folder.iterdir() if folder.is_dir() else ())
+        if path.is_file() and not path.is_symlink() and path.name[0] != "."
+        if path.name != _METADATA
     )
     if settings.file is not None:
-        found = [each for each in plain if each.name == settings.file]
+        candidates = [each for each in plain if each.name == settings.file]
         wanted = _settings.safe_repr(settings.file)
     else:
-        found = [each for each in plain if each.name != TEAM]
+        candidates = [each for each in plain if each.name != TEAM]
         wanted = "one file with predictions"
-    if len(found) != 1:
+    if len(candidates) != 1:
         has = listed(each.name for each in plain) or "no file"
-        said = f"A submission must hold {wanted}, not within a folder; this one has {has}."
-        refuse(InvalidPredictions, "files", said)
-    return found[0]
+        message = f"A submission must hold {wanted}, not in a subfolder; this one has {has}."
+        refuse(InvalidPredictions, "files", message)
+    return candidates[0]

@@ -129,7 +129,9 @@ def _check_size(path: Path, header: Any) -> None:
 def _samples(log: Any, path: Path, header: Any) -> Iterator[Any]:
     """Read samples, a hundred at a time; read_eval_log_samples opens the file for every one."""
     epochs = range(1, (header.eval.config.epochs or 1) + 1)
-    wanted = [(each, epoch) for each in header.eval.dataset.sample_ids for epoch in epochs]
+    wanted = [
+        (sample_id, epoch) for sample_id in header.eval.dataset.sample_ids for epoch in epochs
+    ]
     for at in range(0, len(wanted), _AT_ONCE):
         some = wanted[at : at + _AT_ONCE]
         try:
@@ -172,7 +174,7 @@ def _gather(
         scores = {each: score.value for each, score in (sample.scores or {}).items()}
         given.setdefault(str(sample.id), []).append(scores)
     problems.refuse_if_any()
-    wanted = [(each, epoch) for each in ids for epoch in range(1, epochs + 1)]
+    wanted = [(id_, epoch) for id_ in ids for epoch in range(1, epochs + 1)]
     _refuse_missing([each for each in wanted if (str(each[0]), each[1]) not in seen])
     seen |= there
     if len(wanted) != len(seen):
@@ -222,7 +224,7 @@ def _check_single(given: dict[str, list[dict[str, Any]]], scorer: str) -> None:
 
 def _reduced(header: Any, scorer: str, reducer: str | None) -> tuple[str, dict[str, Any]]:
     """Return the name of Inspect's reducer, and what it made of each sample's epochs."""
-    there = [each for each in header.reductions or () if each.scorer == scorer]
+    there = [reduction for reduction in header.reductions or () if reduction.scorer == scorer]
     made = {each.reducer or "mean": each for each in there}
     if len(made) != len(there):
         raise InvalidPredictions(f"The log has scores of {scorer!r:.80} reduced twice in one way.")
@@ -244,10 +246,10 @@ def _reduced(header: Any, scorer: str, reducer: str | None) -> tuple[str, dict[s
     name = next(iter(made)) if reducer is None else reducer
     problems = LogProblems("sample")
     values: dict[str, Any] = {}
-    for each in made[name].samples:
-        if str(each.sample_id) in values:
-            problems.add("duplicate_id", "Reduced more than once", each.sample_id)
-        values[str(each.sample_id)] = each.value
+    for sample in made[name].samples:
+        if str(sample.sample_id) in values:
+            problems.add("duplicate_id", "Reduced more than once", sample.sample_id)
+        values[str(sample.sample_id)] = sample.value
     problems.refuse_if_any()
     return name, values
 
@@ -264,12 +266,12 @@ def _values(
     reducer, made = reduced
     for name, epochs in given.items():
         # Inspect's reducers leave out what was not scored; then the mean would be of less.
-        scores = [_score(each.get(scorer), part) for each in epochs]
+        scores = [_score(epoch.get(scorer), part) for epoch in epochs]
         if reducer:
             scores.append(_score(made.get(name), part))
-        if any(each is not None and math.isnan(each) for each in scores):
+        if any(score is not None and math.isnan(score) for score in scores):
             problems.add("unscored", f"Without a score of {scorer}", name)
-        elif any(each is None for each in scores):
+        elif any(score is None for score in scores):
             rule = f"The score of {scorer} is not C, P, I, N or a number in [0, 1]"
             problems.add("not_a_score", rule, name)
         elif reducer and not _is_made_of(reducer, scores):

@@ -40,7 +40,7 @@ class GuardStopping(Stopping):
         if env.iteration == env.begin_iteration:
             _check(env)
         scores = list(env.evaluation_result_list or ())
-        found = self.monitored_score((f"{each[0]}-{each[1]}", each) for each in scores)
+        found = self.monitored_score((f"{score[0]}-{score[1]}", score) for score in scores)
         more_is_better = bool(found[3])
         if more_is_better != (self.judge.mode == "max"):
             raise InvalidSetting(

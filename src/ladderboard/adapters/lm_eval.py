@@ -119,9 +119,9 @@ class _RunResults:
                 f"Of {metric!r:.80} less is better, and a score is best at 1; take another metric."
             )
         listed_metrics = self._lookup("configs", "metric_list")
-        for each in listed_metrics if isinstance(listed_metrics, list) else ():
-            if isinstance(each, dict) and each.get("metric") == metric:
-                taken = each.get("aggregation", "mean")
+        for listed_metric in listed_metrics if isinstance(listed_metrics, list) else ():
+            if isinstance(listed_metric, dict) and listed_metric.get("metric") == metric:
+                taken = listed_metric.get("aggregation", "mean")
                 if isinstance(taken, str) and taken not in _MEANS:
                     raise _not_a_mean_error(
                         metric, f": the task takes their {_settings.safe_repr(taken)}"
@@ -152,7 +152,7 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
             except (ValueError, RecursionError):
                 cut = "" if line.endswith(b"\n") else "; the file seems to be cut off there"
                 raise InvalidPredictions(f"Line {at} of {path} is not JSON{cut}.") from None
-            if not isinstance(row, dict) or any(each not in row for each in _KEYS):
+            if not isinstance(row, dict) or any(key not in row for key in _KEYS):
                 raise InvalidPredictions(
                     f"Line {at} of {path} is not of a samples file: it needs {listed(_KEYS)}. "
                     "lm_eval writes them with --log_samples."

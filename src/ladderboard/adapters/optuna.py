@@ -176,13 +176,13 @@ def winner(study: Study) -> FrozenTrial | None:
     if len(ladders) > 1:
         raise InvalidSetting(
             "All processes of a study ask on one ladder; these trials were asked about on "
-            f"{', '.join(sorted(repr(each) for each in ladders))}. Give every worker the same."
+            f"{', '.join(sorted(repr(ladder) for ladder in ladders))}. Give every worker the same."
         )
     if not rows:
         return None
     # The same predictions again have the number of the question that was asked: the first is it.
     last = max(rows, key=lambda row: (row["order"], row["value"] is not None, -row["trial"]))
-    return next(each for each in study.trials if each.number == last["trial"])
+    return next(trial for trial in study.trials if trial.number == last["trial"])
 
 
 def _verdict_attributes(verdict: Verdict) -> dict[str, Any]:
@@ -207,9 +207,9 @@ def _margin_over_others(study: Study, trial: Trial | FrozenTrial, value: float) 
     states = import_library("optuna.trial", extra="optuna").TrialState
     others = study.get_trials(deepcopy=False, states=(states.COMPLETE,))
     values = [
-        each.value
-        for each in others
-        if each.number != trial.number and each.value is not None and _is_feasible(each)
+        other.value
+        for other in others
+        if other.number != trial.number and other.value is not None and _is_feasible(other)
     ]
     if not values:
         return float("inf")

@@ -1,9 +1,9 @@
-"""The same verbs from Python, over HTTP.
+"""Boards on a server from Python, over HTTP.
 
-A :class:`Client` submits to the boards of a server and reads them; an :class:`AsyncClient` does the
-same where it is awaited. What is said is typed, what is refused is raised as the exception that the
-server raised itself, what breaks on the way is sent again under the same key, and every answer
-leaves a receipt.
+:class:`Client` submits to boards and reads them; :class:`AsyncClient` is the same with ``await``.
+Responses are dataclasses. A refusal raises the exception that the server raised. After a network
+failure a submission is sent again under the same idempotency key, and every answer is kept as a
+receipt.
 """
 
 from importlib import import_module
@@ -70,8 +70,8 @@ __all__ = [
     "read_config",
     "split_board",
 ]
-# Where names live; all others are what a server says. A name is loaded when it is first used: the
-# command line looks for kept boards while somebody types, and needs no HTTP for that.
+# The module of each name; all others are in _models. A name is imported when it is first used:
+# shell completion reads the config file on every key, and must not wait for httpx.
 _MODULE_OF = {
     "find_access": "_config",
     "parse_address": "_address",
@@ -96,9 +96,9 @@ def __getattr__(name: str) -> Any:
             raise
         message = "The client needs httpx: pip install 'ladderboard[client]'."
         raise MissingDependency(message) from error
-    found = getattr(module, name)
-    globals()[name] = found
-    return found
+    value = getattr(module, name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""Addresses: where a server is, and which of its boards is meant."""
+"""Parsing the addresses of servers and boards."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from ladderboard.errors import InvalidSetting
 RESERVED_PATHS = frozenset(
     {"api", "boards", "healthz", "install", "login", "metrics", "openapi.json", "session", "static"}
 )
-"""How places of a server begin: no part of a prefix, so that one always sees where it ends."""
+"""First parts of a server's own paths; a prefix has none of them, so its end is unambiguous."""
 
 _SLUG = re.compile("[a-z0-9][a-z0-9-]{0,62}")
-# Empty parts lead nowhere, and what is not printed is nothing to send, to keep or to show.
+# No empty labels and nothing unprintable: hosts are stored and shown.
 _PART = r"[a-z0-9_\-\x80-\U0010ffff]{1,63}"
 _HOST = re.compile(rf"{_PART}(\.{_PART})*\.?|[0-9a-f:.]*:[0-9a-f:.]*")
 _PREFIX = re.compile("(/[A-Za-z0-9_~-][A-Za-z0-9_~.-]*)*")
-_MAX_TIMEOUTS = 200  # characters of a prefix
+_MAX_PREFIX = 200  # characters of a prefix
 _PORTS = {"http": 80, "https": 443}
 
 
 class Address(NamedTuple):
-    """A server's address: two that lead to the same place are the same.
+    """A server's address, normalised: equal addresses are equal tuples.
 
-    ``prefix`` is where the server is below a name that others use, too: ``/ladder``, or nothing.
+    ``prefix`` is the path below which the server runs, such as ``/ladder``; empty for none.
     """
 
     scheme: str
@@ -44,18 +44,18 @@ class Address(NamedTuple):
 
     @property
     def url(self) -> str:
-        """The address as it is typed."""
+        """The address as text."""
         return self.origin + self.prefix
 
     @property
     def folder_name(self) -> str:
-        """The same as the name of a folder, of this address and no other."""
+        """A folder name that is unique for this address."""
         below = f"_{quote(self.prefix, safe='')}" if self.prefix else ""
         return f"{self.scheme}_{quote(self.host, safe='')}_{self.port}{below}"
 
     @property
     def is_secure(self) -> bool:
-        """Whether nobody on the way can listen."""
+        """Whether the connection is encrypted, or stays on this machine."""
         if self.scheme == "https":
             return True
         try:
@@ -65,40 +65,37 @@ class Address(NamedTuple):
 
 
 def parse_address(url: Any) -> Address:
-    """Return the address that somebody typed.
+    """Return the address in a text, normalised.
 
     >>> parse_address("HTTPS://Boards.Example.org:443/").url
     'https://boards.example.org'
     >>> parse_address("https://example.org/ladder/").url
     'https://example.org/ladder'
     """
-    found = _split_url(url)
-    below = None if found is None else _with_prefix(*found)
-    if found is None or below is None:
-        own = (
-            []
-            if found is None
-            else [each for each in found[1].split("/") if each in RESERVED_PATHS]
-        )
-        why = f" Its path cannot have {own[0]}, a place of the server's own." if own else ""
+    split = _split_url(url)
+    address = None if split is None else _with_prefix(*split)
+    if split is None or address is None:
+        parts = [] if split is None else split[1].split("/")
+        reserved = [part for part in parts if part in RESERVED_PATHS]
+        why = f" Its path cannot contain {reserved[0]}: the server uses it." if reserved else ""
         raise InvalidSetting(
             "A server's address is like https://boards.example.org or https://example.org/ladder; "
             f"got {_settings.safe_repr(url)}.{why}"
         )
-    return below
+    return address
 
 
 def _with_prefix(address: Address, path: str) -> Address | None:
     """Return the address of a server at a path, if one can be there."""
     prefix = path.removesuffix("/")
-    right = len(prefix) <= _MAX_TIMEOUTS and _PREFIX.fullmatch(prefix)
-    if not right or not RESERVED_PATHS.isdisjoint(prefix.split("/")):
+    valid = len(prefix) <= _MAX_PREFIX and _PREFIX.fullmatch(prefix)
+    if not valid or not RESERVED_PATHS.isdisjoint(prefix.split("/")):
         return None
     return address._replace(prefix=prefix)
 
 
 def split_board(board: Any) -> tuple[str | None, str]:
-    """Return the server, if one is named, and the name of a board.
+    """Return the server, or None if only a name was given, and the board's name.
 
     >>> split_board("digits"), split_board("http://127.0.0.1:8000/boards/digits#submit")
     ((None, 'digits'), ('http://127.0.0.1:8000', 'digits'))
@@ -106,19 +103,19 @@ def split_board(board: Any) -> tuple[str | None, str]:
     ('https://example.org/ladder', 'digits')
     """
     if isinstance(board, str) and "/" in board:
-        found = _split_url(board.partition("#")[0])
-        prefix, is_page, rest = ("", "", "") if found is None else found[1].partition("/boards/")
-        server = _with_prefix(found[0], prefix) if found is not None and is_page else None
+        split = _split_url(board.partition("#")[0])
+        prefix, is_page, rest = ("", "", "") if split is None else split[1].partition("/boards/")
+        server = _with_prefix(split[0], prefix) if split is not None and is_page else None
         if server is not None:
             return server.url, check_board_name(rest.partition("/")[0])
     return None, check_board_name(board)
 
 
 def check_board_name(board: Any) -> str:
-    """Return the name of a board, or refuse what can be none."""
+    """Return a board's name; refuse an invalid one."""
     if not isinstance(board, str) or not _SLUG.fullmatch(board):
         raise InvalidSetting(
-            "A board goes by its short name, like digits, or by its page's address, like "
+            "A board is given by its short name, like digits, or its page's address, like "
             f"https://boards.example.org/boards/digits; got {_settings.safe_repr(board)}."
         )
     return board

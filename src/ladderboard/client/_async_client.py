@@ -1,4 +1,4 @@
-"""The client for those who wait for many things at once: the same verbs, to be awaited."""
+"""The client for asyncio: the same methods, to be awaited."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ T = TypeVar("T")
 
 
 class AsyncClient(BaseClient):
-    """Boards on a server, over HTTP, within one event loop; what it takes is as for ``Client``.
+    """Boards on a server, over HTTP, within one event loop; parameters as for ``Client``.
 
     Use it with ``async with``, or await ``close`` at the end.
     """
 
     async def boards(self) -> tuple[BoardInfo, ...]:
         """Return all boards."""
-        return tuple([each async for each in self._iterate_pages(requests.boards)])
+        return tuple([iterate_page async for iterate_page in self._iterate_pages(requests.boards)])
 
     async def board(self, board: str) -> BoardInfo:
-        """Return what a board is, what it promises, and how far it has come."""
+        """Return a board: its rules, its guarantees and how many questions were used."""
         return await self._ask(requests.board(board))
 
     async def submit(
@@ -63,11 +63,11 @@ class AsyncClient(BaseClient):
         format: str | None = None,  # noqa: A002 - the word people use
         progress: Callable[[int, int], object] | None = None,
     ) -> SubmissionResult:
-        """Ask a question: send predictions, and return what is released.
+        """Submit predictions and return the answer. This spends one question.
 
-        What it takes is as for :meth:`Client.submit <ladderboard.client.Client.submit>`.
+        Parameters are as for :meth:`Client.submit <ladderboard.client.Client.submit>`.
         """
-        # Packing takes time, and the disk.
+        # Encoding the predictions blocks: CPU time and the disk.
         request, receipt = await asyncio.to_thread(
             self._prepare_submission,
             board,
@@ -87,7 +87,7 @@ class AsyncClient(BaseClient):
         return reply
 
     def submissions(self, board: str, team: str | None = None) -> AsyncIterator[SubmissionInfo]:
-        """Yield one's own submissions, newest first; ``team`` for evaluators and organisers."""
+        """Yield your team's submissions, newest first; evaluators and organisers give ``team``."""
         return self._iterate_pages(lambda before: requests.submissions(board, team, before))
 
     async def submission(self, board: str, submission: str) -> SubmissionInfo:
@@ -95,11 +95,11 @@ class AsyncClient(BaseClient):
         return await self._ask(requests.submission(board, submission))
 
     def leaderboard(self, board: str) -> AsyncIterator[LeaderboardRow]:
-        """Yield the standings, from the top."""
+        """Yield the leaderboard's rows, best first."""
         return self._iterate_pages(lambda cursor: requests.leaderboard(board, cursor))
 
     async def records(self, board: str) -> tuple[BoardRecord, ...]:
-        """Return every time that the best of the whole board went down, oldest first."""
+        """Return each improvement of the best on the whole board, oldest first."""
         return await self._ask(requests.records(board))
 
     async def finals(self, board: str) -> FinalRanking:
@@ -107,46 +107,46 @@ class AsyncClient(BaseClient):
         return await self._ask(requests.finals(board))
 
     def ledger(self, board: str, first: int = 0) -> AsyncIterator[bytes]:
-        """Yield the ledger's entries, each the very bytes that were hashed."""
-        return self._iterate_pages(lambda at: requests.ledger(board, first if at is None else at))
+        """Yield the ledger's entries from ``first`` on, as the bytes that were hashed."""
+        return self._iterate_pages(lambda cursor: requests.ledger(board, cursor or first))
 
     async def team(self, board: str) -> TeamStatus:
-        """Return one's own affairs: release, limits, when the next question may come."""
+        """Return your team: its best, its limits, and when it may submit next."""
         return await self._ask(requests.team(board))
 
     async def register(
         self, board: str, name: str, invitation: str | None = None
     ) -> TeamCredentials:
-        """Make a team; its token is told here, and never again."""
+        """Register a team. Its token is returned here only; keep it."""
         return await self._ask(requests.register(board, name, invitation))
 
     async def rotate_token(self, board: str) -> TeamCredentials:
-        """Return another token for one's own team; the one in use ends at once."""
+        """Return a new token for your team; the old one stops working at once."""
         return await self._ask(requests.rotate_token(board))
 
     async def selections(self, board: str) -> tuple[str, ...]:
-        """Return what one's own team selected for the finals; nothing where the default holds."""
+        """Return the ids your team selected for the finals; empty if it selected none."""
         return await self._ask(requests.selections(board))
 
     async def select(self, board: str, submissions: Sequence[str]) -> tuple[str, ...]:
-        """Select submissions for the finals by their ids, in place of those selected before."""
+        """Select submissions for the finals by their ids, replacing earlier selections."""
         return await self._ask(requests.select(board, submissions))
 
     async def close(self) -> None:
-        """Close idle connections; asking opens them again."""
-        made = self._http_clients.pop(os.getpid(), None)
-        if made is not None:
-            await made.aclose()
+        """Close idle connections; the next request opens new ones."""
+        http_client = self._http_clients.pop(os.getpid(), None)
+        if http_client is not None:
+            await http_client.aclose()
 
     async def _ask(self, request: Request[T]) -> T:
         backoff = RetryBackoff(self.retries)
         while True:
             try:
-                answer = await self._send(request)
+                response = await self._send(request)
             except TRANSPORT_ERRORS as error:
                 outcome: Any = self._handle_transport_error(request, backoff, error)
             else:
-                outcome = self._handle_response(request, backoff, answer)
+                outcome = self._handle_response(request, backoff, response)
             if isinstance(outcome, Completed):
                 return outcome.value
             await asyncio.sleep(outcome.seconds)
@@ -154,10 +154,10 @@ class AsyncClient(BaseClient):
     async def _send(self, request: Request[Any]) -> RawResponse:
         if os.getpid() not in self._http_clients:
             self._http_clients[os.getpid()] = httpx.AsyncClient(**self._http_options())
-        line: httpx.AsyncClient = self._http_clients[os.getpid()]
+        http_client: httpx.AsyncClient = self._http_clients[os.getpid()]
         content = request.content if request.body is None else request.body.async_chunks()
         headers = self._headers(request)
-        async with line.stream(
+        async with http_client.stream(
             request.method, request.path, content=content, headers=headers
         ) as response:
             buffer = ResponseBuffer(self.timeout)
@@ -165,14 +165,16 @@ class AsyncClient(BaseClient):
                 buffer.add(chunk)
             return RawResponse(response.status_code, response.headers, buffer.content())
 
-    async def _iterate_pages(self, page: Callable[[Any], Request[Any]]) -> AsyncIterator[Any]:
-        at, seen = None, set[Any]()
+    async def _iterate_pages(
+        self, make_request: Callable[[Any], Request[Any]]
+    ) -> AsyncIterator[Any]:
+        cursor, seen = None, set[Any]()
         while True:
-            found = await self._ask(page(at))
-            for each in found.rows:
-                yield each
-            at = self._next_cursor(found, seen)
-            if at is None:
+            page = await self._ask(make_request(cursor))
+            for row in page.rows:
+                yield row
+            cursor = self._next_cursor(page, seen)
+            if cursor is None:
                 return
 
     async def __aenter__(self) -> Self:

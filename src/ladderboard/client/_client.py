@@ -1,4 +1,4 @@
-"""The client: a server's boards from Python."""
+"""The client: a server's boards from Python, with blocking calls."""
 
 from __future__ import annotations
 
@@ -40,24 +40,25 @@ T = TypeVar("T")
 
 
 class Client(BaseClient):
-    """Boards on a server, over HTTP. Safe with threads and after a fork; it can be pickled.
+    """Boards on a server, over HTTP. Thread-safe, safe after a fork, and picklable.
 
     Parameters
     ----------
     url
-        The server's address; else LADDERBOARD_URL, else the one that ``ladderboard login`` kept.
+        The server's address; by default LADDERBOARD_URL, then the default of ``ladderboard login``.
     token
-        A team's, an evaluator's or an organiser's; else LADDERBOARD_TOKEN, else the one that
-        ``ladderboard login`` kept for this server and board. None of these: the public.
+        A team's, an evaluator's or an organiser's token; by default LADDERBOARD_TOKEN, then the one
+        that ``ladderboard login`` stored for this server and board. Without one, only public data
+        can be read.
     timeout
-        Seconds to wait for the network at each step; an answer whose head has come must be whole
-        within ten times as many.
+        Seconds to wait for each network operation; a response body must be complete within ten
+        times as many.
     retries
-        How often to send again what may be sent again.
+        How often a request that is safe to repeat is sent again after a failure.
     receipts
-        The folder to keep receipts in; None to keep none.
+        The folder for receipts; None to store none.
     insecure
-        Whether a token may go to another machine without encryption.
+        Whether a token may be sent to another machine unencrypted.
     """
 
     def boards(self) -> tuple[BoardInfo, ...]:
@@ -65,7 +66,7 @@ class Client(BaseClient):
         return tuple(self._iterate_pages(requests.boards))
 
     def board(self, board: str) -> BoardInfo:
-        """Return what a board is, what it promises, and how far it has come."""
+        """Return a board: its rules, its guarantees and how many questions were used."""
         return self._ask(requests.board(board))
 
     def submit(
@@ -79,25 +80,25 @@ class Client(BaseClient):
         format: str | None = None,  # noqa: A002 - the word people use
         progress: Callable[[int, int], object] | None = None,
     ) -> SubmissionResult:
-        """Ask a question: send predictions, and return what is released.
+        """Submit predictions and return the answer. This spends one question.
 
         Parameters
         ----------
         board
             The board's short name.
         predictions
-            A path, bytes, an open file, an array, a dict of columns, or a table of pandas or
-            polars, with a row for every id.
+            A path, bytes, an open file, an array, a dict of columns, or a pandas or polars table,
+            with a row for every id.
         message
-            A note for yourselves, of up to 500 characters.
+            A note for your own use, up to 500 characters.
         team
-            A team's id, for evaluators and organisers, who have none.
+            The id of the team to submit for; evaluators and organisers only.
         key
-            The Idempotency-Key; made if left out, and the same whenever this is sent again.
+            The Idempotency-Key; a new one by default. Retries use the same key.
         format
-            Of a file: csv, tsv, parquet, arrow, jsonl or npy; found out if left out.
+            The file's format: csv, tsv, parquet, arrow, jsonl or npy; detected by default.
         progress
-            Called with how many bytes of how many were sent; begins anew when all is sent again.
+            Called with the bytes sent so far and in total; starts again from 0 on a retry.
         """
         request, receipt = self._prepare_submission(
             board,
@@ -117,11 +118,11 @@ class Client(BaseClient):
         return reply
 
     def guard(self, board: str, team: str | None = None) -> BoardGuard:
-        """Return a board as something that a ``Judge`` asks: every question is a submission."""
+        """Return a board as a guard for ``Judge``: every question is a submission."""
         return BoardGuard(self, check_board_name(board), team)
 
     def submissions(self, board: str, team: str | None = None) -> Iterator[SubmissionInfo]:
-        """Yield one's own submissions, newest first; ``team`` for evaluators and organisers."""
+        """Yield your team's submissions, newest first; evaluators and organisers give ``team``."""
         return self._iterate_pages(lambda before: requests.submissions(board, team, before))
 
     def submission(self, board: str, submission: str) -> SubmissionInfo:
@@ -129,11 +130,11 @@ class Client(BaseClient):
         return self._ask(requests.submission(board, submission))
 
     def leaderboard(self, board: str) -> Iterator[LeaderboardRow]:
-        """Yield the standings, from the top."""
+        """Yield the leaderboard's rows, best first."""
         return self._iterate_pages(lambda cursor: requests.leaderboard(board, cursor))
 
     def records(self, board: str) -> tuple[BoardRecord, ...]:
-        """Return every time that the best of the whole board went down, oldest first."""
+        """Return each improvement of the best on the whole board, oldest first."""
         return self._ask(requests.records(board))
 
     def finals(self, board: str) -> FinalRanking:
@@ -141,54 +142,54 @@ class Client(BaseClient):
         return self._ask(requests.finals(board))
 
     def ledger(self, board: str, first: int = 0) -> Iterator[bytes]:
-        """Yield the ledger's entries, each the very bytes that were hashed."""
-        return self._iterate_pages(lambda at: requests.ledger(board, first if at is None else at))
+        """Yield the ledger's entries from ``first`` on, as the bytes that were hashed."""
+        return self._iterate_pages(lambda cursor: requests.ledger(board, cursor or first))
 
     def team(self, board: str) -> TeamStatus:
-        """Return one's own affairs: release, limits, when the next question may come."""
+        """Return your team: its best, its limits, and when it may submit next."""
         return self._ask(requests.team(board))
 
     def register(self, board: str, name: str, invitation: str | None = None) -> TeamCredentials:
-        """Make a team; its token is told here, and never again."""
+        """Register a team. Its token is returned here only; keep it."""
         return self._ask(requests.register(board, name, invitation))
 
     def rotate_token(self, board: str) -> TeamCredentials:
-        """Return another token for one's own team; the one in use ends at once."""
+        """Return a new token for your team; the old one stops working at once."""
         return self._ask(requests.rotate_token(board))
 
     def selections(self, board: str) -> tuple[str, ...]:
-        """Return what one's own team selected for the finals; nothing where the default holds."""
+        """Return the ids your team selected for the finals; empty if it selected none."""
         return self._ask(requests.selections(board))
 
     def select(self, board: str, submissions: Sequence[str]) -> tuple[str, ...]:
-        """Select submissions for the finals by their ids, in place of those selected before."""
+        """Select submissions for the finals by their ids, replacing earlier selections."""
         return self._ask(requests.select(board, submissions))
 
     def close(self) -> None:
-        """Close idle connections; asking opens them again."""
-        made = self._http_clients.pop(os.getpid(), None)
-        if made is not None:
-            made.close()
+        """Close idle connections; the next request opens new ones."""
+        http_client = self._http_clients.pop(os.getpid(), None)
+        if http_client is not None:
+            http_client.close()
 
     def _http_client(self) -> httpx.Client:
-        # After a fork the connections are the parent's, and stay open there.
-        found: httpx.Client | None = self._http_clients.get(os.getpid())
-        if found is None:
+        # After a fork the connections belong to the parent, which goes on using them.
+        http_client: httpx.Client | None = self._http_clients.get(os.getpid())
+        if http_client is None:
             new = httpx.Client(**self._http_options())
-            found = self._http_clients.setdefault(os.getpid(), new)
-            if found is not new:  # another thread was faster
+            http_client = self._http_clients.setdefault(os.getpid(), new)
+            if http_client is not new:  # another thread was faster
                 new.close()
-        return found
+        return http_client
 
     def _ask(self, request: Request[T]) -> T:
         backoff = RetryBackoff(self.retries)
         while True:
             try:
-                answer = self._send(request)
+                response = self._send(request)
             except TRANSPORT_ERRORS as error:
                 outcome: Any = self._handle_transport_error(request, backoff, error)
             else:
-                outcome = self._handle_response(request, backoff, answer)
+                outcome = self._handle_response(request, backoff, response)
             if isinstance(outcome, Completed):
                 return outcome.value
             time.sleep(outcome.seconds)
@@ -204,13 +205,13 @@ class Client(BaseClient):
                 buffer.add(chunk)
             return RawResponse(response.status_code, response.headers, buffer.content())
 
-    def _iterate_pages(self, page: Callable[[Any], Request[Any]]) -> Iterator[Any]:
-        at, seen = None, set[Any]()
+    def _iterate_pages(self, make_request: Callable[[Any], Request[Any]]) -> Iterator[Any]:
+        cursor, seen = None, set[Any]()
         while True:
-            found = self._ask(page(at))
-            yield from found.rows
-            at = self._next_cursor(found, seen)
-            if at is None:
+            page = self._ask(make_request(cursor))
+            yield from page.rows
+            cursor = self._next_cursor(page, seen)
+            if cursor is None:
                 return
 
     def __enter__(self) -> Self:
@@ -226,7 +227,7 @@ class Client(BaseClient):
 
 
 class BoardGuard:
-    """A board through a client, to be asked by a :class:`ladderboard.Judge` or an adapter.
+    """A board as a guard, for :class:`ladderboard.Judge` and the adapters.
 
     Every question is a submission and counts as one. ``team`` is for evaluators and organisers.
     """
@@ -243,7 +244,7 @@ class BoardGuard:
         message: str = "",
         format: str | None = None,  # noqa: A002 - the word people use
     ) -> SubmissionResult:
-        """Ask about a model by its predictions: submit them."""
+        """Submit a model's predictions and return the answer."""
         self._last = self.client.submit(
             self.board, predictions, message=message, team=self.team, format=format
         )
@@ -251,7 +252,7 @@ class BoardGuard:
 
     @property
     def takes(self) -> str:
-        """What the board is asked with, predictions or scores; it is asked for once."""
+        """Whether the board takes ``"predictions"`` or ``"scores"``; fetched once."""
         if self._takes is None:
             self._takes = self.client.board(self.board).takes
         return self._takes
@@ -260,8 +261,8 @@ class BoardGuard:
     def remaining(self) -> int:
         """How many questions are left now, by the tightest of the team's limits.
 
-        Who submits for another team knows it from the last answer; before the first, it is what is
-        left of the whole board, or of the rules where that is hidden.
+        With ``team``, the number is that of the last answer; before the first, it is the board's
+        budget less the questions used, or the whole budget if the board hides its usage.
         """
         if self.team is None:
             return self.client.team(self.board).remaining

@@ -1,7 +1,7 @@
-"""Settings of a user: the config file, where it is, and which server and token are used.
+"""The user's config file, and which server and token a client uses.
 
-What is given counts before the environment, and that before the config file. A token goes only to
-the server that it belongs to, and never in the clear to another machine unless that is wanted.
+Arguments come first, then the environment, then the config file. A token is sent only to its own
+server, and unencrypted to another machine only with ``insecure``.
 """
 
 from __future__ import annotations
@@ -31,31 +31,33 @@ URL, TOKEN = "LADDERBOARD_URL", "LADDERBOARD_TOKEN"
 
 @dataclass(frozen=True)
 class Config:
-    """What is kept: a default server, and for every server the tokens of its boards."""
+    """A default server, and for every server the tokens of its boards."""
 
     default: str | None = None
     tokens: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
 
     def with_token(self, server: str, board: str, token: str) -> Config:
-        """Return it with one token more; the first server is the default."""
+        """Return a copy with one more token; the first server becomes the default."""
         tokens = {**self.tokens, server: {**self.tokens.get(server, {}), board: token}}
         return replace(self, default=self.default or server, tokens=tokens)
 
     def without_token(self, server: str, board: str | None = None) -> Config:
-        """Return it without the token of a board, or without anything of a server."""
-        left = {} if board is None else dict(self.tokens.get(server, {}))
+        """Return a copy without a board's token, or without all tokens of a server."""
+        remaining = {} if board is None else dict(self.tokens.get(server, {}))
         if board is not None:
-            left.pop(board, None)
+            remaining.pop(board, None)
         tokens = {name: each for name, each in self.tokens.items() if name != server}
-        if left:
-            tokens[server] = left
+        if remaining:
+            tokens[server] = remaining
         default = self.default if self.default in tokens else next(iter(tokens), None)
         return replace(self, default=default, tokens=tokens)
 
     def write(self) -> Path:
-        """Put it in place of what was there, whole or not at all."""
+        """Replace the config file atomically and return its path."""
         path = config_file()
-        lines = ["# Kept by `ladderboard login`. Whoever reads this can submit in your name."]
+        lines = [
+            "# Written by `ladderboard login`. Keep it secret: these tokens submit in your name."
+        ]
         lines += [] if self.default is None else [f"default = {_toml_string(self.default)}"]
         for server, tokens in self.tokens.items():
             lines += ["", f"[servers.{_toml_string(server)}]"]
@@ -77,16 +79,16 @@ class Config:
 
 
 def read_config() -> Config:
-    """Return what is kept; nothing where there is no file. One that others can read is refused."""
+    """Return the config; an empty one without a file. A file that others can read is refused."""
     path = config_file()
     try:
         with path.open("rb") as opened:
             mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)
             if os.name == "posix" and mode & 0o077:
                 raise InvalidSetting(
-                    f"{path} holds tokens and can be read by others. Type: chmod 600 {path}"
+                    f"{path} holds tokens and others can read it. Run: chmod 600 {path}"
                 )
-            said = tomllib.load(opened)
+            document = tomllib.load(opened)
     except FileNotFoundError:
         return Config()
     except OSError as error:
@@ -94,15 +96,15 @@ def read_config() -> Config:
     except (
         tomllib.TOMLDecodeError,
         UnicodeDecodeError,
-    ):  # tomllib's own names the line, which may hold a token
+    ):  # tomllib's message quotes the line, which may hold a token
         raise _damaged_config_error(path) from None
-    return _parse_config(path, said)
+    return _parse_config(path, document)
 
 
 def change_config(change: Callable[[Config], Config]) -> tuple[bool, Path]:
-    """Change what is kept, and return whether anything changed, and the file.
+    """Update the config file; return whether anything changed, and the file's path.
 
-    Others who change it at the same time wait, so that nothing is lost.
+    A lock makes concurrent updates wait, so that none is lost.
     """
     path = config_file()
     try:
@@ -121,15 +123,15 @@ def change_config(change: Callable[[Config], Config]) -> tuple[bool, Path]:
 
 
 def _toml_string(text: str) -> str:
-    """Return a text as TOML has it, which knows no pairs of surrogates."""
+    """Return a TOML string; unlike JSON, TOML has no surrogate pairs, so nothing is escaped."""
     return json.dumps(text, ensure_ascii=False)
 
 
-def _parse_config(path: Path, said: dict[str, Any]) -> Config:
-    default, servers = said.get("default"), said.get("servers", {})
-    right = isinstance(default, str | None) and isinstance(servers, dict)
-    if not right or not all(
-        isinstance(boards, dict) and all(isinstance(each, str) for each in boards.values())
+def _parse_config(path: Path, document: dict[str, Any]) -> Config:
+    default, servers = document.get("default"), document.get("servers", {})
+    valid = isinstance(default, str | None) and isinstance(servers, dict)
+    if not valid or not all(
+        isinstance(boards, dict) and all(isinstance(board, str) for board in boards.values())
         for boards in servers.values()
     ):
         raise _damaged_config_error(path)
@@ -138,13 +140,13 @@ def _parse_config(path: Path, said: dict[str, Any]) -> Config:
 
 def _damaged_config_error(path: Path) -> InvalidSetting:
     return InvalidSetting(
-        f"{path} is not as ladderboard login writes it. Mend it, or remove it and log in again."
+        f"{path} is damaged. Repair it, or delete it and run ladderboard login again."
     )
 
 
 @dataclass(frozen=True)
 class Access:
-    """A server, one token for everything, or those that are kept for its boards."""
+    """A server, and one token for everything or the stored tokens of its boards."""
 
     address: Address
     token: str | None = field(default=None, repr=False)
@@ -152,64 +154,68 @@ class Access:
     insecure: bool = False
 
     def token_for(self, board: str | None) -> str | None:
-        """Return the token to show on a board; None to come as the public."""
+        """Return the token for a board; None for public access."""
         token = self.board_tokens.get(board or "") if self.token is None else self.token
         if not token:
             return None
         if not (token.isascii() and token.isprintable() and " " not in token):
-            raise InvalidSetting("A token must be one word of plain characters, like lb_team_...")
+            raise InvalidSetting("A token must be printable ASCII without spaces, like lb_team_...")
         self.check_encrypted()
         return token
 
     def check_encrypted(self) -> None:
-        """Refuse a server to which a token would go in the clear."""
+        """Refuse to send a token unencrypted to another machine."""
         if not self.address.is_secure and not self.insecure:
             raise InvalidSetting(
-                f"A token is not sent in the clear to another machine: {self.address.origin} is "
-                "not https. Where everybody on the way is trusted, insecure allows it."
+                f"A token is not sent unencrypted to another machine: {self.address.origin} is not "
+                "https. If you trust the network, allow it with insecure."
             )
 
 
 def find_access(url: str | None, token: str | None, *, insecure: bool = False) -> Access:
-    """Return whom to ask, from what was given, the environment and the config file."""
-    told = os.environ.get(URL) or None
+    """Return server and token from the arguments, the environment and the config file."""
+    environment_url = os.environ.get(URL) or None
     if url is not None and token is not None:
         return Access(parse_address(url), token, insecure=insecure)
     if token is None:
-        # One that came with a server's address belongs to that server.
-        fits = url is None or told is None or parse_address(url) == parse_address(told)
-        token = (os.environ.get(TOKEN) or None) if fits else None
-    url = url or told
+        # A token in the environment belongs to the server in the environment.
+        same_server = (
+            url is None
+            or environment_url is None
+            or parse_address(url) == parse_address(environment_url)
+        )
+        token = (os.environ.get(TOKEN) or None) if same_server else None
+    url = url or environment_url
     if url is not None and token is not None:
         return Access(parse_address(url), token, insecure=insecure)
     config = read_config()
     url = url or config.default
     if url is None:
         raise InvalidSetting(
-            f"No server is named: give its address, set {URL}, or type: ladderboard login URL"
+            f"No server is set: give its address, set {URL}, or run: ladderboard login URL"
         )
     address = parse_address(url)
     return Access(address, token, config.tokens.get(address.url, {}), insecure)
 
 
 def config_file() -> Path:
-    """Return where ``ladderboard login`` keeps tokens."""
+    """Return the file where ``ladderboard login`` stores tokens."""
     return _xdg_folder("XDG_CONFIG_HOME", ".config") / "ladderboard" / "config.toml"
 
 
 def receipts_folder() -> Path:
-    """Return where receipts are kept unless another place is given."""
+    """Return the default folder of receipts."""
     return _xdg_folder("XDG_STATE_HOME", ".local/state") / "ladderboard" / "receipts"
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those above it that are not there, for oneself alone."""
+    """Create a folder and its missing parents, readable by the user alone."""
     for each in (*reversed(path.parents), path):
         if not each.exists():
             each.mkdir(mode=0o700, exist_ok=True)
 
 
-def _xdg_folder(variable: str, otherwise: str) -> Path:
-    told = os.environ.get(variable, "")
-    # The standard wants whole paths, and others to be passed over.
-    return Path(told) if Path(told).is_absolute() else Path.home() / otherwise
+def _xdg_folder(variable: str, default: str) -> Path:
+    value = os.environ.get(variable, "")
+    # The XDG specification says to ignore relative paths.
+    return Path(value) if Path(value).is_absolute() else Path.home() / default

@@ -1,4 +1,4 @@
-"""Refusals: the problem documents of a server, as the exceptions that it had raised itself."""
+"""The server's problem documents (RFC 9457) as the exceptions that it raised."""
 
 from __future__ import annotations
 
@@ -60,18 +60,18 @@ ERRORS_BY_CODE: dict[str, type[LadderboardError]] = {
     "no_room": QuotaExceeded,
     "disk_full": DiskFull,
 }
-"""What is raised for every code of a server's problems."""
+"""The exception for each problem code."""
 _STATUSES: dict[int, type[LadderboardError]] = {401: NotAllowed, 403: NotAllowed, 404: NotFound}
 
 
-def error_from_problem(status: int, said: Any, wait: float | None) -> LadderboardError | None:
-    """Return what to raise for a problem document; None for what is none.
+def error_from_problem(status: int, document: Any, wait: float | None) -> LadderboardError | None:
+    """Return the exception for a problem document; None if it is not one.
 
-    A code that is not known yet, from a newer server, is told by its status.
+    An unknown code, from a newer server, is mapped by the HTTP status.
     """
     try:
-        detail, code = _printable_text(said["detail"]), _printable_text(said["code"])
-        problems = tuple(map(_parse_problem, said["errors"]))
+        detail, code = _printable_text(document["detail"]), _printable_text(document["code"])
+        problems = tuple(map(_parse_problem, document["errors"]))
     except (ValueError, TypeError, KeyError, ArithmeticError):
         return None
     kind = ERRORS_BY_CODE.get(code)
@@ -80,7 +80,7 @@ def error_from_problem(status: int, said: Any, wait: float | None) -> Ladderboar
     if kind is RateLimited:
         return RateLimited(detail, wait=0 if wait is None else int(wait))
     if kind is StorageFailed:
-        # Whether anything was kept it does not say in a word for programs.
+        # The document does not say whether the commit succeeded.
         return StorageFailed(detail, uncertain=True)
     if code == "too_large":
         problems = (Problem("too_many_bytes", None, 1, (), detail),)
@@ -90,19 +90,19 @@ def error_from_problem(status: int, said: Any, wait: float | None) -> Ladderboar
     return kind(detail)
 
 
-def _parse_problem(written: dict[str, Any]) -> Problem:
-    column = written["column"]
+def _parse_problem(item: dict[str, Any]) -> Problem:
+    column = item["column"]
     return Problem(
-        code=_printable_text(written["code"]),
+        code=_printable_text(item["code"]),
         column=None if column is None else _printable_text(column),
-        count=int(written["count"]),
-        ids=tuple(map(_printable_text, written["ids"])),
-        message=_printable_text(written["message"]),
+        count=int(item["count"]),
+        ids=tuple(map(_printable_text, item["ids"])),
+        message=_printable_text(item["message"]),
     )
 
 
 def _printable_text(text: Any) -> str:
-    """Return a server's text without what a terminal might obey."""
+    """Return a server's text with control characters escaped."""
     if not isinstance(text, str):
         raise TypeError
     return printable(text, keep="\n")

@@ -1,4 +1,4 @@
-"""The answers of a server as dataclasses, and how they are read from JSON.
+"""The server's responses as dataclasses, and how they are parsed from JSON.
 
 ``released``, ``score``, ``low`` and ``high`` are in the board's metric, ``display`` is ``released``
 as it is printed, and ``loss`` is the loss behind it.
@@ -17,13 +17,13 @@ from ladderboard.bounds import Certificate
 from ladderboard.client._address import check_board_name
 from ladderboard.holdout import Reply
 
-_WORST = 1.0  # what stands on a ladder before anything was seen
+_WORST = 1.0  # the value of a ladder before the first improvement
 _DIGITS = 15
 T = TypeVar("T")
-_RAW = "raw"  # where a shape keeps all of it, as it came
-_OURS = "certify"  # what a guard's reply has, and no server says
-# How a value is written in JSON, and what makes it of that.
-_PLAIN: dict[Any, tuple[Any, Callable[[Any], Any] | None]] = {
+_RAW = "raw"  # the field that keeps the whole document
+_GUARD_ONLY = "certify"  # a field of a guard's reply that no server sends
+# By field type: the type in JSON, and the function that converts it.
+_CONVERTERS: dict[Any, tuple[Any, Callable[[Any], Any] | None]] = {
     datetime: (str, datetime.fromisoformat),
     Certificate: (dict, Certificate.read),
     float: ((int, float), float),
@@ -32,25 +32,25 @@ _PLAIN: dict[Any, tuple[Any, Callable[[Any], Any] | None]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class _ResponseModel:
-    """What was said; ``raw`` is all of it, as it came."""
+    """A response; ``raw`` is the whole JSON document."""
 
     raw: dict[str, Any] = field(repr=False, compare=False)
 
     def describe(self) -> dict[str, Any]:
-        """Return everything that the server said, JSON-able."""
+        """Return the whole document, ready for ``json.dumps``."""
         return self.raw
 
 
 @dataclass(frozen=True)
 class MetricDisplay:
-    """How losses are shown: under which name, which direction is better, how many digits."""
+    """How losses are shown: the metric's name, its better direction and its digits."""
 
     name: str
     direction: str
     digits: int
 
     def __post_init__(self) -> None:
-        """Refuse more digits than a number has, which somebody would have to print."""
+        """Refuse more digits than a double has: a huge number would fill the memory."""
         if not 0 <= self.digits <= 17:
             raise ValueError("digits must be from 0 to 17")
 
@@ -66,9 +66,9 @@ class BestRelease:
 
 @dataclass(frozen=True, kw_only=True)
 class MetricBound(_ResponseModel):
-    """Where the best model's true value lies, in the board's metric; ``loss`` is the certificate.
+    """An interval for the best model's true value in the board's metric; ``loss`` certifies it.
 
-    ``low`` and ``high`` are None where nothing was released.
+    ``low`` and ``high`` are None if nothing was released.
     """
 
     low: float | None
@@ -81,7 +81,7 @@ class MetricBound(_ResponseModel):
 
     def __str__(self) -> str:
         if self.vacuous or self.low is None or self.high is None:
-            return "Nothing is promised that was not known before."
+            return "No bound yet: the certificate is vacuous."
         return (
             f"With confidence {1 - self.beta:.4g}, the best model's true value lies in "
             f"[{round_down(self.low)}, {round_up(self.high)}]."
@@ -90,7 +90,7 @@ class MetricBound(_ResponseModel):
 
 @dataclass(frozen=True)
 class RateLimit:
-    """So many questions within so many seconds."""
+    """At most ``questions`` in ``seconds``."""
 
     questions: int
     seconds: int
@@ -98,7 +98,7 @@ class RateLimit:
 
 @dataclass(frozen=True)
 class BoardPhase:
-    """A time in which questions are answered."""
+    """A period in which the board takes submissions."""
 
     name: str
     start: datetime | None
@@ -107,7 +107,7 @@ class BoardPhase:
 
 @dataclass(frozen=True)
 class FileLimits:
-    """How large a file may be, unpacked."""
+    """The largest file the board takes, after decompression."""
 
     bytes: int
     rows: int
@@ -115,7 +115,7 @@ class FileLimits:
 
 @dataclass(frozen=True)
 class LedgerHead:
-    """How far the ledger has come, as far as it may be seen."""
+    """The ledger's visible length and the hash of its last visible entry."""
 
     entries: int
     hash: str
@@ -123,7 +123,7 @@ class LedgerHead:
 
 @dataclass(frozen=True)
 class TeamRef:
-    """A team; its name is anybody's text, and None where teams go without."""
+    """A team's id and name. The name is untrusted text; None on boards that hide names."""
 
     id: str
     name: str | None
@@ -131,7 +131,7 @@ class TeamRef:
 
 @dataclass(frozen=True)
 class LimitStatus:
-    """One limit, ``team``, ``board`` or ``window``, and what is left of it."""
+    """A limit (``team``, ``board`` or ``window``) and how much of it is left."""
 
     name: str
     remaining: int
@@ -141,9 +141,9 @@ class LimitStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class BoardInfo(_ResponseModel):
-    """What a board is, what it promises, and how far it has come.
+    """A board: its rules, its guarantees and how many questions were used.
 
-    ``takes`` is ``"predictions"``, or ``"scores"`` that only evaluators hand in.
+    ``takes`` is ``"predictions"``, or ``"scores"``, which only evaluators submit.
     """
 
     slug: str
@@ -180,13 +180,13 @@ class BoardInfo(_ResponseModel):
     takes: str = "predictions"
 
     def __post_init__(self) -> None:
-        """Refuse a name that is none: it is shown, and typed again."""
+        """Refuse an invalid slug: terminals show it, and people type it again."""
         check_board_name(self.slug)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SubmissionInfo(_ResponseModel):
-    """A submission, as it was answered; with its ``receipt`` where one alone was asked for."""
+    """An answered submission; ``receipt`` is set by ``Client.submission`` only."""
 
     id: str
     number: int
@@ -208,7 +208,7 @@ class SubmissionInfo(_ResponseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class LeaderboardRow(_ResponseModel):
-    """A row of the standings; the rank is None for baselines and where nothing was released."""
+    """A row of the leaderboard; ``rank`` is None for baselines and before the first release."""
 
     rank: int | None
     tied: bool
@@ -225,7 +225,7 @@ class LeaderboardRow(_ResponseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class BoardRecord(_ResponseModel):
-    """A time at which the best of the whole board went down."""
+    """An improvement of the best on the whole board."""
 
     entry: int
     time: datetime
@@ -237,7 +237,7 @@ class BoardRecord(_ResponseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class TeamStatus(_ResponseModel):
-    """One's own affairs."""
+    """The caller's team: its best, its limits and when it may submit next."""
 
     id: str
     name: str
@@ -254,7 +254,7 @@ class TeamStatus(_ResponseModel):
 
 @dataclass(frozen=True)
 class TeamCredentials:
-    """A team and its token, which is told once, and not by ``repr``."""
+    """A team and its token. The server sends it once, and ``repr`` hides it."""
 
     id: str
     name: str
@@ -263,7 +263,7 @@ class TeamCredentials:
 
 @dataclass(frozen=True, kw_only=True)
 class FinalRankingRow(_ResponseModel):
-    """A row of the final ranking, with an interval that holds for all rows at once."""
+    """A row of the final ranking; the intervals of all rows hold together."""
 
     rank: int | None
     team: TeamRef
@@ -292,35 +292,34 @@ class FinalRanking(_ResponseModel):
 
 @dataclass(frozen=True)
 class ReplyDisplay(MetricDisplay):
-    """How losses are shown, with those of a reply."""
+    """How losses are shown, with a reply's numbers as they are printed."""
 
     released: float | None
     score: float | None
 
     def __post_init__(self) -> None:
-        # It is part of a sentence, which a terminal might obey.
+        # Both are printed: control characters would reach the terminal.
         if not (self.name.isprintable() and 0 <= self.digits <= _DIGITS):
-            raise ValueError("a server of ours shows losses in another way")
+            raise ValueError("unprintable name or too many digits")
 
     def text(self, value: float | None) -> str:
-        """Return a number as people are told it, with its name."""
+        """Return a number with the metric's name, or ``-`` for None."""
         return "-" if value is None else f"{self.name} {value:.{self.digits}f}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class SubmissionResult(Reply):
-    """The answer to a submission: a guard's reply, and what a board adds; prints as one sentence.
+    """The answer to a submission: a guard's reply with a board's additions; prints as a sentence.
 
     ``released``, ``score`` and ``bound`` are in the board's metric; ``loss`` and ``score_loss`` are
-    the losses behind them. ``bound`` is about the best on this ladder, None where it would tell of
-    others.
-    ``ladder`` says whose it is, ``team`` or ``board``. ``remaining`` is what is left of the
-    tightest of ``limits``, which is ``limit``; ``next_submission_at`` is None where no question
-    will ever be left. ``receipt`` is what proves later that it was answered. ``raw`` is all
-    of it, as it came.
+    the losses behind them. ``bound`` is about the best on this ladder, and None if it would reveal
+    other teams' activity. ``ladder`` is ``team`` or ``board``. ``remaining`` is what is left of the
+    tightest of ``limits``, named by ``limit``; ``next_submission_at`` is None if no more questions
+    will be available. ``receipt`` proves later that the submission was answered. ``raw`` is the
+    whole JSON document.
     """
 
-    score: float | None = field()  # a board says all of these
+    score: float | None = field()  # a board always sends these
     loss: float | None = field()
     score_loss: float | None = field()
     ladder: str = field()
@@ -333,138 +332,145 @@ class SubmissionResult(Reply):
     limit: str
     limits: tuple[LimitStatus, ...]
     next_submission_at: datetime | None
-    # A guard that is no board's always tells, and makes it when it is looked at.
+    # Reply computes it on access; a board sends it, or hides it.
     bound: MetricBound | None = field()  # type: ignore[assignment]
     display: ReplyDisplay
     receipt: dict[str, Any] = field(repr=False)
     raw: dict[str, Any] = field(repr=False, compare=False)
 
     def __str__(self) -> str:
-        return f"{_told(self)}; {_left(self)}."
+        return f"{_describe_result(self)}; {_describe_remaining(self)}."
 
     def describe(self) -> dict[str, Any]:
-        """Return everything that the server said, JSON-able."""
+        """Return the whole document, ready for ``json.dumps``."""
         return self.raw
 
     def _repr_html_(self) -> str:
-        """Show the sentence, and the interval where there is one, in a notebook."""
-        told = "Improved" if self.improved else "Not improved"
+        """Show the sentence and the interval in a notebook."""
+        headline = "Improved" if self.improved else "Not improved"
         bound = "" if self.bound is None else f"<p>{escape(str(self.bound))}</p>"
-        return f"<p><b>{told}.</b> {escape(str(self))}</p>{bound}"
+        return f"<p><b>{headline}.</b> {escape(str(self))}</p>{bound}"
 
 
-def _told(said: SubmissionResult) -> str:
-    """Return what was said of the best, and of this model where the mechanism says that too.
+def _describe_result(result: SubmissionResult) -> str:
+    """Return the best, and this model's score if the mechanism releases it.
 
-    It is never said that a model is no better: only that it was not seen to be.
+    A model is never called worse: it was only not measurably better.
     """
-    best = _then(said) if said.again else _now(said)
-    if said.score is not None and said.score != said.released:
-        this = "then this" if said.again else "this"
-        score = said.display.text(said.display.score)
+    best = _past_best(result) if result.again else _current_best(result)
+    if result.score is not None and result.score != result.released:
+        this = "then this" if result.again else "this"
+        score = result.display.text(result.display.score)
         best = f"{this} model was put at {score}; {best}"
-    if said.again:
+    if result.again:
         return (
-            f"The same predictions were answered before, as submission {said.number}, and nothing "
-            f"was counted; {best}"
+            f"The same predictions were answered before, as submission {result.number}, and "
+            f"nothing was counted; {best}"
         )
     return f"{best[0].upper()}{best[1:]}"
 
 
-def _now(said: SubmissionResult) -> str:
-    whose, value = _whose(said), said.display.text(said.display.released)
-    if said.improved:
-        best = "a new best" if said.ladder == "team" else "a new best of the whole board"
-        return f"{best}; its value is not told now" if said.released is None else f"{best}: {value}"
-    if said.released is None:
+def _current_best(result: SubmissionResult) -> str:
+    whose, value = _whose_best(result), result.display.text(result.display.released)
+    if result.improved:
+        best = "a new best" if result.ladder == "team" else "a new best of the whole board"
+        return (
+            f"{best}; its value is not told now" if result.released is None else f"{best}: {value}"
+        )
+    if result.released is None:
         return f"{whose} stays what it was: this one was not seen to be better"
-    if said.loss is not None and said.loss >= _WORST:
+    if result.loss is not None and result.loss >= _WORST:
         return "there is no best yet: no gain large enough was seen"
-    if said.score is not None:
+    if result.score is not None:
         return f"{whose} stays {value}"
     return f"{whose} stays {value}: this one was not seen to be better"
 
 
-def _then(said: SubmissionResult) -> str:
-    if said.released is None:
-        return f"then {_whose(said)} {'improved' if said.improved else 'stayed what it was'}"
-    if said.loss is not None and said.loss >= _WORST and not said.improved:
+def _past_best(result: SubmissionResult) -> str:
+    if result.released is None:
+        return (
+            f"then {_whose_best(result)} {'improved' if result.improved else 'stayed what it was'}"
+        )
+    if result.loss is not None and result.loss >= _WORST and not result.improved:
         return "then there was no best yet"
-    verb = "became" if said.improved else "stayed"
-    return f"then {_whose(said)} {verb} {said.display.text(said.display.released)}"
+    verb = "became" if result.improved else "stayed"
+    return f"then {_whose_best(result)} {verb} {result.display.text(result.display.released)}"
 
 
-def _whose(said: SubmissionResult) -> str:
-    return "your best" if said.ladder == "team" else "the best of the whole board"
+def _whose_best(result: SubmissionResult) -> str:
+    return "your best" if result.ladder == "team" else "the best of the whole board"
 
 
-def _left(said: SubmissionResult) -> str:
-    """Return how many questions are left, and when the next may come if not now."""
-    lasting = [each.remaining for each in said.limits if each.name != "window"]
-    rest, following = min(lasting, default=said.remaining), said.next_submission_at
+def _describe_remaining(result: SubmissionResult) -> str:
+    """Return how many questions are left, and when the next is allowed if not now."""
+    lasting = [limit.remaining for limit in result.limits if limit.name != "window"]
+    rest, following = min(lasting, default=result.remaining), result.next_submission_at
     if not rest:
         hidden = "your share is used up; whether others left any over is not shown"
         return "no questions left" if following is None else hidden
-    told = f"{format_count(rest, 'question')} left"
-    if said.remaining >= rest:
-        return told
-    if said.remaining:
-        return f"{told}, {said.remaining} of them now"
-    return told + (
-        ", none of them now" if following is None else f"; the next at {_time(following)}"
+    questions_left = f"{format_count(rest, 'question')} left"
+    if result.remaining >= rest:
+        return questions_left
+    if result.remaining:
+        return f"{questions_left}, {result.remaining} of them now"
+    return questions_left + (
+        ", none of them now" if following is None else f"; the next at {_format_time(following)}"
     )
 
 
-def _time(when: datetime) -> str:
-    return f"{when:%Y-%m-%d %H:%M} UTC"
+def _format_time(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M} UTC"
 
 
-def parse_model(shape: Callable[..., T], said: Any) -> T:
-    """Return what was said in a shape; TypeError or ValueError where it is of another.
+def parse_model(model: Callable[..., T], document: Any) -> T:
+    """Return a document as a dataclass; TypeError or ValueError if it does not fit.
 
-    Fields that the shape does not have are left out: a server may be newer than we are. Those with
-    a default may be missing.
+    Unknown fields are ignored: the server may be newer. Fields with a default may be missing.
     """
-    if not isinstance(said, dict):
+    if not isinstance(document, dict):
         raise TypeError("an object was expected")
-    found: dict[str, Any] = {}
-    for name, kind, needed in _fields(shape):
+    values: dict[str, Any] = {}
+    for name, kind, required in _model_fields(model):
         if name == _RAW:
-            found[name] = said
-        elif name in said:
-            found[name] = _read(kind, said[name])
-        elif needed:
+            values[name] = document
+        elif name in document:
+            values[name] = _parse_value(kind, document[name])
+        elif required:
             raise ValueError(f"{name} is missing")
-    return shape(**found)
+    return model(**values)
 
 
 @cache
-def _fields(shape: Any) -> list[tuple[str, Any, bool]]:
-    # A guard's reply names its types for checkers alone.
-    hints = get_type_hints(shape, localns={"Callable": Callable, "Certificate": Certificate})
+def _model_fields(model: Any) -> list[tuple[str, Any, bool]]:
+    # Reply imports these types for type checkers only.
+    hints = get_type_hints(model, localns={"Callable": Callable, "Certificate": Certificate})
     return [
-        (each.name, hints[each.name], each.default is MISSING and each.default_factory is MISSING)
-        for each in fields(shape)
-        if each.name != _OURS
+        (
+            item.name,
+            hints[item.name],
+            item.default is MISSING and item.default_factory is MISSING,
+        )
+        for item in fields(model)
+        if item.name != _GUARD_ONLY
     ]
 
 
-def _read(kind: Any, value: Any) -> Any:
+def _parse_value(kind: Any, value: Any) -> Any:
     origin = get_origin(kind)
     if origin in {Union, UnionType}:
-        (inner,) = (each for each in get_args(kind) if each is not NoneType)
-        return None if value is None else _read(inner, value)
+        (inner,) = (option for option in get_args(kind) if option is not NoneType)
+        return None if value is None else _parse_value(inner, value)
     if origin is tuple:
-        return tuple(_read(get_args(kind)[0], each) for each in _exactly(list, value))
+        return tuple(_parse_value(get_args(kind)[0], item) for item in _require_type(list, value))
     if isinstance(kind, type) and is_dataclass(kind) and kind is not Certificate:
         return parse_model(kind, value)
-    written, make = _PLAIN.get(kind, (origin or kind, None))
-    value = _exactly(written, value)
-    return value if make is None else make(value)
+    json_type, convert = _CONVERTERS.get(kind, (origin or kind, None))
+    value = _require_type(json_type, value)
+    return value if convert is None else convert(value)
 
 
-def _exactly(kind: Any, value: Any) -> Any:
-    """Return a value of a type; a truth is no number here."""
+def _require_type(kind: Any, value: Any) -> Any:
+    """Return a value of a type; a bool does not count as a number."""
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise TypeError("a value is of another type")
+        raise TypeError("a value has the wrong type")
     return value

@@ -1,7 +1,8 @@
-"""Receipts: what was sent and what was answered, one JSON line each, on the disk before it counts.
+"""Receipts: a file of JSON lines per board with every submission and its answer.
 
-A line ``pending`` is written before anything is sent. Should the program end before the answer
-comes, the same bytes to the same board take its key again, and the server answers once.
+A ``pending`` line is on the disk before anything is sent. If the program ends before the answer
+arrives, submitting the same bytes again reuses that line's idempotency key, and the server counts
+the submission once.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ if TYPE_CHECKING:
     from ladderboard.client._requests import UploadBody
     from ladderboard.errors import LadderboardError
 
-_RECENT_BYTES = 2**20  # bytes: some hundred submissions, however many there were before
+_RECENT_BYTES = 2**20  # enough for some hundred submissions, however long the file is
 
 
 def new_key() -> str:
-    """Return a key under which a submission may be sent again."""
+    """Return a new idempotency key."""
     return uuid.uuid4().hex
 
 
 @dataclass(frozen=True)
 class StoredReceipt:
-    """A submission: its key, the SHA-256 of what was sent, and what came of it.
+    """A submission: its idempotency key, the SHA-256 of its bytes, and the outcome.
 
-    ``state`` is ``pending``, ``answered`` or ``refused``; ``answer`` is the answer as it came.
+    ``state`` is ``pending``, ``answered`` or ``refused``; ``answer`` is the server's document.
     """
 
     state: str
@@ -50,29 +51,27 @@ class StoredReceipt:
 
 
 class ReceiptStore:
-    """The receipts of one server; ``folder`` is where those of all servers are, None for none."""
+    """The receipts of one server, below ``folder``; None stores none."""
 
     def __init__(self, folder: Path | None, address: Address) -> None:
         self._folder = None if folder is None else folder / address.folder_name
 
     def read(self, board: str) -> tuple[StoredReceipt, ...]:
-        """Return what became of every submission to a board, oldest first."""
+        """Return the last state of every submission to a board, oldest first."""
         return self._read(board)
 
     def file(self, board: str) -> Path | None:
-        """Return where those of a board are."""
+        """Return the file of a board's receipts."""
         return None if self._folder is None else self._folder / f"{board}.jsonl"
 
     def _read(self, board: str, last: int | None = None) -> tuple[StoredReceipt, ...]:
-        found: dict[str, StoredReceipt] = {}
-        for each in self._lines(board, last):
-            found[each.key] = each
-        return tuple(found.values())
+        by_key = {receipt.key: receipt for receipt in self._lines(board, last)}
+        return tuple(by_key.values())
 
     def start(
         self, board: str, body: UploadBody, team: str | None, key: str | None
     ) -> ReceiptWriter:
-        """Note that something is about to be sent, under a key that is given, pending or new."""
+        """Record a submission as pending, under the given key, a pending one's or a new one."""
         if self._folder is None:
             return ReceiptWriter(None, "", key or new_key(), team)
         digest = body.digest
@@ -88,18 +87,18 @@ class ReceiptStore:
             receipt.write("pending")
         except OSError as error:
             raise InvalidSetting(
-                f"Receipts cannot be kept in {self._folder}: {error.strerror}. Nothing was sent; "
-                "set XDG_STATE_HOME to another folder, or give receipts=None to keep none."
+                f"Receipts cannot be written to {self._folder}: {error.strerror}. Nothing was "
+                "sent. Set XDG_STATE_HOME to another folder, or pass receipts=None to store none."
             ) from None
         return receipt
 
     def _lines(self, board: str, last: int | None) -> Iterator[StoredReceipt]:
-        """Yield the lines of a board; ``last`` is of how many bytes at the end, None for all."""
-        place = self.file(board)
-        if place is None:
+        """Yield a board's receipts; ``last`` limits them to the last bytes of the file."""
+        path = self.file(board)
+        if path is None:
             return
         try:
-            with place.open("rb") as file:
+            with path.open("rb") as file:
                 if last is not None:
                     file.seek(max(0, file.seek(0, os.SEEK_END) - last))
                 lines = file.read().splitlines()
@@ -111,18 +110,18 @@ class ReceiptStore:
             ) from None
         for line in lines:
             try:
-                said = json.loads(line)
+                fields = json.loads(line)
                 yield StoredReceipt(
-                    str(said["state"]), str(said["key"]), str(said["sha256"]), said["team"],
-                    int(said["time"]), said.get("answer"),
+                    str(fields["state"]), str(fields["key"]), str(fields["sha256"]), fields["team"],
+                    int(fields["time"]), fields.get("answer"),
                 )  # fmt: skip
             except (ValueError, TypeError, KeyError):
-                continue  # a line that a crash cut off, or half of the first of the last
+                continue  # cut off by a crash, or by starting in the middle of the file
 
 
 @dataclass(frozen=True)
 class ReceiptWriter:
-    """One submission's lines."""
+    """Writes the receipt of one submission."""
 
     file: Path | None
     digest: str
@@ -130,34 +129,34 @@ class ReceiptWriter:
     team: str | None
 
     def record_answer(self, reply: SubmissionResult) -> None:
-        """Note the answer. It stands whatever the disk does."""
-        self._end("answered", answer=reply.raw)
+        """Record the answer; a disk error only warns, since the answer counts anyway."""
+        self._record("answered", answer=reply.raw)
 
     def record_refusal(self, error: LadderboardError) -> None:
-        """Note a refusal; where nothing certain was heard, the submission stays pending."""
+        """Record a refusal; if the outcome is uncertain, the submission stays pending."""
         if not isinstance(error, ServerUnreachable | StorageFailed):
-            self._end("refused", error=type(error).__name__)
+            self._record("refused", error=type(error).__name__)
 
-    def _end(self, state: str, **more: Any) -> None:
+    def _record(self, state: str, **details: Any) -> None:
         try:
-            self.write(state, **more)
+            self.write(state, **details)
         except OSError as error:
-            said = f"The receipt in {self.file} could not be written: {error.strerror}."
-            warnings.warn(said, RuntimeWarning, stacklevel=4)
+            message = f"The receipt in {self.file} could not be written: {error.strerror}."
+            warnings.warn(message, RuntimeWarning, stacklevel=4)
 
-    def write(self, state: str, **more: Any) -> None:
-        """Append a line, and wait for the disk."""
+    def write(self, state: str, **details: Any) -> None:
+        """Append a line and flush it to the disk."""
         if self.file is None:
             return
         line = {"state": state, "time": int(time.time()), "key": self.key, "sha256": self.digest}
-        line |= {"team": self.team, **more}
+        line |= {"team": self.team, **details}
         make_folder(self.file.parent)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         handle = os.open(self.file, flags, 0o600)
         try:
-            # A line feed goes before: the line above may have been cut off by a crash.
+            # Start with a newline: a crash may have cut off the line before.
             rest = memoryview(b"\n" + json.dumps(line).encode())
-            while rest:  # a disk that is nearly full takes a part, and refuses the next
+            while rest:  # a nearly full disk writes a part and refuses the next
                 rest = rest[os.write(handle, rest) :]
             os.fsync(handle)
         finally:

@@ -1,4 +1,4 @@
-"""Requests: every verb as what is sent, and how its answer is read. Nothing is sent here."""
+"""One function per API call: it returns the request and how to parse its response. No I/O here."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 _CHUNK_BYTES = 2**16
 T = TypeVar("T")
 S = TypeVar("S")
-_PAGE_SIZE = 1000  # the most that a server gives at once
+_PAGE_SIZE = 1000  # the server's maximum
 _LEDGER_PAGE_SIZE = 100
-_BOARDS_PAGE_SIZE = 200  # each is told in full
+_BOARDS_PAGE_SIZE = 200  # a board's document is large
 
 
 @dataclass(frozen=True)
 class Request(Generic[T]):
-    """What is sent, and how the answer is read.
+    """A request, and how to parse its response.
 
-    ``read`` gets the JSON that was said, or the bytes if ``raw``. ``again`` says whether it is
-    safe to send it twice.
+    ``read`` gets the parsed JSON, or the bytes if ``as_bytes``. Only an ``idempotent`` request is
+    sent again after a failure.
     """
 
     method: str
@@ -56,7 +56,7 @@ class Request(Generic[T]):
 
 @dataclass(frozen=True)
 class ResultPage(Generic[T]):
-    """Rows, and where the next page begins; None after the last."""
+    """Rows of one page, and the cursor of the next; None after the last."""
 
     rows: tuple[T, ...]
     next: Any
@@ -64,7 +64,7 @@ class ResultPage(Generic[T]):
 
 @dataclass(frozen=True)
 class UploadBody:
-    """Bytes with their media type; ``progress`` hears how many of how many were sent."""
+    """Bytes with their media type; ``progress`` is called with the bytes sent and in total."""
 
     data: bytes = field(repr=False)
     kind: str
@@ -76,17 +76,17 @@ class UploadBody:
         return sha256(self.data).hexdigest()
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield all of it, from the start."""
+        """Yield the bytes from the start."""
         size = len(self.data)
-        for at in range(0, size, _CHUNK_BYTES):
-            yield self.data[at : at + _CHUNK_BYTES]
+        for start in range(0, size, _CHUNK_BYTES):
+            yield self.data[start : start + _CHUNK_BYTES]
             if self.progress is not None:
-                self.progress(min(at + _CHUNK_BYTES, size), size)
+                self.progress(min(start + _CHUNK_BYTES, size), size)
 
     async def async_chunks(self) -> AsyncIterator[bytes]:
-        """Yield the same, for those who wait."""
-        for each in self.chunks():
-            yield each
+        """Yield the same chunks asynchronously."""
+        for chunk in self.chunks():
+            yield chunk
 
 
 def make_upload_body(
@@ -94,31 +94,31 @@ def make_upload_body(
     format: str | None = None,  # noqa: A002 - the word people use
     progress: Callable[[int, int], object] | None = None,
 ) -> UploadBody:
-    """Return predictions as they are sent: a file as it is, a table or an array packed."""
+    """Return predictions as a body: a file's bytes as they are, a table or an array encoded."""
     return UploadBody(*pack(predictions, format), progress)
 
 
 def boards(cursor: str | None) -> Request[ResultPage[BoardInfo]]:
     """A page of all boards."""
-    asked = {"limit": _BOARDS_PAGE_SIZE} | ({} if cursor is None else {"cursor": cursor})
+    query = {"limit": _BOARDS_PAGE_SIZE} | ({} if cursor is None else {"cursor": cursor})
     return Request(
         "GET",
-        f"/boards?{urlencode(asked)}",
-        lambda said: ResultPage(
-            _parse_rows(BoardInfo, said["boards"]), _optional_text(said.get("next"))
+        f"/boards?{urlencode(query)}",
+        lambda document: ResultPage(
+            _parse_rows(BoardInfo, document["boards"]), _optional_text(document.get("next"))
         ),
     )
 
 
 def board(slug: str) -> Request[BoardInfo]:
-    """What a board is."""
-    return _get(slug, "", lambda said: parse_model(BoardInfo, said))
+    """One board."""
+    return _get(slug, "", lambda document: parse_model(BoardInfo, document))
 
 
 def submit(
     slug: str, body: UploadBody, key: str, message: str, team: str | None
 ) -> Request[SubmissionResult]:
-    """Ask a question."""
+    """Submit predictions."""
     return Request(
         "POST",
         _board_path(slug, "/submissions", message=message, team=team),
@@ -132,12 +132,12 @@ def submit(
 def submissions(
     slug: str, team: str | None, before: int | None
 ) -> Request[ResultPage[SubmissionInfo]]:
-    """A page of a team's own, newest first."""
+    """A page of a team's submissions, newest first."""
     return _get(
         slug,
         "/submissions",
-        lambda said: ResultPage(
-            _parse_rows(SubmissionInfo, said["submissions"]), _optional_int(said["next"])
+        lambda document: ResultPage(
+            _parse_rows(SubmissionInfo, document["submissions"]), _optional_int(document["next"])
         ),
         team=team,
         before=before,
@@ -146,18 +146,18 @@ def submissions(
 
 
 def submission(slug: str, submission: str) -> Request[SubmissionInfo]:
-    """One of them."""
-    place = f"/submissions/{quote(submission, safe='')}"
-    return _get(slug, place, lambda said: parse_model(SubmissionInfo, said))
+    """One submission."""
+    path = f"/submissions/{quote(submission, safe='')}"
+    return _get(slug, path, lambda document: parse_model(SubmissionInfo, document))
 
 
 def leaderboard(slug: str, cursor: str | None) -> Request[ResultPage[LeaderboardRow]]:
-    """A page of the standings."""
+    """A page of the leaderboard."""
     return _get(
         slug,
         "/leaderboard",
-        lambda said: ResultPage(
-            _parse_rows(LeaderboardRow, said["rows"]), _optional_text(said["next"])
+        lambda document: ResultPage(
+            _parse_rows(LeaderboardRow, document["rows"]), _optional_text(document["next"])
         ),
         cursor=cursor,
         limit=_PAGE_SIZE,
@@ -165,20 +165,20 @@ def leaderboard(slug: str, cursor: str | None) -> Request[ResultPage[Leaderboard
 
 
 def records(slug: str) -> Request[tuple[BoardRecord, ...]]:
-    """Every time that the best of the whole board went down."""
-    return _get(slug, "/records", lambda said: _parse_rows(BoardRecord, said["records"]))
+    """Every improvement of the best on the whole board."""
+    return _get(slug, "/records", lambda document: _parse_rows(BoardRecord, document["records"]))
 
 
 def finals(slug: str) -> Request[FinalRanking]:
     """The final ranking."""
-    return _get(slug, "/finals", lambda said: parse_model(FinalRanking, said))
+    return _get(slug, "/finals", lambda document: parse_model(FinalRanking, document))
 
 
 def ledger(slug: str, first: int) -> Request[ResultPage[bytes]]:
-    """Entries of the ledger."""
+    """A page of the ledger's entries."""
 
-    def read(said: bytes) -> ResultPage[bytes]:
-        lines = tuple(said.splitlines())
+    def read(content: bytes) -> ResultPage[bytes]:
+        lines = tuple(content.splitlines())
         return ResultPage(lines, first + len(lines) if lines else None)
 
     path = _board_path(slug, "/ledger", first=first, limit=_LEDGER_PAGE_SIZE)
@@ -186,56 +186,60 @@ def ledger(slug: str, first: int) -> Request[ResultPage[bytes]]:
 
 
 def team(slug: str) -> Request[TeamStatus]:
-    """One's own affairs."""
-    return _get(slug, "/team", lambda said: parse_model(TeamStatus, said))
+    """The caller's team."""
+    return _get(slug, "/team", lambda document: parse_model(TeamStatus, document))
 
 
 def register(slug: str, name: str, invitation: str | None) -> Request[TeamCredentials]:
-    """Make a team."""
-    wanted = {"name": name} if invitation is None else {"name": name, "invitation": invitation}
-    return _send("POST", slug, "/teams", wanted, lambda said: parse_model(TeamCredentials, said))
+    """Register a team."""
+    payload = {"name": name} if invitation is None else {"name": name, "invitation": invitation}
+    return _send(
+        "POST", slug, "/teams", payload, lambda document: parse_model(TeamCredentials, document)
+    )
 
 
 def rotate_token(slug: str) -> Request[TeamCredentials]:
-    """Another token for one's own team."""
-    return _send("POST", slug, "/team/token", None, lambda said: parse_model(TeamCredentials, said))
+    """Replace the team's token."""
+    return _send(
+        "POST", slug, "/team/token", None, lambda document: parse_model(TeamCredentials, document)
+    )
 
 
 def selections(slug: str) -> Request[tuple[str, ...]]:
-    """What one's own team selected."""
+    """The ids that the team selected for the finals."""
     return _get(slug, "/selections", _parse_submission_ids)
 
 
 def select(slug: str, submissions: Sequence[str]) -> Request[tuple[str, ...]]:
-    """Select, in place of what was selected before."""
+    """Select, in path of what was selected before."""
     chosen = [submissions] if isinstance(submissions, str) else list(submissions)
-    strange = [each for each in chosen if not isinstance(each, str)]
-    if strange or isinstance(submissions, str):
+    invalid = [chosen_id for chosen_id in chosen if not isinstance(chosen_id, str)]
+    if invalid or isinstance(submissions, str):
         raise InvalidSetting(
-            "Submissions are selected by a list of their ids, as submissions(board) has them; "
-            f"got {_settings.safe_repr(strange[0] if strange else submissions)}."
+            "select takes a list of submission ids, such as those of submissions(board); "
+            f"got {_settings.safe_repr(invalid[0] if invalid else submissions)}."
         )
-    wanted = {"submissions": chosen}
-    return _send("PUT", slug, "/selections", wanted, _parse_submission_ids)
+    payload = {"submissions": chosen}
+    return _send("PUT", slug, "/selections", payload, _parse_submission_ids)
 
 
-def _parse_result(said: Any) -> SubmissionResult:
-    """Read an answer; a sentence that a terminal might obey is no server's of ours."""
-    found = parse_model(SubmissionResult, said)
-    if not found.reason.isprintable():
-        raise ValueError("a sentence has no control characters")
-    return found
+def _parse_result(document: Any) -> SubmissionResult:
+    """Parse an answer; refuse a ``reason`` with control characters, which a terminal would obey."""
+    result = parse_model(SubmissionResult, document)
+    if not result.reason.isprintable():
+        raise ValueError("control characters in reason")
+    return result
 
 
-def _get(slug: str, place: str, read: Callable[[Any], T], **query: Any) -> Request[T]:
-    return Request("GET", _board_path(slug, place, **query), read, board=slug)
+def _get(slug: str, path: str, read: Callable[[Any], T], **query: Any) -> Request[T]:
+    return Request("GET", _board_path(slug, path, **query), read, board=slug)
 
 
-def _send(method: str, slug: str, place: str, wanted: Any, read: Callable[[Any], T]) -> Request[T]:
-    content = None if wanted is None else json.dumps(wanted).encode()
+def _send(method: str, slug: str, path: str, payload: Any, read: Callable[[Any], T]) -> Request[T]:
+    content = None if payload is None else json.dumps(payload).encode()
     return Request(
         method,
-        _board_path(slug, place),
+        _board_path(slug, path),
         read,
         board=slug,
         content=content,
@@ -244,23 +248,23 @@ def _send(method: str, slug: str, place: str, wanted: Any, read: Callable[[Any],
     )
 
 
-def _board_path(slug: str, place: str, **query: Any) -> str:
-    kept = {name: each for name, each in query.items() if each is not None and each != ""}
+def _board_path(slug: str, path: str, **query: Any) -> str:
+    present = {name: value for name, value in query.items() if value is not None and value != ""}
     try:
-        asked = f"?{urlencode(kept)}" if kept else ""
-    except UnicodeEncodeError:  # bytes of a command line that were no text
-        raise InvalidSetting("What is sent along must be text.") from None
-    return f"/boards/{check_board_name(slug)}{place}{asked}"
+        suffix = f"?{urlencode(present)}" if present else ""
+    except UnicodeEncodeError:  # a command line's bytes that are not valid UTF-8
+        raise InvalidSetting("The message and the team's id must be text.") from None
+    return f"/boards/{check_board_name(slug)}{path}{suffix}"
 
 
-def _parse_rows(shape: type[S], said: Any) -> tuple[S, ...]:
-    if not isinstance(said, list):
+def _parse_rows(model: type[S], rows: Any) -> tuple[S, ...]:
+    if not isinstance(rows, list):
         raise TypeError
-    return tuple(parse_model(shape, each) for each in said)
+    return tuple(parse_model(model, row) for row in rows)
 
 
-def _parse_submission_ids(said: Any) -> tuple[str, ...]:
-    return tuple(map(str, said["submissions"]))
+def _parse_submission_ids(document: Any) -> tuple[str, ...]:
+    return tuple(map(str, document["submissions"]))
 
 
 def _optional_int(value: Any) -> int | None:

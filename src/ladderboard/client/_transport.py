@@ -1,4 +1,4 @@
-"""Sending requests: everything that both clients have in common but the waiting."""
+"""What both clients share: settings, headers, retries and the handling of responses."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("ladderboard.client")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 8.0
-_MAX_WAIT = 30.0  # a server that wants more than this is answered with its refusal
+_MAX_WAIT = 30.0  # for a longer Retry-After the refusal is raised at once
 _MAX_RETRY_AFTER = 1e9
 _TRANSIENT_STATUSES = {408, 502, 503, 504}
 _TRANSIENT_CODES = {(429, "rate"), (507, "disk_full")}
 T = TypeVar("T")
 _API = "/api/v1"
 _IDEMPOTENCY_KEY = re.compile("[!-~]([ -~]{0,253}[!-~])?")
-_MAX_RESPONSE_BYTES = 2**25  # bytes of an answer
-_MAX_TIMEOUTS = 10  # timeouts in which an answer must be whole, once its head has come
+_MAX_RESPONSE_BYTES = 2**25
+_MAX_TIMEOUTS = 10  # a body must be complete within this many timeouts after its headers
 TRANSPORT_ERRORS = (httpx.TransportError, httpx.InvalidURL, UnicodeError)
-"""What sending raises: nobody was heard, or nobody can be there by that name."""
+"""Raised by httpx when a server cannot be reached, or cannot have that name."""
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
 def is_transient(status: int, code: object) -> bool:
-    """Tell whether the same request may succeed soon; limits of the rules do not pass by waiting.
+    """Return whether the same request may succeed soon; a board's own limits are not transient.
 
     >>> is_transient(507, "disk_full"), is_transient(507, "no_room")
     (True, False)
@@ -67,7 +67,7 @@ def is_transient(status: int, code: object) -> bool:
 
 
 def parse_retry_after(header: str | None) -> float | None:
-    """Return for how many seconds a server wants to be left alone.
+    """Return the seconds in a Retry-After header; None if there are none.
 
     >>> parse_retry_after("5"), parse_retry_after("soon"), parse_retry_after(None)
     (5.0, None, None)
@@ -79,27 +79,27 @@ def parse_retry_after(header: str | None) -> float | None:
 
 @dataclass
 class RetryBackoff:
-    """Counts how often something was sent; ``retries`` says how often again at most."""
+    """Counts attempts and computes the pauses between them; at most ``retries`` retries."""
 
     retries: int
     attempts: int = 0
 
-    def next_pause(self, wanted: float | None = None) -> float | None:
-        """Return how many seconds to wait before the next time; None to give up.
+    def next_pause(self, retry_after: float | None = None) -> float | None:
+        """Return how many seconds to wait before the next attempt; None to give up.
 
-        The waits double, and differ from one client to the next, so that not all come back at once.
+        The pauses double, with random jitter so that clients do not all return at once.
         """
-        if self.attempts >= self.retries or (wanted is not None and wanted > _MAX_WAIT):
+        if self.attempts >= self.retries or (retry_after is not None and retry_after > _MAX_WAIT):
             return None
         pause = min(_FIRST_PAUSE * 2**self.attempts, _LONGEST_PAUSE) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
         self.attempts += 1
-        pause = pause if wanted is None else max(pause, wanted)
-        _LOG.info("The server does not answer as it should; trying again in %.1f s.", pause)
+        pause = pause if retry_after is None else max(pause, retry_after)
+        _LOG.info("Request failed; trying again in %.1f s.", pause)
         return pause
 
 
 class RawResponse(NamedTuple):
-    """What came back."""
+    """An HTTP response, read completely."""
 
     status: int
     headers: httpx.Headers
@@ -107,46 +107,44 @@ class RawResponse(NamedTuple):
 
 
 class ResponseBuffer:
-    """Collects an answer; one without end, in bytes or in seconds, is refused."""
+    """Collects a response body; refuses one that is too large or takes too long."""
 
     def __init__(self, timeout: float) -> None:
         self._seconds = _MAX_TIMEOUTS * timeout
         self._end = time.monotonic() + self._seconds
-        self._kept: list[bytes] = []
+        self._chunks: list[bytes] = []
         self._size = 0
 
-    def add(self, piece: bytes) -> None:
-        """Add a piece."""
-        self._size += len(piece)
+    def add(self, chunk: bytes) -> None:
+        """Append a chunk."""
+        self._size += len(chunk)
         if self._size > _MAX_RESPONSE_BYTES:
-            raise ServerUnreachable(
-                f"The answer is larger than {_MAX_RESPONSE_BYTES} bytes, which none is."
-            )
+            raise ServerUnreachable(f"The response is larger than {_MAX_RESPONSE_BYTES:,} bytes.")
         if time.monotonic() > self._end:
-            raise ServerUnreachable(f"The answer was not whole after {self._seconds:g} seconds.")
-        self._kept.append(piece)
+            raise ServerUnreachable(f"The response took longer than {self._seconds:g} seconds.")
+        self._chunks.append(chunk)
 
     def content(self) -> bytes:
-        """Return all of it."""
-        return b"".join(self._kept)
+        """Return the whole body."""
+        return b"".join(self._chunks)
 
 
 @dataclass(frozen=True)
 class Completed(Generic[T]):
-    """It was answered."""
+    """The request succeeded."""
 
     value: T
 
 
 @dataclass(frozen=True)
 class RetryAfter:
-    """It is sent again, after so many seconds."""
+    """The request is to be sent again after ``seconds``."""
 
     seconds: float
 
 
 class BaseClient:
-    """Whom to ask, with which token, how patiently, and where receipts are kept."""
+    """Server, token, timeouts, retries and receipts of a client."""
 
     def __init__(
         self,
@@ -165,7 +163,9 @@ class BaseClient:
             receipts = receipts_folder()
         self._folder = None if receipts is None else Path(receipts)
         self._receipts = ReceiptStore(self._folder, self._access.address)
-        self._http_clients: dict[int, Any] = {}  # what speaks HTTP, by process
+        self._http_clients: dict[
+            int, Any
+        ] = {}  # by process id: connections must not be shared after a fork
 
     @property
     def url(self) -> str:
@@ -173,31 +173,31 @@ class BaseClient:
         return self._access.address.url
 
     def receipts(self, board: str) -> tuple[StoredReceipt, ...]:
-        """Return what became of every submission to a board from here, oldest first.
+        """Return the stored receipts of a board, oldest first, one for each submission.
 
-        The ``answer`` of one that was answered holds its ``receipt``, as ``SubmissionResult`` does.
+        An answered one has the server's document in ``answer``, with its ``receipt``.
         """
         return self._receipts.read(check_board_name(board))
 
     def receipts_file(self, board: str) -> Path | None:
-        """Return the file in which those are kept; None where none are."""
+        """Return the file of a board's receipts; None if receipts are not stored."""
         return self._receipts.file(check_board_name(board))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave connections behind; the token goes along."""
+        """Pickle everything but the connections; the token is included."""
         return {**self.__dict__, "_http_clients": {}}
 
     def _http_options(self) -> dict[str, Any]:
-        """Return how HTTP is to be spoken."""
+        """Return the keyword arguments of the httpx client."""
         return {
             "base_url": self.url + _API,
             "timeout": self.timeout,
             "headers": {"User-Agent": f"ladderboard/{__version__}", "Accept-Encoding": "identity"},
-            # A token must not be taken elsewhere, neither by a redirect nor, where it is not
-            # encrypted, by a proxy.
+            # The token must not reach another host: not by a redirect, and unencrypted not
+            # through a proxy.
             "follow_redirects": False,
             "trust_env": self._access.address.scheme == "https",
         }
@@ -222,38 +222,38 @@ class BaseClient:
         format: str | None,  # noqa: A002 - the word people use
         progress: Callable[[int, int], object] | None,
     ) -> tuple[Request[SubmissionResult], ReceiptWriter]:
-        """Return what is to be sent, once it is noted."""
+        """Return the request, and the receipt that records it as pending."""
         check_board_name(board)
         if key is not None and not _IDEMPOTENCY_KEY.fullmatch(key):
             raise InvalidSetting(
-                "A key has 1 to 255 plain characters, and begins and ends with none that is blank."
+                "key must have 1 to 255 printable ASCII characters, without a space at either end."
             )
-        self._access.token_for(board)  # a refusal leaves nothing pending
+        self._access.token_for(board)  # refuse a bad token before a receipt is pending
         body = make_upload_body(predictions, format, progress)
         receipt = self._receipts.start(board, body, team, key)
         return requests.submit(board, body, receipt.key, message, team), receipt
 
     def _next_cursor(self, page: ResultPage[Any], seen: set[Any]) -> Any:
-        """Return where the next page begins, None after the last; to go in circles is refused."""
+        """Return the next page's cursor, None after the last; refuse one that came before."""
         if page.next is None or not page.rows:
             return None
         if page.next in seen:
-            raise ServerUnreachable(f"The pages of the server at {self.url} have no end.")
+            raise ServerUnreachable(f"The server at {self.url} repeats its pages without end.")
         seen.add(page.next)
         return page.next
 
     def _handle_transport_error(
         self, request: Request[Any], backoff: RetryBackoff, error: Exception
     ) -> RetryAfter:
-        """Say when to try again after nothing was heard, or that nobody is there."""
+        """Return when to retry after a transport error, or raise ``ServerUnreachable``."""
         safe = request.idempotent or isinstance(error, _NOT_SENT)
         pause = backoff.next_pause() if safe and isinstance(error, httpx.TransportError) else None
         if pause is not None:
             return RetryAfter(pause)
         why = str(error).strip().rstrip(".") or type(error).__name__
         if isinstance(error, httpx.TimeoutException):
-            why = f"no answer came within {self.timeout:g} seconds"
-        again = "" if request.idempotent else " It may have been done."
+            why = f"no response within {self.timeout:g} seconds"
+        again = "" if request.idempotent else " The request may have been carried out."
         if request.body is not None:
             again = " Sending the same again is safe."
         raise ServerUnreachable(
@@ -261,57 +261,59 @@ class BaseClient:
         ) from None
 
     def _handle_response(
-        self, request: Request[T], backoff: RetryBackoff, answer: RawResponse
+        self, request: Request[T], backoff: RetryBackoff, response: RawResponse
     ) -> Completed[T] | RetryAfter:
-        """Return what was answered, or when to ask again; raise what was refused."""
-        said = _parse(answer.content)
-        if 200 <= answer.status < 300:
+        """Return the parsed response, or when to retry; raise what the server refused."""
+        document = _parse_json(response.content)
+        if 200 <= response.status < 300:
             try:
-                return Completed(request.read(answer.content if request.as_bytes else said))
+                return Completed(request.read(response.content if request.as_bytes else document))
             except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError):
-                raise self._unexpected_response_error(answer) from None
-        if 300 <= answer.status < 400:
+                raise self._unexpected_response_error(response) from None
+        if 300 <= response.status < 400:
             raise ServerUnreachable(
-                f"The server at {self.url} sends us elsewhere, where a token is not taken along; "
-                "give the address that the board's page has in a browser."
+                f"The server at {self.url} redirects to another address, and a token is not sent "
+                "there. Use the address that a browser shows for the board's page."
             )
-        wait = parse_retry_after(answer.headers.get("retry-after"))
-        code = said.get("code") if isinstance(said, dict) else None
-        if request.idempotent and is_transient(answer.status, code):
+        wait = parse_retry_after(response.headers.get("retry-after"))
+        code = document.get("code") if isinstance(document, dict) else None
+        if request.idempotent and is_transient(response.status, code):
             pause = backoff.next_pause(wait)
             if pause is not None:
                 return RetryAfter(pause)
-        raise self._refusal_error(request, answer, error_from_problem(answer.status, said, wait))
+        raise self._refusal_error(
+            request, response, error_from_problem(response.status, document, wait)
+        )
 
     def _refusal_error(
-        self, request: Request[Any], answer: RawResponse, error: LadderboardError | None
+        self, request: Request[Any], response: RawResponse, error: LadderboardError | None
     ) -> LadderboardError:
         if error is None:
-            return self._unexpected_response_error(answer)
-        if answer.status == 401 and request.board is not None:
-            shown = self._access.token_for(request.board) is not None
-            what = "The token is not good on this board." if shown else "This needs a token."
+            return self._unexpected_response_error(response)
+        if response.status == 401 and request.board is not None:
+            has_token = self._access.token_for(request.board) is not None
+            reason = "The token is not valid on this board." if has_token else "This needs a token."
             address = f"{self.url}/boards/{request.board}"
             return NotAllowed(
-                f"{what} Give it with LADDERBOARD_TOKEN, or: ladderboard login {address}"
+                f"{reason} Set LADDERBOARD_TOKEN, or run: ladderboard login {address}"
             )
         return error
 
-    def _unexpected_response_error(self, answer: RawResponse) -> ServerUnreachable:
-        if answer.status >= 500:
-            return ServerUnreachable(f"The server at {self.url} is out of order: {answer.status}.")
-        if answer.status == 413:
+    def _unexpected_response_error(self, response: RawResponse) -> ServerUnreachable:
+        if response.status >= 500:
+            return ServerUnreachable(f"The server at {self.url} failed: status {response.status}.")
+        if response.status == 413:
             return ServerUnreachable(
-                f"A proxy before the server at {self.url} takes nothing as large as this: 413. "
-                "Whoever keeps it can allow more."
+                f"A proxy before the server at {self.url} refused the upload as too large: 413. "
+                "Ask its administrator to raise the limit."
             )
         return ServerUnreachable(
-            f"What answers at {self.url} is not a Ladderboard server of ours: it said "
-            f"{answer.status} and something else."
+            f"What answers at {self.url} is not a Ladderboard server: unexpected response with "
+            f"status {response.status}."
         )
 
 
-def _parse(content: bytes) -> Any:
+def _parse_json(content: bytes) -> Any:
     try:
         return json.loads(content, parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError):
@@ -319,8 +321,8 @@ def _parse(content: bytes) -> Any:
 
 
 def _finite(text: str) -> float:
-    """Return a number; one without end is no JSON, and could not be printed as such again."""
+    """Return a finite number; JSON has no others, and they could not be written back."""
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError("a number has no end")
+        raise ValueError("not a finite number")
     return value

@@ -231,9 +231,9 @@ def _bias_limit(n: int, games: int) -> float:
 
 def _check_identity(subject: Analyst) -> None:
     require(hash(subject) == hash(subject), "An analyst must be hashable.")
-    for each in fields(subject):
+    for field in fields(subject):
         with require_refusal(AttributeError, "An analyst must be frozen."):
-            setattr(subject, each.name, getattr(subject, each.name))
+            setattr(subject, field.name, getattr(subject, field.name))
     try:
         written = json.dumps(subject.describe(), allow_nan=False)
     except (TypeError, ValueError) as error:

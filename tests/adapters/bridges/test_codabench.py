@@ -88,7 +88,7 @@ def test_each_team_climbs_a_ladder_of_its_own(tmp_path, url, guard, pack, predic
         for word, wrong in [(ALPHA, 96), (BETA, 200), (ALPHA + b"\r\n", 40), (BETA, 80)]
     ]
     assert told == [0.24, 0.5, 0.1, 0.2]
-    assert [each.name for each in guard.status().ladders] == ["", "alpha", "beta"]
+    assert [ladder.name for ladder in guard.status().ladders] == ["", "alpha", "beta"]
 
 
 def test_a_guard_with_fewer_ladders_than_teams_is_refused(serve, tmp_path, pack, predict):
@@ -349,7 +349,7 @@ def test_the_bundle_holds_together():
     bundle = BUNDLE
     about = yaml.safe_load((bundle / "competition.yaml").read_text())
     columns = about["leaderboards"][0]["columns"]
-    assert {each["key"] for each in columns} == {"released", "improved", "remaining"}
+    assert {column["key"] for column in columns} == {"released", "improved", "remaining"}
     # Force_Best takes a submission without scores for the best of a descending first column.
     assert (columns[0]["key"], columns[0]["sorting"]) == ("released", "asc")
     (task,) = about["tasks"]
@@ -361,4 +361,4 @@ def test_the_bundle_holds_together():
     with pytest.raises(InvalidSetting, match="16 characters"):  # until the words are replaced
         Settings(**settings)
     assert Settings(**{**settings, "teams": WORDS}).guard == "unix:/app/data/guard/guard.sock"
-    assert not [each for each in Path(bundle).rglob("*") if each.suffix in {".db", ".key"}]
+    assert not [path for path in Path(bundle).rglob("*") if path.suffix in {".db", ".key"}]

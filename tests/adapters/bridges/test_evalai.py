@@ -15,7 +15,7 @@ from support.adapters.evalai_server import CHALLENGE, QUEUE, SPLIT, TOKEN
 
 
 def statuses(evalai):
-    return [each["status"] for each in evalai.submissions.values()]
+    return [submission["status"] for submission in evalai.submissions.values()]
 
 
 def rotating(evalai):
@@ -46,7 +46,11 @@ def test_each_team_climbs_a_ladder_of_its_own(evalai, worker, guard, predict):
     assert [each["remaining"] for each in shown] == [19, 18, 17, 16, 15]
     assert all(each["show_to_participant"] for each in evalai.leaderboard)
     assert (evalai.waiting, evalai.hidden) == ([], [])
-    assert [each.name for each in guard.status().ladders] == ["", "evalai-team-5", "evalai-team-6"]
+    assert [ladder.name for ladder in guard.status().ladders] == [
+        "",
+        "evalai-team-5",
+        "evalai-team-6",
+    ]
     assert evalai.submissions[104]["stdout"] == (
         "With this question the best stayed 0.1; 15 questions left."
     )
@@ -327,8 +331,8 @@ def test_a_wrong_token_is_said_and_not_shown(evalai, make_worker):
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ({"server": "http://eval.example.org"}, "not sent in the clear"),
-        ({"server": "ftp://eval.ai"}, "not sent in the clear"),
+        ({"server": "http://eval.example.org"}, "not sent unencrypted"),
+        ({"server": "ftp://eval.ai"}, "not sent unencrypted"),
         ({"token": "two words"}, "one word"),
         ({"queue": "../x"}, "A queue's name"),
         ({"challenge": 0}, "challenge must be"),

@@ -15,7 +15,9 @@ def test_the_example_stops_and_puts_the_winner_back(example, monkeypatch):
     losses = model.history.history["val_loss"]
     assert judge.stale == len(losses) - 1 - judge.winner.name
     assert judge.stale == 8 or len(losses) == 60
-    assert [losses[each.name] for each in judge.verdicts] == [each.score for each in judge.verdicts]
+    assert [losses[verdict.name] for verdict in judge.verdicts] == [
+        verdict.score for verdict in judge.verdicts
+    ]
     # The model has the weights that the guard knows as the winner.
     predictions = (model.predict(made["x_holdout"], verbose=0) > 0.5).astype(int).ravel()
     asked = lb.Holdout.open(folder / "guard.db").ladder("32 units").ask(predictions)

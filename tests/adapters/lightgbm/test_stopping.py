@@ -79,7 +79,7 @@ def test_training_stops_and_the_booster_predicts_with_the_winner(task, train):
             best = loss
             records.append(at)
     assert asked == records
-    improved = [each for each in callback.judge.verdicts if each.improved]
+    improved = [verdict for verdict in callback.judge.verdicts if verdict.improved]
     assert len(improved) > 2
     assert callback.winner == improved[-1]
     assert callback.winner.name == len(losses) - 1 - 8

@@ -167,7 +167,7 @@ def test_documents_that_are_repeated_or_have_no_score_are_named(sums):
 
     with pytest.raises(InvalidPredictions) as refused:
         read_samples(change(sums, spoil))
-    found = [(each.code, each.ids) for each in refused.value.problems]
+    found = [(problem.code, problem.ids) for problem in refused.value.problems]
     assert found == [("unscored", ("0", "3", "4")), ("not_a_score", ("1", "2"))]
 
 

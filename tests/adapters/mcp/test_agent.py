@@ -75,7 +75,7 @@ def test_an_agent_does_not_score_itself(meet, serve, tmp_path):
 def test_the_descriptions_say_what_the_number_means(visit, served):
     async def agent(client):
         tools = (await client.list_tools()).tools
-        return client.instructions, {each.name: each.description for each in tools}
+        return client.instructions, {tool.name: tool.description for tool in tools}
 
     instructions, described = visit(agent, served.url)
     assert "the best result so far, not the score of the model" in instructions
@@ -160,7 +160,7 @@ def test_a_ladder_is_the_owners_choice(meet, served, labels):
     refused, standing = meet(agent, served.url, ladder="agent 7")
     assert refused.content[0].text.startswith("ask has no argument 'ladder'; there is predictions,")
     assert (standing["released"], standing["asked"]) == (0.3, 1)
-    assert [each.name for each in served.guard.status().ladders] == ["", "agent 7"]
+    assert [ladder.name for ladder in served.guard.status().ladders] == ["", "agent 7"]
 
 
 def test_refusals_are_listed_and_free(meet, served):
@@ -260,7 +260,7 @@ def test_a_guard_that_is_restarted_is_found_again(visit, served, labels):
     served.stop()
 
     async def agent(client):
-        told = [[each.name for each in (await client.list_tools()).tools]]
+        told = [[tool.name for tool in (await client.list_tools()).tools]]
         told.append(await client.call_tool("budget", {}))
         await anyio.to_thread.run_sync(served.start)
         told.append(await client.call_tool("ask", {"predictions": wrong(labels, 50)}))

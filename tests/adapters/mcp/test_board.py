@@ -58,7 +58,7 @@ def test_an_agent_submits_and_knows_its_winner(live_server, come):
         b"%d,%d\n" % (at, at % 2) for at in range(400)))  # fmt: skip
 
     async def agent(client):
-        tools = {each.name: each for each in (await client.list_tools()).tools}
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         said = []
         for name, many in [("a", 90), ("b", 60), ("c", 91), ("b again", 60)]:
             given = {"predictions": wrong(many), "message": name}
@@ -206,7 +206,7 @@ def test_a_server_that_is_away_is_told(live_server, drop_in):
     ("words", "sentence"),
     [
         (["http://127.0.0.1:1/boards/first", "--ladder", "x"], "leave --ladder out"),
-        (["http://127.0.0.1:1/boards/A%20B"], "A board goes by its short name"),
+        (["http://127.0.0.1:1/boards/A%20B"], "A board is given by its short name"),
         (["http://boards.example.org/boards/first"], "https"),
     ],
 )

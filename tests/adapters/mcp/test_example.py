@@ -29,7 +29,7 @@ def test_the_example_ends_with_its_table():
 
 def test_a_configuration_that_people_paste_starts(tmp_path, monkeypatch):
     page = (ROOT / "docs/how-to/guard-an-agent.md").read_text()
-    blocks = [json.loads(each) for each in re.findall("```json\n(.*?)```", page, re.DOTALL)]
+    blocks = [json.loads(match_) for match_ in re.findall("```json\n(.*?)```", page, re.DOTALL)]
     assert len(blocks) == 2
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     for block in blocks:

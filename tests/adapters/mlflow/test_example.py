@@ -21,7 +21,7 @@ def test_the_example_writes_down_what_the_guard_said(example, monkeypatch):
     # Read again, from the files.
     assert len(list((folder / "runs").glob("*/*/meta.yaml"))) == 7
     client = mlflow.MlflowClient(f"file:{folder}/runs")
-    runs = {each.info.run_id: each.data for each in client.search_runs(["0"])}
+    runs = {search_run.info.run_id: search_run.data for search_run in client.search_runs(["0"])}
     assert len(runs) == 7
     assert [name for name, run in runs.items() if "guard_winner" in run.tags] == [judge.winner.name]
     told = {
@@ -29,4 +29,6 @@ def test_the_example_writes_down_what_the_guard_said(example, monkeypatch):
         for name, run in runs.items()
         if "guard_question" in run.metrics
     }
-    assert told == {each.name: (each.question, each.improved) for each in judge.verdicts}
+    assert told == {
+        verdict.name: (verdict.question, verdict.improved) for verdict in judge.verdicts
+    }

@@ -107,7 +107,7 @@ def test_the_study_stops_when_the_budget_is_spent(guard):
     # Another study finds it spent; what it was at is finished.
     other = optuna.create_study()
     assert run(other, asked, [(0.5, 0.1), (0.4, 0.05)]) == []
-    assert [each.state.name for each in other.trials] == ["COMPLETE"]
+    assert [trial.state.name for trial in other.trials] == ["COMPLETE"]
     assert winner(other) is None
 
 
@@ -127,7 +127,7 @@ class Away:
 def test_a_guard_that_is_away_fails_no_trial_that_needs_it_not(guard):
     study = optuna.create_study()
     assert run(study, Away(guard()), [(0.5, 0.4), (0.6, 0.3)]) == [0]
-    assert [each.state.name for each in study.trials] == ["COMPLETE"] * 2
+    assert [trial.state.name for trial in study.trials] == ["COMPLETE"] * 2
 
 
 def test_threads(guard):

@@ -32,8 +32,8 @@ def work(storage, tmp_path, *, questions, trials, how, first=()):
         while first and study.trials[0].state.name == "WAITING":
             assert workers[0].poll() is None
             time.sleep(0.05)
-    assert [each.communicate()[1] for each in workers] == ["", ""]
-    assert [each.returncode for each in workers] == [0, 0]
+    assert [worker.communicate()[1] for worker in workers] == ["", ""]
+    assert [worker.returncode for worker in workers] == [0, 0]
     return study, guard
 
 
@@ -54,12 +54,12 @@ def test_the_winner_is_the_last_that_improved_whoever_asked(study_storage, tmp_p
     wrong = np.mean(np.arange(1000) < 10 + 60 * won.params["depth"])
     assert last["released"] == guard.released == pytest.approx(wrong, abs=0.00501)
     if how == "guarded":
-        asked = [each for each in study.trials if "question" in each.user_attrs]
+        asked = [trial for trial in study.trials if "question" in trial.user_attrs]
         assert {each.number for each in asked} == {row["trial"] for row in rows}
         assert won.user_attrs["improved"]
         assert won.user_attrs["bound"]["low"] < wrong < won.user_attrs["bound"]["high"]
     else:
-        assert not any(each.user_attrs for each in study.trials)
+        assert not any(trial.user_attrs for trial in study.trials)
 
 
 @pytest.mark.slow
@@ -78,5 +78,5 @@ def test_when_the_budget_is_spent_both_processes_stop(study_storage, tmp_path):
     assert guard.remaining == 0
     assert len(judged(study)) == 2
     assert len(study.trials) < 200  # in fact a handful: each finishes the trial that it is at
-    assert all(each.state.name == "COMPLETE" for each in study.trials)
+    assert all(trial.state.name == "COMPLETE" for trial in study.trials)
     assert winner(study).number in {row["trial"] for row in judged(study)}

@@ -26,10 +26,14 @@ def test_a_grid_that_was_searched_by_two_processes(problem, guard):
     search = GridSearchCV(TREE, DEPTHS, cv=3, n_jobs=2, refit=False).fit(problem.X, problem.y)
     asked = guard()
     judged = judge_search(search, asked, problem.X_holdout, problem.X, problem.y)
-    assert [each.name for each in judged.verdicts] == records(search.cv_results_["mean_test_score"])
+    assert [verdict.name for verdict in judged.verdicts] == records(
+        search.cv_results_["mean_test_score"]
+    )
     assert 2 <= len(judged.verdicts) == asked.meter.used < len(search.cv_results_["params"]) / 2
-    assert [each.question for each in judged.verdicts] == list(range(1, len(judged.verdicts) + 1))
-    last = [each for each in judged.verdicts if each.improved][-1]
+    assert [verdict.question for verdict in judged.verdicts] == list(
+        range(1, len(judged.verdicts) + 1)
+    )
+    last = [verdict for verdict in judged.verdicts if verdict.improved][-1]
     assert judged.index == last.name != search.cv_results_["mean_test_score"].argmax()
     assert judged.params == search.cv_results_["params"][last.name]
     assert last.score == search.cv_results_["mean_test_score"][last.name]
@@ -47,7 +51,9 @@ def test_probabilities_of_a_random_search_over_a_pipeline(problem, guard):
     judged = judge_search(
         search, asked, problem.X_holdout, problem.X, problem.y, response="predict_proba"
     )
-    assert [each.name for each in judged.verdicts] == records(search.cv_results_["mean_test_score"])
+    assert [verdict.name for verdict in judged.verdicts] == records(
+        search.cv_results_["mean_test_score"]
+    )
     won = judged.estimator.predict_proba(problem.X_holdout)
     assert np.mean((won[:, 1] - problem.y_holdout) ** 2) < 0.25
     # A function may choose the column itself: the model is the same, the file is another.
@@ -77,13 +83,13 @@ def test_past_the_budget_nothing_is_fitted(problem, guard):
     Counted.fits = 0
     judged = judge_search(search, guard(questions=2), problem.X_holdout, problem.X, problem.y)
     assert (len(judged.verdicts), Counted.fits, judged.spent) == (2, 2, True)
-    assert judged.index in {each.name for each in judged.verdicts}
+    assert judged.index in {verdict.name for verdict in judged.verdicts}
 
 
 def test_min_delta_saves_questions(problem, guard):
     search = GridSearchCV(TREE, DEPTHS, cv=3, refit=False).fit(problem.X, problem.y)
     judged = judge_search(search, guard(), problem.X_holdout, problem.X, problem.y, min_delta=0.9)
-    assert [each.name for each in judged.verdicts] == [0]
+    assert [verdict.name for verdict in judged.verdicts] == [0]
 
 
 def test_weights_reach_the_fit(problem, guard):
@@ -111,8 +117,8 @@ def test_of_several_metrics_refit_says_which_one_counts(problem, guard):
     search = GridSearchCV(forest, {"max_depth": [1, 2, 4]}, refit="roc_auc", **given)
     search.fit(problem.X, problem.y)
     judged = judge_search(search, asked, problem.X_holdout, problem.X, problem.y)
-    assert [each.score for each in judged.verdicts] == [
-        search.cv_results_["mean_test_roc_auc"][each.name] for each in judged.verdicts
+    assert [verdict.score for verdict in judged.verdicts] == [
+        search.cv_results_["mean_test_roc_auc"][verdict.name] for verdict in judged.verdicts
     ]
     search = GridSearchCV(forest, {"max_depth": [1, 2]}, refit=False, **given)
     search.fit(problem.X, problem.y)

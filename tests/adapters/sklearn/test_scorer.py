@@ -37,8 +37,8 @@ def test_one_question_a_candidate_and_the_last_that_improved_wins(problem, guard
         clone(TREE).set_params(**params).fit(problem.X, problem.y).predict(problem.X_holdout)
         for params in search.cv_results_["params"]
     ]
-    assert asked.meter.used == len({each.tobytes() for each in predictions}) > 10
-    replies = [asked.ask(each) for each in predictions]
+    assert asked.meter.used == len({prediction.tobytes() for prediction in predictions}) > 10
+    replies = [asked.ask(prediction) for prediction in predictions]
     assert all(reply.again for reply in replies)
     improved = [at for at, reply in enumerate(replies) if reply.improved]
     last = max(improved, key=lambda at: (replies[at].question, -at))

@@ -26,7 +26,7 @@ def test_the_example_stops_and_keeps_the_winner(example):
         for epoch in losses
         if losses[epoch] == min(v for e, v in losses.items() if e <= epoch)
     ]
-    assert [each.name for each in judge.verdicts] == records
+    assert [verdict.name for verdict in judge.verdicts] == records
     # What was saved is the model that the guard knows as the winner.
     trainer.model = BertForSequenceClassification.from_pretrained(folder / "winner")
     predictions = trainer.predict(made["x_holdout"]).predictions.argmax(axis=1)

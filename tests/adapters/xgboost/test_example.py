@@ -20,7 +20,7 @@ def test_the_example_ends_with_a_table_and_the_winner(example):
     assert stopping.winner.reply.released < 0.25
     assert lb.Holdout.open(folder / "guard.db").check() == len(rows)
     # The page shows the first rows and the last.
-    (shown,) = (each for each in PAGE.split("```text\n") if each.startswith(first))
+    (shown,) = (part for part in PAGE.split("```text\n") if part.startswith(first))
     above, below = shown.partition("```")[0].split("  ...\n")
     assert printed.startswith(above.rstrip(" "))
     assert printed.endswith(below)

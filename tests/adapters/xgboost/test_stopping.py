@@ -70,8 +70,8 @@ def test_training_stops_and_the_booster_points_to_the_winner(data, task):
             best = loss
             records.append(at + 1)
     assert asked == records
-    assert guard.remaining == 100 - len({each.question for each in callback.judge.verdicts})
-    improved = [each for each in callback.judge.verdicts if each.improved]
+    assert guard.remaining == 100 - len({verdict.question for verdict in callback.judge.verdicts})
+    improved = [verdict for verdict in callback.judge.verdicts if verdict.improved]
     assert len(improved) > 2
     assert callback.winner == improved[-1]
     assert booster.best_iteration == callback.winner.name == trained - 1 - 8

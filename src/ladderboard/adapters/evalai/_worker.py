@@ -174,9 +174,13 @@ class Worker:
         self.phases = dict(phases)
         if not self.phases:
             raise InvalidSetting("A worker needs a phase: phases={7: Phase(split, ask)}.")
-        self.labels = {each: each for each in RELEASE_FIELDS} if labels is None else dict(labels)
-        for each in self.labels:
-            _settings.choice("labels", each, RELEASE_FIELDS)
+        self.labels = (
+            {release_field: release_field for release_field in RELEASE_FIELDS}
+            if labels is None
+            else dict(labels)
+        )
+        for label in self.labels:
+            _settings.choice("labels", label, RELEASE_FIELDS)
         if not isinstance(name, str) or not name or name != name.lower():
             raise InvalidSetting(
                 f"A worker's name is a word in small letters; got {_settings.safe_repr(name)}."

@@ -157,14 +157,14 @@ def _unwrapped(values: Any) -> Any:
 def _check_values(values: Any) -> None:
     """Refuse what is too much for a call, and what is no list: a text would be read as a path."""
     columns = list(values.values()) if isinstance(values, dict) else [values]
-    if not all(isinstance(each, list) for each in columns):
+    if not all(isinstance(column, list) for column in columns):
         refuse(
             InvalidPredictions,
             "format",
             "predictions must be a list with a value for each example, or an object of such lists "
             f"by column, such as id and prediction; got {_settings.safe_repr(values)}.",
         )
-    count = sum(len(row) if isinstance(row, list) else 1 for each in columns for row in each)
+    count = sum(len(row) if isinstance(row, list) else 1 for column in columns for row in column)
     if count > MAX_VALUES:
         refuse(
             InvalidPredictions,

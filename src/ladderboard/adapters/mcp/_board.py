@@ -134,7 +134,7 @@ class BoardToolset(Toolset):
             reason = f"{reason[:-1]}, the next at {when}."
         if board.status != "open":
             reason += f" The board is {board.status}."
-        allowed = {each.name: each.allowed for each in team.limits}
+        allowed = {limit.name: limit.allowed for limit in team.limits}
         content = {
             "reason": reason,
             "questions": allowed.get("team", board.per_team),
@@ -154,7 +154,7 @@ class BoardToolset(Toolset):
         """Return the team's place; None where the standings are hidden or it has none."""
         try:
             rows = self._client.leaderboard(self._board)
-            return next((each.rank for each in rows if each.you), None)
+            return next((row.rank for row in rows if row.you), None)
         except NotAllowed:
             return None
 

@@ -75,7 +75,7 @@ class GuardToolset(Toolset):
     def standing(self, _: dict[str, Any]) -> ToolResult:
         """Say where things stand on the ladder."""
         status, brief = self._guard.status(), self._guard.brief()
-        asked = sum(each.questions for each in status.ladders if each.name == brief.ladder)
+        asked = sum(ladder.questions for ladder in status.ladders if ladder.name == brief.ladder)
         opening, rows = status.opening, status.opening["rules"]["rows"]
         return standing_result(
             f"A question wants {rows:,} predictions",

@@ -36,10 +36,10 @@ def make_server(toolset: Toolset) -> Any:
     anyio = import_library("anyio", extra="mcp")
     kinds = import_library("mcp_types", extra="mcp")
     threads = anyio.CapacityLimiter(_AT_ONCE)
-    names = [each.name for each in toolset.tools]
+    names = [tool.name for tool in toolset.tools]
 
     async def list_tools(_context: Any, _params: Any) -> Any:
-        return kinds.ListToolsResult(tools=[_sdk_tool(each, kinds) for each in toolset.tools])
+        return kinds.ListToolsResult(tools=[_sdk_tool(tool, kinds) for tool in toolset.tools])
 
     async def call_tool(_context: Any, params: Any) -> Any:
         if params.name not in names:
