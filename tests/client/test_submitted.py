@@ -117,5 +117,5 @@ def test_a_notebook_shows_the_same():
 
 @pytest.mark.parametrize("display", [{"name": "a\x1b[2J"}, {"digits": -1}, {"digits": 10**6}])
 def test_a_metric_that_no_board_has_is_refused(display):
-    with pytest.raises(ValueError, match="another way"):
+    with pytest.raises(ValueError, match="unprintable name or too many digits"):
         said(display)

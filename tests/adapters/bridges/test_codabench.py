@@ -96,7 +96,7 @@ def test_a_guard_with_fewer_ladders_than_teams_is_refused(serve, tmp_path, pack,
     settings = {"guard": serve(guard), "teams": WORDS}
     ran = CodabenchWorker(tmp_path / "runs", settings).score(pack(predict(40), team=ALPHA))
     assert "For the organiser" in ran.stderr
-    assert "guard with 2 ladders" in ran.stderr
+    assert "at least 2 ladders" in ran.stderr
     assert guard.remaining == 9
 
 
@@ -138,7 +138,7 @@ def test_nobody_is_another_team(here, guard, predict, capsys, word):
 )
 def test_a_submission_holds_one_file(here, guard, capsys, files, has):
     assert here(files) == 1
-    rule = "A submission must hold one file with predictions, not within a folder"
+    rule = "A submission must hold one file with predictions, not in a subfolder"
     assert capsys.readouterr().err == f"{rule}; this one has {has}.\n"
     assert guard.remaining == 20
 
@@ -187,10 +187,9 @@ def test_a_guard_that_is_away_tells_participants_nothing(tmp_path, pack, predict
     worker = CodabenchWorker(tmp_path / "runs", settings)
     ran = worker.score(pack(predict(96), team=ALPHA))
     assert (ran.status, ran.code) == ("Failed", 2)
-    assert ran.stderr == (
-        "What scores cannot be asked now (GuardUnreachable), and no question was spent for nothing."
-        " Tell the organiser, who can run this submission again.\n"
-    )
+    assert "GuardUnreachable" in ran.stderr
+    assert "127.0.0.1" not in ran.stderr
+    assert "guards-own-token" not in ran.stderr
 
 
 @pytest.mark.parametrize(
@@ -244,7 +243,7 @@ def test_a_guards_file_in_the_bundle_is_refused(tmp_path, guard, pack, predict):
 
     ran = worker.score(pack(predict(96)), spoil)
     assert (ran.status, ran.code) == ("Failed", 2)
-    assert "would be a new copy for every submission" in ran.stderr
+    assert "fresh copy" in ran.stderr
 
 
 def test_a_board_answers_for_its_teams(live_server, tmp_path, pack):
@@ -305,7 +304,7 @@ def test_nobody_scores_itself(here, live_server, serve, of_scores, scores, capsy
     board["token"] = live_server.issue_token("evaluator", "scores")
     for settings in ({"guard": serve(of_scores)}, board):
         assert here({"scores.csv": scores, "team.txt": ALPHA}, **settings) == 2
-        assert "those who submit would score themselves" in capsys.readouterr().err
+        assert "would score themselves" in capsys.readouterr().err
     assert of_scores.remaining == 20
     assert live_server.call("GET", "/boards/scores", live_server.organiser).json()["used"] == 0
 
@@ -315,14 +314,17 @@ def test_nobody_scores_itself(here, live_server, serve, of_scores, scores, capsy
     [
         ({}, "must name a guard or a board"),
         ({"guard": "https://a", "board": "https://b/boards/c"}, "must name a guard or a board"),
-        ({"guard": 7}, "must be texts"),
+        ({"guard": 7}, "must be text"),
         ({"guard": "guard.db"}, "address of a served guard"),
-        ({"guard": "https://me:word@a"}, "no name or password"),
+        ({"guard": "https://me:word@a"}, "cannot contain a name or password"),
         ({"board": "https://b/boards/c"}, "A board needs teams"),
         ({"board": "digits", "teams": WORDS}, "address of a board's page"),
         ({"board": "https://b/c", "teams": WORDS}, "address of a board's page"),
         ({"board": "b.org/boards/c", "teams": WORDS}, "address of a board's page"),
-        ({"board": "https://me:word@b/boards/c", "teams": WORDS}, "no name or password"),
+        (
+            {"board": "https://me:word@b/boards/c", "teams": WORDS},
+            "cannot contain a name or password",
+        ),
         ({"guard": "https://a", "teams": ["x"]}, "teams must be an object"),
         ({"guard": "https://a", "teams": {"short": "x"}}, "16 characters"),
         ({"guard": "https://a", "teams": {"two words of length": "x"}}, "16 characters"),

@@ -72,7 +72,7 @@ def test_only_what_evalai_serves_is_fetched(evalai, make_worker, guard, predict,
     evalai.submit(5, predict(96), input_file=url)
     done = make_worker().drain()
     assert (done[0].status, guard.remaining) == ("left", 20)
-    assert "no address that can be fetched" in done[0].message
+    assert "no usable address" in done[0].message
 
 
 def test_a_file_by_its_path_alone_is_fetched(evalai, make_worker, predict):

@@ -1,6 +1,6 @@
 """EvalAI: a remote-evaluation worker that scores through a guard or a board.
 
-EvalAI keeps the challenge, its teams and its page; the worker takes submissions off the challenge's
+EvalAI runs the challenge, its teams and its page. The worker takes submissions from the challenge's
 queue, asks about each, and sends back the release and nothing else.
 """
 

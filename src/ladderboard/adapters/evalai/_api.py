@@ -1,6 +1,6 @@
-"""EvalAI's API: the requests of its remote evaluation, with the standard library only.
+"""EvalAI's API for remote evaluation, with the standard library only.
 
-A library that logs what it requests would log the signed addresses of submissions.
+An HTTP library that logs its requests would log the signed addresses of submissions.
 """
 
 from __future__ import annotations
@@ -20,44 +20,44 @@ from ladderboard.errors import InvalidPredictions, InvalidSetting, ServerUnreach
 from ladderboard.files import refuse
 
 _TIMEOUT = 60.0
-_PIECE = 2**16
-_LARGEST_ANSWER = 2**24
+_CHUNK_BYTES = 2**16
+_MAX_RESPONSE_BYTES = 2**24
 _QUEUE = re.compile(r"[\w-]+", re.ASCII)
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,8}", re.ASCII)
 
 
 class RequestFailed(ServerUnreachable):
-    """One request came to nothing; the line is there, and others may do better."""
+    """One request failed; the server is reachable, and other requests may succeed."""
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """Goes nowhere else: a redirected request would take the token along."""
+    """Follows no redirects: a redirected request would send the token to another host."""
 
     def redirect_request(self, *_: Any) -> None:
-        """Follow nobody."""
+        """Follow no redirect."""
 
 
 class EvalAiApi:
-    """Sends what EvalAI's own remote worker sends, and reads what comes back.
+    """The requests of EvalAI's own remote worker.
 
     Parameters
     ----------
     server
         The address of EvalAI, ``https://eval.ai``.
     token
-        The challenge host's. It goes to this server only, and into no message.
+        The challenge host's token. It is sent to this server only, and no message contains it.
     challenge, queue
         The number of the challenge, and the name of its queue.
     """
 
     def __init__(self, server: str, token: str, challenge: int, queue: str) -> None:
-        if not _is_private(server) or urlsplit(server).path not in {"", "/"}:
+        if not _is_secure(server) or urlsplit(server).path not in {"", "/"}:
             raise InvalidSetting(
-                "EvalAI's address is like https://eval.ai, and a token is not sent in the clear "
+                "EvalAI's address is like https://eval.ai, and a token is not sent unencrypted "
                 f"to another machine; got {_settings.safe_repr(server)}."
             )
         if not isinstance(token, str) or not re.fullmatch("[!-~]+", token):
-            raise InvalidSetting("The token must be one word of plain characters.")
+            raise InvalidSetting("The token must be printable ASCII without spaces.")
         if not isinstance(queue, str) or not _QUEUE.fullmatch(queue):
             raise InvalidSetting(
                 "A queue's name has letters, digits, - and _; EvalAI shows it to the challenge's "
@@ -70,53 +70,56 @@ class EvalAiApi:
         self._direct = build_opener(_NoRedirects, ProxyHandler({}))
 
     def receive(self) -> tuple[dict[str, Any], str] | None:
-        """Return the next message and the handle to delete it by; None if there is none."""
-        said = self._call("GET", f"challenge/queues/{self._queue}/")
-        body, handle = said.get("body"), said.get("receipt_handle")
+        """Return the next message and the handle for deleting it; None if the queue is empty."""
+        document = self._call("GET", f"challenge/queues/{self._queue}/")
+        body, handle = document.get("body"), document.get("receipt_handle")
         return (body, str(handle)) if isinstance(body, dict) else None
 
     def delete(self, handle: str) -> None:
-        """Take a message off the queue."""
+        """Delete a message from the queue."""
         self._call("POST", f"queues/{self._queue}/", {"receipt_handle": handle})
 
     def submission(self, number: int) -> dict[str, Any]:
-        """Return what EvalAI knows of a submission."""
+        """Return EvalAI's data about a submission."""
         return self._call("GET", f"submission/{number}")
 
-    def running(self, number: int, worker: str) -> None:
-        """Say that a worker has taken up a submission."""
-        told = {"submission": number, "job_name": worker, "submission_status": "RUNNING"}
-        self._call("PATCH", self._update, told)
+    def report_running(self, number: int, worker: str) -> None:
+        """Report that a worker has started on a submission."""
+        payload = {"submission": number, "job_name": worker, "submission_status": "RUNNING"}
+        self._call("PATCH", self._update, payload)
 
-    def finished(self, phase: int, number: int, result: list[dict[str, Any]], said: str) -> None:
-        """Say what came out."""
-        self._over(phase, number, "FINISHED", result=json.dumps(result), stdout=said)
+    def report_finished(
+        self, phase: int, number: int, result: list[dict[str, Any]], message: str
+    ) -> None:
+        """Report a submission's result."""
+        self._report(phase, number, "FINISHED", result=json.dumps(result), stdout=message)
 
-    def failed(self, phase: int, number: int, said: str) -> None:
-        """Say why nothing came out."""
-        self._over(phase, number, "FAILED", stderr=said)
+    def report_failed(self, phase: int, number: int, message: str) -> None:
+        """Report why a submission has no result."""
+        self._report(phase, number, "FAILED", stderr=message)
 
-    def _over(self, phase: int, number: int, status: str, **said: str) -> None:
-        told = {"challenge_phase": phase, "submission": number, "submission_status": status}
-        self._call("PUT", self._update, told | {"stdout": "", "stderr": "", "metadata": ""} | said)
+    def _report(self, phase: int, number: int, status: str, **output: str) -> None:
+        payload = {"challenge_phase": phase, "submission": number, "submission_status": status}
+        payload |= {"stdout": "", "stderr": "", "metadata": ""}
+        self._call("PUT", self._update, payload | output)
 
-    def download(self, url: Any, folder: Path, most_bytes: int) -> Path:
-        """Fetch a submission's file, without the token; refuse one that is too large."""
-        whole = urljoin(f"{self.server}/", url) if isinstance(url, str) and url else ""
-        if not _is_private(whole):
-            raise RequestFailed("The submission's file has no address that can be fetched.")
-        suffix = Path(urlsplit(whole).path).suffix
+    def download(self, url: Any, folder: Path, max_bytes: int) -> Path:
+        """Download a submission's file, without the token; refuse one that is too large."""
+        address = urljoin(f"{self.server}/", url) if isinstance(url, str) and url else ""
+        if not _is_secure(address):
+            raise RequestFailed("The submission's file has no usable address.")
+        suffix = Path(urlsplit(address).path).suffix
         path = folder / f"submission{suffix if _SUFFIX.fullmatch(suffix) else ''}"
-        request = Request(whole)  # noqa: S310 - the scheme was looked at
+        request = Request(address)  # noqa: S310 - the scheme is checked above
         size = 0
         try:
-            with self._open(request) as answer, path.open("wb") as file:
-                while piece := answer.read(_PIECE):
-                    size += len(piece)
-                    if size > most_bytes:
+            with self._open(request) as response, path.open("wb") as file:
+                while chunk := response.read(_CHUNK_BYTES):
+                    size += len(chunk)
+                    if size > max_bytes:
                         break
-                    file.write(piece)
-                cut = answer.length  # what was promised and did not come
+                    file.write(chunk)
+                missing = response.length  # bytes that were announced and did not arrive
         except HTTPError as error:
             error.close()
             raise RequestFailed(
@@ -126,51 +129,53 @@ class EvalAiApi:
             raise RequestFailed(
                 f"The submission's file could not be fetched: {type(error).__name__}."
             ) from None
-        if size > most_bytes:
-            said = f"The file is larger than {most_bytes:,} bytes, the most that is taken."
-            refuse(InvalidPredictions, "too_many_bytes", said)
-        if cut:
+        if size > max_bytes:
+            message = f"The file is larger than {max_bytes:,} bytes, the maximum."
+            refuse(InvalidPredictions, "too_many_bytes", message)
+        if missing:
             raise RequestFailed("The submission's file could not be fetched: it was cut off.")
         return path
 
     def _open(self, request: Request) -> Any:
-        """Send a request: one that is not encrypted stays on this machine, and off its proxy."""
+        """Send a request; an unencrypted one bypasses proxies, so it stays on this machine."""
         opener = self._direct if request.type == "http" else self._proxied
         return opener.open(request, timeout=_TIMEOUT)
 
-    def _call(self, method: str, path: str, told: dict[str, Any] | None = None) -> dict[str, Any]:
-        data = None if told is None else urlencode(told).encode()
+    def _call(
+        self, method: str, path: str, payload: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        data = None if payload is None else urlencode(payload).encode()
         headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
         url = f"{self.server}/api/jobs/{path}"
-        request = Request(url, data, headers, method=method)  # noqa: S310 - the scheme was looked at
+        request = Request(url, data, headers, method=method)  # noqa: S310 - the scheme is checked
         try:
-            with self._open(request) as answer:
-                read = json.loads(answer.read(_LARGEST_ANSWER))
+            with self._open(request) as response:
+                document = json.loads(response.read(_MAX_RESPONSE_BYTES))
         except HTTPError as error:
             with error:
-                raise RequestFailed(_refused(self.server, error)) from None
+                raise RequestFailed(_refusal_message(self.server, error)) from None
         except (OSError, http.client.HTTPException) as error:
             why = getattr(error, "reason", None) or type(error).__name__
             raise ServerUnreachable(f"EvalAI at {self.server} cannot be reached: {why}.") from None
         except (ValueError, RecursionError):
-            read = None
-        if not isinstance(read, dict):
+            document = None
+        if not isinstance(document, dict):
             raise RequestFailed(f"What answers at {self.server} is not EvalAI.")
-        return read
+        return document
 
 
-def _refused(server: str, error: HTTPError) -> str:
-    """Return a refusal in words: EvalAI says why in ``error``, or in ``detail``."""
+def _refusal_message(server: str, error: HTTPError) -> str:
+    """Return a message for a refusal; EvalAI gives its reason in ``error`` or ``detail``."""
     try:
-        read = json.loads(error.read(_PIECE))
-        why = str(read.get("error") or read.get("detail") or read)
+        document = json.loads(error.read(_CHUNK_BYTES))
+        why = str(document.get("error") or document.get("detail") or document)
     except (ValueError, RecursionError, AttributeError, OSError, http.client.HTTPException):
         why = "no reason"
     return f"EvalAI at {server} refused: {error.code}, {_settings.safe_repr(why)}."
 
 
-def _is_private(url: Any) -> bool:
-    """Return whether nobody on the way can listen to what goes to an address."""
+def _is_secure(url: Any) -> bool:
+    """Return whether a connection to an address is encrypted or stays on this machine."""
     try:
         parts = urlsplit(url) if isinstance(url, str) else None
         if parts is None or not parts.hostname or parts.username or parts.password:

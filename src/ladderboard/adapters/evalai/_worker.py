@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from ladderboard.holdout import Reply
 
 _LOG = logging.getLogger("ladderboard.evalai")
-_MOST_BYTES = 2**28
-# EvalAI's words for what needs nobody any more.
+_MAX_BYTES = 2**28
+# EvalAI's names of final states.
 _FINAL_STATUSES = {"finished", "failed", "cancelled", "archived"}
 _OTHER_PHASE = "another phase's"
 _UNREACHABLE = (GuardUnreachable, ServerUnreachable)
 
 
 class QueuedSubmission(NamedTuple):
-    """One submission, by EvalAI's numbers; ``team`` is the participant team's."""
+    """A submission by EvalAI's ids; ``team`` is the participant team's."""
 
     submission: int
     challenge: int
@@ -50,7 +50,7 @@ class QueuedSubmission(NamedTuple):
 
 
 AskFunction = Callable[[QueuedSubmission, Path], "Reply"]
-"""What answers a submission and its file. Asked about the same twice it must answer once."""
+"""Answers a submission and its file; the same submission again must spend nothing."""
 
 
 class _LadderGuard(Protocol):
@@ -64,47 +64,48 @@ class _LadderGuard(Protocol):
 
 
 def on_ladders(guard: _LadderGuard, teams: int = 2) -> AskFunction:
-    """Ask a guard, each participant team on a ladder of its own, ``evalai-team-5``.
+    """Ask a guard, with a ladder for each participant team, such as ``evalai-team-5``.
 
-    What EvalAI's leaderboard then shows of a team is that team's own best. The budget is one over
-    all teams. ``teams`` is how many there may be: a guard with fewer ladders is refused at once. A
-    guard of scores is refused too: teams would score themselves.
+    EvalAI's leaderboard then shows each team's own best. All teams share one budget. ``teams`` is
+    the largest number of teams: a guard with fewer ladders is refused at once. A guard of scores is
+    refused too: teams would score themselves.
     """
     check_ladders(guard.ladders, _settings.integer("teams", teams, at_least=1))
 
-    def ask(handed: QueuedSubmission, file: Path) -> Reply:
+    def ask(submission: QueuedSubmission, file: Path) -> Reply:
         check_takes_predictions(guard.takes)
-        return guard.ask(file, ladder=f"evalai-team-{handed.team}")
+        return guard.ask(file, ladder=f"evalai-team-{submission.team}")
 
     return ask
 
 
 def on_board(client: Client, board: str, teams: Mapping[int, str]) -> AskFunction:
-    """Ask a board with an evaluator's token, in the name of its teams.
+    """Submit to a board for its teams, with an evaluator's token.
 
-    ``teams`` tells which team of the board, by its id, a participant team is. The board's own
-    limits hold. A board with one ladder for all, and one that is hidden or frozen, is refused:
-    their releases are not for a leaderboard with a row for each team that everybody sees. So is one
-    of scores: teams would score themselves.
+    ``teams`` maps a participant team's number to a team id of the board. The board's own limits
+    hold. A board with one ladder for all, or one that is hidden or frozen, is refused: its releases
+    must not appear team by team on a public leaderboard. A board of scores is refused too: teams
+    would score themselves.
     """
 
-    def ask(handed: QueuedSubmission, file: Path) -> Reply:
-        team = teams.get(handed.team)
+    def ask(submission: QueuedSubmission, file: Path) -> Reply:
+        team = teams.get(submission.team)
         if team is None:
             raise NotOpen(
-                f"Participant team {handed.team} is no team of the board yet. Its organiser adds "
-                "it, and runs this submission again."
+                f"Participant team {submission.team} is not a team of the board yet. Its "
+                "organiser must add it and run this submission again."
             )
         check_bridge_board(client.board(board))
-        # No key of ours: the same predictions are answered once, and anew after a correction.
-        return client.submit(board, file, team=team, message=f"EvalAI {handed.submission}")
+        # No fixed idempotency key: the board recognises equal predictions by itself, and answers
+        # anew after a correction of labels.
+        return client.submit(board, file, team=team, message=f"EvalAI {submission.submission}")
 
     return ask
 
 
 @dataclass(frozen=True)
 class Phase:
-    """A challenge phase: the codename of its dataset split, and what answers its submissions."""
+    """A challenge phase: its dataset split's codename, and the function that answers."""
 
     split: str
     ask: AskFunction
@@ -112,11 +113,11 @@ class Phase:
 
 @dataclass(frozen=True)
 class SubmissionOutcome:
-    """What became of one message.
+    """The outcome of one message.
 
-    ``status`` is ``"finished"`` or ``"failed"``, as EvalAI now has it; ``"skipped"`` for what was
-    over before; or ``"left"``, for another worker or for the organiser: it was not dealt with, and
-    comes again. ``message`` is what participants were told, or why it was left.
+    ``status`` is ``"finished"`` or ``"failed"``, as reported to EvalAI; ``"skipped"`` if the
+    submission was final before; or ``"left"`` for another worker or the organiser: the message
+    stays in the queue and comes again. ``message`` is the participants' message, or the reason.
     """
 
     submission: int | None
@@ -128,34 +129,34 @@ class SubmissionOutcome:
     def describe(self) -> dict[str, Any]:
         """Return a row for a table."""
         numbers = {} if self.release is None else self.release.numbers()
-        told = {name: numbers.get(name) for name in RELEASE_FIELDS}
-        return {"submission": self.submission, "team": self.team, "status": self.status, **told}
+        release = {name: numbers.get(name) for name in RELEASE_FIELDS}
+        return {"submission": self.submission, "team": self.team, "status": self.status, **release}
 
 
 class Worker:
-    """Takes submissions off a challenge's queue, one at a time.
+    """Scores submissions from a challenge's queue, one at a time.
 
-    After a crash, and where EvalAI or the guard cannot be reached, a message comes again, and
-    asking again is free. Of a file that cannot be scored EvalAI is told that it failed, with what
-    is wrong item by item.
+    After a crash, or if EvalAI or the guard is unreachable, the message comes again, and asking
+    again costs nothing. A file that cannot be scored is reported as failed, with a list of its
+    problems.
 
     Parameters
     ----------
     phases
-        By the phase's number on EvalAI. Messages of other phases are left to others.
+        By the phase's number on EvalAI. Messages of other phases stay in the queue.
     challenge, queue
         The challenge's number and its queue's name, from its Manage tab.
     token
-        A challenge host's, from the profile. It is sent to ``server`` only.
+        A challenge host's token, from the profile page. It is sent to ``server`` only.
     server
         The address of EvalAI.
     name
-        This worker's, in small letters. A second worker on the same queue needs another; one that
-        crashed goes on with its own.
+        This worker's name, in lower case. A second worker on the same queue needs another name; a
+        restarted worker keeps its own.
     labels
-        Which numbers are sent, and under which label of EvalAI's leaderboard.
+        From a number's name to its label on EvalAI's leaderboard; only these are sent.
     most_bytes
-        How large a file may be.
+        The largest file that is accepted.
     """
 
     def __init__(
@@ -168,7 +169,7 @@ class Worker:
         server: str = "https://eval.ai",
         name: str = "ladderboard",
         labels: Mapping[str, str] | None = None,
-        most_bytes: int = _MOST_BYTES,
+        most_bytes: int = _MAX_BYTES,
     ) -> None:
         self.challenge = _settings.integer("challenge", challenge, at_least=1)
         self.phases = dict(phases)
@@ -183,7 +184,7 @@ class Worker:
             _settings.choice("labels", label, RELEASE_FIELDS)
         if not isinstance(name, str) or not name or name != name.lower():
             raise InvalidSetting(
-                f"A worker's name is a word in small letters; got {_settings.safe_repr(name)}."
+                f"A worker's name must be in lower case; got {_settings.safe_repr(name)}."
             )
         self.name = name
         self.most_bytes = _settings.integer("most_bytes", most_bytes, at_least=1)
@@ -193,7 +194,7 @@ class Worker:
         return f"Worker({self._api.server!r}, challenge={self.challenge}, name={self.name!r})"
 
     def run(self, *, every: float = 60.0, stop: Event | None = None) -> None:
-        """Work until ``stop`` is set, looking at an empty queue ``every`` so many seconds."""
+        """Work until ``stop`` is set; poll an empty queue ``every`` so many seconds."""
         every = _settings.number("every", every, above=0)
         stop = Event() if stop is None else stop
         while not stop.is_set():
@@ -204,96 +205,104 @@ class Worker:
             stop.wait(every)
 
     def drain(self, stop: Event | None = None) -> list[SubmissionOutcome]:
-        """Work until the queue is empty, or what it needs does not answer; say what was done.
+        """Work until the queue is empty or a server is unreachable; return the outcomes.
 
-        What is left or skipped is passed over once: when such a message comes again, all have come.
+        Messages that are left or skipped stay in the queue: when one comes again, all have come.
         """
-        done: list[SubmissionOutcome] = []
+        outcomes: list[SubmissionOutcome] = []
         passed: list[dict[str, Any]] = []
         while stop is None or not stop.is_set():
-            found = self._api.receive()
-            if found is None or found[0] in passed:
+            message = self._api.receive()
+            if message is None or message[0] in passed:
                 break
-            one, away = self._deal(*found)
-            done.append(one)
-            if away:
+            outcome, unreachable = self._process(*message)
+            outcomes.append(outcome)
+            if unreachable:
                 break
-            if one.status in {"left", "skipped"}:
-                passed.append(found[0])
-        return done
+            if outcome.status in {"left", "skipped"}:
+                passed.append(message[0])
+        return outcomes
 
     def step(self) -> SubmissionOutcome | None:
-        """Deal with the next message; return None if there is none."""
-        found = self._api.receive()
-        return None if found is None else self._deal(*found)[0]
+        """Process the next message; return None if the queue is empty."""
+        message = self._api.receive()
+        return None if message is None else self._process(*message)[0]
 
-    def _deal(self, body: dict[str, Any], handle: str) -> tuple[SubmissionOutcome, bool]:
-        """Deal with a message; say also whether what it needs is away, and others need not try."""
-        number, team, away = None, None, False
+    def _process(self, body: dict[str, Any], handle: str) -> tuple[SubmissionOutcome, bool]:
+        """Process a message; return also whether a server is unreachable for all messages."""
+        number, team, unreachable = None, None, False
         try:
             number = int(body["submission_pk"])
             phase = int(body["phase_pk"])
             if int(body["challenge_pk"]) != self.challenge or phase not in self.phases:
-                done = SubmissionOutcome(number, None, "left", _OTHER_PHASE)
+                outcome = SubmissionOutcome(number, None, "left", _OTHER_PHASE)
             else:
                 about = self._api.submission(number)
                 team = int(about["participant_team"])
-                done = self._take(
+                outcome = self._evaluate_once(
                     QueuedSubmission(number, self.challenge, phase, team), about, handle
                 )
         except LadderboardError as error:
-            away = isinstance(error, _UNREACHABLE) and not isinstance(error, RequestFailed)
-            done = SubmissionOutcome(number, team, "left", f"{type(error).__name__}: {error}")
-        except Exception as error:  # noqa: BLE001 - one bad message must not keep out all others
-            done = SubmissionOutcome(number, team, "left", type(error).__name__)
-        # Never what was released, nor what a file holds: a log has other readers.
+            unreachable = isinstance(error, _UNREACHABLE) and not isinstance(error, RequestFailed)
+            outcome = SubmissionOutcome(number, team, "left", f"{type(error).__name__}: {error}")
+        except Exception as error:  # noqa: BLE001 - one bad message must not block the others
+            outcome = SubmissionOutcome(number, team, "left", type(error).__name__)
+        # Neither releases nor file contents: logs have other readers.
         _LOG.log(
             logging.WARNING
-            if done.status == "left" and done.message != _OTHER_PHASE
+            if outcome.status == "left" and outcome.message != _OTHER_PHASE
             else logging.INFO,
             "submission %s of team %s: %s%s",
-            done.submission,
-            done.team,
-            done.status,
-            f" ({done.message})" if done.status in {"left", "skipped"} else "",
+            outcome.submission,
+            outcome.team,
+            outcome.status,
+            f" ({outcome.message})" if outcome.status in {"left", "skipped"} else "",
         )
-        return done, away
+        return outcome, unreachable
 
-    def _take(
-        self, handed: QueuedSubmission, about: dict[str, Any], handle: str
+    def _evaluate_once(
+        self, submission: QueuedSubmission, about: dict[str, Any], handle: str
     ) -> SubmissionOutcome:
         status = str(about["status"]).lower()
         if status in _FINAL_STATUSES:
             self._api.delete(handle)
-            return SubmissionOutcome(handed.submission, handed.team, "skipped", f"it was {status}")
+            return SubmissionOutcome(
+                submission.submission, submission.team, "skipped", f"it was {status}"
+            )
         if status != "running":
-            self._api.running(handed.submission, self.name)
+            self._api.report_running(submission.submission, self.name)
         elif (about.get("job_name") or [self.name])[-1] != self.name:
-            return SubmissionOutcome(handed.submission, handed.team, "left", "another worker's")
-        done = self._answer(handed, about)
+            return SubmissionOutcome(
+                submission.submission, submission.team, "left", "another worker's"
+            )
+        outcome = self._evaluate(submission, about)
         self._api.delete(handle)
-        return done
+        return outcome
 
-    def _answer(self, handed: QueuedSubmission, about: dict[str, Any]) -> SubmissionOutcome:
-        line, phase = self._api, self.phases[handed.phase]
+    def _evaluate(self, submission: QueuedSubmission, about: dict[str, Any]) -> SubmissionOutcome:
+        api, phase = self._api, self.phases[submission.phase]
         try:
             with TemporaryDirectory(prefix="ladderboard-") as folder:
-                file = line.download(about.get("input_file"), Path(folder), self.most_bytes)
-                reply = phase.ask(handed, file)
+                file = api.download(about.get("input_file"), Path(folder), self.most_bytes)
+                reply = phase.ask(submission, file)
         except LadderboardError as error:
-            said = participant_message(error)
-            if said is None:
+            message = participant_message(error)
+            if message is None:
                 raise
-            line.failed(handed.phase, handed.submission, said)
-            return SubmissionOutcome(handed.submission, handed.team, "failed", said)
-        told = PublishedRelease.from_reply(reply)
-        line.finished(handed.phase, handed.submission, self._result(phase, told), str(told))
-        return SubmissionOutcome(handed.submission, handed.team, "finished", str(told), told)
+            api.report_failed(submission.phase, submission.submission, message)
+            return SubmissionOutcome(submission.submission, submission.team, "failed", message)
+        release = PublishedRelease.from_reply(reply)
+        api.report_finished(
+            submission.phase, submission.submission, self._result(phase, release), str(release)
+        )
+        return SubmissionOutcome(
+            submission.submission, submission.team, "finished", str(release), release
+        )
 
-    def _result(self, phase: Phase, told: PublishedRelease) -> list[dict[str, Any]]:
-        """Return what EvalAI's leaderboard gets: nothing, while the value is not told yet."""
-        if told.released is None:
+    def _result(self, phase: Phase, release: PublishedRelease) -> list[dict[str, Any]]:
+        """Return the leaderboard's row; none while the mechanism withholds the value."""
+        if release.released is None:
             return []
-        numbers = told.numbers()
+        numbers = release.numbers()
         shown = {label: numbers[name] for name, label in self.labels.items()}
         return [{"split": phase.split, "show_to_participant": True, "accuracies": shown}]
