@@ -312,8 +312,11 @@ def test_nobody_scores_itself(here, live_server, serve, of_scores, scores, capsy
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({}, "must name a guard or a board"),
-        ({"guard": "https://a", "board": "https://b/boards/c"}, "must name a guard or a board"),
+        ({}, "must name either a guard or a board"),
+        (
+            {"guard": "https://a", "board": "https://b/boards/c"},
+            "must name either a guard or a board",
+        ),
         ({"guard": 7}, "must be text"),
         ({"guard": "guard.db"}, "address of a served guard"),
         ({"guard": "https://me:word@a"}, "cannot contain a name or password"),

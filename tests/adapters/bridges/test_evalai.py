@@ -333,11 +333,11 @@ def test_a_wrong_token_is_said_and_not_shown(evalai, make_worker):
     [
         ({"server": "http://eval.example.org"}, "not sent unencrypted"),
         ({"server": "ftp://eval.ai"}, "not sent unencrypted"),
-        ({"token": "two words"}, "one word"),
+        ({"token": "two words"}, "printable ASCII"),
         ({"queue": "../x"}, "A queue's name"),
         ({"challenge": 0}, "challenge must be"),
         ({"labels": {"risk": "Risk"}}, "labels must be"),
-        ({"name": "Me"}, "small letters"),
+        ({"name": "Me"}, "lower case"),
         ({"most_bytes": 0}, "most_bytes must be"),
     ],
 )

@@ -101,8 +101,8 @@ def test_a_team_that_the_board_does_not_know_is_told(live_server, teams, worker,
     evalai.submit(6, make_predictions(60))
     assert [each.status for each in worker.drain()] == ["failed"]
     assert evalai.submissions[100]["stderr"] == (
-        "Participant team 6 is no team of the board yet. Its organiser adds it, and runs this "
-        "submission again."
+        "Participant team 6 is not a team of the board yet. Its organiser must add it and run "
+        "this submission again."
     )
 
 
