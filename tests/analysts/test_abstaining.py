@@ -87,15 +87,15 @@ def test_a_guess_is_as_large_as_the_wanted_errors_ask(rare):
     guess = PartialGuess(1_000, rare)
     for size in (0, 1, 500, 1_000):
         assert guess.size(guess.expected(size)) == size
-    assert guess.expected(1_000) == pytest.approx(guess.least)
+    assert guess.expected(1_000) == pytest.approx(guess.fewest_wrong)
     assert guess.size(0) == 1_000
     assert guess.size(2_000) == 0
 
 
 def test_what_an_answer_lets_expect_agrees_with_playing():
     # Frequencies over 200,000 guesses at five standard errors: false alarms below 1e-5.
-    rungs = PlacementPlan(RULE, PartialGuess(1_000))
-    value, wrong = 600.0, 600.0 + float(rungs.shift[30])
+    plan = PlacementPlan(RULE, PartialGuess(1_000))
+    value, wrong = 600.0, 600.0 + float(plan.shift[30])
     size = PartialGuess(1_000).size(wrong)
     rng = np.random.default_rng(0)
     luck = rng.standard_normal(200_000)
@@ -105,15 +105,15 @@ def test_what_an_answer_lets_expect_agrees_with_playing():
     moved = crossed & (told < value)
     for fall in (20.0, 40.0, 60.0):
         mine = luck[moved & (told == value - fall)]
-        expected = rungs.believed(wrong, value, fall)
+        expected = plan.mean_luck(wrong, value, fall)
         # Sizes and shifts are told apart in steps: allow for their rounding as well.
         assert mine.mean() == pytest.approx(expected, abs=5 / len(mine) ** 0.5 + 0.05)
-    assert luck[~moved].mean() == pytest.approx(rungs.believed(wrong, value, None), abs=0.02)
-    assert luck[moved].mean() == pytest.approx(rungs.believed(wrong, value, math.inf), abs=0.05)
+    assert luck[~moved].mean() == pytest.approx(plan.mean_luck(wrong, value, None), abs=0.02)
+    assert luck[moved].mean() == pytest.approx(plan.mean_luck(wrong, value, math.inf), abs=0.05)
 
 
 def test_with_more_questions_left_it_waits_for_more_luck():
-    rungs = plan_placements(RULE, PartialGuess(1_000), 1_000)
-    few, some, many = (rungs.place(700.0, left) for left in (5, 100, 1_000))
+    plan = plan_placements(RULE, PartialGuess(1_000), 1_000)
+    few, some, many = (plan.expected_wrong(700.0, left) for left in (5, 100, 1_000))
     assert few < some < many
-    assert rungs.information(1_000) > rungs.information(100) > rungs.information(10) > 0
+    assert plan.information(1_000) > plan.information(100) > plan.information(10) > 0

@@ -98,26 +98,28 @@ def test_few_questions_and_few_examples(analyst, questions):
 
 
 def test_the_rule_is_read_in_examples():
-    assert ComparisonRule.of(lb.Ladder(step=0.01), 1_000) == ComparisonRule(step=10, grid=10)
+    assert ComparisonRule.from_mechanism(lb.Ladder(step=0.01), 1_000) == ComparisonRule(
+        step=10, grid=10
+    )
     shaky = lb.ShakyLadder(step=0.1, compare_noise=0.03, release_noise=0.02, grid=0.05)
-    assert ComparisonRule.of(shaky, 100) == pytest.approx((10, 3, 3, 2, 5, 0))
+    assert ComparisonRule.from_mechanism(shaky, 100) == pytest.approx((10, 3, 3, 2, 5, 0))
     fresh = replace(shaky, standing_noise=0)
-    assert ComparisonRule.of(fresh, 100) == pytest.approx((10, 3, 0, 2, 5, 0))
+    assert ComparisonRule.from_mechanism(fresh, 100) == pytest.approx((10, 3, 0, 2, 5, 0))
     laplace = lb.ShakyLadder(step=0.1, compare_noise=0.03, release_noise=0.02, law="laplace")
     root = 2**0.5
-    assert ComparisonRule.of(laplace, 100) == pytest.approx(
+    assert ComparisonRule.from_mechanism(laplace, 100) == pytest.approx(
         (10, 3 * root, 3 * root, 2 * root, 0, 0)
     )
-    assert ComparisonRule.of(laplace, 100).compare == pytest.approx(6)
-    assert ComparisonRule.of(lb.Noisy(sd=0.1), 50).blur == pytest.approx(25)
-    assert ComparisonRule.of(lb.ParameterFreeLadder(), 50).margin(9) == 3
+    assert ComparisonRule.from_mechanism(laplace, 100).compare == pytest.approx(6)
+    assert ComparisonRule.from_mechanism(lb.Noisy(sd=0.1), 50).blur == pytest.approx(25)
+    assert ComparisonRule.from_mechanism(lb.ParameterFreeLadder(), 50).margin(9) == 3
 
 
 def test_the_odds_agree_with_playing():
     # Frequencies over 200,000 guesses; each is compared at 5 standard errors (false alarms 1e-6).
     rule = ComparisonRule(step=100, fresh=40, standing=40, release=20, grid=50)
     odds = GuessOdds(rule, 35.0)
-    at = odds.at(-20.0)
+    at = odds.nearest_shift(-20.0)
     rng = np.random.default_rng(0)
     count = 200_000
     luck = np.clip(rng.standard_normal(count), -5, 5)
@@ -126,24 +128,24 @@ def test_the_odds_agree_with_playing():
     crossed = wrong + fresh < -100 + np.clip(standing, -120, 120)
     cells = np.round(-(wrong + rng.normal(0, 20, count)) / 50)
     told = crossed & (cells >= 1)
-    chance = (odds.belief @ odds.told[:, at]).sum()
+    chance = (odds.belief @ odds.released[:, at]).sum()
     # The standing noise is a grid of 13 values: allow its rounding as well.
     assert told.mean() == pytest.approx(chance, abs=5 * (chance / count) ** 0.5 + 0.003)
     for cell in (1, 2, 3):
         mine = told & (cells == cell)
-        heard = odds.hear(at, 50.0 * cell)
+        heard = odds.update(at, 50.0 * cell)
         assert luck[mine].mean() == pytest.approx(heard, abs=5 / mine.sum() ** 0.5 + 0.03)
-    assert luck[~told].mean() == pytest.approx(odds.hear(at, None), abs=5 / count**0.5 + 0.005)
+    assert luck[~told].mean() == pytest.approx(odds.update(at, None), abs=5 / count**0.5 + 0.005)
 
 
 def test_silence_makes_the_standing_noise_look_unkind():
     odds = GuessOdds(ComparisonRule(step=100, fresh=40, standing=40, release=0, grid=50), 35.0)
     before = odds.belief @ np.linspace(-3, 3, 13)
-    at = odds.at(-100.0)
+    at = odds.nearest_shift(-100.0)
     for _ in range(10):
-        odds.hear(at, None)
+        odds.update(at, None)
     assert odds.belief @ np.linspace(-3, 3, 13) < before - 0.5
-    odds.begin()
+    odds.reset_belief()
     assert odds.belief @ np.linspace(-3, 3, 13) == pytest.approx(before)
 
 
@@ -161,11 +163,11 @@ def test_beliefs_are_binomial_and_keep_their_sum():
         [0.16807, 0.36015, 0.3087, 0.1323, 0.02835, 0.00243]
     )
     beliefs = LabelBeliefs(np.random.default_rng(0), 100)
-    beliefs.hear(40, 0.0)
-    beliefs.settle()
+    beliefs.update_total(40, 0.0)
+    beliefs.match_total()
     assert beliefs.exact
     assert beliefs.doubt.sum() == pytest.approx(40)
-    half = beliefs.flip(np.arange(50))
+    half = beliefs.describe_flip(np.arange(50))
     # Of 100 examples 40 are wrong; of any 50, 20 with the variance of drawing without replacement.
     assert half.wrong == pytest.approx(20)
     assert half.expected == pytest.approx(50)

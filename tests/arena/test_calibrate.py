@@ -36,10 +36,20 @@ def made(step, error, bias):
 
 def test_least_bias_among_those_near_the_least_error():
     trials = [made(1, 1.0, 3.0), made(2, 1.19, 2.0), made(3, 1.21, 1.0), made(4, 1.1, 2.5)]
-    assert [each.candidate.step for each in rank_finalists(trials)] == [2, 4, 1, 3]
-    assert [each.candidate.step for each in rank_finalists(trials, most=1.1)] == [4, 1, 2, 3]
+    assert [result.candidate.step for result in rank_finalists(trials)] == [
+        2,
+        4,
+        1,
+        3,
+    ]
+    assert [result.candidate.step for result in rank_finalists(trials, max_error=1.1)] == [
+        4,
+        1,
+        2,
+        3,
+    ]
     assert (
-        rank_finalists(trials, most=0.5)[0].candidate.step == 1
+        rank_finalists(trials, max_error=0.5)[0].candidate.step == 1
     )  # none is so good: the best there is
 
 
@@ -79,7 +89,7 @@ def test_the_search_finds_what_an_exhaustive_one_would():
 @pytest.mark.slow
 def test_calibration_is_what_the_rule_says():
     found = calibrate(**QUICK, seed=2)
-    near = [each for each in found.finalists if each.error <= 1.2 * found.least.error]
+    near = [finalist for finalist in found.finalists if finalist.error <= 1.2 * found.least.error]
     assert found.chosen == min(near, key=lambda each: each.bias)
     assert calibrate(**QUICK, seed=2, threads=1) == found
     assert calibrate(**QUICK, seed=3) != found

@@ -32,8 +32,8 @@ def enumerated(n, k):
     kept = [row if 2 * sum(row) > n else tuple(1 - bit for bit in row) for row in rows]
     for matrix in itertools.product(kept, repeat=k):
         votes = [sum(column) for column in zip(*matrix, strict=True)]
-        wrong = sum(2 * each < k for each in votes)
-        ties = sum(2 * each == k for each in votes)
+        wrong = sum(2 * vote < k for vote in votes)
+        ties = sum(2 * vote == k for vote in votes)
         # A tie is a fair coin: mean 1/2, variance 1/4.
         first += wrong + Fraction(ties, 2)
         second += (wrong + Fraction(ties, 2)) ** 2 + Fraction(ties, 4)

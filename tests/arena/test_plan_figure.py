@@ -68,9 +68,9 @@ def test_the_same_bytes_every_time(kind, tmp_path):
 @pytest.mark.parametrize(
     ("given", "name", "sentence"),
     [
-        ({"n": 10, "questions": 10}, "plan.gif", "ending in .png, .svg or .pdf; got 'plan.gif'"),
-        ({"questions": 10, "error": 1e-9}, "plan.png", "There is no n to draw"),
-        ({"n": 1, "questions": 10}, "plan.png", "on 1 examples no error is below 0.5"),
+        ({"n": 10, "questions": 10}, "plan.gif", ".png, .svg or .pdf; got 'plan.gif'"),
+        ({"questions": 10, "error": 1e-9}, "plan.png", "no n to draw"),
+        ({"n": 1, "questions": 10}, "plan.png", "1 examples no error is below 0.5"),
         ({"n": 1000, "questions": 10}, "nowhere/plan.png", "cannot be written: No such file"),
     ],
 )

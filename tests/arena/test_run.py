@@ -44,11 +44,11 @@ def guess(game):
 
 @pytest.fixture
 def own(tmp_path, monkeypatch):
-    (tmp_path / "own_entrants.py").write_text(OWN)
-    (tmp_path / "broken_entrants.py").write_text("import no_such_thing_anywhere")
+    (tmp_path / "own_participants.py").write_text(OWN)
+    (tmp_path / "broken_participants.py").write_text("import no_such_thing_anywhere")
     monkeypatch.chdir(tmp_path)
     yield
-    for name in ("own_entrants", "broken_entrants"):
+    for name in ("own_participants", "broken_participants"):
         sys.modules.pop(name, None)
     sys.path[:] = [each for each in sys.path if each != str(tmp_path)]
 
@@ -97,10 +97,10 @@ def test_processes_give_the_same_rows():
         (lambda n, k: lb.Ladder(step=1 / n), "<lambda>"),
         ({"mine": "exact"}, "mine"),
         ([{"mine": lb.Exact}], "mine"),
-        ("own_entrants:Own", "own"),
-        ("own_entrants:made", "made"),
-        ("own_entrants:by_size", "by_size"),
-        ("short=own_entrants:by_size", "short"),
+        ("own_participants:Own", "own"),
+        ("own_participants:made", "made"),
+        ("own_participants:by_size", "by_size"),
+        ("short=own_participants:by_size", "short"),
     ],
 )
 def test_whatever_may_be_a_mechanism(own, mechanism, label):
@@ -114,7 +114,7 @@ def test_whatever_may_be_a_mechanism(own, mechanism, label):
         (lb.analysts.MajorityAttack, "majority"),
         (guess, "guess"),
         ({"mine": guess}, "mine"),
-        ("own_entrants:guess", "guess"),
+        ("own_participants:guess", "guess"),
     ],
 )
 def test_whatever_may_be_an_analyst(own, analyst, label):
@@ -124,15 +124,19 @@ def test_whatever_may_be_an_analyst(own, analyst, label):
 @pytest.mark.parametrize(
     ("mechanism", "analyst", "sentence"),
     [
-        ("laddder", guess, r"no mechanism named 'laddder'; there is bootstrap_ladder, .*ladder"),
-        ("exact", "majorty", r"no analyst named 'majorty'; there is .*majority.*, and module:name"),
-        ("no_such_module:Own", guess, "no module named 'no_such_module', neither installed nor in"),
-        ("own_entrants:Oww", guess, r"has no 'Oww'; there is made, Own, by_size, guess"),
-        ("own_entrants:number", guess, "A mechanism here is a Mechanism, a function"),
-        ("broken_entrants:Own", guess, "broken_entrants cannot be imported: No module named"),
-        ("own entrants:Own", guess, "is named module:name"),
-        (lb.Ladder, guess, "Ladder cannot be made without settings"),
-        (lambda n: lb.Exact(), guess, r"fails when it is called with \(n, k\)"),
+        ("laddder", guess, r"'laddder'; .*bootstrap_ladder, .*ladder"),
+        ("exact", "majorty", r"'majorty'; .*majority.*module:name"),
+        ("no_such_module:Own", guess, "'no_such_module'"),
+        ("own_participants:Oww", guess, r"'Oww'; .*made, Own, by_size, guess"),
+        ("own_participants:number", guess, "A mechanism here is a Mechanism, a function"),
+        (
+            "broken_participants:Own",
+            guess,
+            "broken_participants cannot be imported: No module named",
+        ),
+        ("own participants:Own", guess, "as module:name"),
+        (lb.Ladder, guess, "Ladder needs settings"),
+        (lambda n: lb.Exact(), guess, r"failed when called with \(n, k\)"),
         (lambda n, k: 7, guess, r"must return a Mechanism for \(n, k\) = \(100, 10\); got 7"),
         (7, guess, "A mechanism here is a Mechanism, a function"),
         ([], guess, "at least one mechanism"),

@@ -97,8 +97,8 @@ def _keys(mechanism, analyst="majority", **changes):
     makers, players = resolve_mechanisms({"m": mechanism}), resolve_analysts({"a": analyst})
     sizes = [(settings["n"], settings["k"])]
     return [
-        _task.result_key(each)
-        for each in make_matches(makers, players, sizes, lambda *_: 2, settings["seed"])
+        _task.result_key(match)
+        for match in make_matches(makers, players, sizes, lambda *_: 2, settings["seed"])
     ]
 
 
@@ -150,7 +150,7 @@ def test_a_kept_result_that_is_not_this_tasks_is_done_again(path):
     entries = [json.loads(line) for line in path.read_text().splitlines()]
     for damage in ([], "text", {}, {"value": "abc"}, None):
         entries[0]["result"] = damage
-        path.write_text("".join(json.dumps(each) + "\n" for each in entries))
+        path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
         assert run_tasks(tasks, run_serially, kept_in=path) == first
 
 

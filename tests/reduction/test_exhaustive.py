@@ -83,7 +83,7 @@ def _all_boards(lattice: Lattice) -> tuple[int, float]:
             for mean in range(0, lattice.one + 1, 2):
                 for script, after in lattice.scripts(least, c, mean):
                     path = [*way, (mean, script)]
-                    lines = [round(each * unit, 9) for _, says in path for each in says]
+                    lines = [round(say * unit, 9) for _, says in path for say in says]
                     puppet = Puppet(lines)
                     estimator = lb.GeneralEstimator(puppet, n=1, alpha=lattice.alpha * unit)
                     for each, _ in path:

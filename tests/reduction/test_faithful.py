@@ -236,7 +236,7 @@ def test_losses_are_those_of_the_risk() -> None:
 
 @pytest.mark.parametrize("value", [None, math.nan, math.inf, "0.5"])
 def test_a_mechanism_that_tells_no_number_is_named(value: Any) -> None:
-    with pytest.raises(BrokenMechanism, match="no finite number"):
+    with pytest.raises(BrokenMechanism, match="finite value"):
         lb.is_faithful(Says(lambda *_: value), 100)
 
 
@@ -261,7 +261,7 @@ def test_what_is_said() -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(InvalidSetting, match="OneBit tells no value"):
+    with pytest.raises(InvalidSetting, match="OneBit"):
         lb.is_faithful(lb.OneBit(step=0.1), 100)
     with pytest.raises(InvalidSetting, match="questions must be a whole number of at least 2"):
         lb.is_faithful(lb.Exact(), 100, questions=1)

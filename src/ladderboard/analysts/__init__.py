@@ -1,8 +1,7 @@
-"""Who asks.
+"""Analysts: attacks on leaderboards, and honest analysts to compare them with.
 
-An *analyst* is whatever chooses the next model. It plays a :class:`Game`: it proposes a model, sees
-the release and nothing else, while the score-keeper notes the risk and the true risk. Attacks climb
-by peeking; honest analysts are the control group. To write one of your own, subclass
+An *analyst* chooses the next model. It plays a :class:`Game`: it proposes a model and sees only the
+release, while the game records the risk and the true risk. To write one of your own, subclass
 :class:`Analyst` and run ``ladderboard.testing.check_analyst`` on it.
 """
 

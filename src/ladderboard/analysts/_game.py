@@ -40,10 +40,10 @@ class GameResult(NamedTuple):
 
 
 class Game:
-    """What an analyst is given: questions to ask, and what anyone may know.
+    """What an analyst is given: questions to ask, and what is public.
 
-    The analyst asks and sees the release. The score-keeper notes the risk and the true risk, and
-    tells them to nobody before the end.
+    The analyst asks and sees the release. The game records the risk and the true risk and shows
+    them only in the result.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Game:
         rng: np.random.Generator,
     ) -> None:
         self.n = world.n
-        self.mechanism = mechanism  # settings are public: an attack that needs them secret is none
+        self.mechanism = mechanism  # settings are public
         self._questions = _settings.integer("questions", questions, at_least=1)
         self._over = False
         self.known = world.known
@@ -73,7 +73,7 @@ class Game:
 
     @property
     def questions(self) -> int:
-        """How many questions there are in all."""
+        """How many questions may be asked in total."""
         return self._questions
 
     @property
@@ -92,12 +92,12 @@ class Game:
         Parameters
         ----------
         model
-            Whatever the world takes for a model, mostly a vector of predictions.
+            A model of this world, mostly a vector of predictions.
         account
-            Who asks. Every account has a ladder of its own.
+            Which account asks. Every account has its own ladder.
         """
         if self._over:
-            raise BudgetSpent("The game is over; the score was told.")
+            raise BudgetSpent("The game is over: its result has been read. Start a new game.")
         if not self.remaining:
             raise BudgetSpent(f"All {self.questions} questions have been asked.")
         session = self._sessions.get(account)
@@ -105,10 +105,10 @@ class Game:
             session = self.mechanism.start(n=self.n, tape=self._tape, ladder=account)
             self._sessions[account] = session
         world = self._world
-        # Read once: what is judged in truth and on the holdout is one and the same model.
+        # Read once, so that both risks are of the same model even if the caller changes it.
         model = world.read(model)
         true_risk = world.true_risk(model)
-        # As much training data as one likes: the training loss of a model is its true risk.
+        # With unlimited training data the training loss of a model is its true risk.
         training = true_risk if self.mechanism.needs_training else None
         if self.mechanism.needs == "losses":
             losses = world.losses(model)
@@ -117,63 +117,66 @@ class Game:
         else:
             risk = world.risk(model)
             release = session.ask(risk=risk, training=training)
-        for said in (release.value, release.score):
-            if said is not None and not math.isfinite(said):
+        for number in (release.value, release.score):
+            if number is not None and not math.isfinite(number):
                 raise InvalidRisk(
-                    f"{self.mechanism.name} said {said} about question {self.asked + 1}; "
-                    "what is said is a finite number, or None."
+                    f"{self.mechanism.name} released {number} for question {self.asked + 1}; "
+                    "a release must be a finite number or None."
                 )
-        self._note(account, true_risk, risk, release)
+        self._record(account, true_risk, risk, release)
         return release
 
     def register_final_model(self, model: Callable[[], Any]) -> None:
-        """Say what would be asked if the next question were the last.
+        """Register the model that would be asked if the next question were the last.
 
-        Nothing comes of it: it is for those who watch a game, and an analyst may leave it out.
-        ``model`` is called whenever somebody looks, and must leave everything as it is.
+        Optional: only games that are recorded frame by frame use it. ``model`` may be called at any
+        time and must not change anything.
         """
 
-    def _note(self, account: int, true_risk: float, risk: float, release: Release) -> None:
+    def _record(self, account: int, true_risk: float, risk: float, release: Release) -> None:
         if release.value is not None:
-            self._board = self._best_of_all(account, release.value)
+            self._board = self._best_over_accounts(account, release.value)
         self._true_risks.append(true_risk)
         self._released.append(self._board)
         self._changes += release.improved
         self._last_bias = true_risk - risk
 
-    def _best_of_all(self, account: int, value: float) -> float:
-        """Return what a board over all accounts shows: the best of them."""
+    def _best_over_accounts(self, account: int, value: float) -> float:
+        """Return the best value of all accounts, which a shared leaderboard shows."""
         before = self._values.get(account, math.inf)
         self._values[account] = value
         if self._board is None or value <= self._board:
             return value
-        # Looked for only when the best itself has risen, as the paper's own variant may.
+        # Search all accounts only if the best one rose, which the paper's own variant allows.
         return min(self._values.values()) if before == self._board else self._board
 
     def finish(self) -> GameResult:
-        """End the game and tell how it went; no question is answered afterwards."""
+        """End the game and return its result; later questions are refused."""
         self._over = True
-        return GameResult(self._error(), self._last_bias, self._changes, self.asked)
+        return GameResult(self._leaderboard_error(), self._last_bias, self._changes, self.asked)
 
-    def _error(self) -> float:
-        """Return Definition 1 over what was told; NaN if nothing ever was."""
-        said = [at for at, value in enumerate(self._released) if value is not None]
-        if said:
-            best = list(accumulate(self._true_risks, min))
-            told = [value for value in self._released if value is not None]
-            return leaderboard_error([best[at] for at in said], told)
-        # Nothing was told until now, so only the last word can be wrong.
-        last = [session.close() for session in self._sessions.values()]
-        words = [value for value in last if value is not None]
-        return abs(min(self._true_risks) - min(words)) if words else math.nan
+    def _leaderboard_error(self) -> float:
+        """Return Definition 1 over the released values; NaN if there are none."""
+        best_true_risks = accumulate(self._true_risks, min)
+        pairs = [
+            (best, value)
+            for best, value in zip(best_true_risks, self._released, strict=True)
+            if value is not None
+        ]
+        if pairs:
+            return leaderboard_error([best for best, _ in pairs], [value for _, value in pairs])
+        # Mechanisms such as OneBit release their value only at close.
+        closing = [session.close() for session in self._sessions.values()]
+        values = [value for value in closing if value is not None]
+        return abs(min(self._true_risks) - min(values)) if values else math.nan
 
 
 @dataclass(frozen=True)
 class Analyst(ABC):
-    """Whatever chooses the next model.
+    """Base class of analysts, which choose the next model.
 
-    A subclass is a frozen dataclass of settings with two parts: ``world`` makes the holdout it
-    plays on, and ``play`` asks, seeing nothing but releases. Both draw only from the generator
+    A subclass is a frozen dataclass of settings with two methods: ``world`` makes the holdout it
+    plays on, and ``play`` asks questions and sees only releases. Both draw only from the generator
     they are given, so a seed repeats a game. Run ``ladderboard.testing.check_analyst`` on yours.
 
     Examples
@@ -184,40 +187,40 @@ class Analyst(ABC):
     ...     def play(self, game):
     ...         for _ in range(game.questions):
     ...             game.ask(game.rng.integers(0, 2, game.n))
-    >>> score = Guesser().play_against(lb.Exact(), n=1_000, questions=50, seed=1)
-    >>> score.asked, round(score.leaderboard_error, 3)
+    >>> result = Guesser().play_against(lb.Exact(), n=1_000, questions=50, seed=1)
+    >>> result.asked, round(result.leaderboard_error, 3)
     (50, 0.024)
     """
 
     name: ClassVar[str]
 
     def world(self, n: int, rng: np.random.Generator) -> World:
-        """Return the world to play in; coin-flip labels of which nothing is known."""
+        """Return the world to play in: by default coin-flip labels, all unknown."""
         return CoinFlipWorld(n, rng)
 
     @abstractmethod
     def play(self, game: Game) -> None:
-        """Ask questions with ``game.ask(model)`` until none is left, or none is wanted."""
+        """Ask questions with ``game.ask(model)`` until none is left, or stop earlier."""
 
     def play_against(
         self, mechanism: Mechanism, *, n: int, questions: int, seed: int = 0
     ) -> GameResult:
-        """Play one game against a mechanism and return the score."""
+        """Play one game against a mechanism and return its result."""
         seed = _settings.integer("seed", seed, at_least=0)
         if not isinstance(mechanism, Mechanism):
             raise InvalidSetting(
                 f"An analyst needs a Mechanism, such as lb.Exact(); "
                 f"got {_settings.safe_repr(mechanism)}."
             )
-        hidden, own = np.random.SeedSequence(seed).spawn(2)
+        world_seed, analyst_seed = np.random.SeedSequence(seed).spawn(2)
         game = Game(
-            self.world(n, np.random.default_rng(hidden)),
+            self.world(n, np.random.default_rng(world_seed)),
             mechanism,
             questions=questions,
             tape=NumpyTape(seed=seed),
-            rng=np.random.default_rng(own),
+            rng=np.random.default_rng(analyst_seed),
         )
-        with suppress(BudgetSpent):  # going on until nothing is left is a way to play
+        with suppress(BudgetSpent):  # an analyst may simply ask until the game refuses
             self.play(game)
         return game.finish()
 

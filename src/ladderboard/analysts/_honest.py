@@ -1,4 +1,4 @@
-"""Honest analysts whose models are nothing but their true risk."""
+"""Honest analysts whose models are described by their true risk alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SteadyImprovement(Analyst):
-    """Ask models whose true risks fall in a straight line, whatever is said of them.
+    """Ask models whose true risks fall in a straight line, whatever the releases.
 
     Parameters
     ----------
@@ -52,16 +52,16 @@ class SteadyImprovement(Analyst):
     def play(self, game: Game) -> None:
         """Improve a little with each question."""
         last = max(game.questions - 1, 1)
-        for at in range(game.questions):
-            game.ask(self.first + (self.last - self.first) * at / last)
+        for index in range(game.questions):
+            game.ask(self.first + (self.last - self.first) * index / last)
 
 
 @dataclass(frozen=True)
 class Plateau(Analyst):
     """Ask models that are all equally good and err independently.
 
-    The best of k scores is better than the models are, by about sqrt(2 log k) standard errors. A
-    board that tells it has climbed by luck alone, without anybody wishing it to.
+    The best of k scores is better than the models are, by about sqrt(2 log k) standard errors: a
+    board that shows it has improved by luck alone, without an attack.
 
     Parameters
     ----------
@@ -98,16 +98,15 @@ class Plateau(Analyst):
 
 @dataclass(frozen=True)
 class RandomSearch(Analyst):
-    """Ask models whose true risks are drawn at random, whatever is said of them.
+    """Ask models whose true risks are drawn at random, whatever the releases.
 
-    Records come in leaps, large ones first, and a record is asked about once. A mechanism that
-    overlooks it, because its step is long or its noise unkind, is wrong until as good a model
-    comes along again.
+    Improvements are large at first, and each is asked about once. A mechanism that misses one,
+    because of a large step or unlucky noise, is wrong until an equally good model is asked.
 
     Parameters
     ----------
     worst, best
-        The true risks lie evenly between these.
+        The true risks are uniform between these.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Hyperparameter search on handwritten digits: an honest analyst who believes the board."""
+"""Hyperparameter search on handwritten digits: an honest analyst that trusts the leaderboard."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _SIDE = 8
 _DARKEST = 16.0
 _TRAINING = 1_500
-_NOISES = 5  # how often every image with every shift stands for the distribution
+_NOISES = 5  # noisy copies of every shifted image that make up the population
 _SHIFTS = np.array([(0, 0), (0, 1), (0, -1), (1, 0), (-1, 0)])
 
 _KINDS = ("ridge", "discriminant", "bayes", "tree")
@@ -43,11 +43,11 @@ class FittedClassifier(NamedTuple):
 
 
 class DigitsWorld(World):
-    """Real digits, of which there are as many as one likes.
+    """Real digits, resampled to holdouts of any size.
 
-    The 1,797 images that scikit-learn brings along are split in two halves, always the same. An
+    The 1,797 images that come with scikit-learn are split in two fixed halves. An
     example is an image of the second half, chosen at random, shifted by at most one pixel to one
-    side, with noise on its pixels, so there are holdouts of any size. The true risk is the mean
+    side, with noise on its pixels. The true risk is the mean
     over 22,450 others: every image of that half with every shift, five times with new noise.
     The images for training, ``known``, are 1,500 made in the same way from the first half. A model
     is a ``FittedClassifier``.
@@ -63,8 +63,8 @@ class DigitsWorld(World):
 
     Notes
     -----
-    Of the true risk only the part that noise plays is sampled, the same for all games; its own
-    standard error is below 0.002.
+    The true risk averages over sampled noise, the same for all games; its standard error is below
+    0.002.
     """
 
     def __init__(self, n: int, rng: np.random.Generator, *, noise: float = 2.0) -> None:
@@ -82,7 +82,7 @@ class DigitsWorld(World):
         return _misread(model, self._holdout).astype(np.float64)
 
     def true_risk(self, model: Any) -> float:
-        """Return the part misread of further examples, which stand for all."""
+        """Return the share that the model misreads of a large sample, the same for all games."""
         return float(_misread(model, _population_images(self.noise)).mean())
 
 
@@ -101,7 +101,7 @@ def _make_examples(
     rng: np.random.Generator,
     noise: float,
 ) -> LabelledImages:
-    """Make one example of each image chosen, shifted, with noise."""
+    """Return one example of each chosen image, shifted, with noise."""
     # Every image gets a border of blank pixels, and a window is cut out.
     padded = np.pad(images.pixels.reshape(-1, _SIDE, _SIDE), ((0, 0), (1, 1), (1, 1)))
     down, right = 1 + _SHIFTS[shift].T
@@ -118,18 +118,18 @@ def _misread(model: Any, images: LabelledImages) -> NDArray[np.bool_]:
         raise InvalidPredictions(
             "A model here is a FittedClassifier: a fitted classifier and its pixels."
         )
-    said: NDArray[np.bool_] = model.estimator.predict(images.pixels[:, model.pixels])
-    return said != images.digits
+    digits: NDArray[np.int64] = model.estimator.predict(images.pixels[:, model.pixels])
+    return digits != images.digits
 
 
 @lru_cache(maxsize=1)
 def _split_images() -> tuple[LabelledImages, LabelledImages]:
-    """Return the images that training is made of, and those that examples are made of."""
+    """Return the images for training, and those for the holdout and the population."""
     try:
-        from sklearn.datasets import load_digits  # noqa: PLC0415 - only those who play need it
+        from sklearn.datasets import load_digits  # noqa: PLC0415 - optional
     except ImportError:
         raise MissingDependency(
-            "The digits come with scikit-learn, which is not installed; "
+            "This analyst needs scikit-learn, which is not installed: "
             "pip install 'ladderboard[sklearn]'."
         ) from None
     pixels, digits = load_digits(return_X_y=True)
@@ -141,7 +141,7 @@ def _split_images() -> tuple[LabelledImages, LabelledImages]:
 
 
 def _freeze(images: LabelledImages) -> LabelledImages:
-    """Return images that nobody can write to: some are shared by all games."""
+    """Make the arrays read-only, since games share them, and return the images."""
     for array in images:
         array.flags.writeable = False
     return images
@@ -156,32 +156,32 @@ def _training_images(noise: float) -> LabelledImages:
 @lru_cache(maxsize=4)
 def _population_images(noise: float) -> LabelledImages:
     images = _split_images()[1]
-    each, shifts = len(images.digits), len(_SHIFTS)
-    chosen = np.tile(np.arange(each), shifts * _NOISES)
-    shift = np.tile(np.repeat(np.arange(shifts), each), _NOISES)
+    count, shifts = len(images.digits), len(_SHIFTS)
+    chosen = np.tile(np.arange(count), shifts * _NOISES)
+    shift = np.tile(np.repeat(np.arange(shifts), count), _NOISES)
     return _make_examples(images, chosen, shift, np.random.default_rng(1), noise)
 
 
 @dataclass(frozen=True)
 class HyperparameterSearch(Analyst):
-    """Search pixels and settings of classifiers of digits, led by what the board says.
+    """Search pixels and settings of digit classifiers, guided by the releases.
 
     Each candidate is a kind of classifier (ridge, linear discriminant, naive Bayes, tree), one
-    number that says how simple it is kept, and a subset of the pixels, fitted on training images
-    with scikit-learn. The next is the best so far with a change, or now and then a new start. The
-    last question hands in the best once more.
+    number for how strongly it is regularised, and a subset of the pixels, fitted on training images
+    with scikit-learn. The next one is a change of the best so far, or sometimes a new start. The
+    last question asks about the best again.
 
     Parameters
     ----------
     restart
-        How often a candidate is drawn afresh instead.
+        The probability of a new start.
     noise
-        Of the world: see ``Digits``.
+        Standard deviation of the noise on a pixel, see ``DigitsWorld``.
 
     Notes
     -----
-    It means no harm, but it takes the best of many scores and builds on it, as people do; what it
-    hands in looks better than it is.
+    It is not an attack, but it takes the best of many scores and builds on it, as people do, so its
+    final model looks better on the holdout than it is.
 
     Examples
     --------
@@ -208,34 +208,34 @@ class HyperparameterSearch(Analyst):
         return DigitsWorld(n, rng, noise=self.noise)
 
     def play(self, game: Game) -> None:
-        """Try, keep what is said to be better, and hand in the best."""
+        """Try candidates, keep those that score better, and ask about the best again."""
         from threadpoolctl import threadpool_limits  # noqa: PLC0415 - comes with scikit-learn
 
-        # One thread: sums do not depend on how many there are, and games run side by side.
+        # One thread: games already run in parallel, and sums do not depend on the core count.
         with threadpool_limits(limits=1):
             self._search(game)
 
     def _search(self, game: Game) -> None:
         rng, training = game.rng, game.known
         best = _ClassifierCandidate.draw(rng, training)
-        handed_in = best.fit(training)
+        best_fitted = best.fit(training)
         lowest = math.inf
         while game.remaining > 1:
             new = not math.isfinite(lowest) or rng.random() < self.restart
-            candidate = _ClassifierCandidate.draw(rng, training) if new else best.change(rng)
+            candidate = _ClassifierCandidate.draw(rng, training) if new else best.mutate(rng)
             fitted = candidate.fit(training)
             release = game.ask(fitted)
-            # Where nothing but the bit is told, the bit must do.
-            told = release.score
-            if release.improved or (told is not None and told < lowest):
-                best, handed_in = candidate, fitted
-                lowest = 1.0 if told is None else told
-        game.ask(handed_in)
+            score = release.score
+            # A mechanism may release only whether the model improved.
+            if release.improved or (score is not None and score < lowest):
+                best, best_fitted = candidate, fitted
+                lowest = 1.0 if score is None else score
+        game.ask(best_fitted)
 
 
 @dataclass(frozen=True, eq=False)
 class _ClassifierCandidate:
-    """What is searched: a kind of classifier, how simple it is kept (0 to 1), and its pixels."""
+    """A kind of classifier, how strongly it is regularised (0 to 1), and its pixels."""
 
     kind: str
     simple: float
@@ -249,14 +249,14 @@ class _ClassifierCandidate:
         )
         return cls(str(rng.choice(_KINDS)), float(rng.random()), used, int(rng.integers(2**31)))
 
-    def change(self, rng: np.random.Generator) -> _ClassifierCandidate:
-        """Return a neighbour: other pixels, simpler or less so, or another kind."""
-        which = rng.random()
-        if which < 0.7:
+    def mutate(self, rng: np.random.Generator) -> _ClassifierCandidate:
+        """Return a neighbour: other pixels, other regularisation, or another kind."""
+        action = rng.random()
+        if action < 0.7:
             used = self.used.copy()
             used[rng.integers(0, len(used), rng.integers(1, 7))] ^= True
             return replace(self, used=used)
-        if which < 0.9:
+        if action < 0.9:
             return replace(self, simple=float(np.clip(self.simple + rng.normal(0, 0.15), 0, 1)))
         return replace(self, kind=str(rng.choice(_KINDS)))
 
@@ -269,7 +269,7 @@ class _ClassifierCandidate:
         )
 
     def _estimator(self) -> Any:
-        # The world has seen to it that scikit-learn is there.
+        # DigitsWorld has checked that scikit-learn is installed.
         from sklearn.discriminant_analysis import LinearDiscriminantAnalysis  # noqa: PLC0415
         from sklearn.linear_model import RidgeClassifier  # noqa: PLC0415
         from sklearn.naive_bayes import GaussianNB  # noqa: PLC0415

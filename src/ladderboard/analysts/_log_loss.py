@@ -1,4 +1,4 @@
-"""The log-loss decoder: labels read off the digits of one score."""
+"""The log-loss decoder: labels are decoded from the digits of a score."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ladderboard.analysts._game import Game
     from ladderboard.mechanisms import Mechanism
 
-# A double carries 53 bits; what is left over covers the rounding of a sum.
+# A double has 53 bits; the rest absorbs the rounding of a sum.
 _MAX_LABELS = 48
 _ROUNDING_ERRORS = 64
 _NOISE_WIDTH = 8
@@ -27,21 +27,21 @@ _NOISE_WIDTH = 8
 
 @dataclass(frozen=True)
 class LogLossDecoder(Analyst):
-    """Predict 1/2 everywhere but on a few examples, whose labels the score then spells out.
+    """Predict 1/2 everywhere but on a few examples, whose labels the score then reveals.
 
     On those few, probabilities are chosen so that every combination of labels has a sum of losses
-    of its own: the costs of a label 1 fall by halves from one example to the next. The last
-    question is the decoded model, sure where a label was read and 1/2 elsewhere.
+    of its own: the cost of a label 1 halves from one example to the next. The last question is the
+    decoded model: the decoded labels, and 1/2 elsewhere.
 
     Parameters
     ----------
     per_question
-        Labels asked for at once. Left out: as many as the digits told can hold, at least one.
+        Labels decoded from one question; by default as many as the released digits can hold.
     clip
         The clip of the log loss it plays on.
     designed_for
-        The clip that the probabilities are laid out for: the true one, if left out, since it is
-        public. A tiny one, such as 1e-300, is the published attack, which counts on the huge losses
+        The clip that the probabilities are designed for; by default the true one, since it is
+        public. A tiny one, such as 1e-300, is the published attack, which relies on the huge losses
         of a log loss that is hardly clipped.
 
     Examples
@@ -65,16 +65,16 @@ class LogLossDecoder(Analyst):
     designed_for: float | None = None
 
     def __post_init__(self) -> None:
-        each, design = self.per_question, self.designed_for
+        per_question, designed_for = self.per_question, self.designed_for
         _settings.set_frozen(
             self,
-            per_question=each
-            if each is None
-            else _settings.integer("per_question", each, at_least=1, at_most=_MAX_LABELS),
+            per_question=per_question
+            if per_question is None
+            else _settings.integer("per_question", per_question, at_least=1, at_most=_MAX_LABELS),
             clip=_settings.number("clip", self.clip, above=0, below=1),
-            designed_for=design
-            if design is None
-            else _settings.number("designed_for", design, above=0, below=1),
+            designed_for=designed_for
+            if designed_for is None
+            else _settings.number("designed_for", designed_for, above=0, below=1),
         )
 
     @property
@@ -87,36 +87,36 @@ class LogLossDecoder(Analyst):
         return UniformLabelsWorld(n, rng, loss=self.loss)
 
     def play(self, game: Game) -> None:
-        """Read off labels, a few with each question, and ask the decoded model at last."""
+        """Decode a few labels with each question, then ask about the decoded model."""
         n = game.n
-        code = self._code(n, game.mechanism)
+        code = self._design_code(n, game.mechanism)
         decoded = np.full(n, 0.5)
         for first in range(0, n, len(code.predictions)):
             if game.remaining == 1:
                 break
-            few = slice(first, min(first + len(code.predictions), n))
-            count = few.stop - first
+            block = slice(first, min(first + len(code.predictions), n))
+            count = block.stop - first
             model = np.full(n, 0.5)
-            model[few] = code.predictions[:count]
+            model[block] = code.predictions[:count]
             score = game.ask(model).score
             if score is not None:
-                decoded[few] = code.read(score * n - (n - count) * code.indifferent, count)
+                decoded[block] = code.decode(score * n - (n - count) * code.indifferent, count)
         game.ask(decoded)
 
-    def _code(self, n: int, mechanism: Mechanism) -> _LabelCode:
-        """Return the predictions that spell out labels, and what they are believed to cost."""
+    def _design_code(self, n: int, mechanism: Mechanism) -> _LabelCode:
+        """Return the predictions whose losses reveal labels, and what they should cost."""
         believed = Log(clip=self.designed_for or self.clip)
         scale = believed.unit / self.loss.unit  # from one loss's unit to the other's
         indifferent = math.log(2) / self.loss.unit
         size = self.per_question
         if size is None:
-            told = _release_precision(mechanism, indifferent, n)
-            size = 1 + math.floor(math.log2(scale / (n * told)) + 1e-9)
+            precision = _release_precision(mechanism, indifferent, n)
+            size = 1 + math.floor(math.log2(scale / (n * precision)) + 1e-9)
             size = min(max(size, 1), _MAX_LABELS)
         # A cost of 1, 1/2, 1/4 ... more for the label 1 than for 0: logits -unit, -unit/2 ...
         logits = believed.unit * 0.5 ** np.arange(size)
         predictions = np.exp(-logits) / (1 + np.exp(-logits))
-        predictions[0] = 0.0  # as dear as the loss can be
+        predictions[0] = 0.0  # the largest loss there is
         zeros = believed(np.zeros(size, dtype=int), predictions) * scale
         ones = believed(np.ones(size, dtype=int), predictions) * scale
         return _LabelCode(predictions, zeros, ones - zeros, indifferent)
@@ -127,25 +127,25 @@ class _LabelCode(NamedTuple):
 
     predictions: NDArray[np.float64]
     zeros: NDArray[np.float64]
-    more: NDArray[np.float64]
+    extra: NDArray[np.float64]
     indifferent: float
 
-    def read(self, total: float, count: int) -> NDArray[np.float64]:
+    def decode(self, total: float, count: int) -> NDArray[np.float64]:
         """Return the labels of the first ``count`` examples whose losses sum to ``total``."""
         left = total - float(self.zeros[:count].sum())
-        more = self.more[:count].tolist()
+        extra = self.extra[:count].tolist()
         labels = np.zeros(count)
-        for at, cost in enumerate(more):
-            if left > cost - more[-1] / 2:
-                labels[at] = 1
+        for index, cost in enumerate(extra):
+            if left > cost - extra[-1] / 2:
+                labels[index] = 1
                 left -= cost
         return labels
 
 
 def _release_precision(mechanism: Mechanism, risk: float, n: int) -> float:
-    """Return how finely a mechanism tells a risk near this one, by its public settings."""
+    """Return how precisely a mechanism releases a risk near this one, by its settings."""
     grid = getattr(mechanism, "grid", None) or getattr(mechanism, "step", None) or 0.0
     if mechanism.needs == "losses":
-        grid = 1 / n  # those that compare models example by example round to this, or resample
+        grid = 1 / n  # mechanisms that compare example by example round to this, or resample
     noise = max(getattr(mechanism, name, 0.0) for name in ("sd", "release_noise", "noise"))
     return float(max(_ROUNDING_ERRORS * np.finfo(float).eps * risk, grid, _NOISE_WIDTH * noise))

@@ -33,16 +33,15 @@ class MajorityAttack(Analyst):
     Parameters
     ----------
     keep
-        ``"signed"``: a guess told to be no better than chance votes with its complement, as in the
-        appendix of Hardt (2017). ``"better"``: it does not vote, the boosting attack of Blum and
-        Hardt (2015).
+        ``"signed"``: a guess that scores no better than chance votes with its complement, as in the
+        appendix of Hardt (2017). ``"better"``: it does not vote, as in the boosting attack of Blum
+        and Hardt (2015).
     easy
-        The part of the labels known from the start, as in the other attacks; the guesses are right
-        there.
+        The share of the labels known from the start; the guesses are right there.
 
     Notes
     -----
-    A guess about which nothing is said cannot vote, so against a ladder the attack soon starves.
+    A guess without a score cannot vote, so against a ladder the attack soon learns nothing.
     Against ``Exact`` its error is that of ``majority_attack_moments(hard, questions - 1)``, where
     ``hard`` counts the labels that are not easy.
 
@@ -70,7 +69,7 @@ class MajorityAttack(Analyst):
         return CoinFlipWorld(n, rng, easy=self.easy)
 
     def play(self, game: Game) -> None:
-        """Guess, and vote with the last question."""
+        """Guess, then ask about the vote."""
         n, easy = game.n, game.known.size
         chance = (n - easy) / 2 / n
         known = unpack_bits(game.known.labels, n)
@@ -106,19 +105,19 @@ class MulticlassAttack(Analyst):
     classes
         How many labels there are.
     vote
-        ``"odds"``: every guess told of votes for the labels it chose, with the log-odds that its
-        score gives them (against them, if it did worse than chance). ``"plurality"``: guesses told
-        to be better than chance have one vote for each label they chose, the others none; the
-        plain form, for comparison.
+        ``"odds"``: every guess with a score votes for the labels it chose, with the log-odds that
+        the score gives them (against them, if it did worse than chance). ``"plurality"``: guesses
+        that score better than chance have one vote for each label they chose, the others none;
+        for comparison.
     easy
-        The part of the labels known from the start; the guesses are right there.
+        The share of the labels known from the start; the guesses are right there.
 
     Notes
     -----
-    A guess that is right on a part s of the hard examples was right on any one of them with
+    A guess that is right on a share s of the hard examples was right on any one of them with
     probability s, so the posterior of a label there is the product over the guesses that chose it
     of s (m - 1) / (1 - s), m being the number of classes. Against exact scores of K guesses on h
-    hard examples the vote is right on a part of them close to the integral of
+    hard examples the vote is right on a share of them close to the integral of
     ``phi(x - d) Phi(x)**(m - 1)`` with ``d = sqrt(K m / ((m - 1) h))``. With two classes that is
     ``Phi(sqrt(K / h))``; the majority attack, which votes with signs, has ``2 K / pi`` for K.
 
@@ -156,10 +155,10 @@ class MulticlassAttack(Analyst):
         return UniformLabelsWorld(n, rng, classes=self.classes, easy=self.easy)
 
     def play(self, game: Game) -> None:
-        """Guess, and vote with the last question."""
+        """Guess, then ask about the vote."""
         n, easy = game.n, game.known.size
         hard = n - easy
-        at = np.arange(hard)
+        examples = np.arange(hard)
         model = game.known.labels.copy()
         votes = np.zeros((hard, self.classes))
         for _ in range(game.questions - 1):
@@ -167,18 +166,18 @@ class MulticlassAttack(Analyst):
             model[easy:] = guess
             score = game.ask(model).score
             if score is not None and hard:
-                votes[at, guess] += self._weight(1 - score * n / hard, hard)
-        # Ties, which before the first answer are everywhere, go to a label by chance.
+                votes[examples, guess] += self._weight(1 - score * n / hard, hard)
+        # Break ties at random.
         votes += 1e-9 * game.rng.random(votes.shape)
         model[easy:] = votes.argmax(axis=1)
         game.ask(model)
 
     def _weight(self, right: float, hard: int) -> float:
-        """Return the vote of a guess that is right on this part of the hard examples."""
+        """Return the vote of a guess that is right on this share of the hard examples."""
         others = self.classes - 1
         if self.vote == "plurality":
             return float(right > 1 / self.classes)
-        # A told score may be rounded or noisy: no part is surer than one example in doubt allows.
+        # Scores may be rounded or noisy: no guess is surer than one doubtful example allows.
         edge = 1 / (self.classes * (hard + 1))
         right = min(max(right, edge), 1 - edge)
         return math.log(right * others / (1 - right))

@@ -1,4 +1,4 @@
-"""The one-bit attack: a search that hears nothing but whether the board moved."""
+"""The one-bit attack: a search that sees only whether the board improved."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ if TYPE_CHECKING:
     from ladderboard.analysts._game import Game
     from ladderboard.mechanisms import Mechanism
 
-# How far above its expectation the bar is put, in standard deviations: the choices.
+# Choices of how far above its expectation the bar is set, in standard deviations.
 _BARS = np.linspace(-0.5, 4.0, 28)
-_MAX_BELIEF = 0.999  # no belief about a label grows surer than this
+_MAX_BELIEF = 0.999  # the surest belief about a label
 _MIN_CHANCE = 1e-9
-# A normal law in 41 points.
+# The normal distribution on 41 points.
 _NORMAL_POINTS = np.linspace(-4, 4, 41)
 _NORMAL_WEIGHTS = np.exp(-(_NORMAL_POINTS**2) / 2) / np.exp(-(_NORMAL_POINTS**2) / 2).sum()
 
 _TAIL_KNOTS = np.linspace(-8, 8, 4_001)
-_TAIL_VALUES = np.array([math.erfc(each / math.sqrt(2)) / 2 for each in _TAIL_KNOTS.tolist()])
+_TAIL_VALUES = np.array([math.erfc(knot / math.sqrt(2)) / 2 for knot in _TAIL_KNOTS.tolist()])
 
 
 @dataclass(frozen=True)
 class OneBitAttack(Analyst):
-    """Flip blocks of a guess; keep a flip that improved, and remember what silence says.
+    """Flip blocks of a guess, keep flips that improved, and learn from those that did not.
 
-    It looks at ``release.improved`` only. Wrong answers on the easy examples, given on purpose, put
-    every question exactly where its luck decides: a block of hard labels is flipped, as many easy
-    labels are mended as a step of the ladder costs, less what the flip should win to be worth a
-    step. The board then moves only if the block was bad. For each label it keeps the odds of its
-    being right, raised a little by silence and turned over by a move, and flips the least likely
-    labels next.
+    It uses only ``release.improved``. Deliberate mistakes on the easy examples set the bar for
+    every question: a block of hard labels is flipped, and as many easy mistakes are corrected as
+    the ladder's step costs, less what the flip should gain to be worth a step. The board then moves
+    only if the block was mostly wrong. The attack keeps for each label the odds that it is right,
+    raises them a little when the board stays, reverses them when it moves, and flips the least
+    likely labels next.
 
     Parameters
     ----------
     easy
-        The part of the labels known from the start; it pays for the steps.
+        The share of the labels known from the start, which pays for the steps.
 
     Notes
     -----
@@ -54,10 +54,10 @@ class OneBitAttack(Analyst):
     being what rounding took from the risk of the last model that moved it. Given the bit, this sum
     is a normal variable cut off at the bar, and the means of the s_i and of e follow by regression.
     The board's values are multiples of the grid, so e is that model's risk up to cells of the grid,
-    and goes on being known from move to move, though no value is told.
+    and stays known from move to move, though no value is released.
 
     Each question takes the block and the bar that win most, among those that would not spend the
-    easy labels before the questions: a high bar is rarely passed, and pays when it is.
+    easy labels before the questions run out: a high bar is rarely passed but pays more.
 
     Examples
     --------
@@ -87,13 +87,13 @@ class OneBitAttack(Analyst):
         return CoinFlipWorld(n, rng, easy=self.easy)
 
     def play(self, game: Game) -> None:
-        """Search, and ask the likeliest labels with the last question."""
+        """Search, then ask about the likeliest labels."""
         search = _OneBitSearch(game)
         while game.remaining > 1 and len(search.guess):
             if search.started:
-                search.step()
+                search.try_flip()
             else:
-                search.begin()
+                search.ask_first_model()
         search.ask(search.guess ^ (search.means < 0), mistakes=0)
 
 
@@ -105,7 +105,7 @@ class _LadderSettings(NamedTuple):
     release: float  # variance of the noise on the board's value
     slack: float  # variance of the noise that stays in comparisons until the next move
     noise: float  # variance of the noise of one question
-    kept: bool  # whether that noise stays in the board's value after a move
+    noise_kept: bool  # whether that noise stays in the board's value after a move
 
     @classmethod
     def of(cls, mechanism: Mechanism, n: int) -> _LadderSettings:
@@ -113,12 +113,12 @@ class _LadderSettings(NamedTuple):
             return n * float(getattr(mechanism, name, None) or 0.0)
 
         if mechanism.needs == "losses" or mechanism.needs_training:
-            # Its step depends on the data: about a standard error, found out on the way.
-            return cls(0.0, 0.0, 0.0, float(n), 0.0, kept=False)
-        step, kept = size("step"), hasattr(mechanism, "sd")
-        grid = size("grid") or (0.0 if kept else step)
+            # Its step depends on the data: about a standard error, learned on the way.
+            return cls(0.0, 0.0, 0.0, float(n), 0.0, noise_kept=False)
+        step, noise_kept = size("step"), hasattr(mechanism, "sd")
+        grid = size("grid") or (0.0 if noise_kept else step)
         noise = size("sd") ** 2 + size("compare_noise") ** 2
-        return cls(step, grid, size("release_noise") ** 2, size("standing") ** 2, noise, kept)
+        return cls(step, grid, size("release_noise") ** 2, size("standing") ** 2, noise, noise_kept)
 
 
 class _OneBitSearch:
@@ -150,17 +150,17 @@ class _OneBitSearch:
         easy[:mistakes] ^= True
         return self.game.ask(pack_bits(np.concatenate((easy, guess)))).improved
 
-    def begin(self) -> None:
-        """Ask until the board has moved once."""
+    def ask_first_model(self) -> None:
+        """Ask the first guess; correct half of the easy mistakes if the board does not move."""
         self.started = self.ask(self.guess, self.wrong)
         if self.started:
             hard = len(self.guess)
-            self._stand(self.wrong + hard / 2, hard / 4)
+            self._restart_from(self.wrong + hard / 2, hard / 4)
         else:
             self.wrong //= 2
 
-    def _stand(self, mean: float, variance: float) -> None:
-        """Start from a move by a model whose errors, up to cells of the grid, are known so well."""
+    def _restart_from(self, mean: float, variance: float) -> None:
+        """Start from a model that moved the board, with this mean and variance of its errors."""
         grid = self.rules.grid
         self.offset = self.doubt = self.slack = 0.0
         self.slack_doubt = self.rules.slack
@@ -170,10 +170,10 @@ class _OneBitSearch:
             self.offset = float(_NORMAL_WEIGHTS @ left)
             self.doubt = float(_NORMAL_WEIGHTS @ (left - self.offset) ** 2)
 
-    def step(self) -> None:
-        """Flip the block that is least likely right, and learn from the answer."""
+    def try_flip(self) -> None:
+        """Flip the labels least likely to be right, and learn from the release."""
         order = np.argsort(self.means + 1e-6 * self.game.rng.random(len(self.means)))
-        size, bar = self._plan(self.means[order])
+        size, bar = self._choose_block(self.means[order])
         block = order[:size]
         proposal = self.guess.copy()
         proposal[block] ^= True
@@ -187,32 +187,32 @@ class _OneBitSearch:
             self.guess = proposal
             self.wrong = mistakes
 
-    def _plan(self, means: NDArray[np.float64]) -> tuple[int, float]:
+    def _choose_block(self, means: NDArray[np.float64]) -> tuple[int, float]:
         """Return how many labels to flip, and below which sum the board should move."""
         size = self.sizes[:, None]
         mean = np.cumsum(means)[self.sizes - 1][:, None]
-        own = np.cumsum(1 - means**2)[self.sizes - 1][:, None]
-        deviation = np.sqrt(own + self.doubt + self.slack_doubt + self.rules.noise + 0.25)
+        variance = np.cumsum(1 - means**2)[self.sizes - 1][:, None]
+        deviation = np.sqrt(variance + self.doubt + self.slack_doubt + self.rules.noise + 0.25)
         centre = mean + self.offset + self.slack
         bar = centre - _BARS * deviation
-        # No fewer easy mistakes than none.
+        # At best no easy mistake is left.
         bar = np.minimum(bar, self.wrong - self.rules.step)
         z = (centre - bar) / deviation
         chance = _upper_tail(z)
-        win = -(mean - own / deviation * _normal_density(z) / np.maximum(chance, _MIN_CHANCE))
+        win = -(mean - variance / deviation * _normal_density(z) / np.maximum(chance, _MIN_CHANCE))
         win = np.minimum(win, size)
         cost = chance * np.maximum(self.rules.step + bar, 0)
         left = max(self.game.remaining - 1, 1)
         worth = chance * win
-        # Spending faster than the questions go is worth no more than what it ends with.
+        # Easy labels that run out before the questions do limit what a plan is worth.
         worth = worth * np.minimum(1, self.wrong / np.maximum(cost * left, _MIN_CHANCE))
         best = np.unravel_index(np.argmax(worth), worth.shape)
         return int(self.sizes[best[0]]), float(bar[best])
 
     def _learn(self, block: NDArray[np.intp], bar: float, moved: bool, mended: int) -> None:
         """Update the odds: the sum was below the bar if the board moved, above it if not."""
-        own = 1 - self.means[block] ** 2
-        total, noise = float(own.sum()), self.rules.noise
+        variances = 1 - self.means[block] ** 2
+        total, noise = float(variances.sum()), self.rules.noise
         variance = total + self.doubt + self.slack_doubt + noise
         if variance <= 0:
             return
@@ -221,17 +221,17 @@ class _OneBitSearch:
         z = (mean + self.offset + self.slack - bar) / deviation
         shift = -_upper_tail_mean(z) if moved else _upper_tail_mean(-z)
         narrowing = min(max(shift * (shift + z), 0.0), 1.0)
-        self.means[block] += own * shift / deviation
+        self.means[block] += variances * shift / deviation
         self.offset += self.doubt * shift / deviation
         self.slack += self.slack_doubt * shift / deviation
         if moved:
             self.means[block] *= -1
             both = total + self.doubt
-            self._stand(
+            self._restart_from(
                 mean + total * shift / deviation + self.offset - mended,
                 both - both**2 / variance * narrowing,
             )
-            if self.rules.kept:  # the noise that helped to move the board stays in its value
+            if self.rules.noise_kept:  # the noise that helped to move the board stays in its value
                 self.slack = -noise * shift / deviation
                 self.slack_doubt = noise * (1 - noise / variance * narrowing)
         else:
@@ -242,8 +242,8 @@ class _OneBitSearch:
 
 def _upper_tail_mean(z: float) -> float:
     """Return the mean of a normal variable above z."""
-    at = np.array(z)
-    return float(_normal_density(at) / _upper_tail(at)) if z < 6 else z
+    point = np.array(z)
+    return float(_normal_density(point) / _upper_tail(point)) if z < 6 else z
 
 
 def _normal_density(z: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -251,5 +251,5 @@ def _normal_density(z: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _upper_tail(z: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the normal probability above z, from a table: it is asked for often."""
+    """Return the normal probability above z, interpolated in a table for speed."""
     return np.interp(z, _TAIL_KNOTS, _TAIL_VALUES)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ANALYSTS: dict[str, type[Analyst]] = {
-    each.name: each
-    for each in (
+    kind.name: kind
+    for kind in (
         MajorityAttack,
         ShiftedMajority,
         SybilAttack,

@@ -1,4 +1,4 @@
-"""Worlds: a distribution and a holdout drawn from it, the score-keeper's side of a game."""
+"""Worlds: a distribution and a holdout drawn from it, which a game scores models on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WORD = 64
 _ALL = np.uint64(2**64 - 1)
 _LITTLE = np.dtype("<u8")
 
-_OTHER = 2
+_RARE_LABEL = 2
 
 
 def words_needed(n: int) -> int:
@@ -32,10 +32,10 @@ def words_needed(n: int) -> int:
 def leading_ones(count: int, n: int) -> NDArray[np.uint64]:
     """Return n bits, packed, of which the first ``count`` are one."""
     words = np.zeros(words_needed(n), dtype=np.uint64)
-    whole, part = divmod(count, _WORD)
-    words[:whole] = _ALL
-    if part:
-        words[whole] = (1 << part) - 1
+    full, rest = divmod(count, _WORD)
+    words[:full] = _ALL
+    if rest:
+        words[full] = (1 << rest) - 1
     return words
 
 
@@ -45,9 +45,9 @@ def pack_bits(bits: ArrayLike) -> NDArray[np.uint64]:
     >>> pack_bits([1, 0, 1, 1]).tolist()
     [13]
     """
-    read = np.asarray(bits, dtype=np.bool_)
-    packed = np.zeros(words_needed(len(read)) * 8, dtype=np.uint8)
-    packed[: -(-len(read) // 8)] = np.packbits(read, bitorder="little")
+    booleans = np.asarray(bits, dtype=np.bool_)
+    packed = np.zeros(words_needed(len(booleans)) * 8, dtype=np.uint8)
+    packed[: -(-len(booleans) // 8)] = np.packbits(booleans, bitorder="little")
     return packed.view(_LITTLE).astype(np.uint64, copy=sys.byteorder == "big")
 
 
@@ -67,16 +67,15 @@ def random_bits(rng: np.random.Generator, n: int) -> NDArray[np.uint64]:
 
 def count_ones(words: NDArray[np.uint64]) -> int:
     """Count the ones."""
-    counted: Any = np.bitwise_count(words).sum()
-    return int(counted)
+    total: Any = np.bitwise_count(words).sum()
+    return int(total)
 
 
 class World(ABC):
     """A distribution of examples and a holdout of ``n`` drawn from it.
 
-    It says what a model is (a vector of predictions, a number, whatever the analyst and it agree
-    on), what it costs on the holdout and what it costs in truth. Only the score-keeper asks it;
-    the analyst is given ``known`` and nothing else.
+    It defines what a model is (a vector of predictions, a number, ...), its loss on the holdout and
+    its true risk. Only the game uses it; the analyst is given ``known`` and nothing else.
     """
 
     n: int
@@ -87,7 +86,7 @@ class World(ABC):
         return None
 
     def read(self, model: Any) -> Any:
-        """Return the model as this world looks at it; done once a question, then kept."""
+        """Return the model in this world's own form; called once for each question."""
         return model
 
     @abstractmethod
@@ -111,13 +110,13 @@ class PackedKnownLabels(NamedTuple):
 
 
 def count_easy(easy: float, n: int) -> int:
-    """Return how many of n labels are easy; 0.29 of 100 are 29, whatever the product rounds to."""
-    part = _settings.number("easy", easy, at_least=0, at_most=1)
-    return min(math.floor(part * n + 1e-9), n)
+    """Return how many of n labels are easy; 0.29 of 100 are 29 despite rounding errors."""
+    share = _settings.number("easy", easy, at_least=0, at_most=1)
+    return min(math.floor(share * n + 1e-9), n)
 
 
 class CoinFlipWorld(World):
-    """Binary labels by coin flips, of which the analyst knows the first ``easy`` part.
+    """Binary labels by coin flips, of which the analyst knows the first ones, a share of ``easy``.
 
     A model is a vector of n zeros and ones, or the same packed by ``pack_bits``. The label of an
     example that is not easy is a coin flip, so every prediction counts one half in the true risk
@@ -128,9 +127,9 @@ class CoinFlipWorld(World):
     n
         Examples in the holdout.
     rng
-        Where the labels come from.
+        Generator for the labels.
     easy
-        The part of the labels that the analyst knows, in [0, 1].
+        The share of the labels that the analyst knows, in [0, 1].
     """
 
     def __init__(self, n: int, rng: np.random.Generator, *, easy: float = 0.0) -> None:
@@ -162,7 +161,7 @@ class CoinFlipWorld(World):
         return pack_bits(vector != 0)
 
     def risk(self, model: Any) -> float:
-        """Return the part of the labels that the model misses."""
+        """Return the share of the labels that the model misses."""
         return count_ones(self.read(model) ^ self._labels) / self.n
 
     def losses(self, model: Any) -> NDArray[np.float64]:
@@ -170,7 +169,7 @@ class CoinFlipWorld(World):
         return unpack_bits(self.read(model) ^ self._labels, self.n).astype(np.float64)
 
     def true_risk(self, model: Any) -> float:
-        """Return the part of the easy labels that the model misses, and half of the others."""
+        """Return the share missed, counting half of the labels that are not easy."""
         wrong = count_ones((self.read(model) ^ self._labels) & self._easy) if self.easy else 0
         return (wrong + (self.n - self.easy) / 2) / self.n
 
@@ -187,7 +186,7 @@ class RareClassWorld(World):
     n
         Examples in the holdout.
     rng
-        Where the labels come from.
+        Generator for the labels.
     rare
         The share of labels 2, in [0, 1].
 
@@ -223,7 +222,7 @@ class RareClassWorld(World):
                 f"A model here is one prediction, 0, 1 or 2, for each of the {self.n} examples; "
                 f"got shape {vector.shape}."
             )
-        ones, twos = vector == 1, vector == _OTHER
+        ones, twos = vector == 1, vector == _RARE_LABEL
         if not (ones | twos | (vector == 0)).all():
             raise InvalidPredictions("A model here predicts 0, 1 or 2 for every example.")
         return pack_bits(ones), pack_bits(twos)
@@ -233,7 +232,7 @@ class RareClassWorld(World):
         return (twos ^ self._twos) | (~twos & (ones ^ self._ones))
 
     def risk(self, model: Any) -> float:
-        """Return the part of the labels that the model misses."""
+        """Return the share of the labels that the model misses."""
         return count_ones(self._wrong(model)) / self.n
 
     def losses(self, model: Any) -> NDArray[np.float64]:
@@ -254,24 +253,24 @@ class KnownLabels(NamedTuple):
 
 
 class UniformLabelsWorld(World):
-    """Labels 0, 1 .. ``classes`` - 1, all equally likely, scored by a loss of one's choice.
+    """Labels 0, 1 .. ``classes`` - 1, all equally likely, scored by any loss.
 
-    A model is whatever the loss takes: labels for zero-one loss, probabilities for log loss. Nobody
-    can foresee the label of an example that is not easy, so the true risk averages the loss over
-    all of them there. (As in ``CoinFlipWorld``, this is the risk given the inputs of the holdout.)
+    A model is what the loss takes: labels for zero-one loss, probabilities for log loss. The label
+    of an example that is not easy cannot be known, so the true risk averages the loss over all
+    labels there. (As in ``CoinFlipWorld``, this is the risk given the inputs of the holdout.)
 
     Parameters
     ----------
     n
         Examples in the holdout.
     rng
-        Where the labels come from.
+        Generator for the labels.
     classes
         How many labels there are.
     loss
-        What a prediction costs; zero-one loss if left out.
+        The loss of a prediction; zero-one loss by default.
     easy
-        The part of the labels that the analyst knows, in [0, 1].
+        The share of the labels that the analyst knows, in [0, 1].
 
     Examples
     --------
@@ -297,7 +296,7 @@ class UniformLabelsWorld(World):
         self.easy = count_easy(easy, self.n)
         self._labels = rng.integers(0, self.classes, self.n)
         self._read_labels = self.loss.read_labels(self._labels)
-        # Every label that a hard example could have, in the loss's own form.
+        # Every label that a hard example could have, in the form that the loss reads.
         hard = self.n - self.easy
         labels = range(self.classes) if hard else ()
         self._possible = [self.loss.read_labels(np.full(hard, label)) for label in labels]
@@ -305,12 +304,12 @@ class UniformLabelsWorld(World):
     @property
     def known(self) -> KnownLabels:
         """The easy labels."""
-        shown = self._labels.copy()
-        shown[self.easy :] = 0
-        return KnownLabels(self.easy, shown)
+        labels = self._labels.copy()
+        labels[self.easy :] = 0
+        return KnownLabels(self.easy, labels)
 
     def read(self, model: Any) -> Any:
-        """Return a copy that stays as it is."""
+        """Return a copy, which later changes by the analyst do not affect."""
         return np.array(model)
 
     def losses(self, model: Any) -> NDArray[np.float64]:
@@ -319,30 +318,32 @@ class UniformLabelsWorld(World):
 
     def true_risk(self, model: Any) -> float:
         """Return the mean loss, over all possible labels where the label is not easy."""
-        read = self.loss.read_predictions(model, self._read_labels.shape)
+        predictions = self.loss.read_predictions(model, self._read_labels.shape)
         easy = self.easy
         total = 0.0
         if easy:
-            total += float(np.sum(self.loss.per_example(self._read_labels[:easy], read[:easy])))
+            total += float(
+                np.sum(self.loss.per_example(self._read_labels[:easy], predictions[:easy]))
+            )
         if self._possible:
-            hard = read[easy:]
-            each = [float(np.sum(self.loss.per_example(y, hard))) for y in self._possible]
-            total += sum(each) / self.classes
+            hard = predictions[easy:]
+            losses = [float(np.sum(self.loss.per_example(y, hard))) for y in self._possible]
+            total += sum(losses) / self.classes
         return total / self.n
 
 
 class TrueRiskWorld(World):
     """A world where a model is its true risk, and errs on each example with that probability.
 
-    The losses of a question are drawn when it is asked, independently of all others, so a model
-    asked twice is drawn twice: there are only new models here, never an old one.
+    The losses of a question are drawn when it is asked, independently of all others: a model asked
+    twice counts as two models.
 
     Parameters
     ----------
     n
         Examples in the holdout.
     rng
-        Where the losses come from.
+        Generator for the losses.
 
     Examples
     --------
@@ -357,13 +358,13 @@ class TrueRiskWorld(World):
 
     def true_risk(self, model: Any) -> float:
         """Return the model itself."""
-        read = float(model) if isinstance(model, Real) else math.nan
-        if isinstance(model, bool) or not 0 <= read <= 1:
+        risk = float(model) if isinstance(model, Real) else math.nan
+        if isinstance(model, bool) or not 0 <= risk <= 1:
             raise InvalidPredictions("A model here is its true risk, one number in [0, 1].")
-        return read
+        return risk
 
     def risk(self, model: Any) -> float:
-        """Return the part of the holdout on which the model errs, drawn now."""
+        """Return the share of the holdout on which the model errs, drawn now."""
         return float(self._rng.binomial(self.n, self.true_risk(model))) / self.n
 
     def losses(self, model: Any) -> NDArray[np.float64]:

@@ -1,9 +1,9 @@
-"""Mechanisms against analysts.
+"""Plays analysts against mechanisms, and calibrates mechanisms.
 
-``run`` lets every analyst play against every mechanism and returns one row a repetition, the same
-rows on one process, on several or on a cluster. ``majority_attack`` is the paper's own attack on a
-fast kernel, ``majority_attack_moments`` its exact mean and standard deviation. The experiments
-write tables and figures to a directory and go on where they were interrupted. ``calibrate`` finds
+``run`` plays every analyst against every mechanism and returns one row for each repetition, the
+same rows in one process, in several or on a cluster. ``majority_attack`` is the paper's own attack
+on a fast kernel, ``majority_attack_moments`` its exact mean and standard deviation. The experiments
+write tables and figures to a directory and resume after an interruption. ``calibrate`` finds
 settings of the Shaky Ladder for a size; ``plan_figure`` draws a plan made by
 ``ladderboard.bounds.plan``.
 """

@@ -1,4 +1,4 @@
-"""Figures: one look, and the same bytes every time."""
+"""Draws figures in one style; the same data gives the same bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ladderboard.arena._runner import ExperimentRun
     from ladderboard.bounds import Alternative, Plan
 
-# Okabe and Ito's colours, which colour-blind people can tell apart too, and some more; markers
+# The colours of Okabe and Ito, which colour-blind people can tell apart, and some more; markers
 # differ as well.
 COLOURS = (
     "#0072B2",
@@ -45,14 +45,14 @@ _STYLE: dict[Any, Any] = {
     "axes.spines.right": False,
     "axes.spines.top": False,
     "figure.constrained_layout.use": True,
-    "font.family": "DejaVu Sans",  # comes with matplotlib, so it is the same everywhere
+    "font.family": "DejaVu Sans",  # comes with matplotlib
     "font.size": 9,
     "grid.alpha": 0.3,
     "legend.frameon": False,
-    "svg.hashsalt": "ladderboard",  # else ids are random
+    "svg.hashsalt": "ladderboard",  # ids are random without it
     "svg.fonttype": "path",
 }
-# What each format would otherwise say about when or by what it was made.
+# Metadata that would make each file differ: date or program.
 _DATE_FIELDS = {"png": "Software", "svg": "Date", "pdf": "CreationDate"}
 
 _MAX_COLUMNS = 4
@@ -62,14 +62,14 @@ _TICKS = (-1, 0, 1, 2, 5, 10, 20, 50)
 _ERROR, _BIAS = COLOURS[0], COLOURS[3]
 
 _FORMATS = ("png", "svg", "pdf")
-_TRIVIAL_ERROR = 0.5  # an error that is known without data
+_TRIVIAL_ERROR = 0.5  # an error this large needs no data
 _MAX_QUESTIONS = 10**15
 _PER_DECADE = 6
-_DECADES = 2  # to either side of the plan's own questions
+_DECADES = 2  # on either side of the plan's number of questions
 
 
 def require_matplotlib() -> None:
-    """Refuse to begin a long run whose figures could not be drawn."""
+    """Raise if figures cannot be drawn, before a long run starts."""
     try:
         importlib.import_module("matplotlib")
     except ImportError:
@@ -80,21 +80,21 @@ def require_matplotlib() -> None:
 
 @contextmanager
 def new_figure(size: tuple[float, float]) -> Iterator[Any]:
-    """Yield an empty figure in our look; what is drawn and saved inside has it."""
+    """Yield an empty figure; what is drawn and saved inside the block has our style."""
     require_matplotlib()
-    import matplotlib as mpl  # noqa: PLC0415 - heavy, and optional
+    import matplotlib as mpl  # noqa: PLC0415 - heavy, optional
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     with mpl.rc_context(_STYLE):
-        # A figure without pyplot: no window, no global state of the reader's notebook touched.
+        # Without pyplot: no window opens, and the state of a notebook stays as it is.
         figure = Figure(figsize=size)
         FigureCanvasAgg(figure)
         yield figure
 
 
 def render_figure(figure: Any, kind: str) -> bytes:
-    """Return a figure as a file, without a date."""
+    """Return a figure as the bytes of a file, without a date."""
     metadata = {_DATE_FIELDS[kind]: None}
     picture = io.BytesIO()
     figure.savefig(picture, format=kind, dpi=200, metadata=metadata)
@@ -118,7 +118,7 @@ def draw_figure(
 
 
 def draw_error_and_bias(study: ExperimentRun, name: str, cells: Sequence[PairSummary]) -> None:
-    """Draw error and bias of every mechanism, one panel an analyst, all at one size."""
+    """Draw error and bias of every mechanism at one size, one panel for each analyst."""
     analysts = list(dict.fromkeys(cell.analyst for cell in cells))
     mechanisms = list(dict.fromkeys(cell.mechanism for cell in cells))
     across = min(_MAX_COLUMNS, len(analysts))
@@ -129,7 +129,7 @@ def draw_error_and_bias(study: ExperimentRun, name: str, cells: Sequence[PairSum
             axis.set_visible(False)
         for axis, analyst in zip(axes.flat, analysts, strict=False):
             panel = [cell for cell in cells if cell.analyst == analyst]
-            at = [mechanisms.index(cell.mechanism) for cell in panel]
+            positions = [mechanisms.index(cell.mechanism) for cell in panel]
             unit = math.sqrt(panel[0].n)
             for shift, colour, marker, label, values, spread in (
                 (-0.15, _ERROR, "o", "leaderboard error", "error_units", "error_std"),
@@ -137,7 +137,7 @@ def draw_error_and_bias(study: ExperimentRun, name: str, cells: Sequence[PairSum
             ):
                 axis.errorbar(
                     [getattr(cell, values) for cell in panel],
-                    [place + shift for place in at],
+                    [position + shift for position in positions],
                     xerr=[getattr(cell, spread) * unit for cell in panel],
                     fmt=marker,
                     markersize=3.5,
@@ -147,7 +147,7 @@ def draw_error_and_bias(study: ExperimentRun, name: str, cells: Sequence[PairSum
                 )
             axis.axvline(0, color="#444444", linewidth=0.8)
             axis.set_title(analyst, fontsize=9)
-            # Most of it lies within a few units; the paper's own settings lie far out.
+            # Most values lie within a few units; those of the paper's settings are far larger.
             axis.set_xscale("symlog", linthresh=2)
             axis.set_xticks(_TICKS, [str(tick) for tick in _TICKS])
             axis.minorticks_off()
@@ -157,9 +157,9 @@ def draw_error_and_bias(study: ExperimentRun, name: str, cells: Sequence[PairSum
         axes.flat[0].set_xlim(-2, reach * 1.4)
         axes.flat[0].set_yticks(range(len(mechanisms)), mechanisms)
         axes.flat[0].set_ylim(len(mechanisms) - 0.5, -0.5)
-        where = f"n = {cells[0].n:,}, k = {cells[0].k:,}"
+        size_text = f"n = {cells[0].n:,}, k = {cells[0].k:,}"
         figure.supxlabel(
-            f"in units of 1/√n, compressed beyond 2 ({where}); bars: one standard deviation",
+            f"in units of 1/√n, compressed beyond 2 ({size_text}); bars: one standard deviation",
             fontsize=9,
         )
         handles, labels = axes.flat[0].get_legend_handles_labels()
@@ -173,12 +173,12 @@ def draw_bias_against_questions(
     *,
     extra: Callable[[Any, int], None] = lambda _axis, _n: None,
 ) -> None:
-    """Draw bias against k, one line a mechanism, one panel each n; ``extra`` adds to a panel."""
-    from matplotlib.ticker import NullFormatter  # noqa: PLC0415 - heavy, and optional
+    """Draw bias against k: a line for each mechanism, a panel for each n plus ``extra``."""
+    from matplotlib.ticker import NullFormatter  # noqa: PLC0415 - heavy, optional
 
     sizes = sorted({cell.n for cell in cells})
     mechanisms = list(dict.fromkeys(cell.mechanism for cell in cells))
-    looks = line_styles(mechanisms)
+    styles = line_styles(mechanisms)
     across = min(3, len(sizes))
     down = -(-len(sizes) // across)
     size = (1.2 + 2.8 * across if across > 1 else 6.8, 0.9 + 3.0 * down)
@@ -188,7 +188,7 @@ def draw_bias_against_questions(
         for axis, n in zip(axes.flat, sizes, strict=False):
             unit = math.sqrt(n)
             extra(axis, n)
-            for mechanism, look in looks.items():
+            for mechanism, style in styles.items():
                 line = [cell for cell in cells if (cell.n, cell.mechanism) == (n, mechanism)]
                 axis.errorbar(
                     [cell.k for cell in line],
@@ -199,7 +199,7 @@ def draw_bias_against_questions(
                     elinewidth=0.8,
                     capsize=2,
                     label=mechanism,
-                    **look,
+                    **style,
                 )
             axis.axhline(0, color="#444444", linewidth=0.8, linestyle=":")
             axis.set(xscale="log", title=f"n = {n:,}", xlabel="number of questions k")
@@ -219,35 +219,33 @@ def draw_bias_against_questions(
 
 
 def line_styles(mechanisms: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return the colour and marker of each: the same in all figures for those we know."""
+    """Return the colour and marker of each: standard mechanisms always have the same."""
     return {
-        name: {"color": COLOURS[at % len(COLOURS)], "marker": _MARKERS[at % len(_MARKERS)]}
-        for name, at in _style_indices(mechanisms).items()
+        name: {"color": COLOURS[index % len(COLOURS)], "marker": _MARKERS[index % len(_MARKERS)]}
+        for name, index in _style_indices(mechanisms).items()
     }
 
 
 def _style_indices(mechanisms: Sequence[str]) -> dict[str, int]:
-    """Return the place of each in the row of colours and markers."""
+    """Return the index of each into the colours and markers."""
     order = list(STANDARD_MECHANISMS)
-    known = {name: at for at, name in enumerate(order)}
-    free = (at for at in count() if at >= len(known) or order[at] not in mechanisms)
+    known = {name: index for index, name in enumerate(order)}
+    free = (index for index in count() if index >= len(known) or order[index] not in mechanisms)
     return {name: known[name] if name in known else next(free) for name in mechanisms}
 
 
 def plan_figure(plan: Plan, path: Path | str) -> Path:
     """Draw error against questions for a plan's n, to a file ending in png, svg or pdf.
 
-    Lines that are promised are solid, those that depend on what happens are dashed, measured ones
-    are dotted; a line ends where its error says nothing any more.
+    Promised errors are solid lines, those that depend on the number of changes are dashed, measured
+    ones are dotted; a line ends where its error is too large to be useful.
     """
     path = Path(path)
     kind = path.suffix.lower().lstrip(".")
     if kind not in _FORMATS:
-        raise InvalidSetting(
-            f"A plan is drawn to a file ending in .png, .svg or .pdf; got {path.name!r}."
-        )
+        raise InvalidSetting(f"The file must end in .png, .svg or .pdf; got {path.name!r}.")
     if plan.n is None:
-        raise InvalidSetting("There is no n to draw: more than 10^15 examples would be needed.")
+        raise InvalidSetting("The plan has no n to draw: it needs more than 10^15 examples.")
     with new_figure((8.4, 4.8)) as figure:
         _draw_plan(figure.subplots(), plan, plan.n)
         content = render_figure(figure, kind)
@@ -261,14 +259,14 @@ def plan_figure(plan: Plan, path: Path | str) -> Path:
 def _draw_plan(axis: Any, plan: Plan, n: int) -> None:
     ks = _question_grid(max(plan.questions, 1))
     lines: list[_PlanCurve] = []
-    for at, way in enumerate((WORST_CASE, ladder_after_changes(FEW_CHANGES), *ALTERNATIVES)):
+    for index, way in enumerate((WORST_CASE, ladder_after_changes(FEW_CHANGES), *ALTERNATIVES)):
         errors = [(k, way.error(n, k, plan.beta)) for k in ks]
         points = [(k, error) for k, error in errors if error < _TRIVIAL_ERROR]
         if len(points) > 1:
-            lines.append(_PlanCurve(way, COLOURS[at % len(COLOURS)], points))
+            lines.append(_PlanCurve(way, COLOURS[index % len(COLOURS)], points))
     if not lines:
         raise InvalidSetting(
-            f"There is nothing to draw: on {n} examples no error is below {_TRIVIAL_ERROR:g}."
+            f"Nothing to draw: with {n} examples no error is below {_TRIVIAL_ERROR:g}."
         )
     for line in lines:
         axis.plot(
@@ -288,15 +286,15 @@ def _draw_plan(axis: Any, plan: Plan, n: int) -> None:
 
 
 def _question_grid(middle: int) -> list[int]:
-    """Return numbers of questions around the plan's own, that one among them."""
+    """Return numbers of questions around that of the plan, including it."""
     low, high = max(1, middle // 10**_DECADES), min(middle * 10**_DECADES, _MAX_QUESTIONS)
     steps = max(1, round(_PER_DECADE * math.log10(high / low)))
-    spread = {round(low * (high / low) ** (at / steps)) for at in range(steps + 1)}
+    spread = {round(low * (high / low) ** (step / steps)) for step in range(steps + 1)}
     return sorted(spread | {middle})
 
 
 def _format_ticks(axis: Any) -> None:
-    """Write numbers as people do."""
+    """Format tick labels as plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415 - heavy
 
     low, high = axis.get_ylim()
@@ -309,11 +307,11 @@ def _format_ticks(axis: Any) -> None:
 
 
 def _add_legend(axis: Any, lines: list[_PlanCurve]) -> None:
-    """Name the lines beside the plot, in the order in which they end."""
-    order = sorted(range(len(lines)), key=lambda at: lines[at].points[-1][1], reverse=True)
+    """Add a legend beside the plot, in the order in which the lines end."""
+    order = sorted(range(len(lines)), key=lambda index: lines[index].points[-1][1], reverse=True)
     axis.legend(
-        [axis.lines[at] for at in order],
-        [lines[at].way.name for at in order],
+        [axis.lines[index] for index in order],
+        [lines[index].way.name for index in order],
         loc="upper left",
         bbox_to_anchor=(1.01, 1),
         borderaxespad=0,
@@ -324,7 +322,7 @@ def _add_legend(axis: Any, lines: list[_PlanCurve]) -> None:
 
 @dataclass(frozen=True)
 class _PlanCurve:
-    """One way to answer: its colour, and its points with an error that says something."""
+    """One line of a plan: its colour, and its points with a useful error."""
 
     way: Alternative
     colour: str

@@ -16,8 +16,8 @@ from ladderboard.arena._runner import available_cores
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MAX_SIZE = 2**32  # the largest n and k; what floats and streams are checked for
-_SERIES_FROM = 512  # past it the asymptotic series of a central term is exact to the last bit
+MAX_SIZE = 2**32  # the largest n and k for which floats and streams were checked
+_SERIES_FROM = 512  # beyond it the asymptotic series of a central term is exact to the last bit
 _TERMS = 48  # |rho| <= 1/3 for n >= 2, and 3^-48 is below 10^-22
 
 
@@ -47,7 +47,7 @@ def majority_attack_moments(n: int, k: int, sigma: float = 0.0) -> Moments:
     >>> round(mean, 5), round(std, 5)
     (0.40042, 0.00381)
 
-    Three standard deviations of a random answer blunt the attack:
+    Noise of three standard deviations of a random answer weakens the attack:
 
     >>> round(majority_attack_moments(10_000, 1_000, sigma=0.03).mean, 5)
     0.46821
@@ -77,14 +77,14 @@ def _advantage(n: int, sigma: float) -> float:
     middle = _central_binomial(n // 2)
     if sigma == 0.0:
         return middle / 2.0  # Eq. (2)
-    # Beyond twelve standard deviations nothing is left that a float would notice.
+    # Terms beyond twelve standard deviations are below the precision of a float.
     above = np.arange(n // 2 + 1, min(n, n // 2 + int(6.0 * math.sqrt(n)) + 8) + 1, dtype=float)
     weights = middle * np.cumprod((n - above + 1.0) / above)
     if n % 2:  # the middle of an odd n is not on the lattice: C(2m+1, m) = C(2m, m) (2m+1)/(m+1)
         weights *= n / (n + 1.0)
     excess = 2.0 * above - n
     with np.errstate(over="ignore"):
-        tilt = [math.erf(each) for each in excess / (n * math.sqrt(2.0)) / sigma]
+        tilt = [math.erf(scaled) for scaled in excess / (n * math.sqrt(2.0)) / sigma]
     return float(np.sum(weights * excess * tilt)) / n
 
 
@@ -93,8 +93,8 @@ def _mean_error(k: int, p: float, s: float) -> float:
     if s == 0.0:
         return 0.0
     m = k // 2
-    at = _tie_probability(m, p, s)
-    top = at * s * k / (m + 1.0) if k % 2 else at  # P(X = m)
+    tie = _tie_probability(m, p, s)
+    top = tie * s * k / (m + 1.0) if k % 2 else tie  # P(X = m)
     # Terms fall from m downwards, at least as fast as those of a fair coin.
     down = np.arange(m, max(0, m - int(6.5 * math.sqrt(k)) - 8), -1, dtype=float)
     below = float(np.sum(np.cumprod(down * s / ((k - down + 1.0) * p))))
@@ -104,9 +104,9 @@ def _mean_error(k: int, p: float, s: float) -> float:
 def _covariance(k: int, p: float, s: float, rho: float) -> float:
     """Return the covariance of two columns' errors, Eq. (5)."""
     m = k // 2
-    at = _tie_probability(m, p, s)
+    tie = _tie_probability(m, p, s)
     # For even k: Bin(k - 1) at the two sides of the tie, from Bin(k) at it.
-    steps = [(m, at)] if k % 2 else [(m - 1, at / (2.0 * p)), (m, at / (2.0 * s))]
+    steps = [(m, tie)] if k % 2 else [(m - 1, tie / (2.0 * p)), (m, tie / (2.0 * s))]
     points = np.array([x for x, _ in steps], dtype=float)
     weights = np.array([weight for _, weight in steps]) / len(steps)
     spread = math.sqrt(k * p * s)
@@ -119,14 +119,14 @@ def _covariance(k: int, p: float, s: float, rho: float) -> float:
 
 def _krawtchouk(k: int, p: float, s: float, points: Any) -> list[Any]:
     """Return the first orthonormal polynomials of Bin(k, p) at the points."""
-    found = [np.ones_like(points)]
-    before, now = np.zeros_like(points), found[0]
+    polynomials = [np.ones_like(points)]
+    before, now = np.zeros_like(points), polynomials[0]
     for degree in range(min(k, _TERMS - 1)):
         shifted = (points - k * p - degree * (s - p)) * now
         shifted = shifted - math.sqrt(degree * (k - degree + 1.0) * p * s) * before
         before, now = now, shifted / math.sqrt((degree + 1.0) * (k - degree) * p * s)
-        found.append(now)
-    return found
+        polynomials.append(now)
+    return polynomials
 
 
 def _tie_probability(m: int, p: float, s: float) -> float:
@@ -153,7 +153,7 @@ def majority_attack(
     first: int = 0,
     threads: int | None = None,
 ) -> NDArray[np.float64]:
-    """Simulate the paper's majority attack and return its errors, one a repetition.
+    """Simulate the paper's majority attack and return its errors, one for each repetition.
 
     The attack asks about ``k`` random sign vectors, keeps those that correlate with the hidden
     labels, flips the others, and submits the majority vote of all. Its error falls below 1/2
@@ -173,10 +173,10 @@ def majority_attack(
     seed
         Same seed, same errors, whatever the number of threads.
     first
-        The number of the first repetition. A repetition depends on its number, not on the call it
-        came in, so a long run can be cut and its parts joined.
+        The number of the first repetition. A repetition depends only on its number, so a long run
+        can be split and its parts joined.
     threads
-        How many threads work; as many as there are cores if not given.
+        How many threads to use; by default one for each core.
 
     Examples
     --------
@@ -188,11 +188,11 @@ def majority_attack(
 
     Notes
     -----
-    The law is that of the paper's reference implementation, which holds k n signs of 8 bytes three
-    times over. Here rows are packed into words that are drawn, counted and forgotten, and memory
-    grows with n log k. Runs that differ in ``sigma`` alone share their random rows.
+    The distribution is that of the paper's reference implementation, which stores k n signs of 8
+    bytes three times. Here rows are packed into words that are drawn, counted and discarded, and
+    memory grows with n log k. Runs that differ in ``sigma`` alone share their random rows.
     `majority_attack_moments` has the exact mean and standard deviation. The first call on a
-    machine compiles for a few seconds.
+    machine takes a few seconds to compile.
 
     References
     ----------
@@ -206,7 +206,7 @@ def majority_attack(
     seed = integer("seed", seed, at_least=0, at_most=2**64 - 1)
     first = integer("first", first, at_least=0, at_most=2**62)
     workers = available_cores() if threads is None else integer("threads", threads, at_least=1)
-    # numba is loaded when an attack is run, not when its name is.
+    # Imported late: numba is slow to load.
     from ladderboard.arena._kernels import MajorityAttackRun  # noqa: PLC0415
 
     return MajorityAttackRun(n, k, sigma, seed).errors(first, repetitions, workers)

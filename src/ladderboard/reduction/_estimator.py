@@ -43,7 +43,7 @@ RISK_RANGE = (-0.5, 1.0)
 
 @dataclass(frozen=True)
 class QueryAnswer:
-    """What was said about the mean of a query.
+    """The answer to a query.
 
     Parameters
     ----------
@@ -51,20 +51,19 @@ class QueryAnswer:
         The estimate. While the mechanism's leaderboard error is below alpha/4 it is within
         3 alpha/4 of the true mean; it may leave [0, 1] by less than alpha/2.
     query
-        Its number, from 1.
+        The query's number, from 1.
     remaining
         How many queries are left, at most.
     classifiers
-        How many classifiers were given to the mechanism for it.
+        How many classifiers the mechanism was asked about for this query.
     before, after
-        The threshold, in [0, 1/2], before and after it. What a query lowers it by is gone.
+        The threshold, in [0, 1/2], before and after the query. It never rises again.
     crossed
         Whether a classifier crossed the threshold; if none did, the mean is known to be above
         1 - 3 alpha/2, and the value is 1 - 3 alpha/4.
     consistent
-        False once what the mechanism said cannot be within alpha/4 of the truth throughout: from
-        then on nothing is promised, about earlier answers neither. True proves nothing: an error
-        above alpha/4 need not show.
+        False once the released values prove an error above alpha/4: then no answer is guaranteed,
+        earlier ones included. True proves nothing: such an error need not show.
     """
 
     value: float
@@ -82,24 +81,24 @@ class QueryAnswer:
 
 @dataclass(frozen=True)
 class QueryAccuracy:
-    """How accurate answers shall be, as a fraction: comparisons with it must be exact."""
+    """The required accuracy alpha as a fraction, so that comparisons with it are exact."""
 
     alpha: Fraction
 
     @classmethod
-    def read(cls, alpha: Any) -> QueryAccuracy:
-        """Read alpha, a float as the simplest fraction that it stands for.
+    def parse(cls, alpha: Any) -> QueryAccuracy:
+        """Return the accuracy for alpha, reading a float as the simplest fraction for it.
 
-        >>> QueryAccuracy.read(1 / 21), QueryAccuracy.read(0.05)
+        >>> QueryAccuracy.parse(1 / 21), QueryAccuracy.parse(0.05)
         (QueryAccuracy(alpha=Fraction(1, 21)), QueryAccuracy(alpha=Fraction(1, 20)))
         """
-        read = _simplest_fraction(alpha)
-        if read is None or not 0 < read <= LARGEST_ALPHA:
+        fraction = _simplest_fraction(alpha)
+        if fraction is None or not 0 < fraction <= LARGEST_ALPHA:
             raise InvalidSetting(
-                "alpha must be a number above 0 and at most 1/3, where one query fits; "
+                "alpha must be above 0 and at most 1/3, which allows one query; "
                 f"got {_settings.safe_repr(alpha)}."
             )
-        return cls(read)
+        return cls(fraction)
 
     @property
     def queries(self) -> int:
@@ -107,18 +106,18 @@ class QueryAccuracy:
         return math.floor(1 / (3 * self.alpha))
 
     @property
-    def rungs(self) -> int:
-        """The last classifier's number: so many steps of alpha/2 lead below the threshold."""
+    def last_classifier(self) -> int:
+        """The number of the last classifier: this many steps of alpha/2 end below the threshold."""
         return math.ceil(1 / self.alpha)
 
     @property
-    def classifiers(self) -> int:
-        """How many classifiers all queries take at most, which is at most 1/alpha^2."""
-        return self.queries * (self.rungs + 1)
+    def max_classifiers(self) -> int:
+        """How many classifiers all queries need at most, which is at most 1/alpha^2."""
+        return self.queries * (self.last_classifier + 1)
 
     @property
-    def most(self) -> Fraction:
-        """What a query may take of the threshold."""
+    def max_decrease(self) -> Fraction:
+        """How much a query may lower the threshold."""
         return 3 * self.alpha / 2
 
     def __str__(self) -> str:
@@ -127,7 +126,7 @@ class QueryAccuracy:
 
 
 def _simplest_fraction(alpha: Any) -> Fraction | None:
-    """Return the simplest fraction that rounds to this number; None if it is none."""
+    """Return the simplest fraction that rounds to this number; None if it is not a number."""
     if isinstance(alpha, bool) or not isinstance(alpha, Real):
         return None
     if isinstance(alpha, Rational):
@@ -135,7 +134,7 @@ def _simplest_fraction(alpha: Any) -> Fraction | None:
     if not math.isfinite(alpha):
         return None
     precise = Fraction(float(alpha))
-    kind: Any = type(alpha)  # a float, or one of NumPy's: each rounds in its own way
+    kind: Any = type(alpha)  # float or a NumPy type, which round differently
     for digits in range(1, _DIGITS):
         simple = precise.limit_denominator(10**digits)
         if kind(float(simple)) == alpha:
@@ -146,26 +145,26 @@ def _simplest_fraction(alpha: Any) -> Fraction | None:
 class GeneralEstimator:
     """Estimate means of functions chosen one after the other, through a leaderboard.
 
-    For a query g the mechanism is given classifiers c + (g - i alpha)/2 for i = 0, 1, ..., each
-    alpha/2 lower than the last, until what it says falls below c - alpha/2, where the threshold c
-    is what it had said before. Which one it was, and what was said, give the answer.
+    For a query g the mechanism is asked about classifiers c + (g - i alpha)/2 for i = 0, 1, ...,
+    each alpha/2 lower than the last, until its released value falls below c - alpha/2, where the
+    threshold c is the value released before. The index i and the value give the answer.
 
     Parameters
     ----------
     mechanism
-        Any mechanism that tells values. If its leaderboard error stays below alpha/4, every answer
-        is within alpha of the true mean (within 3 alpha/4, in fact).
+        Any mechanism that releases values. If its leaderboard error stays below alpha/4, every
+        answer is within alpha of the true mean (within 3 alpha/4, in fact).
     n
         Number of examples in the sample.
     alpha
-        How accurate answers shall be, at most 1/3. There are floor(1/(3 alpha)) queries. A float
-        is read as the simplest fraction that it stands for: 1/(3 * 7) allows seven queries.
+        The required accuracy, at most 1/3. It allows floor(1/(3 alpha)) queries. A float is read
+        as the simplest fraction that rounds to it: 1/(3 * 7) allows seven queries.
     tape
-        Where noise comes from; without one, a fresh tape with a key from the operating system.
+        The source of noise; by default a new tape with a key from the operating system.
     ladder
-        Which ladder of the tape this is; estimators and sessions on one tape need their own.
+        The number of this ladder; estimators and sessions on one tape need different ones.
 
-    Not for use by several threads at once.
+    Not thread-safe.
 
     Examples
     --------
@@ -183,7 +182,8 @@ class GeneralEstimator:
 
     References
     ----------
-    Hardt, "Climbing a shaky ladder", 2017, Fig. 2, with what docs/explanation/errata.md says of it.
+    Hardt, "Climbing a shaky ladder", 2017, Fig. 2, as corrected in
+    docs/explanation/errata.md.
     """
 
     def __init__(
@@ -195,7 +195,7 @@ class GeneralEstimator:
         tape: Tape | None = None,
         ladder: int = 0,
     ) -> None:
-        self._accuracy = QueryAccuracy.read(alpha)
+        self._accuracy = QueryAccuracy.parse(alpha)
         self._n = _settings.integer("n", n, at_least=1)
         require_released_values(mechanism)
         self._mechanism = mechanism
@@ -210,7 +210,7 @@ class GeneralEstimator:
     def resume(
         cls, mechanism: Mechanism, state: Mapping[str, Any], tape: Tape | None = None
     ) -> GeneralEstimator:
-        """Go on from ``estimator.state``, with the mechanism and the tape it was started with."""
+        """Return an estimator that continues from ``state``, with the same mechanism and tape."""
         require_released_values(mechanism)
         try:
             if state["format"] != _FORMAT:
@@ -219,7 +219,7 @@ class GeneralEstimator:
                     f"this version reads format {_FORMAT}."
                 )
             inner, consistent = state["session"], state["consistent"]
-            alpha = QueryAccuracy.read(Fraction(state["alpha"])).alpha
+            alpha = QueryAccuracy.parse(Fraction(state["alpha"])).alpha
             asked = _settings.integer("asked", state["asked"], at_least=0)
             last = None if state["last"] is None else Fraction(state["last"])
             n = _settings.integer("n", inner["n"], at_least=1)
@@ -229,25 +229,25 @@ class GeneralEstimator:
             raise
         except (ArithmeticError, KeyError, TypeError, ValueError) as error:
             raise InvalidState(_DAMAGED) from error
-        made = cls(mechanism, n=n, alpha=alpha, tape=tape)
-        made._session = mechanism.resume(inner, tape)
-        made._asked, made._last, made._consistent = asked, last, consistent
-        if not made._possible():
+        estimator = cls(mechanism, n=n, alpha=alpha, tape=tape)
+        estimator._session = mechanism.resume(inner, tape)
+        estimator._asked, estimator._last, estimator._consistent = asked, last, consistent
+        if not estimator._counts_agree():
             raise InvalidState(_DAMAGED)
-        return made
+        return estimator
 
-    def _possible(self) -> bool:
-        """Tell whether so many queries, and what was said last, go with so many classifiers."""
-        used, most = self._session.questions, self._accuracy.rungs + 1
+    def _counts_agree(self) -> bool:
+        """Return whether the numbers of queries and classifiers can belong together."""
+        used, per_query = self._session.questions, self._accuracy.last_classifier + 1
         return (
             self._asked <= self.queries
             and (self._last is None or used > 0)
-            and used <= self._asked * most
+            and used <= self._asked * per_query
         )
 
     @property
     def state(self) -> dict[str, Any]:
-        """Everything needed to go on later, JSON-able. Secret, as a session's is."""
+        """Everything needed to resume, JSON-able. Secret, like the state of a session."""
         return {
             "format": _FORMAT,
             "alpha": str(self._accuracy.alpha),
@@ -259,37 +259,37 @@ class GeneralEstimator:
 
     @property
     def alpha(self) -> float:
-        """How accurate answers shall be."""
+        """The required accuracy."""
         return float(self._accuracy.alpha)
 
     @property
     def queries(self) -> int:
-        """How many queries there are in all: floor(1/(3 alpha))."""
+        """How many queries may be asked in total: floor(1/(3 alpha))."""
         return self._accuracy.queries
 
     @property
     def asked(self) -> int:
-        """How many queries were asked, with any that broke off."""
+        """How many queries were asked, including failed ones."""
         return self._asked
 
     @property
     def remaining(self) -> int:
         """How many queries are left, at most: none once the threshold is spent."""
-        return 0 if self._spent() else self.queries - self._asked
+        return 0 if self._threshold_spent() else self.queries - self._asked
 
     @property
     def classifiers(self) -> int:
-        """How many classifiers were given to the mechanism so far."""
+        """How many classifiers the mechanism was asked about so far."""
         return self._session.questions
 
     @property
     def max_classifiers(self) -> int:
         """How many questions the mechanism must allow, at most 1/alpha^2."""
-        return self._accuracy.classifiers
+        return self._accuracy.max_classifiers
 
     @property
     def threshold(self) -> float:
-        """What the next classifiers are measured from; it starts at 1/2 and is spent downwards."""
+        """Where the next classifiers start; it begins at 1/2 and only falls."""
         return float(self._threshold)
 
     @property
@@ -308,43 +308,48 @@ class GeneralEstimator:
         training
             Its values on the training data, for ``Thresholdout``.
         context
-            Bytes that make the noise of this query its own. The values themselves always do.
+            Extra bytes that the noise of this query depends on, beside the values.
         """
-        read = _read_values("values", values)
-        if len(read) != self._n:
+        sample = _read_values("values", values)
+        if len(sample) != self._n:
             raise InvalidRisk(
-                f"values must hold one number for each of the {self._n} examples; got {len(read)}."
+                f"values must hold one number for each of the {self._n} examples; "
+                f"got {len(sample)}."
             )
-        trained = self._training(training)
+        training_values = self._read_training(training)
         if not isinstance(context, bytes):
             raise InvalidSetting(f"context must be bytes; got {type(context).__name__}.")
         self._refuse_if_spent()
-        # Counted before the mechanism says anything: a query that breaks off has been asked.
+        # Counted before the mechanism releases anything, so that a failed query counts.
         self._asked += 1
-        mark = hashlib.blake2b(digest_size=32)
-        for part in (read.tobytes(), b"" if trained is None else trained.tobytes(), context):
-            mark.update(len(part).to_bytes(8, "big") + part)
-        question, seal = self._classifier(read, trained), mark.digest()
-        return self._search(lambda shift: self._session.ask(context=seal, **question(shift)))
+        digest = hashlib.blake2b(digest_size=32)
+        trained_bytes = b"" if training_values is None else training_values.tobytes()
+        for part in (sample.tobytes(), trained_bytes, context):
+            digest.update(len(part).to_bytes(8, "big") + part)
+        arguments = self._classifier_arguments(sample, training_values)
+        query_context = digest.digest()
+        return self._search(
+            lambda shift: self._session.ask(context=query_context, **arguments(shift))
+        )
 
-    def _search(self, give: Callable[[Fraction], Release]) -> QueryAnswer:
-        """Lower the classifiers rung by rung until what is said crosses the threshold."""
+    def _search(self, ask: Callable[[Fraction], Release]) -> QueryAnswer:
+        """Lower the classifiers step by step until the released value crosses the threshold."""
         alpha, before, used = self._accuracy.alpha, self._threshold, 0
         crossed = False
         shift = before
-        for _ in range(self._accuracy.rungs + 1):
-            said = parse_released_value(give(shift).value)
+        for _ in range(self._accuracy.last_classifier + 1):
+            released = parse_released_value(ask(shift).value)
             used += 1
-            self._consistent &= said < shift + _HALF + alpha / 4
-            self._consistent &= self._last is None or said < self._last + alpha / 2
-            self._last = said
-            crossed = said < before - alpha / 2
+            self._consistent &= released < shift + _HALF + alpha / 4
+            self._consistent &= self._last is None or released < self._last + alpha / 2
+            self._last = released
+            crossed = released < before - alpha / 2
             if crossed:
                 break
             shift -= alpha / 2
-        assert self._last is not None  # noqa: S101 - there is at least one rung
+        assert self._last is not None  # noqa: S101 - the loop ran at least once
         value = 2 * (self._last - shift) if crossed else 1 - 3 * alpha / 4
-        self._consistent &= value > -alpha / 2 and before - self._last < self._accuracy.most
+        self._consistent &= value > -alpha / 2 and before - self._last < self._accuracy.max_decrease
         return QueryAnswer(
             value=float(value),
             query=self._asked,
@@ -356,12 +361,12 @@ class GeneralEstimator:
             consistent=self._consistent,
         )
 
-    def _training(self, training: ArrayLike | None) -> NDArray[np.float64] | None:
-        """Read the values on the training data, if the mechanism looks at them."""
+    def _read_training(self, training: ArrayLike | None) -> NDArray[np.float64] | None:
+        """Return the values on the training data, if the mechanism uses them."""
         mechanism = self._mechanism
         if not mechanism.needs_training:
             if training is not None:
-                raise InvalidSetting(f"{mechanism.name} does not look at training=; leave it out.")
+                raise InvalidSetting(f"{mechanism.name} does not use training=; leave it out.")
             return None
         if training is None:
             raise InvalidRisk(
@@ -369,77 +374,75 @@ class GeneralEstimator:
             )
         return _read_values("training", training)
 
-    def _classifier(
+    def _classifier_arguments(
         self, values: NDArray[np.float64], training: NDArray[np.float64] | None
     ) -> Callable[[Fraction], dict[str, Any]]:
-        """Return how the classifier shift + g/2 is put to the mechanism; its mean is exact."""
+        """Return the arguments of ``session.ask`` for the classifier shift + g/2, by shift."""
         trained = None if training is None else _exact_mean(training) / 2
 
-        def more(shift: Fraction) -> dict[str, Any]:
+        def training_argument(shift: Fraction) -> dict[str, Any]:
             return {} if trained is None else {"training": float(shift + trained)}
 
         if self._mechanism.needs == "losses":
-            return lambda shift: {"losses": float(shift) + values / 2, **more(shift)}
+            return lambda shift: {"losses": float(shift) + values / 2, **training_argument(shift)}
         half = _exact_mean(values) / 2
-        return lambda shift: {"risk": float(shift + half), **more(shift)}
+        return lambda shift: {"risk": float(shift + half), **training_argument(shift)}
 
-    def _spent(self) -> bool:
+    def _threshold_spent(self) -> bool:
         # While the leaderboard error is below alpha/4 this never happens before the last query.
-        return self._threshold < self._accuracy.most
+        return self._threshold < self._accuracy.max_decrease
 
     def _refuse_if_spent(self) -> None:
         if self._asked >= self.queries:
             raise BudgetSpent(
-                f"Alpha = {self._accuracy} allows {self.queries} quer"
-                f"{'y' if self.queries == 1 else 'ies'}, and no more; "
-                "a smaller alpha allows more, and asks more of the mechanism."
+                f"Alpha = {self._accuracy} allows {self.queries} "
+                f"{'query' if self.queries == 1 else 'queries'}, and all were asked. "
+                "Start a new estimator with a smaller alpha, which needs a more accurate mechanism."
             )
-        if self._spent():
+        if self._threshold_spent():
             raise BudgetSpent(
                 f"The threshold is spent: it is {float(self._threshold):.4g} after "
                 f"{self._asked} of {self.queries} queries, and the next may take "
-                f"{float(self._accuracy.most):.4g}. The mechanism's leaderboard error reached "
-                f"alpha/4 = {float(self._accuracy.alpha / 4):.4g}; a larger alpha, more examples "
-                "or a finer mechanism would do."
+                f"{float(self._accuracy.max_decrease):.4g}. The mechanism's leaderboard error "
+                f"reached alpha/4 = {float(self._accuracy.alpha / 4):.4g}. Use a larger alpha, "
+                "more examples or a more accurate mechanism."
             )
 
 
 def parse_released_value(value: Any) -> Fraction:
-    """Return a value that was told as the decimal number it prints as: 0.475 is 475/1000.
+    """Return a released value as the decimal number that it prints as: 0.475 is 475/1000.
 
-    Releases are decimal, and ties between them must be ties.
+    Releases are decimal, so this keeps equal releases equal.
     """
     if isinstance(value, Real) and math.isfinite(value):
         return Fraction(repr(float(value)))
-    raise BrokenMechanism("The mechanism told no finite number where it should tell a value.")
+    raise BrokenMechanism("The mechanism must release a finite value; it released something else.")
 
 
 def require_released_values(mechanism: Any) -> None:
-    """Refuse what is not a mechanism, or one that keeps its value to itself."""
-    parts = ("start", "name", "needs", "needs_training")
-    if isinstance(mechanism, type) or not all(hasattr(mechanism, part) for part in parts):
+    """Raise unless this is a mechanism that releases values."""
+    attributes = ("start", "name", "needs", "needs_training")
+    if isinstance(mechanism, type) or not all(hasattr(mechanism, name) for name in attributes):
         raise InvalidSetting(
             "mechanism must be a mechanism, such as Ladder(step=0.01); "
             f"got {_settings.safe_repr(mechanism)}."
         )
     if isinstance(mechanism, OneBit):
-        raise InvalidSetting(
-            "OneBit tells no value before it is closed, and a value is needed here; take a Ladder."
-        )
+        raise InvalidSetting("OneBit releases no value before it is closed; use a Ladder instead.")
 
 
 def _read_values(name: str, values: Any) -> NDArray[np.float64]:
-    read = to_float_vector(name, values)
-    good = (read >= 0) & (read <= 1)  # False for NaN
+    vector = to_float_vector(name, values)
+    good = (vector >= 0) & (vector <= 1)  # False for NaN
     if not good.all():
         bad = np.flatnonzero(~good)
         raise InvalidRisk(
             f"{name} must be finite numbers in [0, 1]; {len(bad)} are not.",
             positions=tuple(bad[:10].tolist()),
         )
-    if not len(read):
+    if not len(vector):
         raise InvalidRisk(f"{name} must hold at least one number.")
-    return read
+    return vector
 
 
 def _exact_mean(values: NDArray[np.float64]) -> Fraction:

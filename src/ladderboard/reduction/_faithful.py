@@ -1,7 +1,7 @@
-"""Faithfulness, measured: whether a mechanism that updates says something close to the risk.
+"""Measures whether a mechanism is faithful: whether its updates are close to the risk.
 
-A probe is a generator of risks, in numbers of examples got wrong; it is sent the value that stands
-after each.
+A probe is a generator of risks, as numbers of wrong examples; it is sent the released value after
+each.
 """
 
 from __future__ import annotations
@@ -26,41 +26,41 @@ if TYPE_CHECKING:
     from ladderboard.mechanisms import Mechanism
 
 _REQUIRED_SHARE = 2 / 3
-# Releases and distances are rounded; half a cell of a grid of 1/sqrt(n) is meant to be near enough.
+# Tolerance for floats: half a cell of a grid of 1/sqrt(n) counts as near.
 _ROUNDING = 1e-9
 _MAX_N = 10**15
 
 
 def _probe_descend(n: int, questions: int, rng: np.random.Generator) -> Generator[int, float, None]:
-    """Improve with every question, by a random amount: as many updates as a step allows."""
+    """Improve with every question by a random amount: as many updates as the step allows."""
     left = sorted(rng.integers(0, n // 2 + 1, questions).tolist())
     while left:
         yield left.pop()
 
 
 def _probe_creep(n: int, _questions: int, rng: np.random.Generator) -> Generator[int, float, None]:
-    """Improve on what stands by twice as much each time, until it is told; then start again."""
-    told = yield int(rng.integers(n // 4, n // 2 + 1))
+    """Double the gain until the value changes, then start again from the new value."""
+    value = yield int(rng.integers(n // 4, n // 2 + 1))
     while True:
-        told_before, gain = told, 1
-        while told == told_before:
-            told = yield max(min(round(told_before * n), n) - gain, 0)
+        before, gain = value, 1
+        while value == before:
+            value = yield max(min(round(before * n), n) - gain, 0)
             gain = min(2 * gain, n)
 
 
 def _probe_leap(n: int, _questions: int, rng: np.random.Generator) -> Generator[int, float, None]:
-    """Find a gain that is told, and go on by such gains at random: any residue on a grid occurs."""
-    told = yield int(rng.integers(n // 2, n + 1))
+    """Find a gain that changes the value, then improve by such gains at random."""
+    value = yield int(rng.integers(n // 2, n + 1))
     gain = 1.0
     while True:
-        told_before = told
-        told = yield min(max(round(told_before * n - gain * rng.uniform(1, 2)), 0), n)
-        if told == told_before:
+        before = value
+        value = yield min(max(round(before * n - gain * rng.uniform(1, 2)), 0), n)
+        if value == before:
             gain = min(2 * gain, n)
 
 
 def _probe_insist(n: int, _questions: int, rng: np.random.Generator) -> Generator[int, float, None]:
-    """Ask about one model again and again: an update is then luck in the noise."""
+    """Ask about one model again and again: an update is then caused by noise."""
     yield n
     wrong = int(rng.integers(n // 4, n // 2 + 1))
     while True:
@@ -84,14 +84,14 @@ PROBES: dict[str, Callable[[int, int, np.random.Generator], Generator[int, float
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """What one probe found.
+    """The result of one probe.
 
     Parameters
     ----------
     probe
-        Its name.
+        The name of the probe.
     games
-        How many it played.
+        How many games it played.
     kept
         In how many of them every update was within 1/(2 sqrt n) of the risk.
     updates
@@ -113,7 +113,7 @@ class ProbeResult:
 
 @dataclass(frozen=True)
 class Faithfulness:
-    """A verdict on a mechanism, with what it rests on. True where the verdict is "faithful".
+    """A verdict on a mechanism and the results behind it. True if the verdict is "faithful".
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class Faithfulness:
     confidence
         The probability with which all limits in ``probed`` hold.
     probed
-        What each probe found.
+        The result of each probe.
     """
 
     mechanism: dict[str, Any]
@@ -135,26 +135,28 @@ class Faithfulness:
 
     @property
     def worst(self) -> ProbeResult:
-        """The probe that kept the fewest games; of several, the one with most updates astray."""
-        return min(self.probed, key=lambda each: (each.kept, each.within - each.updates))
+        """The probe that kept the fewest games; in a tie, the one with the most bad updates."""
+        return min(self.probed, key=lambda result: (result.kept, result.within - result.updates))
 
     @property
     def verdict(self) -> str:
         """Return "faithful", "not faithful" or "undecided".
 
         "not faithful" holds with the stated confidence: some analyst keeps fewer than two games in
-        three. "faithful" says, with that confidence, that none of the probes does; other analysts
-        might. A game without an update is kept, so whoever never updates is faithful.
+        three. "faithful" means, with that confidence, that none of the probes does; other analysts
+        might. A game without an update is kept, so a mechanism that never updates is faithful.
         """
-        if any(each.high < _REQUIRED_SHARE for each in self.probed):
+        if any(result.high < _REQUIRED_SHARE for result in self.probed):
             return "not faithful"
         return (
-            "faithful" if all(each.low >= _REQUIRED_SHARE for each in self.probed) else "undecided"
+            "faithful"
+            if all(result.low >= _REQUIRED_SHARE for result in self.probed)
+            else "undecided"
         )
 
     @property
     def within(self) -> float | None:
-        """The part of updates that were within 1/(2 sqrt n) of the risk, under the worst probe."""
+        """The share of updates that were within 1/(2 sqrt n) of the risk, under the worst probe."""
         worst = self.worst
         return worst.within / worst.updates if worst.updates else None
 
@@ -162,7 +164,7 @@ class Faithfulness:
         return self.verdict == "faithful"
 
     def describe(self) -> str:
-        """Say it in two sentences."""
+        """Return the verdict in two sentences."""
         worst = self.worst
         share = (
             " (no update at all)" if self.within is None else f" ({self.within:.0%} of its updates)"
@@ -186,20 +188,20 @@ def is_faithful(
     """Estimate how often released updates lie within 1/(2 sqrt n) of the risk on the sample.
 
     A mechanism is faithful if, whatever the analyst does, with probability 2/3 all its updates
-    after the first question do. Five probes play against it, each many games on tapes of their own:
-    ``descend`` improves every time a little, ``leap`` by leaps, ``creep`` looks for the least gain
-    that is told, ``insist`` asks about one model again and again, ``guess`` guesses at random.
+    after the first question do. Five probes play many games each against it, every game on its own
+    tape: ``descend`` improves a little every time, ``leap`` by large amounts, ``creep`` looks for
+    the smallest gain that is released, ``insist`` repeats one model, ``guess`` guesses at random.
 
     Parameters
     ----------
     mechanism
-        One that tells values.
+        A mechanism that releases values.
     n
         Examples in the sample.
     questions
-        Questions in a game. Faithfulness is about all updates of a game, so longer games ask more.
+        Questions in a game. All updates of a game count, so longer games are a stricter test.
     games
-        How many games each probe plays. With fewer than 18 nothing is shown to be faithful.
+        How many games each probe plays. Fewer than 18 cannot show that a mechanism is faithful.
     confidence
         The probability with which all confidence limits hold at once.
     seed
@@ -226,13 +228,13 @@ def is_faithful(
     # Chernoff's bound on each side, for each probe: all limits hold at once.
     nats = math.log(2 * len(PROBES) / (1 - confidence)) / games
     probed = []
-    for at, (name, probe) in enumerate(PROBES.items()):
+    for index, (name, probe) in enumerate(PROBES.items()):
         played = [
-            _play_probe(mechanism, n, questions, probe, np.random.default_rng([seed, at, game]))
+            _play_probe(mechanism, n, questions, probe, np.random.default_rng([seed, index, game]))
             for game in range(games)
         ]
         updates, within = (sum(counts) for counts in zip(*played, strict=True))
-        kept = sum(near == all_ for all_, near in played)
+        kept = sum(near == total for total, near in played)
         low, high = kl_lower(kept / games, nats), kl_upper(kept / games, nats)
         probed.append(ProbeResult(name, games, kept, updates, within, low, high))
     return Faithfulness(mechanism.describe(), n, questions, confidence, tuple(probed))
@@ -251,19 +253,19 @@ def _play_probe(
     # Models err on nested sets of examples.
     order: NDArray[np.int64] = rng.permutation(n) if by_example else np.empty(0, dtype=np.int64)
     near = 1 / (2 * math.sqrt(n)) + _ROUNDING
-    asking = probe(n, questions, rng)
-    wrong, before = next(asking), -math.inf
+    risks = probe(n, questions, rng)
+    wrong, before = next(risks), -math.inf
     updates = within = 0
     for question in range(1, questions + 1):
         risk = wrong / n
-        given: dict[str, Any] = {"losses": order < wrong} if by_example else {"risk": risk}
+        question_data: dict[str, Any] = {"losses": order < wrong} if by_example else {"risk": risk}
         if mechanism.needs_training:  # another sample, of the same size
-            given["training"] = rng.binomial(n, risk) / n
-        value = float(parse_released_value(session.ask(**given).value))
+            question_data["training"] = rng.binomial(n, risk) / n
+        value = float(parse_released_value(session.ask(**question_data).value))
         if value < before:
             updates += 1
             within += abs(value - risk) <= near
         before = value
         if question < questions:
-            wrong = asking.send(value)
+            wrong = risks.send(value)
     return updates, within

@@ -1,4 +1,4 @@
-"""What a general estimator can promise before the data, with a Ladder under it.
+"""The accuracy that a general estimator over a Ladder can guarantee before seeing data.
 
 Proof: docs/explanation/reduction.md, "What can be promised".
 """
@@ -30,13 +30,13 @@ class AccuracyGuarantee:
     n
         Examples in the sample, drawn independently.
     beta
-        The probability with which the promise may be broken.
+        The probability that the guarantee fails.
     alpha
-        How far off answers may be.
+        The largest error of an answer.
     queries
-        How many there are.
+        How many queries it allows.
     classifiers
-        How many questions that may take.
+        How many questions to the mechanism they may need.
     mechanism
         The Ladder to give to ``GeneralEstimator``.
     error
@@ -53,23 +53,24 @@ class AccuracyGuarantee:
 
 
 def accuracy_guarantee(n: int, beta: float = 0.05) -> AccuracyGuarantee:
-    """Return the least alpha of three digits that can be promised for a sample of n examples.
+    """Return the smallest alpha, to three digits, that n examples can guarantee.
 
-    Whatever an analyst asks, as long as the sample is seen through the answers only.
+    It holds for every analyst that sees the sample only through the answers.
 
     Examples
     --------
     >>> import ladderboard as lb
-    >>> found = lb.reduction.accuracy_guarantee(n=1_000_000)
-    >>> found.alpha, found.queries
+    >>> guarantee = lb.reduction.accuracy_guarantee(n=1_000_000)
+    >>> guarantee.alpha, guarantee.queries
     (0.0371, 8)
-    >>> estimator = lb.GeneralEstimator(found.mechanism, n=found.n, alpha=found.alpha)
+    >>> ladder, alpha = guarantee.mechanism, guarantee.alpha
+    >>> estimator = lb.GeneralEstimator(ladder, n=guarantee.n, alpha=alpha)
     """
     n = _settings.integer("n", n, at_least=1, at_most=_MAX_N)
     beta = _settings.number("beta", beta, above=0, below=1)
-    found = _smallest_alpha(n, beta)
-    if found is not None:
-        return found
+    guarantee = _smallest_alpha(n, beta)
+    if guarantee is not None:
+        return guarantee
     low, high = n, 2 * n
     while _smallest_alpha(high, beta) is None:
         low, high = high, 2 * high
@@ -77,13 +78,13 @@ def accuracy_guarantee(n: int, beta: float = 0.05) -> AccuracyGuarantee:
         middle = (low + high) // 2
         low, high = (middle, high) if _smallest_alpha(middle, beta) is None else (low, middle)
     raise OutsideTheorem(
-        f"No alpha up to 1/3 can be promised for n = {n}; n = {high} would do.", least_n=high
+        f"No alpha up to 1/3 can be guaranteed for n = {n}; use at least n = {high}.", least_n=high
     )
 
 
 @lru_cache(maxsize=256)
 def _smallest_alpha(n: int, beta: float) -> AccuracyGuarantee | None:
-    """Search by halving, then among numbers of three digits; what is returned was checked."""
+    """Return the guarantee with the smallest alpha, by bisection, then over three-digit values."""
     if _guarantee_for(n, beta, float(LARGEST_ALPHA)) is None:
         return None
     low, high = 0.0, float(LARGEST_ALPHA)
@@ -91,36 +92,38 @@ def _smallest_alpha(n: int, beta: float) -> AccuracyGuarantee | None:
         middle = (low + high) / 2
         low, high = (middle, high) if _guarantee_for(n, beta, middle) is None else (low, middle)
     scale = 10 ** (_DIGITS - 1 - math.floor(math.log10(low)))
-    # The number of queries goes in jumps, and what can be promised with it: look on both sides.
+    # The number of queries jumps with alpha, and the guarantee with it: search on both sides.
     candidates = range(math.floor(low * 0.98 * scale), math.ceil(high * scale) + 1)
     tried = (
-        _guarantee_for(n, beta, each / scale)
-        for each in candidates
-        if each / scale <= LARGEST_ALPHA
+        _guarantee_for(n, beta, candidate / scale)
+        for candidate in candidates
+        if candidate / scale <= LARGEST_ALPHA
     )
-    return next((found for found in tried if found), None) or _guarantee_for(n, beta, high)
+    return next((guarantee for guarantee in tried if guarantee), None) or _guarantee_for(
+        n, beta, high
+    )
 
 
 def _guarantee_for(n: int, beta: float, alpha: float) -> AccuracyGuarantee | None:
-    """Return the promise of this alpha with the Ladder that errs least, if it is kept."""
-    sizes = QueryAccuracy.read(alpha)
+    """Return the guarantee for this alpha with the most accurate Ladder, or None."""
+    accuracy = QueryAccuracy.parse(alpha)
     best = None
     for part in _STEPS:
         for cells in _CELLS:
             step = float(f"{part * alpha / 4:.2g}")
             ladder = Ladder(step=step, grid=float(f"{cells * step:.2g}"))
-            error = _error_bound(n, beta, sizes.classifiers, ladder)
+            error = _error_bound(n, beta, accuracy.max_classifiers, ladder)
             if error < alpha / 4 and (best is None or error < best.error):
                 best = AccuracyGuarantee(
-                    n, beta, alpha, sizes.queries, sizes.classifiers, ladder, error
+                    n, beta, alpha, accuracy.queries, accuracy.max_classifiers, ladder, error
                 )
     return best
 
 
 def _error_bound(n: int, beta: float, questions: int, ladder: Ladder) -> float:
     """Bound the leaderboard error on classifiers whose values spread over 1/2."""
-    found = certificate(
+    bound = certificate(
         n=n, questions=questions, changes=None, mechanism=ladder, beta=beta, risk_range=RISK_RANGE
     )
-    assert found.nats is not None  # noqa: S101 - a Ladder's transcripts can be counted
-    return max(map(abs, found.sample)) + math.sqrt(found.nats / (2 * n)) / 2
+    assert bound.nats is not None  # noqa: S101 - a Ladder's transcripts can be counted
+    return max(map(abs, bound.sample)) + math.sqrt(bound.nats / (2 * n)) / 2

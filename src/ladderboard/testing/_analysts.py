@@ -113,8 +113,8 @@ class _RecordingGame(Game):
         super().__init__(*given, **settings)
         self.noted: list[_RecordedQuestion] = []
 
-    def _note(self, account: int, true_risk: float, risk: float, release: Release) -> None:
-        super()._note(account, true_risk, risk, release)
+    def _record(self, account: int, true_risk: float, risk: float, release: Release) -> None:
+        super()._record(account, true_risk, risk, release)
         self.noted.append(_RecordedQuestion(true_risk, risk, release))
 
 

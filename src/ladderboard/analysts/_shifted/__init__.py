@@ -1,7 +1,8 @@
-"""Attacks that keep every question just beside the point where it would be told.
+"""Attacks that shift the risk of each question close to the ladder's threshold.
 
-They know how the mechanism compares (``_rule``) and place their questions by what they believe
-about the labels (``_walking``) or by the odds of fresh guesses (``_guessing``).
+They know how the mechanism compares (``_comparison_rule``) and choose their questions by local
+search around the best model (``_local_search``) or by the odds of fresh guesses
+(``_random_guesses``).
 """
 
 from ladderboard.analysts._shifted._abstaining import AbstainingAttack

@@ -1,4 +1,4 @@
-"""What an attacker knows before it asks: how the mechanism compares, and some easy labels."""
+"""What an attacker knows in advance: how the mechanism compares, and some easy labels."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _MAX_READABLE_BLUR = 0.5  # examples, squared
 class ComparisonRule(NamedTuple):
     """The public settings of a mechanism, counted in examples: a risk of 1/n is 1.
 
-    ``step`` is what a model must win by, ``fresh`` the standard deviation of the noise drawn for
-    one comparison, ``standing`` that of the noise which stays until the next crossing, ``release``
-    that of what is told, ``grid`` the distance between two things that can be told.
-    ``by_difference``: the step is so many times the root of the number of examples on which the
-    model and the leader differ, as the parameter-free Ladder has it, and the leader is compared
-    with as it is, whatever was told of it.
+    ``step`` is the margin that a model must win by, ``fresh`` the standard deviation of the noise
+    drawn for one comparison, ``standing`` that of the noise kept until the ladder moves,
+    ``release`` that of the noise on a released value, ``grid`` the distance between two values that
+    can be released. ``by_difference``: the step is this many times the square root of the number of
+    examples on which the model and the leader differ, as in the parameter-free Ladder, and the
+    comparison is with the leader's true losses, not its released value.
     """
 
     step: float = 0.0
@@ -47,8 +47,8 @@ class ComparisonRule(NamedTuple):
     by_difference: float = 0.0
 
     @classmethod
-    def of(cls, mechanism: Mechanism, n: int) -> ComparisonRule:  # noqa: PLR0911 - a line for each
-        """Read the rule off a mechanism; one that nobody knows is taken for exact."""
+    def from_mechanism(cls, mechanism: Mechanism, n: int) -> ComparisonRule:  # noqa: PLR0911 - a line for each
+        """Return the rule of a mechanism; an unknown mechanism is treated as exact."""
         if isinstance(mechanism, ShakyLadder):
             # A Laplace scale is 1/sqrt(2) of its standard deviation.
             sd = n * (1 if mechanism.law == "gaussian" else math.sqrt(2))
@@ -65,9 +65,9 @@ class ComparisonRule(NamedTuple):
         if isinstance(mechanism, ParameterFreeLadder):
             return cls(by_difference=1.0)
         if isinstance(mechanism, BootstrapLadder):
-            sure = 1.0 if mechanism.test == "paired" else upper_quantile(mechanism.alpha)
+            factor = 1.0 if mechanism.test == "paired" else upper_quantile(mechanism.alpha)
             # A resample of the losses has the standard error of the risk: at most half a root of n.
-            return cls(release=math.sqrt(n) / 2 * mechanism.resample, by_difference=sure)
+            return cls(release=math.sqrt(n) / 2 * mechanism.resample, by_difference=factor)
         if isinstance(mechanism, Rounded):
             return cls(grid=n * 10.0**-mechanism.digits)
         if isinstance(mechanism, Noisy):
@@ -75,7 +75,7 @@ class ComparisonRule(NamedTuple):
         return cls(step=n * float(getattr(mechanism, "step", 0.0)))
 
     def margin(self, difference: int) -> float:
-        """Return what a model must win by that differs from the best on so many examples."""
+        """Return the margin for a model that differs from the best on this many examples."""
         return self.by_difference * math.sqrt(difference) if self.by_difference else self.step
 
     @property
@@ -85,19 +85,19 @@ class ComparisonRule(NamedTuple):
 
     @property
     def blur(self) -> float:
-        """The variance of what is told about the risk; a grid of one example hides nothing."""
+        """The variance of a released value around the risk; a grid of one example adds none."""
         return self.release**2 + (self.grid**2 / 12 if self.grid > 1.001 else 0.0)
 
     @property
-    def drowns(self) -> bool:
-        """Whether what is told is so blurred that a few examples drown in it."""
+    def hides_few_examples(self) -> bool:
+        """Whether releases are too blurred to show a change of a few examples."""
         return self.blur > _MAX_READABLE_BLUR
 
 
 class RiskShifter:
-    """The first ``size`` examples, whose labels are known.
+    """Shifts a model's risk by being wrong on a chosen number of easy examples.
 
-    A model that is wrong on a chosen number of them has its risk shifted by as much.
+    The easy examples are the first ``size``, whose labels are known.
     """
 
     def __init__(self, known: PackedKnownLabels, n: int) -> None:
@@ -109,11 +109,11 @@ class RiskShifter:
         return min(max(round(wrong), 0), self.size)
 
     def ask(self, game: Game, hard: NDArray[np.bool_], wrong: int, *, account: int = 0) -> Release:
-        """Ask about a model: these predictions on the hard examples, so many easy ones wrong."""
+        """Ask about a model: these predictions on hard examples, ``wrong`` easy mistakes."""
         return game.ask(self.model(hard, wrong), account=account)
 
     def model(self, hard: NDArray[np.bool_], wrong: int) -> NDArray[np.uint64]:
-        """Return the model, packed."""
+        """Return the packed model with these hard predictions and ``wrong`` easy mistakes."""
         model = self._labels.copy()
         model[:wrong] ^= True
         model[self.size :] = hard

@@ -1,4 +1,4 @@
-"""The shifted majority attack, and the same with many accounts."""
+"""The shifted majority attack, and its variant with many accounts (sybil attack)."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
     from ladderboard.analysts._game import Game
     from ladderboard.mechanisms import Release
 
-MIN_QUESTIONS = 4  # too few to learn anything from
+MIN_QUESTIONS = 4  # fewer teach nothing
 
 
 @dataclass(frozen=True)
 class ShiftedMajority(Analyst):
-    """Use labels that are known to keep every guess where its release, or silence, says most.
+    """Use known labels to keep every guess where its release, or silence, is most informative.
 
-    A ladder answers only what beats the best so far, so random guesses soon meet silence. An
-    analyst who knows some labels (the easy set) starts with all of them wrong and mends them bit
-    by bit: that pays for the steps of the ladder, while the guesses on the hard examples collect
-    luck. It is patient: it places each guess above the line, so that only a lucky one is told, as
-    lucky as the questions and the rungs left can pay for.
+    A ladder releases a value only for a model that beats the best so far, so random guesses soon
+    get no release. An analyst that knows some labels (the easy examples) starts with all of them
+    wrong and corrects them gradually: that pays for the ladder's steps, while guesses on the hard
+    examples accumulate luck. Each guess is placed above the threshold, so that only a lucky one is
+    released, as lucky as the remaining questions and steps can pay for.
 
     Parameters
     ----------
     easy
-        The part of the labels that is known, in (0, 1].
+        The share of the labels that is known, in [0, 1).
 
     Notes
     -----
-    Where comparisons are free of noise it walks: it flips small sets of the best model so far and
-    keeps what was told. Where they are noisy it guesses afresh and lets the guesses vote.
+    If comparisons are free of noise it searches locally: it flips small sets of the best model so
+    far and keeps those that were released. If they are noisy it asks random guesses and votes.
 
     Examples
     --------
@@ -65,67 +65,67 @@ class ShiftedMajority(Analyst):
         return CoinFlipWorld(n, rng, easy=self.easy)
 
     def play(self, game: Game) -> None:
-        """Find out whether every model is told of, climb or listen, and ask the vote last."""
-        easy = RiskShifter(game.known, game.n)
-        rule = ComparisonRule.of(game.mechanism, game.n)
-        walking = LocalSearch(game, easy, rule)
-        game.register_final_model(lambda: easy.model(walking.vote(), 0))
+        """Find out whether every model gets a score, learn the labels, then ask about the vote."""
+        shifter = RiskShifter(game.known, game.n)
+        rule = ComparisonRule.from_mechanism(game.mechanism, game.n)
+        search = LocalSearch(game, shifter, rule)
+        game.register_final_model(lambda: shifter.model(search.vote(), 0))
         if game.questions < MIN_QUESTIONS:
-            easy.ask(game, walking.vote(), 0)
+            shifter.ask(game, search.vote(), 0)
             return
-        value = walking.open()
-        again = repeat_first_model(game, easy, walking)
-        tactic: LocalSearch | RandomGuesses = walking
+        value = search.open_ladder()
+        again = repeat_first_model(game, shifter, search)
+        tactic: LocalSearch | RandomGuesses = search
         if again.score is not None:
-            tactic = play_with_scores(game, easy, walking)
+            tactic = play_with_scores(game, shifter, search)
         else:
             if rule.compare:
-                tactic = start_random_guesses(game, easy, rule)
+                tactic = start_random_guesses(game, shifter, rule)
             tactic.climb(value if again.value is None else game.n * again.value)
-        easy.ask(game, tactic.vote(), 0)
+        shifter.ask(game, tactic.vote(), 0)
 
 
-def repeat_first_model(game: Game, easy: RiskShifter, walking: LocalSearch) -> Release:
-    """Ask the first model again: only a mechanism that speaks of every model has a score for it."""
-    again = easy.ask(game, walking.beliefs.base, easy.size)
-    while again.improved and game.remaining > 1:  # luck in the noise
-        again = easy.ask(game, walking.beliefs.base, easy.size)
+def repeat_first_model(game: Game, shifter: RiskShifter, search: LocalSearch) -> Release:
+    """Ask the first model again; a score shows that the mechanism scores every model."""
+    again = shifter.ask(game, search.beliefs.base, shifter.size)
+    while again.improved and game.remaining > 1:  # moved by noise alone
+        again = shifter.ask(game, search.beliefs.base, shifter.size)
     return again
 
 
 def play_with_scores(
-    game: Game, easy: RiskShifter, walking: LocalSearch
+    game: Game, shifter: RiskShifter, search: LocalSearch
 ) -> LocalSearch | RandomGuesses:
-    """Spend all questions but one on a mechanism that speaks of every model."""
-    tactic: LocalSearch | RandomGuesses = walking
-    if walking.rule.drowns:
-        tactic = start_random_guesses(game, easy, walking.rule)
-    tactic.listen()
+    """Spend all questions but one against a mechanism that scores every model."""
+    tactic: LocalSearch | RandomGuesses = search
+    if search.rule.hides_few_examples:
+        tactic = start_random_guesses(game, shifter, search.rule)
+    tactic.play_with_scores()
     return tactic
 
 
-def start_random_guesses(game: Game, easy: RiskShifter, rule: ComparisonRule) -> RandomGuesses:
-    """Go over to fresh guesses, and to their vote."""
-    tactic = RandomGuesses(game, easy, rule)
-    game.register_final_model(lambda: easy.model(tactic.vote(), 0))
+def start_random_guesses(game: Game, shifter: RiskShifter, rule: ComparisonRule) -> RandomGuesses:
+    """Switch to random guesses and their vote."""
+    tactic = RandomGuesses(game, shifter, rule)
+    game.register_final_model(lambda: shifter.model(tactic.vote(), 0))
     return tactic
 
 
 @dataclass(frozen=True)
 class SybilAttack(Analyst):
-    """Register many accounts, take the first release of each, then be patient on every ladder.
+    """Register many accounts, use the first release of each, then attack every ladder.
 
-    A ladder starts from the worst risk, so whoever asks first is told. With a ladder for every
-    account, m accounts are m answers, as good as the noise on the release allows: the majority
-    attack over accounts. The questions left are spent as the shifted majority attack spends them,
-    with a fresh set of rungs on every ladder.
+    A ladder starts from the worst risk, so the first question on it always gets a release. With a
+    ladder for every account, m accounts give m scores, as precise as the release noise allows: the
+    majority attack over accounts. The remaining questions are spent like those of the shifted
+    majority attack, on every ladder.
 
     Parameters
     ----------
     accounts
-        How many; never more than there are questions to ask.
+        How many accounts; at most the number of questions is used.
     easy
-        The part of the labels that is known, in [0, 1).
+        The share of the labels that is known, in [0, 1).
 
     Examples
     --------
@@ -154,27 +154,27 @@ class SybilAttack(Analyst):
         return CoinFlipWorld(n, rng, easy=self.easy)
 
     def play(self, game: Game) -> None:
-        """Open every account, climb every ladder, and ask the vote last."""
-        easy = RiskShifter(game.known, game.n)
-        rule = ComparisonRule.of(game.mechanism, game.n)
-        walking = LocalSearch(game, easy, rule)
-        tactic: LocalSearch | RandomGuesses = walking
+        """Open every account, climb every ladder, then ask about the vote."""
+        shifter = RiskShifter(game.known, game.n)
+        rule = ComparisonRule.from_mechanism(game.mechanism, game.n)
+        search = LocalSearch(game, shifter, rule)
+        tactic: LocalSearch | RandomGuesses = search
         if game.questions < MIN_QUESTIONS:
-            easy.ask(game, tactic.vote(), 0)
+            shifter.ask(game, tactic.vote(), 0)
             return
-        values = [walking.open()]
-        if repeat_first_model(game, easy, walking).score is not None:
-            # Told of every model, one account hears as much as many.
-            easy.ask(game, play_with_scores(game, easy, walking).vote(), 0)
+        values = [search.open_ladder()]
+        if repeat_first_model(game, shifter, search).score is not None:
+            # If every model gets a score, one account learns as much as many.
+            shifter.ask(game, play_with_scores(game, shifter, search).vote(), 0)
             return
         count = min(self.accounts, game.remaining)
-        if rule.compare or rule.drowns:
-            tactic = RandomGuesses(game, easy, rule)
-        values += [tactic.open(account) for account in range(1, count)]
+        if rule.compare or rule.hides_few_examples:
+            tactic = RandomGuesses(game, shifter, rule)
+        values += [tactic.open_ladder(account) for account in range(1, count)]
         if not rule.compare and isinstance(tactic, RandomGuesses):
-            tactic = LocalSearch(game, easy, rule, votes=tactic.votes)
+            tactic = LocalSearch(game, shifter, rule, votes=tactic.votes)
         spare = game.remaining - 1
         for account, value in enumerate(values):
             keep = 1 + spare * (count - 1 - account) // count
             tactic.climb(value, account=account, keep=keep)
-        easy.ask(game, tactic.vote(), 0)
+        shifter.ask(game, tactic.vote(), 0)

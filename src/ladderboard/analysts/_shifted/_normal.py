@@ -1,4 +1,4 @@
-"""The normal law, in the few forms that attacks need."""
+"""The normal distribution, in the few forms that attacks need."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def upper_tail_mean(z: float) -> float:
 
 
 def truncated_mean(low: float, high: float) -> float:
-    """Return E[Z | low < Z < high], or the nearer end where that is next to impossible."""
+    """Return E[Z | low < Z < high], or the nearer end if the interval has almost no probability."""
     chance = normal_cdf(high) - normal_cdf(low)
     if chance < 1e-12:
         return low if abs(low) < abs(high) else high
@@ -48,5 +48,5 @@ def truncated_mean(low: float, high: float) -> float:
 
 def normal_cdf_array(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return P(Z < x) for an array."""
-    halves: NDArray[np.float64] = 0.5 * _erfc(-x / math.sqrt(2))
-    return halves
+    chances: NDArray[np.float64] = 0.5 * _erfc(-x / math.sqrt(2))
+    return chances

@@ -1,4 +1,4 @@
-"""Calibration: the settings of the Shaky Ladder that serve a size best."""
+"""Finds the best settings of the Shaky Ladder for a size, by simulated games."""
 
 from ladderboard.arena._calibration._calibrate import (
     Calibration,

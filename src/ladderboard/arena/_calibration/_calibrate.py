@@ -21,10 +21,10 @@ _MAX_QUESTIONS = 10**7
 _DIGITS = 4
 _HEAD = "n questions teams step compare release grid error of least bias games"
 
-# Sizes for which the project promises a worst-case error, in units of 1/sqrt(n): there the 20% that
-# may be spent on less bias stop at the promise.
+# Worst-case errors promised for some sizes, in units of 1/sqrt(n); the margin of 20% for less bias
+# ends there.
 _PROMISED = {
-    (1_000, 1_000): 1.38,  # 1.35, and what 500 games may be off by
+    (1_000, 1_000): 1.38,  # 1.35, and the sampling error of 500 games
     (10_000, 1_000): 1.7,
     (10_000, 10_000): 2.1,
     (100_000, 100): 2.1,
@@ -32,7 +32,7 @@ _PROMISED = {
 
 
 class CalibrationSize(NamedTuple):
-    """What to calibrate for: examples, questions in all, and teams with a ladder each."""
+    """What to calibrate for: examples, questions of all teams, and teams with a ladder each."""
 
     n: int
     questions: int
@@ -40,7 +40,7 @@ class CalibrationSize(NamedTuple):
 
 
 class CandidateSettings(NamedTuple):
-    """Settings: step and noises in units of 1/sqrt(n), the grid as it is."""
+    """Settings to try: step and noises in units of 1/sqrt(n), the grid on the risk scale."""
 
     step: float
     compare: float
@@ -50,10 +50,10 @@ class CandidateSettings(NamedTuple):
 
 @dataclass(frozen=True)
 class CandidateResult:
-    """What was measured of a candidate, in units of 1/sqrt(n), with standard errors.
+    """Measured results of a candidate, in units of 1/sqrt(n), with standard errors.
 
-    ``errors`` has the mean leaderboard error by analyst, ``bias`` is what the attacker's last model
-    kept.
+    ``errors`` has the mean leaderboard error by analyst, ``bias`` is that of the attacker's last
+    model.
     """
 
     candidate: CandidateSettings
@@ -81,10 +81,10 @@ class CandidateResult:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was found for a size: the chosen settings and those that came near.
+    """The result for a size: the chosen settings and the other finalists.
 
     ``finalists`` are in order, the chosen one first; all were measured on the same games, which
-    had no part in finding them. Errors and biases are in units of 1/sqrt(n).
+    were not used in the search. Errors and biases are in units of 1/sqrt(n).
     """
 
     size: CalibrationSize
@@ -95,13 +95,13 @@ class Calibration:
 
     @property
     def chosen(self) -> CandidateResult:
-        """Least bias among the settings near the least error."""
+        """The settings with the least bias among those near the least error."""
         return self.finalists[0]
 
     @property
     def least(self) -> CandidateResult:
-        """The least worst-case error found."""
-        return min(self.finalists, key=lambda each: each.error)
+        """The settings with the least worst-case error."""
+        return min(self.finalists, key=lambda result: result.error)
 
     @property
     def mechanism(self) -> ShakyLadder:
@@ -119,14 +119,14 @@ class Calibration:
             "most": self.most,
             "least_error": self.least.error,
             "mechanism": self.mechanism.describe(),
-            "finalists": [result_to_json(each) for each in self.finalists],
+            "finalists": [result_to_json(finalist) for finalist in self.finalists],
         }
 
 
 def make_mechanism(candidate: CandidateSettings, n: int) -> ShakyLadder:
     """Return the mechanism with these settings on n examples."""
     unit = 1 / math.sqrt(n)
-    step, compare, release = (round(each * unit, 12) for each in candidate[:3])
+    step, compare, release = (round(size * unit, 12) for size in candidate[:3])
     return ShakyLadder(step, compare, release, grid=candidate.grid, standing_noise=0)
 
 
@@ -141,28 +141,28 @@ def calibrate(
     threads: int | None = None,
     progress: bool = False,
 ) -> Calibration:
-    """Find the settings of the Shaky Ladder for so many examples, questions and teams.
+    """Find the best settings of the Shaky Ladder for a number of examples, questions and teams.
 
-    Among the settings whose worst mean leaderboard error is within 20% of the least found, the one
-    that leaves an attacker the least bias on the last model. They meet the shifted majority attack
-    (with several teams: the sybil attack, an account a team), steady improvement, a plateau, random
-    guesses and random search.
+    Among the settings whose worst mean leaderboard error is within 20% of the least found, those
+    with the least bias of an attacker's last model are chosen. They play against the shifted attack
+    (with several teams: the sybil attack, one account per team), steady improvement, a plateau,
+    random guesses and random search.
 
     Parameters
     ----------
     n, questions, teams
         The size; questions are counted over all teams.
     most
-        The largest worst-case error allowed, in units of 1/sqrt(n), where 20% would be too much.
+        The largest worst-case error allowed, in units of 1/sqrt(n), if 20% would be too much.
     seed
         The same seed gives the same result, on any number of threads.
     quick
-        Whether to look at few settings and few games only, for a first idea.
+        Whether to try only a few settings and games, for a rough result.
 
     Examples
     --------
-    >>> found = calibrate(n=1_000, questions=100, quick=True)
-    >>> found.chosen.error <= 1.2 * found.least.error
+    >>> calibration = calibrate(n=1_000, questions=100, quick=True)
+    >>> calibration.chosen.error <= 1.2 * calibration.least.error
     True
     """
     size = CalibrationSize(
@@ -189,18 +189,20 @@ def _search_settings(
     threads: int,
     advance: Callable[[float], None] = lambda _done: None,
 ) -> Calibration:
-    # Imported late: it needs numba, and reading a table that was made does not.
+    # Imported late: it needs numba, which reading a stored table does not.
     from ladderboard.arena._calibration import _search  # noqa: PLC0415
 
     effort = _search.choose_effort(size, quick=quick)
     limit = math.inf if most is None else most
-    found = _search.search_settings(size, effort, seed, threads, most=limit, advance=advance)
-    return Calibration(size, seed, _search.MARGIN - 1, most, tuple(found))
+    finalists = _search.search_settings(
+        size, effort, seed, threads, max_error=limit, advance=advance
+    )
+    return Calibration(size, seed, _search.MARGIN - 1, most, tuple(finalists))
 
 
 @dataclass(frozen=True)
 class CalibrationTask:
-    """The calibration of one size, as a piece of work."""
+    """The calibration of one size, as a task."""
 
     size: CalibrationSize
     most: float | None
@@ -209,11 +211,11 @@ class CalibrationTask:
 
     @property
     def weight(self) -> float:
-        """Questions, and what every game costs anyway."""
+        """Questions, plus a fixed cost."""
         return self.size.questions + 10_000
 
     def describe(self) -> dict[str, Any]:
-        """Return what decides the result."""
+        """Return size, seed and effort."""
         return {
             "kind": "calibration",
             "size": list(self.size),
@@ -223,7 +225,7 @@ class CalibrationTask:
         }
 
     def accepts(self, result: Any) -> bool:
-        """Tell whether a kept result is one of this task."""
+        """Return whether a stored result belongs to this task."""
         try:
             mine = (result["n"], result["questions"], result["teams"])
             return mine == tuple(self.size) and len(result["finalists"]) > 0
@@ -231,10 +233,12 @@ class CalibrationTask:
             return False
 
     def run(self, threads: int | None) -> dict[str, Any]:
-        """Search."""
+        """Search and return the calibration as JSON."""
         threads = available_cores() if threads is None else threads
-        found = _search_settings(self.size, self.most, self.seed, quick=self.quick, threads=threads)
-        return found.describe()
+        calibration = _search_settings(
+            self.size, self.most, self.seed, quick=self.quick, threads=threads
+        )
+        return calibration.describe()
 
 
 def result_to_json(trial: CandidateResult) -> dict[str, Any]:
@@ -266,16 +270,16 @@ def calibration_table(
 ) -> list[Path]:
     """Calibrate every size and return the files written.
 
-    ``calibrated.json`` has the chosen settings of every size, and is what
-    ``ShakyLadder.calibrated`` reads; ``table.md`` shows them; ``trade-off.csv`` has all finalists.
+    ``calibrated.json`` has the chosen settings of every size, which ``ShakyLadder.calibrated``
+    reads; ``table.md`` shows them; ``trade-off.csv`` has all finalists.
     """
     study = ExperimentRun(out, quick, None, seed, workers, cluster, progress)
     sizes = [
-        CalibrationSize(n_, k, m)
-        for m in parse_sizes("teams", teams)
+        CalibrationSize(n_, k, team_count)
+        for team_count in parse_sizes("teams", teams)
         for n_ in parse_sizes("n", n)
         for k in parse_sizes("questions", questions)
-        if m <= k
+        if team_count <= k
     ]
     tasks = [
         CalibrationTask(
@@ -283,20 +287,20 @@ def calibration_table(
         )
         for size in sizes
     ]
-    found = study.run_tasks(tasks, "calibration")
-    study.write("calibrated.json", _settings_json(found, seed))
-    study.write("table.md", _markdown(found))
-    study.write_csv("trade-off.csv", [row for each in found for row in _finalist_rows(each)])
+    results = study.run_tasks(tasks, "calibration")
+    study.write("calibrated.json", _settings_json(results, seed))
+    study.write("table.md", _markdown(results))
+    study.write_csv("trade-off.csv", [row for result in results for row in _finalist_rows(result)])
     return study.written
 
 
-def _settings_json(found: list[dict[str, Any]], seed: int) -> str:
-    """Return the chosen settings, a line a size."""
+def _settings_json(results: list[dict[str, Any]], seed: int) -> str:
+    """Return the chosen settings as JSON, one line for each size."""
     keys = ("step", "compare", "release", "grid", "error", "error_se", "bias", "bias_se")
     lines = []
-    for each in found:
-        chosen = each["finalists"][0]
-        cell = {key: each[key] for key in ("n", "questions", "teams")}
+    for result in results:
+        chosen = result["finalists"][0]
+        cell = {key: result[key] for key in ("n", "questions", "teams")}
         cell |= {key: float(f"{chosen[key]:.{_DIGITS}g}") for key in keys}
         cell |= {"repetitions": chosen["repetitions"], "worst": chosen["worst"]}
         lines.append(json.dumps(cell))
@@ -304,16 +308,16 @@ def _settings_json(found: list[dict[str, Any]], seed: int) -> str:
     return "{" + head + ',\n"cells": [\n' + ",\n".join(lines) + "\n]}\n"
 
 
-def _finalist_rows(found: dict[str, Any]) -> list[dict[str, Any]]:
-    size = {key: found[key] for key in ("n", "questions", "teams")}
+def _finalist_rows(result: dict[str, Any]) -> list[dict[str, Any]]:
+    size = {key: result[key] for key in ("n", "questions", "teams")}
     rows = []
-    for place, each in enumerate(found["finalists"], 1):
-        flat = {key: value for key, value in each.items() if not key.startswith("errors")}
-        rows.append({**size, "place": place, **flat})
+    for rank, finalist in enumerate(result["finalists"], 1):
+        flat = {key: value for key, value in finalist.items() if not key.startswith("errors")}
+        rows.append({**size, "place": rank, **flat})
     return rows
 
 
-def _markdown(found: list[dict[str, Any]]) -> str:
+def _markdown(results: list[dict[str, Any]]) -> str:
     lines = [
         "# Calibrated settings",
         "",
@@ -325,13 +329,13 @@ def _markdown(found: list[dict[str, Any]]) -> str:
         f"| {_HEAD.replace(' ', ' | ')} |",
         "|---:|---:|---:|---:|---:|---:|---:|---:|---|---:|---:|---:|",
     ]
-    for each in found:
-        top = each["finalists"][0]
+    for result in results:
+        top = result["finalists"][0]
         lines.append(
-            f"| {each['n']:,} | {each['questions']:,} | {each['teams']:,} | {top['step']:g} "
+            f"| {result['n']:,} | {result['questions']:,} | {result['teams']:,} | {top['step']:g} "
             f"| {top['compare']:g} | {top['release']:g} | {top['grid']:g} "
             f"| {top['error']:.2f} ± {top['error_se']:.2f} | {top['worst']} "
-            f"| {each['least_error']:.2f} | {top['bias']:.2f} ± {top['bias_se']:.2f} "
+            f"| {result['least_error']:.2f} | {top['bias']:.2f} ± {top['bias_se']:.2f} "
             f"| {top['repetitions']} |"
         )
     return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""All mechanisms against all analysts, with a table and figures."""
+"""The arena experiment: all mechanisms against all analysts, with tables and figures."""
 
 from __future__ import annotations
 
@@ -56,41 +56,41 @@ def arena_experiment(
     cluster: str | None = None,
     progress: bool = False,
 ) -> list[Path]:
-    """Let analysts play against mechanisms and return the files written.
+    """Play analysts against mechanisms and return the files written.
 
-    Without ``mechanisms`` and ``analysts`` all that are known by name take part. ``rows.csv`` has
-    a row a game, ``table.csv`` and ``table.md`` one a cell. Where a single analyst meets several k
-    the figure shows bias against k, else error and bias of every mechanism. Unless repetitions are
-    asked for, pairs that are known to be slow play less or not at all, and the table says so.
+    By default all registered mechanisms and analysts take part. ``rows.csv`` has a row for each
+    game, ``table.csv`` and ``table.md`` one for each pair and size. For a single analyst and
+    several k the figure shows bias against k, else error and bias of every mechanism. Unless
+    repetitions are given, slow pairs play fewer games or none, and the table says so.
     """
     require_matplotlib()
     study = ExperimentRun(out, quick, repetitions, seed, workers, cluster, progress)
-    makers = resolve_mechanisms(mechanisms or list(STANDARD_MECHANISMS))
+    factories = resolve_mechanisms(mechanisms or list(STANDARD_MECHANISMS))
     left_out: list[str] = []
     players = resolve_analysts(analysts or _installed_analysts(left_out))
     sizes = _choose_sizes(n, k, quick=quick)
-    usual = study.repetitions or (_QUICK_REPETITIONS if quick else _REPETITIONS)
+    default = study.repetitions or (_QUICK_REPETITIONS if quick else _REPETITIONS)
 
-    patience = QUICK_BUDGET if quick else FULL_BUDGET
+    budget = QUICK_BUDGET if quick else FULL_BUDGET
 
     def count(label: str, name: str, n: int, k: int) -> int:
         if repetitions is not None:
-            return usual
-        seconds = estimate_seconds(makers[label](n, k), players[name], n, k)
-        games = patience.games(usual, seconds)
+            return default
+        seconds = estimate_seconds(factories[label](n, k), players[name], n, k)
+        games = budget.games(default, seconds)
         if not games and analysts:
-            return 1  # asked for by name
+            return 1  # requested by name
         if not games:
-            where = f"n = {n:,}, k = {k:,}"
+            size = f"n = {n:,}, k = {k:,}"
             left_out.append(
-                f"{name} against {label} at {where}: about {seconds:.0f} s a game; "
+                f"{name} against {label} at {size}: about {seconds:.0f} s a game; "
                 "it plays if `--repetitions` is given"
             )
         return games
 
-    tasks = make_matches(makers, players, sizes, count, study.seed)
-    rows = [GameRow.from_json(each) for each in study.run_tasks(tasks, "arena")]
-    cells = summarize_pairs(rows, usual)
+    tasks = make_matches(factories, players, sizes, count, study.seed)
+    rows = [GameRow.from_json(result) for result in study.run_tasks(tasks, "arena")]
+    cells = summarize_pairs(rows, default)
     study.write_csv("rows.csv", [asdict(row) for row in rows])
     study.write_csv("table.csv", [asdict(cell) for cell in cells])
     study.write("table.md", pairs_markdown(cells, left_out))
@@ -98,14 +98,14 @@ def arena_experiment(
         draw_bias_against_questions(study, "arena", cells)
     else:
         for n_, k_ in sizes:
-            here = [cell for cell in cells if (cell.n, cell.k) == (n_, k_)]
-            if here:
-                draw_error_and_bias(study, f"arena-n{n_}-k{k_}", here)
+            panel = [cell for cell in cells if (cell.n, cell.k) == (n_, k_)]
+            if panel:
+                draw_error_and_bias(study, f"arena-n{n_}-k{k_}", panel)
     return study.written
 
 
 def _installed_analysts(left_out: list[str]) -> list[str]:
-    """Return the analysts by name, without those whose libraries are not installed."""
+    """Return the registered analysts whose libraries are installed."""
     names = analyst_names()
     for name, (module, package) in _OPTIONAL_LIBRARIES.items():
         if name in names and find_spec(module) is None:
@@ -118,5 +118,5 @@ def _choose_sizes(n: Any, k: Any, *, quick: bool) -> list[tuple[int, int]]:
     if n is None and k is None:
         return list(_QUICK_SIZES if quick else _SIZES)
     if n is None or k is None:
-        raise InvalidSetting("n and k go together: give both, or neither for the usual sizes.")
+        raise InvalidSetting("Give both n and k, or neither for the default sizes.")
     return list(product(parse_sizes("n", n), parse_sizes("k", k)))

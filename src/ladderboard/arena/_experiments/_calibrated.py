@@ -1,4 +1,4 @@
-"""The calibrated Shaky Ladder beside its peers, at their worst."""
+"""The calibrated experiment: worst-case errors of the Shaky Ladder and its peers."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _OURS = "shaky_ladder"
 _LADDER = "ladder, best step"
 _ATTACKS = ("shifted_majority", "abstaining", "majority", "one_bit")
 _HONEST = ("steady_improvement", "plateau", "random_search")
-# How often a pair plays, by the number of questions times examples; short games are cheap.
+# How many games a pair plays, by the number of questions times examples.
 _REPETITIONS = ((10**7, 24), (10**12, 12))
 _FEW_QUESTIONS, _MANY_GAMES = 100, 40
-_MAX_SECONDS = 30.0  # seconds a game; what takes longer is left out
-_BUDGET = 6.0  # seconds a pair, but three games at least
+_MAX_SECONDS = 30.0  # seconds for a game; slower pairs are left out
+_BUDGET = 6.0  # seconds for a pair, but at least three games
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class MechanismSummary:
     """A mechanism at one size, in units of 1/sqrt(n), with standard errors.
 
     ``error`` is the largest mean leaderboard error over the analysts, ``bias`` the largest that an
-    attack's last model keeps.
+    attack's last model has.
     """
 
     n: int
@@ -71,59 +71,59 @@ def calibrated_experiment(
 ) -> list[Path]:
     """Compare the calibrated Shaky Ladder with its peers and return the files written.
 
-    Every mechanism meets attacks and honest analysts; it is as good as its worst mean leaderboard
-    error. The Ladder plays with several steps, and the one with the least worst error counts.
-    Pairs that take long play fewer games. ``standings.csv`` and ``table.md`` have a row a
-    mechanism and size, ``rows.csv`` one a game.
+    Every mechanism plays against attacks and honest analysts and is judged by its worst mean
+    leaderboard error. The Ladder plays with several steps, and the best step counts. Slow pairs
+    play fewer games. ``standings.csv`` and ``table.md`` have a row for each mechanism and size,
+    ``rows.csv`` one for each game.
     """
     study = ExperimentRun(out, quick, repetitions, seed, workers, cluster, progress)
-    makers = _make_factories((1, 2) if quick else _STEPS)
+    factories = _make_factories((1, 2) if quick else _STEPS)
     players = resolve_analysts([*_ATTACKS, *_HONEST])
     sizes = _QUICK_SIZES if quick else _SIZES
-    usual = study.repetitions or (4 if quick else None)
+    default = study.repetitions or (4 if quick else None)
     left_out: list[str] = []
 
     def games(label: str, name: str, n: int, k: int) -> int:
         if study.repetitions is not None:
             return study.repetitions
-        # The one-bit attack looks at every example for every question.
+        # The one-bit attack reads every example for every question.
         slow = max(n / 10_000, 0.5) if name == "one_bit" else 1.0
-        seconds = estimate_seconds(makers[label](n, k), players[name], n, k) * slow
+        seconds = estimate_seconds(factories[label](n, k), players[name], n, k) * slow
         if seconds > _MAX_SECONDS:
-            where = f"{name} at n = {n:,}, {k:,} questions"
-            left_out.extend([where] if where not in left_out else [])
+            pair = f"{name} at n = {n:,}, {k:,} questions"
+            left_out.extend([pair] if pair not in left_out else [])
             return 0
-        return min(usual or _max_games(n, k), max(3, int(_BUDGET / seconds)))
+        return min(default or _max_games(n, k), max(3, int(_BUDGET / seconds)))
 
-    tasks = make_matches(makers, players, sizes, games, study.seed)
-    rows = [GameRow.from_json(each) for each in study.run_tasks(tasks, "comparison")]
+    tasks = make_matches(factories, players, sizes, games, study.seed)
+    rows = [GameRow.from_json(result) for result in study.run_tasks(tasks, "comparison")]
     cells = summarize_pairs(rows, 1)
-    standings = [
-        standing
+    summaries = [
+        summary
         for size in sizes
-        for standing in _summarize_size(
-            [cell for cell in cells if (cell.n, cell.k) == size], makers
+        for summary in _summarize_size(
+            [cell for cell in cells if (cell.n, cell.k) == size], factories
         )
     ]
     study.write_csv("rows.csv", [asdict(row) for row in rows])
-    study.write_csv("standings.csv", [asdict(each) for each in standings])
-    study.write("table.md", _summary_markdown(standings, left_out))
+    study.write_csv("standings.csv", [asdict(summary) for summary in summaries])
+    study.write("table.md", _summary_markdown(summaries, left_out))
     return study.written
 
 
 def _max_games(n: int, k: int) -> int:
-    """Return how many games a pair plays at most."""
+    """Return the largest number of games of a pair."""
     if k <= _FEW_QUESTIONS:
         return _MANY_GAMES
     return next(games for size, games in _REPETITIONS if n * k <= size)
 
 
 def _make_factories(steps: Sequence[float]) -> dict[str, MechanismFactory]:
-    makers: dict[str, MechanismFactory] = {
+    factories: dict[str, MechanismFactory] = {
         name: STANDARD_MECHANISMS[name] for name in (*_PEERS, _OURS)
     }
-    makers["shaky_ladder, noise standing"] = _shaky_with_standing_noise
-    return makers | {f"ladder {step:g}": _ladder_factory(step) for step in steps}
+    factories["shaky_ladder, noise standing"] = _shaky_with_standing_noise
+    return factories | {f"ladder {step:g}": _ladder_factory(step) for step in steps}
 
 
 def _ladder_factory(step: float) -> MechanismFactory:
@@ -131,36 +131,36 @@ def _ladder_factory(step: float) -> MechanismFactory:
 
 
 def _shaky_with_standing_noise(n: int, k: int) -> Mechanism:
-    """Return the calibrated settings with half of the compare noise's variance made to stand."""
+    """Return the calibrated settings with half of the compare noise's variance standing."""
     ours = ShakyLadder.calibrated(n=n, questions=k)
     half = round(ours.compare_noise / math.sqrt(2), 12)
     return ShakyLadder(ours.step, half, ours.release_noise, grid=ours.grid)
 
 
 def _summarize_size(
-    cells: list[PairSummary], makers: dict[str, MechanismFactory]
+    cells: list[PairSummary], factories: dict[str, MechanismFactory]
 ) -> list[MechanismSummary]:
-    """Return where each mechanism stands at one size; of the Ladders the best."""
+    """Return a summary of each mechanism at one size, and of the best Ladder only."""
     by_name: dict[str, list[PairSummary]] = {}
     for cell in cells:
         by_name.setdefault(cell.mechanism, []).append(cell)
-    found = [_summarize_mechanism(name, group, makers) for name, group in by_name.items()]
-    ladders = [each for each in found if each.mechanism.startswith("ladder ")]
-    best = min(ladders, key=lambda each: each.error)
+    summaries = [_summarize_mechanism(name, group, factories) for name, group in by_name.items()]
+    ladders = [summary for summary in summaries if summary.mechanism.startswith("ladder ")]
+    best = min(ladders, key=lambda summary: summary.error)
     named = MechanismSummary(**{**asdict(best), "mechanism": _LADDER})
-    peers = [each for each in found if each.mechanism in _PEERS]
-    ours = [each for each in found if each not in peers and each not in ladders]
+    peers = [summary for summary in summaries if summary.mechanism in _PEERS]
+    ours = [summary for summary in summaries if summary not in peers and summary not in ladders]
     return [*peers, named, *ours]
 
 
 def _summarize_mechanism(
-    name: str, cells: list[PairSummary], makers: dict[str, MechanismFactory]
+    name: str, cells: list[PairSummary], factories: dict[str, MechanismFactory]
 ) -> MechanismSummary:
     unit = math.sqrt(cells[0].n)
     error = max(cells, key=lambda cell: cell.error_mean)
     attacks = [cell for cell in cells if cell.analyst in _ATTACKS]
     bias = max(attacks, key=lambda cell: cell.bias_mean)
-    mechanism = makers[name](cells[0].n, cells[0].k)
+    mechanism = factories[name](cells[0].n, cells[0].k)
     sizes = {"step": "step", "compare_noise": "compare", "release_noise": "release", "grid": "grid"}
     settings = ", ".join(
         f"{word} {getattr(mechanism, key) * unit:.3g}"
@@ -181,7 +181,7 @@ def _summarize_mechanism(
     )
 
 
-def _summary_markdown(standings: list[MechanismSummary], left_out: list[str]) -> str:
+def _summary_markdown(summaries: list[MechanismSummary], left_out: list[str]) -> str:
     lines = [
         "# The calibrated Shaky Ladder and its peers",
         "",
@@ -191,24 +191,27 @@ def _summary_markdown(standings: list[MechanismSummary], left_out: list[str]) ->
         f"with the least error of {', '.join(f'{step:g}' for step in _STEPS)}. *ours : it*",
         "divides the calibrated Shaky Ladder's by this one.",
     ]
-    ours_at = {(each.n, each.k): each for each in standings if each.mechanism == _OURS}
+    ours_at = {
+        (summary.n, summary.k): summary for summary in summaries if summary.mechanism == _OURS
+    }
     size = None
-    for each in standings:
-        ours = ours_at[each.n, each.k]
-        if size != (each.n, each.k):
-            size = (each.n, each.k)
+    for summary in summaries:
+        ours = ours_at[summary.n, summary.k]
+        if size != (summary.n, summary.k):
+            size = (summary.n, summary.k)
             lines += [
                 "",
-                f"## n = {each.n:,}, {each.k:,} questions",
+                f"## n = {summary.n:,}, {summary.k:,} questions",
                 "",
                 "| mechanism | error | by | ours : it | bias | by | ours : it | settings |",
                 "|---|---:|---|---:|---:|---|---:|---|",
             ]
-        bias = f"{ours.bias / each.bias:.2f}" if each.bias > 2 * each.bias_se else "-"
+        bias = f"{ours.bias / summary.bias:.2f}" if summary.bias > 2 * summary.bias_se else "-"
         lines.append(
-            f"| {each.mechanism} | {each.error:.2f} ± {each.error_se:.2f} | {each.error_by} "
-            f"| {ours.error / each.error:.2f} | {each.bias:.2f} ± {each.bias_se:.2f} "
-            f"| {each.bias_by} | {bias} | {each.settings} |"
+            f"| {summary.mechanism} | {summary.error:.2f} ± {summary.error_se:.2f} "
+            f"| {summary.error_by} | {ours.error / summary.error:.2f} "
+            f"| {summary.bias:.2f} ± {summary.bias_se:.2f} "
+            f"| {summary.bias_by} | {bias} | {summary.settings} |"
         )
     if left_out:
         lines += ["", f"Left out, because a game takes too long: {'; '.join(left_out)}."]

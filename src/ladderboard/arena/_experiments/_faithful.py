@@ -1,4 +1,4 @@
-"""The lower bound for faithful mechanisms, made visible."""
+"""The faithful experiment: which mechanisms are faithful, and what the lower bound costs them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ladderboard.mechanisms import Mechanism
 
 _NO_VALUE = "tells no value"
-# Seconds a question, as measured on one core: mechanisms that see a risk, or every loss.
+# Seconds for a question, measured on one core: mechanisms that read a risk, or every loss.
 _SECONDS_PER_RISK, _SECONDS_PER_LOSSES = 1e-5, 1e-4
 
 _ATTACK = """\
@@ -91,7 +91,7 @@ _KS = (3, 10, 30, 100, 300)
 _SIZES = {1_000: _KS, 10_000: _KS}
 _QUICK_SIZES = {300: _KS[:3], 1_000: _KS[:3]}
 _REPETITIONS, _QUICK_REPETITIONS = 20, 3
-_BUDGET = 40.0  # seconds a cell, but five games at least
+_BUDGET = 40.0  # seconds for a pair and size, but at least five games
 _MIN_GAMES = 5
 _QUESTIONS = 100
 _PROBE_GAMES, _QUICK_PROBE_GAMES = 100, 20
@@ -108,7 +108,7 @@ PROBED_MECHANISMS: dict[str, Callable[[int, int], Mechanism]] = {
 
 @dataclass(frozen=True)
 class FaithfulnessRow:
-    """What ``is_faithful`` said of a mechanism, with its worst probe.
+    """The result of ``is_faithful`` for a mechanism, with its worst probe.
 
     ``kept`` of ``games`` had every update within 1/(2 sqrt n) of the risk, and ``within`` is the
     part of ``updates`` that were; ``low`` and ``high`` limit the probability that a game is kept.
@@ -139,73 +139,73 @@ class FaithfulnessTask:
     seed: int
 
     @property
-    def _made(self) -> Mechanism:
+    def _mechanism(self) -> Mechanism:
         return PROBED_MECHANISMS[self.label](self.n, self.questions)
 
     @property
     def weight(self) -> float:
-        """About how many seconds it takes."""
-        slow = self._made.needs == "losses"
+        """Roughly how many seconds it takes."""
+        slow = self._mechanism.needs == "losses"
         return (
             5 * self.games * self.questions * (_SECONDS_PER_LOSSES if slow else _SECONDS_PER_RISK)
         )
 
     def describe(self) -> dict[str, Any]:
-        """Who is probed, how much, with which seed."""
-        return {"kind": "probing", **vars(self), "mechanism": self._made.describe()}
+        """Return mechanism, size and seed."""
+        return {"kind": "probing", **vars(self), "mechanism": self._mechanism.describe()}
 
     def accepts(self, result: Any) -> bool:
-        """Tell whether a kept verdict is about this mechanism at this size."""
+        """Return whether a stored row is about this mechanism at this size."""
         try:
-            found = FaithfulnessRow(**result)
+            row = FaithfulnessRow(**result)
         except TypeError:
             return False
         mine = (self.label, self.n, self.questions, self.games)
-        return (found.mechanism, found.n, found.questions, found.games) == mine and (
-            found.verdict == _NO_VALUE or type(found.kept) is int
+        return (row.mechanism, row.n, row.questions, row.games) == mine and (
+            row.verdict == _NO_VALUE or type(row.kept) is int
         )
 
     def run(self, threads: int | None) -> dict[str, Any]:
-        """Probe."""
-        mechanism = self._made
-        about = (self.label, self.n)
+        """Run all probes and return the row."""
+        mechanism = self._mechanism
+        key = (self.label, self.n)
         if isinstance(mechanism, OneBit):
-            return asdict(FaithfulnessRow(*about, _NO_VALUE, self.questions, self.games))
-        found = is_faithful(
+            return asdict(FaithfulnessRow(*key, _NO_VALUE, self.questions, self.games))
+        result = is_faithful(
             mechanism, self.n, questions=self.questions, games=self.games, seed=self.seed
         )
-        worst = found.worst
+        worst = result.worst
         return asdict(
             FaithfulnessRow(
-                *about,
-                found.verdict,
+                *key,
+                result.verdict,
                 self.questions,
                 self.games,
-                found.confidence,
+                result.confidence,
                 worst.probe,
                 worst.kept,
                 worst.low,
                 worst.high,
                 worst.updates,
-                found.within,
+                result.within,
             )
         )
 
 
 def faithful_markdown(cells: Sequence[VoteSummary], verdicts: Sequence[FaithfulnessRow]) -> str:
-    """Return both tables, with what their columns mean."""
+    """Return both tables and the meaning of their columns."""
     lines = [_ATTACK]
     for n in dict.fromkeys(cell.n for cell in cells):
         lines += _table_head(f"## The attack, n = {n:,}", _ATTACK_HEADS, "|---|---" + "|---:" * 10)
         lines += [_attack_line(cell) for cell in cells if cell.n == n]
     lines += ["", _VERDICTS]
-    for n in dict.fromkeys(each.n for each in verdicts):
-        here = [each for each in verdicts if each.n == n]
-        title = f"### n = {n:,}, {here[0].questions:,} questions, {here[0].games:,} games a probe"
+    for n in dict.fromkeys(verdict.n for verdict in verdicts):
+        panel = [verdict for verdict in verdicts if verdict.n == n]
+        title = f"### n = {n:,}, {panel[0].questions:,} questions, {panel[0].games:,} games a probe"
         lines += _table_head(
             title, _VERDICT_HEADS, "|---|---:|---:|---|---:|---|---:|---:|---:|---:"
         )
-        lines += [_verdict_line(each) for each in here]
+        lines += [_verdict_line(verdict) for verdict in panel]
     return "\n".join(lines) + "\n"
 
 
@@ -234,24 +234,24 @@ def _attack_line(cell: VoteSummary) -> str:
     return f"| {' | '.join(values)} |"
 
 
-def _verdict_line(found: FaithfulnessRow) -> str:
-    unit = math.sqrt(found.n)
-    mechanism = PROBED_MECHANISMS[found.mechanism](found.n, found.questions)
+def _verdict_line(row: FaithfulnessRow) -> str:
+    unit = math.sqrt(row.n)
+    mechanism = PROBED_MECHANISMS[row.mechanism](row.n, row.questions)
     step, grid = getattr(mechanism, "step", None), getattr(mechanism, "grid", None)
     if grid is None and mechanism.name == "ladder":
-        grid = step  # what it is if left out
-    sizes = ["" if each is None else f"{each * unit:.3g}" for each in (step, grid)]
+        grid = step  # its default
+    sizes = ["" if size is None else f"{size * unit:.3g}" for size in (step, grid)]
     measured = [""] * 6
-    if found.confidence is not None:
+    if row.confidence is not None:
         measured = [
-            f"{found.confidence:.0%}",
-            f"{found.probe}",
-            f"{found.kept} of {found.games}",
-            f"{found.low:.2f} to {found.high:.2f}",
-            f"{found.updates}",
-            "" if found.within is None else f"{found.within:.0%}",
+            f"{row.confidence:.0%}",
+            f"{row.probe}",
+            f"{row.kept} of {row.games}",
+            f"{row.low:.2f} to {row.high:.2f}",
+            f"{row.updates}",
+            "" if row.within is None else f"{row.within:.0%}",
         ]
-    return f"| {' | '.join([found.mechanism, *sizes, found.verdict, *measured])} |"
+    return f"| {' | '.join([row.mechanism, *sizes, row.verdict, *measured])} |"
 
 
 def faithful_experiment(
@@ -264,16 +264,16 @@ def faithful_experiment(
     cluster: str | None = None,
     progress: bool = False,
 ) -> list[Path]:
-    """Run the majority attack through the reduction, probe who is faithful, and return the files.
+    """Run the majority attack through the reduction, probe mechanisms, and return the files.
 
     Labels are coins. The attacker asks a ``GeneralEstimator`` about k guesses, and last about
     their vote. The figure shows the vote's bias against k beside sqrt(k/n)/pi: with exact answers
     the vote is right on a label with probability P(Bin(k, p) > k/2) and half that of a tie,
     p = 1/2 + 1/sqrt(2 pi n) nearly, which is 1/2 + sqrt(k/n)/pi to first order for k far below n.
 
-    ``games.csv`` has a row a game, ``attack.csv`` one a cell, ``faithful.csv`` what ``is_faithful``
-    says of every mechanism, ``table.md`` both. Unless repetitions are asked for, cells whose games
-    take seconds have fewer of them.
+    ``games.csv`` has a row for each game, ``attack.csv`` one for each mechanism and size,
+    ``faithful.csv`` the result of ``is_faithful`` for every mechanism, ``table.md`` both tables.
+    Unless repetitions are given, slow games are repeated less often.
     """
     require_matplotlib()
     study = ExperimentRun(out, quick, repetitions, seed, workers, cluster, progress)
@@ -285,9 +285,9 @@ def faithful_experiment(
         for n in (_QUICK_SIZES if quick else _SIZES)
         for label in PROBED_MECHANISMS
     ]
-    found = study.run_tasks([*games, *probings], "faithful")
-    votes = [VoteRow(**each) for each in found[: len(games)]]
-    verdicts = [FaithfulnessRow(**each) for each in found[len(games) :]]
+    results = study.run_tasks([*games, *probings], "faithful")
+    votes = [VoteRow(**result) for result in results[: len(games)]]
+    verdicts = [FaithfulnessRow(**result) for result in results[len(games) :]]
     cells = summarize_votes(votes)
     study.write_csv("games.csv", [asdict(vote) for vote in votes])
     study.write_csv("attack.csv", [asdict(cell) for cell in cells])
@@ -299,14 +299,16 @@ def faithful_experiment(
 
 def _vote_games(study: ExperimentRun) -> list[VoteGame]:
     """Return all games, in the order of the rows."""
-    usual = study.repetitions or (_QUICK_REPETITIONS if study.quick else _REPETITIONS)
-    found = []
+    default = study.repetitions or (_QUICK_REPETITIONS if study.quick else _REPETITIONS)
+    games = []
     for n, ks in (_QUICK_SIZES if study.quick else _SIZES).items():
         for k in ks:
             for label in _MECHANISMS:
-                count = usual
+                count = default
                 if study.repetitions is None:
                     seconds = VoteGame(label, n, k, 0, study.seed).weight
-                    count = min(usual, max(_MIN_GAMES, int(_BUDGET / seconds)))
-                found += [VoteGame(label, n, k, at, study.seed) for at in range(count)]
-    return found
+                    count = min(default, max(_MIN_GAMES, int(_BUDGET / seconds)))
+                games += [
+                    VoteGame(label, n, k, repetition, study.seed) for repetition in range(count)
+                ]
+    return games

@@ -1,4 +1,4 @@
-"""The paper's experiments: the majority attack under noise."""
+"""The paper experiment: the majority attack under noise."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-_BATCH = 25  # repetitions in a task: small enough to share out, large enough to be worth sending
+_BATCH = 25  # repetitions in a task
 _REPETITIONS = 100
 _LEVELS = tuple(NOISE_COLOURS)
 # n: the largest k
@@ -36,7 +36,7 @@ _BARS = "bars: one standard deviation of the repetitions"
 
 @dataclass(frozen=True)
 class MajorityBatch:
-    """Some repetitions of one cell."""
+    """Some repetitions of the attack at one size and noise level."""
 
     n: int
     k: int
@@ -47,24 +47,24 @@ class MajorityBatch:
 
     @property
     def weight(self) -> float:
-        """Signs to draw."""
+        """Roughly how many signs are drawn."""
         return (self.n + 1_000) * (self.k + 10) * self.repetitions
 
     def describe(self) -> dict[str, Any]:
-        """The arguments of ``majority_attack``."""
+        """Return the arguments of ``majority_attack``."""
         return {"kind": "majority", **vars(self)}
 
     def accepts(self, result: Any) -> bool:
-        """Tell whether there is one error a repetition."""
+        """Return whether a stored result has one error for each repetition."""
         errors = result.get("errors") if isinstance(result, dict) else None
         return (
             isinstance(errors, list)
             and len(errors) == self.repetitions
-            and all(isinstance(each, float) and 0 <= each <= 1 for each in errors)
+            and all(isinstance(error, float) and 0 <= error <= 1 for error in errors)
         )
 
     def run(self, threads: int | None) -> dict[str, Any]:
-        """Simulate."""
+        """Simulate the repetitions and return their errors."""
         errors = majority_attack(
             self.n,
             self.k,
@@ -78,12 +78,12 @@ class MajorityBatch:
 
 
 def cell_seed(seed: int, n: int, k: int) -> int:
-    """Return a seed of its own for each size, so that points of a curve are independent.
+    """Return a different seed for each size, so that points of a curve are independent.
 
-    All noise levels of one size share it: they differ by the noise and by nothing else.
+    All noise levels of one size share it, so they differ by the noise alone.
     """
-    written = json.dumps([seed, "majority", n, k]).encode()
-    return int.from_bytes(hashlib.blake2b(written, digest_size=7).digest(), "big")
+    name = json.dumps([seed, "majority", n, k]).encode()
+    return int.from_bytes(hashlib.blake2b(name, digest_size=7).digest(), "big")
 
 
 def paper_experiment(
@@ -96,7 +96,7 @@ def paper_experiment(
     cluster: str | None = None,
     progress: bool = False,
 ) -> list[Path]:
-    """Make both figures of the paper, with the exact curves, and return the files written.
+    """Draw both figures of the paper, with the exact curves, and return the files written.
 
     ``queries`` varies the number of queries at three noise levels, ``noise`` the noise level for
     several numbers of queries; PNG, SVG and CSV each. Raw errors are in ``results.jsonl``.
@@ -105,8 +105,8 @@ def paper_experiment(
     study = ExperimentRun(out, quick, repetitions, seed, workers, cluster, progress)
     queries = [
         (n, k, level)
-        for n, most in (_QUICK_QUERIES if quick else _QUERIES).items()
-        for k in _log_spaced(10, most, 5 if quick else 10)
+        for n, largest in (_QUICK_QUERIES if quick else _QUERIES).items()
+        for k in _log_spaced(10, largest, 5 if quick else 10)
         for level in _LEVELS
     ]
     noise = [
@@ -116,15 +116,15 @@ def paper_experiment(
         for level in (_NOISE_LEVELS[::2] if quick else _NOISE_LEVELS)
     ]
     cells = _measure_cells(study, dict.fromkeys(queries + noise))
-    study.write_csv("queries.csv", [cells[each] for each in queries])
-    study.write_csv("noise.csv", [cells[each] for each in noise])
-    _draw_queries(study, [cells[each] for each in queries])
-    _draw_noise(study, [cells[each] for each in noise])
+    study.write_csv("queries.csv", [cells[query] for query in queries])
+    study.write_csv("noise.csv", [cells[level] for level in noise])
+    _draw_queries(study, [cells[query] for query in queries])
+    _draw_noise(study, [cells[level] for level in noise])
     return study.written
 
 
 def _log_spaced(low: int, high: int, count: int) -> list[int]:
-    """Return whole numbers evenly spaced in the logarithm."""
+    """Return integers evenly spaced on a logarithmic scale."""
     return list(dict.fromkeys(round(k) for k in np.geomspace(low, high, count).tolist()))
 
 
@@ -141,14 +141,14 @@ def _measure_cells(
         for first, last in pairwise([*starts, count])
     ]
     if study.cluster is None:
-        # Compiled here, where workers find it in the cache, and not by each of them at once.
+        # Compile once here; workers then load it from the cache.
         majority_attack(1, 1, repetitions=1)
-    found = study.run_tasks(tasks, "majority attack")
+    results = study.run_tasks(tasks, "majority attack")
     table = {}
-    for at, cell in enumerate(cells):
-        parts = slice(at * len(starts), (at + 1) * len(starts))
-        errors = np.array([error for each in found[parts] for error in each["errors"]])
-        task = tasks[parts.start]
+    for index, cell in enumerate(cells):
+        batches = slice(index * len(starts), (index + 1) * len(starts))
+        errors = np.array([error for batch in results[batches] for error in batch["errors"]])
+        task = tasks[batches.start]
         mean, std = majority_attack_moments(task.n, task.k, task.sigma)
         table[cell] = {
             "n": task.n,
@@ -184,7 +184,7 @@ def _draw_points(axis: Any, x: list[float], rows: list[dict[str, Any]], colour: 
 
 
 def _add_key(figure: Any, lines: list[tuple[str, str]], columns: int) -> None:
-    """Say above the panels what colours, points and lines mean."""
+    """Add a legend of colours, points and lines above the panels."""
     from matplotlib.lines import Line2D  # noqa: PLC0415 - heavy, and optional
 
     handles: list[Any] = [
@@ -207,7 +207,7 @@ def _draw_queries(study: ExperimentRun, rows: list[dict[str, Any]]) -> None:
                 line = [row for row in panel if _noise_level(row) == level]
                 ks = [row["k"] for row in line]
                 _draw_points(axis, ks, line, colour)
-                # Odd and even k go in steps, the tie being split: one of each pair draws smoothly.
+                # Odd and even k differ by ties: even ones alone give a smooth curve.
                 fine = sorted({k - k % 2 for k in _log_spaced(ks[0], ks[-1], 60)})
                 exact = [majority_attack_moments(n, k, line[0]["sigma"])[0] for k in fine]
                 axis.plot(fine, exact, color=colour, linewidth=1)

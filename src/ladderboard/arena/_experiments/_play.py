@@ -1,4 +1,4 @@
-"""Two attacks climb three boards, frame by frame; what the page of that name shows."""
+"""The play experiment: two attacks on three boards, frame by frame, for the page Play."""
 
 from __future__ import annotations
 
@@ -37,42 +37,41 @@ _SCALE = 10**4
 
 
 def frame_questions(k: int) -> list[int]:
-    """Return the questions at which frames are taken, evenly apart; the last is the last.
+    """Return the questions at which frames are recorded, evenly spaced up to the last.
 
     >>> frame_questions(200)[:3], frame_questions(200)[-1], frame_questions(3)
     ([2, 4, 6], 200, [1, 2, 3])
     """
     count = min(FRAMES, k)
-    return [k * at // count for at in range(1, count + 1)]
+    return [k * frame // count for frame in range(1, count + 1)]
 
 
 class RecordingGame(Game):
-    """A game that notes, at some questions, what the board would show if this were the last.
+    """A game that records, at some questions, what the board would show if this were the last.
 
-    The question that would be asked then is answered by a copy of the session, with the noise that
-    this question has anyway. The game itself goes on as if nobody had looked.
+    A copy of the session answers the analyst's final model, with the same noise as the question
+    itself. The game is not affected.
     """
 
-    def __init__(self, *given: Any, stops: list[int], **named: Any) -> None:
-        super().__init__(*given, **named)
-        self._stops = frozenset(stops)
-        self._intended: Callable[[], Any] | None = None
-        self._least = math.inf
+    def __init__(self, *args: Any, record_at: list[int], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._record_at = frozenset(record_at)
+        self._final_model: Callable[[], Any] | None = None
         self._shown: list[float] = []
         self._fits: list[float] = []
         self._worth: list[float] = []
 
     def register_final_model(self, model: Callable[[], Any]) -> None:
-        """Keep what would be asked."""
-        self._intended = model
+        """Keep the model that would be asked last."""
+        self._final_model = model
 
     def ask(self, model: Any, *, account: int = 0) -> Release:
-        """Look first, where a frame is due."""
-        if self.asked + 1 in self._stops and self._intended is not None:
-            self._look(self._intended())
+        """Record a frame first, if one is due."""
+        if self.asked + 1 in self._record_at and self._final_model is not None:
+            self._record_frame(self._final_model())
         return super().ask(model, account=account)
 
-    def _look(self, model: Any) -> None:
+    def _record_frame(self, model: Any) -> None:
         world, session = self._world, self._sessions.get(0)
         if session is None:
             copy = self.mechanism.start(n=self.n, tape=self._tape, ladder=0)
@@ -82,53 +81,53 @@ class RecordingGame(Game):
         risk, true_risk = world.risk(model), world.true_risk(model)
         shown = copy.ask(risk=risk).value
         if shown is None:
-            raise TypeError(f"{self.mechanism.name} shows nothing to watch.")
+            raise TypeError(f"{self.mechanism.name} releases no value to record.")
         self._shown.append(shown)
         self._fits.append(risk)
         self._worth.append(min(true_risk, *self._true_risks, math.inf))
 
     def frames(self) -> dict[str, Any]:
-        """Return the frames: risks as shown, of the vote on the holdout, and in truth.
+        """Return the frames: the risk shown, the vote's risk on the holdout, and the true risk.
 
-        What is true is the best true risk of all models asked until then, as in Definition 1.
+        The true risk is the best of all models asked until then, as in Definition 1.
         """
         return {"shown": self._shown, "fits": self._fits, "worth": self._worth}
 
 
 @dataclass(frozen=True)
 class RecordedMatch(Match):
-    """One repetition of an attack against a mechanism, watched."""
+    """One repetition of an attack against a mechanism, recorded frame by frame."""
 
     @property
     def weight(self) -> float:
-        """As a match's, with what it takes to look."""
+        """Like that of a match, plus the cost of recording."""
         return self.k * (self.n + 10_000)
 
     def describe(self) -> dict[str, Any]:
-        """Who plays, on what, with which seed."""
-        return {**super().describe(), "kind": "film"}
+        """Return participants, size and seed."""
+        return {**super().describe(), "kind": "recorded match"}
 
     def accepts(self, result: Any) -> bool:
-        """Tell whether kept frames are all there."""
+        """Return whether a stored result has all frames."""
         count = len(frame_questions(self.k))
         return isinstance(result, dict) and all(
-            isinstance(found := result.get(name), list)
-            and len(found) == count
-            and all(type(each) is float and math.isfinite(each) for each in found)
+            isinstance(risks := result.get(name), list)
+            and len(risks) == count
+            and all(type(risk) is float and math.isfinite(risk) for risk in risks)
             for name in _FRAME_FIELDS
         )
 
     def run(self, threads: int | None) -> dict[str, Any]:
         """Play as ``Analyst.play_against`` does, with the arena's seed for this repetition."""
-        own = repetition_seed(self.seed, self.names[1], self.n, self.k, self.repetition)
-        hidden, drawn = np.random.SeedSequence(own).spawn(2)
+        game_seed = repetition_seed(self.seed, self.names[1], self.n, self.k, self.repetition)
+        world_seed, analyst_seed = np.random.SeedSequence(game_seed).spawn(2)
         game = RecordingGame(
-            self.analyst.world(self.n, np.random.default_rng(hidden)),
+            self.analyst.world(self.n, np.random.default_rng(world_seed)),
             self.mechanism,
             questions=self.k,
-            tape=NumpyTape(seed=own),
-            rng=np.random.default_rng(drawn),
-            stops=frame_questions(self.k),
+            tape=NumpyTape(seed=game_seed),
+            rng=np.random.default_rng(analyst_seed),
+            record_at=frame_questions(self.k),
         )
         self.analyst.play(game)
         return game.frames()
@@ -144,16 +143,16 @@ def play_experiment(
     cluster: str | None = None,
     progress: bool = False,
 ) -> list[Path]:
-    """Watch two attacks on three boards and return the files written.
+    """Record two attacks on three boards and return the files written.
 
-    Half of the labels are easy and known, the other half are coin flips, so that no model is truly
-    worth more than an accuracy of 0.75. The majority attack and the shifted one plan for all
-    questions. At each of up to 100 frames a copy of the board is asked about the attack's vote as
-    if that were its last question; the game goes on without it. The boards are exact scores, the
+    Half of the labels are easy and known, the other half are coin flips, so that no model has a
+    true accuracy above 0.75. The majority attack and the shifted one plan for all questions. At
+    each of up to 100 frames a copy of the board is asked about the attack's vote as if that were
+    its last question; the game itself is not affected. The boards are exact scores, the
     Ladder with step 1/sqrt(n), and the calibrated Shaky Ladder with its noise times 0, 1/2, 1, 2.
 
-    ``play.json`` has the means over the games, as the page Play reads them: accuracies, in ten
-    thousandths. ``frames.csv`` has them in full, with standard deviations.
+    ``play.json`` has the means over the games, as the page Play reads them: accuracies, in units
+    of 0.0001. ``frames.csv`` has them in full precision, with standard deviations.
     """
     study = ExperimentRun(out, quick, repetitions, seed, workers, cluster, progress)
     games = study.repetitions or (_QUICK_GAMES if quick else _GAMES)
@@ -165,18 +164,19 @@ def play_experiment(
         for board in make_boards(n, k)
         for attack in _ATTACKS
     ]
-    films = [film for scene in scenes for film in scene.films(games, study.seed)]
-    found = study.run_tasks(films, "play")
-    reels = [
-        SceneSummary(scene, found[at * games : (at + 1) * games]) for at, scene in enumerate(scenes)
+    matches = [match for scene in scenes for match in scene.matches(games, study.seed)]
+    results = study.run_tasks(matches, "play")
+    summaries = [
+        SceneSummary(scene, results[index * games : (index + 1) * games])
+        for index, scene in enumerate(scenes)
     ]
-    study.write_csv("frames.csv", [row for reel in reels for row in reel.rows()])
-    study.write("play.json", _play_json(reels, sizes, games, study.seed))
+    study.write_csv("frames.csv", [row for summary in summaries for row in summary.rows()])
+    study.write("play.json", _play_json(summaries, sizes, games, study.seed))
     return study.written
 
 
 def make_boards(n: int, k: int) -> list[tuple[str, str | None, Mechanism]]:
-    """Return the boards at a size: the name, how much of the calibrated noise, what answers."""
+    """Return the boards at a size: name, share of the calibrated noise, mechanism."""
     ours = ShakyLadder.calibrated(n=n, questions=k)
     shaky = [
         (
@@ -184,13 +184,13 @@ def make_boards(n: int, k: int) -> list[tuple[str, str | None, Mechanism]]:
             name,
             ShakyLadder(
                 ours.step,
-                round(times * ours.compare_noise, 12),
-                round(times * ours.release_noise, 12),
+                round(factor * ours.compare_noise, 12),
+                round(factor * ours.release_noise, 12),
                 grid=ours.grid,
                 standing_noise=0,
             ),
         )
-        for name, times in _NOISES.items()
+        for name, factor in _NOISES.items()
     ]
     return [
         *((name, None, STANDARD_MECHANISMS[name](n, k)) for name in ("exact", "ladder")),
@@ -209,8 +209,8 @@ class AttackScene:
     mechanism: Mechanism
     attack: str
 
-    def films(self, games: int, seed: int) -> list[RecordedMatch]:
-        """Return every game of it. All boards meet the same holdouts and the same luck."""
+    def matches(self, games: int, seed: int) -> list[RecordedMatch]:
+        """Return its games. All boards face the same holdouts and random choices."""
         names = (self.board, self.attack)
         analyst = _ATTACKS[self.attack]
         return [
@@ -220,20 +220,20 @@ class AttackScene:
 
 
 class SceneSummary:
-    """The games of a scene, put together."""
+    """The means over the games of a scene."""
 
-    def __init__(self, scene: AttackScene, films: Sequence[dict[str, Any]]) -> None:
+    def __init__(self, scene: AttackScene, results: Sequence[dict[str, Any]]) -> None:
         self.scene = scene
-        # Accuracies: a page shows what people know.
-        self._all = {
-            name: 1 - np.array([film[name] for film in films])
+        # Accuracies, as the page shows them.
+        self._accuracies = {
+            name: 1 - np.array([result[name] for result in results])
             for name in ("shown", "fits", "worth")
         }
-        self.mean = {name: each.mean(axis=0) for name, each in self._all.items()}
+        self.mean = {name: values.mean(axis=0) for name, values in self._accuracies.items()}
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row a frame."""
-        scene, shown = self.scene, self._all["shown"]
+        """Return one row for each frame."""
+        scene, shown = self.scene, self._accuracies["shown"]
         spread = shown.std(axis=0, ddof=1) if len(shown) > 1 else np.zeros(shown.shape[1])
         return [
             {
@@ -244,19 +244,20 @@ class SceneSummary:
                 "attack": scene.attack,
                 "games": len(shown),
                 "asked": asked,
-                "shown": float(self.mean["shown"][at]),
-                "shown_std": float(spread[at]),
-                "fits": float(self.mean["fits"][at]),
-                "worth": float(self.mean["worth"][at]),
+                "shown": float(self.mean["shown"][frame]),
+                "shown_std": float(spread[frame]),
+                "fits": float(self.mean["fits"][frame]),
+                "worth": float(self.mean["worth"][frame]),
             }
-            for at, asked in enumerate(frame_questions(scene.k))
+            for frame, asked in enumerate(frame_questions(scene.k))
         ]
 
-    def written(self) -> dict[str, Any]:
-        """Return what the page needs, in whole ten thousandths."""
+    def to_json(self) -> dict[str, Any]:
+        """Return the data of the page, in units of 0.0001."""
         scene = self.scene
-        whole = {
-            name: np.rint(each * _SCALE).astype(int).tolist() for name, each in self.mean.items()
+        scaled = {
+            name: np.rint(values * _SCALE).astype(int).tolist()
+            for name, values in self.mean.items()
         }
         return {
             "n": scene.n,
@@ -265,14 +266,14 @@ class SceneSummary:
             "noise": scene.noise,
             "mechanism": scene.mechanism.describe(),
             "attack": scene.attack,
-            "worth": whole["worth"][-1],
-            "fits": whole["fits"][-1],
-            "shown": whole["shown"],
+            "worth": scaled["worth"][-1],
+            "fits": scaled["fits"][-1],
+            "shown": scaled["shown"],
         }
 
 
-def _play_json(reels: Sequence[SceneSummary], sizes: Any, games: int, seed: int) -> str:
-    """Return everything as JSON, a line a scene."""
+def _play_json(summaries: Sequence[SceneSummary], sizes: Any, games: int, seed: int) -> str:
+    """Return everything as JSON, one line for each scene."""
     head = {
         "made_by": "ladderboard experiment play",
         "seed": seed,
@@ -282,5 +283,7 @@ def _play_json(reels: Sequence[SceneSummary], sizes: Any, games: int, seed: int)
         "questions": list(sizes[1]),
         "noise": list(_NOISES),
     }
-    lines = ",\n".join(json.dumps(reel.written(), separators=(",", ":")) for reel in reels)
+    lines = ",\n".join(
+        json.dumps(summary.to_json(), separators=(",", ":")) for summary in summaries
+    )
     return f'{json.dumps(head)[:-1]}, "scenes": [\n{lines}\n]}}\n'

@@ -1,4 +1,4 @@
-"""The paper's claim about the shifted majority attack: it climbs the Ladder, not the Shaky one."""
+"""The shifted experiment: the attack climbs the Ladder but not the Shaky Ladder."""
 
 from __future__ import annotations
 
@@ -45,18 +45,20 @@ def shifted_experiment(
 ) -> list[Path]:
     """Run the shifted majority attack, with half of the labels easy, and return the files written.
 
-    The figure shows the bias left on the attacker's last model against the number of questions;
-    beside the ladders stands the plain majority attack on exact scores, as an exact curve.
+    The figure shows the bias of the attacker's last model against the number of questions, beside
+    the exact curve of the plain majority attack on exact scores.
     """
     require_matplotlib()
     study = ExperimentRun(out, quick, repetitions, seed, workers, cluster, progress)
     sizes = [(n, k) for n, ks in (_QUICK_SIZES if quick else _SIZES).items() for k in ks]
     count = study.repetitions or (_QUICK_REPETITIONS if quick else _REPETITIONS)
-    makers = {label: STANDARD_MECHANISMS[label] for label in _MECHANISMS}
+    factories = {label: STANDARD_MECHANISMS[label] for label in _MECHANISMS}
     tasks = make_matches(
-        makers, resolve_analysts("shifted_majority"), sizes, lambda *_: count, study.seed
+        factories, resolve_analysts("shifted_majority"), sizes, lambda *_: count, study.seed
     )
-    rows = [GameRow.from_json(each) for each in study.run_tasks(tasks, "shifted majority attack")]
+    rows = [
+        GameRow.from_json(result) for result in study.run_tasks(tasks, "shifted majority attack")
+    ]
     cells = summarize_pairs(rows, count)
     study.write_csv("rows.csv", [asdict(row) for row in rows])
     study.write_csv("table.csv", [asdict(cell) for cell in cells])

@@ -1,4 +1,4 @@
-"""Cells: the repetitions of one pair at one size, summed up, and how many there are."""
+"""Summaries of the games of one pair at one size, and how many games to play."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _HEADS = (
     "",
 )
 
-# Seconds a question, as measured on one core at n = 10,000; those not named are fast.
+# Seconds for a question, measured on one core at n = 10,000; others are fast.
 _SECONDS_PER_QUESTION = {
     "hyperparameter_search": 1.2e-2,
     "log_loss": 6e-4,
@@ -38,7 +38,7 @@ _SECONDS_PER_QUESTION = {
     "sybil": 3e-4,
 }
 _FAST_SECONDS = 1e-4
-# Mechanisms that look at every loss: seconds an example and question.
+# Mechanisms that read every loss: seconds for an example and question.
 _SECONDS_PER_LOSS = 2e-8
 
 
@@ -46,8 +46,8 @@ _SECONDS_PER_LOSS = 2e-8
 class PairSummary:
     """One mechanism against one analyst at one size.
 
-    Errors and biases are on the risk; those that end in ``_units`` are times sqrt(n), which is
-    what luck is measured in.
+    Errors and biases are on the risk scale; those that end in ``_units`` are multiplied by
+    sqrt(n), in units of the standard error.
     """
 
     n: int
@@ -69,7 +69,7 @@ class PairSummary:
 
 
 def summarize_pairs(rows: Iterable[GameRow], wanted: int) -> list[PairSummary]:
-    """Sum rows up, in their order; a cell with fewer repetitions than wanted gets a note."""
+    """Return a summary of each pair and size; one with too few repetitions gets a note."""
     groups: dict[tuple[int, int, str, str], list[GameRow]] = {}
     for row in rows:
         groups.setdefault((row.n, row.k, row.analyst, row.mechanism), []).append(row)
@@ -105,12 +105,12 @@ def _std(values: Any) -> float:
 
 
 def _format_mean(mean: float, std: float, games: int) -> str:
-    """Write a mean and its standard deviation, of which a single game has none."""
+    """Format a mean and its standard deviation, which a single game lacks."""
     return f"{mean:.4f} ± {std:.4f}" if games > 1 else f"{mean:.4f}"
 
 
 def pairs_markdown(cells: Sequence[PairSummary], left_out: Sequence[str] = ()) -> str:
-    """Return the cells as tables that can be read, and what was left out."""
+    """Return the summaries as Markdown tables, with a list of what was left out."""
     lines = [
         "# Mechanisms against analysts",
         "",
@@ -145,26 +145,26 @@ def pairs_markdown(cells: Sequence[PairSummary], left_out: Sequence[str] = ()) -
         )
         lines.append(f"| {' | '.join(values)} |")
     if left_out:
-        lines += ["", "## Left out", "", *(f"- {each}" for each in left_out)]
+        lines += ["", "## Left out", "", *(f"- {reason}" for reason in left_out)]
     return "\n".join(lines) + "\n"
 
 
 def estimate_seconds(mechanism: Mechanism, analyst: Analyst, n: int, k: int) -> float:
-    """Return about how long one game takes."""
+    """Return roughly how many seconds one game takes."""
     question = _SECONDS_PER_QUESTION.get(getattr(analyst, "name", ""), _FAST_SECONDS)
     return k * (question + (_SECONDS_PER_LOSS * n if mechanism.needs == "losses" else 0.0))
 
 
 @dataclass(frozen=True)
 class TimeBudget:
-    """From how many seconds a game on fewer are played, a single one, or none."""
+    """Seconds per game from which few games, a single one, or none are played."""
 
     few: float
     one: float
     none: float
 
     def games(self, usual: int, seconds: float) -> int:
-        """Return how often to play a game that takes so long."""
+        """Return how many games to play if one takes this many seconds."""
         if seconds >= self.none:
             return 0
         if seconds >= self.one:

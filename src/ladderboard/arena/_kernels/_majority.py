@@ -3,9 +3,9 @@
 A *word* is 64 columns of one row, a *tile* is 16 words wide and 16 rows high, stored row by row in
 256 words. All inner loops run over the 16 words of a tile at constant distances, which is what
 lets LLVM turn them into vector instructions without checks for overlap. A *chunk* is a run of rows
-with random streams of its own; a *block* is 16 rows of it.
+with its own random streams; a *block* is 16 rows of it.
 
-docs/explanation/majority-moments.md says why the law is that of the paper's procedure.
+docs/explanation/majority-moments.md shows that the distribution is that of the paper's procedure.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _WIDE = 16  # words in a row of a tile; also the rows of a tile and the lanes of
 _TILE = 256
 _BASE = 64  # counters below 16: four planes of 16 words
 _WARM = 18  # rounds that mix a fresh state
-_NARROW = 128  # tiles of a row that are kept: 16 rows are then 256 kB, which most L2 caches hold
-_DEEP = 4  # blocks of wide rows that are done together
-_COINS = 1 << 56  # a chunk number that no rows have: the stream of the coins for ties
+_NARROW = 128  # tiles in a row that is stored: 16 rows are then 256 kB, which most L2 caches hold
+_DEEP = 4  # blocks of wide rows that are processed together
+_COINS = 1 << 56  # a chunk number that no rows have, for the coins that break ties
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 _ALL = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
@@ -37,7 +37,7 @@ class KernelSetting(NamedTuple):
     key: Words  # three words made from the seed
     n: int
     k: int
-    rows: int  # how many a chunk has, a multiple of 64; the last chunk ends at row k
+    rows: int  # rows in a chunk, a multiple of 64; the last chunk ends at row k
     low: int  # a row of ``low + i`` agreements stays if 53 random bits are below ``table[i]``
     table: Words
 
@@ -52,11 +52,11 @@ def _splitmix64(word: Any) -> Any:
 
 @inlined
 def _seed_lanes(key: Words, repetition: int, chunk: int, state: Words) -> None:
-    """Start 16 lanes of SFC64, each at a state of its own.
+    """Start 16 lanes of SFC64, each at a different state.
 
     For one key the map from (repetition, chunk, lane) to (b, c) is injective, and the step of SFC64
-    is a bijection that advances a counter which all lanes start at 1. So no two streams ever meet:
-    at equal counters their states differ because they differed at the start.
+    is a bijection that advances a counter which all lanes start at 1. So no two streams ever
+    overlap: at equal counters their states differ because they differed at the start.
     """
     for lane in range(_WIDE):
         state[lane] = key[0]
@@ -100,10 +100,10 @@ def _draw_tile(state: Words, tile: Words) -> None:
 def _count_rows(tile: Words, agreements: Words) -> None:
     """Add the set bits of each row of a tile to its count."""
     for r in range(16):
-        found = _ZERO
+        total = _ZERO
         for j in range(16):
-            found += popcount(tile[r * 16 + j])
-        agreements[r] += found
+            total += popcount(tile[r * 16 + j])
+        agreements[r] += total
 
 
 @inlined
@@ -115,7 +115,7 @@ def _full_adder(a: Any, b: Any, c: Any) -> Any:
 
 @inlined
 def _add_rows(tile: Words, flips: Words, counters: Words, carry: Words) -> None:
-    """Add 16 rows, flipped where told, to the counters below 16; carry the sixteens.
+    """Add 16 rows, flipped as decided, to the counters below 16; carry the sixteens.
 
     The order of additions is that of Harley and Seal: 15 full adders for 16 rows.
     """
@@ -145,18 +145,18 @@ def _add_rows(tile: Words, flips: Words, counters: Words, carry: Words) -> None:
 def _carry_up(carry: Words, counters: Words, block: int) -> None:
     """Add a block's sixteens to the planes above.
 
-    Plane l waits until two carries are there and then takes both in one full adder, so that all
-    planes together cost as much as one more. A set bit of the block's number says that a carry is
-    waiting; an odometer's wheels turn in the same order.
+    Plane l waits for two carries and adds both in one full adder, so that all planes together cost
+    as much as one more. A set bit of the block's number means that a carry is waiting, as in an
+    odometer.
     """
-    at = _BASE
+    start = _BASE
     while block & 1:
-        pair = counters[at : at + 32]
+        pair = counters[start : start + 32]
         for j in range(16):
             pair[j], carry[j] = _full_adder(pair[j], pair[16 + j], carry[j])
         block >>= 1
-        at += 32
-    waiting = counters[at + 16 : at + 32]
+        start += 32
+    waiting = counters[start + 16 : start + 32]
     for j in range(16):
         waiting[j] = carry[j]
 
@@ -166,29 +166,29 @@ def _add_counters(counters: Words, blocks: int, first: int, planes: Words) -> No
     """Add the counters of a tile, then the carries that still wait, to the planes."""
     carry, late_carry = np.zeros(16, np.uint64), np.zeros(16, np.uint64)
     for level in range(planes.shape[0]):
-        at = 16 * level if level < 4 else _BASE + 32 * (level - 4)
+        start = 16 * level if level < 4 else _BASE + 32 * (level - 4)
         # Whether a carry waits here, as in _carry_up; below 16 none ever does.
         late = _ALL if level >= 4 and (blocks >> (level - 4)) & 1 else _ZERO
-        own = counters[at : at + 32]
+        digits = counters[start : start + 32]
         plane = planes[level, first : first + 16]
         for j in range(16):
-            plane[j], carry[j] = _full_adder(plane[j], own[j], carry[j])
-            plane[j], late_carry[j] = _full_adder(plane[j], own[16 + j] & late, late_carry[j])
+            plane[j], carry[j] = _full_adder(plane[j], digits[j], carry[j])
+            plane[j], late_carry[j] = _full_adder(plane[j], digits[16 + j] & late, late_carry[j])
 
 
 @compiled
-def add_counts(planes: Words, more: Words) -> None:
+def add_counts(planes: Words, other_planes: Words) -> None:
     """Add counts to counts, in place."""
     carry = np.zeros(planes.shape[1], np.uint64)
     for level in range(planes.shape[0]):
-        into, other = planes[level], more[level]
+        into, other = planes[level], other_planes[level]
         for j in range(into.size):
             into[j], carry[j] = _full_adder(into[j], other[j], carry[j])
 
 
 @inlined
 def _column_mask(n: int, tile: int) -> Any:
-    """Return the bits of a tile's row that are columns."""
+    """Return a mask of the bits in a tile's row that are columns."""
     mask = np.zeros(_WIDE, np.uint64)
     for j in range(_WIDE):
         left = n - 64 * (tile * _WIDE + j)
@@ -203,7 +203,7 @@ def _column_mask(n: int, tile: int) -> Any:
 def _count_agreements(
     state: Words, mask: Words, tiles: int, buffer: Words, agreements: Words
 ) -> None:
-    """Draw whole rows, as many as there are counts, and count the agreements of each."""
+    """Draw rows, one for each count, and count the agreements of each."""
     for r in range(agreements.size):
         agreements[r] = _ZERO
     keep = buffer.size > _TILE
@@ -220,29 +220,29 @@ def _count_agreements(
 
 @inlined
 def _clear_rows(tile: Words, flips: Words, left: int) -> None:
-    """Take the votes from rows past the last one."""
+    """Clear the votes of rows past the last one."""
     for r in range(left, 16):
         flips[r] = _ZERO
-    for at in range(16 * left, _TILE):
-        tile[at] = _ZERO
+    for index in range(16 * left, _TILE):
+        tile[index] = _ZERO
 
 
 @inlined
 def _decide_flips(setting: KernelSetting, luck: Words, agreements: Words, flips: Words) -> None:
     """Decide from the noisy answers which rows to flip: all bits of ``flips`` are set for those."""
     for r in range(luck.size):
-        at = int(agreements[r]) - setting.low
-        at = min(max(at, 0), setting.table.size - 1)
-        flips[r] = _ZERO if (luck[r] >> np.uint64(11)) < setting.table[at] else _ALL
+        index = int(agreements[r]) - setting.low
+        index = min(max(index, 0), setting.table.size - 1)
+        flips[r] = _ZERO if (luck[r] >> np.uint64(11)) < setting.table[index] else _ALL
 
 
 @inlined
 def _count_votes(setting: KernelSetting, repetition: int, chunks: Any, planes: Words) -> None:
     """Draw the rows of the chunks [first, last), flip them as answered, add their votes.
 
-    Nobody knows whether to flip a row before all of it was counted. Narrow rows are kept meanwhile,
-    a block at a time. Wide ones, which would not fit the caches, are drawn a second time from the
-    same state, four blocks at a time so that their counters are fetched once for 64 rows.
+    A row must be counted before it can be flipped. Narrow rows are stored meanwhile, one block at a
+    time. Wide ones, which do not fit the caches, are drawn a second time from the same state, four
+    blocks at a time so that their counters are fetched once for 64 rows.
     """
     tiles = planes.shape[1] // _WIDE
     stride = _BASE + 32 * (planes.shape[0] - 4)
@@ -267,15 +267,15 @@ def _count_votes(setting: KernelSetting, repetition: int, chunks: Any, planes: W
             _count_agreements(state, mask, tiles, buffer, agreements[: 16 * blocks])
             _decide_flips(setting, luck, agreements, flips)
             for t in range(tiles):
-                own = counters[t * stride : (t + 1) * stride]
+                tile_counters = counters[t * stride : (t + 1) * stride]
                 for b in range(blocks):
                     tile = buffer if wide else buffer[t * _TILE : (t + 1) * _TILE]
                     if wide:
                         _draw_tile(again, tile)
                     if row + 16 * b + 16 > end:
                         _clear_rows(tile, flips[16 * b : 16 * b + 16], end - row - 16 * b)
-                    _add_rows(tile, flips[16 * b : 16 * b + 16], own, carry)
-                    _carry_up(carry, own, done + b)
+                    _add_rows(tile, flips[16 * b : 16 * b + 16], tile_counters, carry)
+                    _carry_up(carry, tile_counters, done + b)
             done += blocks
     for t in range(tiles):
         _add_counters(counters[t * stride : (t + 1) * stride], done, t * _WIDE, planes)
@@ -310,12 +310,12 @@ def vote_error(setting: KernelSetting, repetition: int, planes: Words) -> float:
 def run_repetitions(
     setting: KernelSetting, first: int, chunks: Any, planes: Words, errors: NDArray[np.float64]
 ) -> None:
-    """Do repetitions from number ``first`` on, one for each place in ``errors``.
+    """Run repetitions from number ``first`` on, one for each element of ``errors``.
 
-    ``chunks`` is (0, how many there are), or a part of that for a single repetition. In that case
-    the votes are left in ``planes``, to be added to others, and the error means nothing yet.
+    ``chunks`` is (0, number of chunks), or a part of that for a single repetition. In that case the
+    votes stay in ``planes``, to be added to others, and the error is meaningless.
     """
-    for at in range(errors.size):
+    for index in range(errors.size):
         planes.fill(_ZERO)
-        _count_votes(setting, first + at, chunks, planes)
-        errors[at] = vote_error(setting, first + at, planes)
+        _count_votes(setting, first + index, chunks, planes)
+        errors[index] = vote_error(setting, first + index, planes)

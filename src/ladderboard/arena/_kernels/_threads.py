@@ -1,4 +1,4 @@
-"""A run of the majority attack: how it is cut for threads and put together again."""
+"""Runs the majority attack on several threads."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from ladderboard.arena._kernels import _majority as kernel
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_CHUNK = 2**17  # words with a stream of their own, about a tenth of a millisecond
+_CHUNK = 2**17  # words in a chunk, about a tenth of a millisecond
 _STEP = 64
-_PIECE = 2**28  # words at most that a thread does before Ctrl-C is heard, part of a second
-_FEW = 512  # rows that a piece should have
-_ALONE = 2**18  # words at most for which a second thread costs more than it brings
+_PIECE = 2**28  # words at most between checks for Ctrl-C, part of a second
+_FEW = 512  # rows that a piece should have at least
+_ALONE = 2**18  # words at most for which one thread is fastest
 
 
 class MajorityAttackRun:
-    """One setting of the attack. Rows are drawn in chunks, each with a stream of its own.
+    """One setting of the attack. Rows are drawn in chunks, each with its own random stream.
 
-    What a chunk holds depends on the setting, the repetition and the chunk's number alone, and
-    votes are whole numbers, so their sum is the same in whatever order threads get there.
+    A chunk depends only on the setting, the repetition and its number, and votes are integers, so
+    their sum does not depend on the order in which threads finish.
     """
 
     def __init__(self, n: int, k: int, sigma: float, seed: int) -> None:
@@ -44,34 +44,34 @@ class MajorityAttackRun:
         self.setting = kernel.KernelSetting(key, n, k, rows, *_thresholds(n, sigma))
 
     def errors(self, first: int, repetitions: int, workers: int) -> NDArray[np.float64]:
-        """Return the errors of some repetitions. Their chunks, end to end, are cut into pieces."""
+        """Return the errors of some repetitions, splitting their chunks over threads."""
         job = _SharedRun(self, first, np.empty(repetitions))
         work = repetitions * self.setting.k * self.words
         pieces = -(-work // _PIECE)
         if work <= _ALONE:
             workers = 1
         if workers > 1:
-            # A few for each thread, so that a slow core does not keep the others waiting; but none
-            # of so few rows that fetching and adding its counters is what takes the time.
+            # A few for each thread, so that a slow core does not delay the others; but not so
+            # small that fetching and adding counters dominates.
             pieces = max(pieces, min(4 * workers, repetitions * self.setting.k // _FEW), workers)
         total = repetitions * self.chunks
         pieces = min(pieces, total)
         cuts = [total * piece // pieces for piece in range(pieces + 1)]
         if workers == 1:
             for start, stop in pairwise(cuts):
-                job.do(start, stop)
+                job.run_chunks(start, stop)
             return job.errors
         pool = ThreadPoolExecutor(min(workers, pieces), thread_name_prefix="majority_attack")
         try:
-            tasks = [pool.submit(job.do, start, stop) for start, stop in pairwise(cuts)]
+            tasks = [pool.submit(job.run_chunks, start, stop) for start, stop in pairwise(cuts)]
             for task in wait(tasks, return_when=FIRST_EXCEPTION).done:
                 task.result()
-        finally:  # on Ctrl-C too: what has not begun is dropped
+        finally:  # on Ctrl-C too: drop what has not started
             pool.shutdown(cancel_futures=True)
         return job.errors
 
-    def empty(self) -> NDArray[np.uint64]:
-        """Return room for the votes: one plane of packed bits for each binary digit."""
+    def new_planes(self) -> NDArray[np.uint64]:
+        """Return zero votes: one plane of packed bits for each binary digit."""
         return np.zeros((self.levels, self.words), np.uint64)
 
 
@@ -85,8 +85,8 @@ class _SharedRun:
     votes: dict[int, tuple[NDArray[np.uint64], int]] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
 
-    def do(self, start: int, stop: int) -> None:
-        """Do the chunks from ``start`` to ``stop``, counted over all repetitions."""
+    def run_chunks(self, start: int, stop: int) -> None:
+        """Run the chunks from ``start`` to ``stop``, counted over all repetitions."""
         run = self.run
         while start < stop:
             repetition, chunk = divmod(start, run.chunks)
@@ -94,18 +94,18 @@ class _SharedRun:
             if chunk == 0 and complete:
                 errors = self.errors[repetition : repetition + complete]
                 kernel.run_repetitions(
-                    run.setting, self.first + repetition, (0, run.chunks), run.empty(), errors
+                    run.setting, self.first + repetition, (0, run.chunks), run.new_planes(), errors
                 )
                 start += complete * run.chunks
             else:
                 last = min(run.chunks, chunk + stop - start)
-                self.share(repetition, chunk, last)
+                self._run_part(repetition, chunk, last)
                 start += last - chunk
 
-    def share(self, repetition: int, chunk: int, last: int) -> None:
-        """Do some chunks of one repetition; whoever brings the last of them judges the vote."""
+    def _run_part(self, repetition: int, chunk: int, last: int) -> None:
+        """Run some chunks of one repetition; the thread that completes it computes the error."""
         run = self.run
-        number, votes = self.first + repetition, run.empty()
+        number, votes = self.first + repetition, run.new_planes()
         kernel.run_repetitions(run.setting, number, (chunk, last), votes, np.empty(1))
         with self.lock:
             others, missing = self.votes.pop(repetition, (None, run.chunks))
@@ -131,8 +131,8 @@ def _thresholds(n: int, sigma: float) -> tuple[int, NDArray[np.uint64]]:
     if sigma == 0.0:
         kept: Any = excess > 0
     else:
-        # Divided one by one: n sigma may underflow, and 0/0 says nothing.
+        # Divided one by one: n sigma may underflow to 0/0.
         with np.errstate(over="ignore"):
             scaled = excess / (n * math.sqrt(2.0)) / sigma
-        kept = [0.5 * math.erfc(-each) for each in scaled]  # erfc(-x) is 2 Phi(x sqrt 2)
+        kept = [0.5 * math.erfc(-x) for x in scaled]  # erfc(-x) is 2 Phi(x sqrt 2)
     return low, np.ldexp(np.asarray(kept, float), 53).astype(np.uint64)

@@ -1,4 +1,4 @@
-"""Games as tasks with a stable key, and who plays them: one process, several or a cluster."""
+"""Runs games as tasks in this process, in several or on a cluster, and stores their results."""
 
 from ladderboard.arena._runner._participants import (
     STANDARD_MECHANISMS,

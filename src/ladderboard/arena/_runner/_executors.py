@@ -1,4 +1,4 @@
-"""Where tasks run: processes of this machine, or Dask workers."""
+"""Runs tasks in processes of this machine or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
 )
 
-# What Dask says of its futures when the scheduler is lost.
+# How Dask reports its futures when the scheduler is lost.
 _CANCELLED = (CancelledError, asyncio.CancelledError)
-_CONNECT_SECONDS = 10  # seconds to find the scheduler, and again to find a worker
-_NO_WORKER_SECONDS = 30  # seconds without a single worker until we give up
-_POLL_SECONDS = 2  # seconds between two looks at the cluster while nothing arrives
+_CONNECT_SECONDS = 10  # seconds to wait for the scheduler, then for a worker
+_NO_WORKER_SECONDS = 30  # seconds without any worker before giving up
+_POLL_SECONDS = 2  # seconds between checks of the cluster while no result arrives
 
 
 def pickle_tasks(tasks: Iterable[Task], *, with_code: bool) -> list[bytes]:
-    """Pickle tasks; what stands in ``__main__`` goes by value, with_code all that is not ours."""
+    """Pickle tasks, with code from ``__main__`` by value; ``with_code``: all code but ours."""
     try:
         cloudpickle: Any = importlib.import_module("cloudpickle")
     except ImportError:
@@ -62,57 +62,57 @@ def pickle_tasks(tasks: Iterable[Task], *, with_code: bool) -> list[bytes]:
             ) from error
 
 
-def unpickle_and_run(parcel: bytes, wanted: str) -> dict[str, Any]:
+def unpickle_and_run(pickled: bytes, version: str) -> dict[str, Any]:
     """Run a task in a worker, on one thread."""
-    if wanted != code_version():
+    if version != code_version():
         raise WorkerError(
-            f"A worker has Ladderboard {code_version()}, and this is {wanted}; "
-            "install the same everywhere, and restart workers after a change."
+            f"A worker has Ladderboard {code_version()}, and this process has {version}; "
+            "install the same code everywhere, and restart workers after a change."
         )
-    task: Task = pickle.loads(parcel)  # noqa: S301 - from the process that started us
+    task: Task = pickle.loads(pickled)  # noqa: S301 - from the process that started this one
     return task.run(threads=1)
 
 
 def _external_packages(tasks: list[Task]) -> list[Any]:
-    """Return the packages that hold the code of others."""
+    """Return the top-level packages of mechanisms and analysts that are not ours."""
     names: set[str] = set()
     for task in tasks:
-        for thing in (getattr(task, "mechanism", None), getattr(task, "analyst", None)):
-            module = None if thing is None else external_module(thing)
+        for participant in (getattr(task, "mechanism", None), getattr(task, "analyst", None)):
+            module = None if participant is None else external_module(participant)
             if module is not None and module != "__main__":
                 names.add(module.partition(".")[0])
     return [sys.modules[name] for name in sorted(names) if name in sys.modules]
 
 
 def run_in_processes(tasks: Sequence[Task], workers: int) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Do the tasks in processes of this machine."""
-    parcels = pickle_tasks(tasks, with_code=False)
+    """Run the tasks in processes of this machine; yield positions and results."""
+    pickled_tasks = pickle_tasks(tasks, with_code=False)
     executor = ProcessPoolExecutor(
         min(workers, len(tasks)) or 1, mp_context=_WorkerContext(), initializer=_start_worker
     )
     try:
-        places = {
-            executor.submit(unpickle_and_run, parcel, code_version()): at
-            for at, parcel in enumerate(parcels)
+        positions = {
+            executor.submit(unpickle_and_run, pickled, code_version()): position
+            for position, pickled in enumerate(pickled_tasks)
         }
-        for done in as_completed(places):
-            yield places[done], done.result()
+        for future in as_completed(positions):
+            yield positions[future], future.result()
     except BrokenProcessPool:
         raise WorkerError(
-            "A worker process died: for lack of memory, or ended by code in a game. Run again with "
-            "fewer workers; what is finished is not done again."
+            "A worker process died, out of memory or ended by code in a game. Run again with "
+            "fewer workers; finished games are kept."
         ) from None
     except BaseException:
-        # An interrupt or a failure: what they are at would only be thrown away.
-        for each in list((executor._processes or {}).values()):  # noqa: SLF001
-            each.terminate()
+        # After an interrupt or a failure the running tasks are of no use.
+        for process in list((executor._processes or {}).values()):  # noqa: SLF001
+            process.terminate()
         raise
     finally:
         executor.shutdown(wait=True, cancel_futures=True)
 
 
 def _start_worker() -> None:
-    """Start a worker: an interrupt is for the parent, and without a parent there is no work."""
+    """Set up a worker: ignore interrupts, which the parent handles, and end with the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
 
@@ -127,7 +127,7 @@ def _exit_with_parent() -> None:
 class _WorkerProcess(SpawnProcess):
     """A fresh process that does not run the script that started it.
 
-    Tasks bring what they need of ``__main__``, so a script works without a guard around it.
+    Tasks carry what they need from ``__main__``, so scripts need no ``__main__`` guard.
     """
 
     @staticmethod
@@ -138,18 +138,20 @@ class _WorkerProcess(SpawnProcess):
 
 
 @contextmanager
-def _temporarily_set(where: MutableMapping[str, Any], values: Mapping[str, Any]) -> Iterator[None]:
-    """Put values into a mapping for a moment."""
-    before = {name: where[name] for name in values if name in where}
-    where.update(values)
+def _temporarily_set(
+    mapping: MutableMapping[str, Any], values: Mapping[str, Any]
+) -> Iterator[None]:
+    """Set values of a mapping inside the block, and restore them after it."""
+    before = {name: mapping[name] for name in values if name in mapping}
+    mapping.update(values)
     try:
         yield
     finally:
         for name in values:
             if name in before:
-                where[name] = before[name]
+                mapping[name] = before[name]
             else:
-                del where[name]
+                del mapping[name]
 
 
 class _WorkerContext(SpawnContext):
@@ -157,12 +159,12 @@ class _WorkerContext(SpawnContext):
 
 
 def run_on_dask(tasks: Sequence[Task], address: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Do the tasks on a Dask cluster.
+    """Run the tasks on a Dask cluster; yield positions and results.
 
-    The code of mechanisms and analysts that are not ours goes with the tasks. The scheduler gives
-    the tasks of a lost worker to another.
+    The code of mechanisms and analysts that are not ours is sent with the tasks. The scheduler
+    gives the tasks of a lost worker to another one.
     """
-    parcels = pickle_tasks(tasks, with_code=True)
+    pickled_tasks = pickle_tasks(tasks, with_code=True)
     try:
         distributed: Any = importlib.import_module("distributed")
     except ImportError:
@@ -173,31 +175,31 @@ def run_on_dask(tasks: Sequence[Task], address: str) -> Iterator[tuple[int, dict
     try:
         futures = client.map(
             unpickle_and_run,
-            parcels,
-            wanted=code_version(),
+            pickled_tasks,
+            version=code_version(),
             pure=False,
             key="ladderboard",
             batch_size=500,
         )
-        places = {future.key: at for at, future in enumerate(futures)}
+        positions = {future.key: position for position, future in enumerate(futures)}
         waiting = set(futures)
         del futures
-        seen = time.monotonic()
+        last_seen = time.monotonic()
         while waiting:
             try:
                 with client.as_current():
                     finished = distributed.wait(waiting, _POLL_SECONDS, "FIRST_COMPLETED").done
             except TimeoutError:
-                seen = _check_cluster(client, address, seen)
+                last_seen = _check_cluster(client, address, last_seen)
                 continue
             except _CANCELLED as error:
                 raise _scheduler_lost(address) from error
-            seen = time.monotonic()
+            last_seen = time.monotonic()
             waiting -= finished
             for future, result in zip(
                 finished, _gather_results(client, finished, address), strict=True
             ):
-                yield places[future.key], result
+                yield positions[future.key], result
     finally:
         client.close(timeout=2)
 
@@ -223,9 +225,9 @@ def _connect(distributed: Any, address: str) -> Any:
     return client
 
 
-def _check_cluster(client: Any, address: str, seen: float) -> float:
-    """Return when a worker was last seen; give up on a cluster that is gone."""
-    if client.status != "running" and time.monotonic() - seen > _CONNECT_SECONDS:
+def _check_cluster(client: Any, address: str, last_seen: float) -> float:
+    """Return when a worker was last seen; raise if the cluster is gone."""
+    if client.status != "running" and time.monotonic() - last_seen > _CONNECT_SECONDS:
         raise _scheduler_lost(address)
     try:
         alive = client.status == "running" and client.nthreads()
@@ -233,11 +235,11 @@ def _check_cluster(client: Any, address: str, seen: float) -> float:
         alive = False
     if alive:
         return time.monotonic()
-    if time.monotonic() - seen > _NO_WORKER_SECONDS:
+    if time.monotonic() - last_seen > _NO_WORKER_SECONDS:
         raise WorkerError(
-            f"All Dask workers of {address} are gone; start some and run again to go on."
+            f"All Dask workers of {address} are gone; start some and run again to continue."
         )
-    return seen
+    return last_seen
 
 
 def _gather_results(client: Any, finished: set[Any], address: str) -> list[dict[str, Any]]:
@@ -257,4 +259,6 @@ def _gather_results(client: Any, finished: set[Any], address: str) -> list[dict[
 
 
 def _scheduler_lost(address: str) -> WorkerError:
-    return WorkerError(f"The Dask scheduler at {address} is gone; start it and run again to go on.")
+    return WorkerError(
+        f"The Dask scheduler at {address} is gone; start it and run again to continue."
+    )

@@ -1,4 +1,4 @@
-"""Run: every mechanism against every analyst."""
+"""Plays every analyst against every mechanism."""
 
 from __future__ import annotations
 
@@ -46,19 +46,18 @@ def run(
     repetitions
         How often each pair plays.
     seed
-        The same seed gives the same rows, however many workers there are and wherever they work;
-        only ``seconds`` differs.
+        The same seed gives the same rows on any number of workers or machines, except ``seconds``.
     workers
-        How many processes; 1 is this one.
+        How many processes; 1 runs in this process.
     cluster
-        The address of a Dask scheduler, ``"tcp://HOST:PORT"``, to play there instead.
+        The address of a Dask scheduler, ``"tcp://HOST:PORT"``, to use its workers instead.
     progress
-        Whether to show a bar, if there is a terminal.
+        Whether to show a progress bar on a terminal.
 
     Notes
     -----
-    A pair's repetitions have seeds that do not depend on the mechanism: all mechanisms meet the
-    same holdouts and the same luck.
+    The seed of a repetition does not depend on the mechanism: all mechanisms face the same holdouts
+    and the same random choices.
 
     Examples
     --------
@@ -77,34 +76,34 @@ def run(
         lambda *_: count,
         _settings.integer("seed", seed, at_least=0),
     )
-    found = run_tasks(tasks, make_executor(workers, cluster), label="arena", progress=progress)
-    return [GameRow.from_json(each) for each in found]
+    results = run_tasks(tasks, make_executor(workers, cluster), label="arena", progress=progress)
+    return [GameRow.from_json(result) for result in results]
 
 
-def parse_sizes(name: str, given: Any) -> list[int]:
+def parse_sizes(name: str, sizes: Any) -> list[int]:
     """Return one size or several as a list without repeats."""
-    several = isinstance(given, Iterable) and not isinstance(given, (str, bytes, Mapping))
-    sizes = [_settings.integer(name, each, at_least=1) for each in (given if several else [given])]
-    if not sizes:
+    several = isinstance(sizes, Iterable) and not isinstance(sizes, (str, bytes, Mapping))
+    integers = [_settings.integer(name, n, at_least=1) for n in (sizes if several else [sizes])]
+    if not integers:
         raise InvalidSetting(f"{name} must be a whole number or several; got none.")
-    return list(dict.fromkeys(sizes))
+    return list(dict.fromkeys(integers))
 
 
 def make_matches(
-    makers: dict[str, MechanismFactory],
+    factories: dict[str, MechanismFactory],
     analysts: dict[str, Analyst],
     sizes: Iterable[tuple[int, int]],
     repetitions: Callable[[str, str, int, int], int],
     seed: int,
 ) -> list[Match]:
     """Return all matches in the order of the rows."""
-    found = []
+    matches = []
     for n, k in sizes:
-        made = {label: make(n, k) for label, make in makers.items()}
+        mechanisms = {label: make(n, k) for label, make in factories.items()}
         for name, analyst in analysts.items():
-            for label, mechanism in made.items():
-                found += [
+            for label, mechanism in mechanisms.items():
+                matches += [
                     Match((label, name), mechanism, analyst, n, k, repetition, seed)
                     for repetition in range(repetitions(label, name, n, k))
                 ]
-    return found
+    return matches

@@ -1,4 +1,4 @@
-"""Sweeps: many tasks, each done once, however often the work was interrupted."""
+"""Runs many tasks, each once, and resumes after an interruption."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _LINE_START = b'{"key": '
 
 @contextmanager
 def progress_bar(label: str, total: float, *, wanted: bool) -> Iterator[Callable[[float], None]]:
-    """Show how far the work is, on stderr; yield what to call with each piece of it."""
+    """Show progress on stderr; yield a callback that advances the bar."""
     if not (wanted and total and sys.stderr.isatty()):
         yield lambda _done: None
         return
     try:
-        from rich.console import Console  # noqa: PLC0415 - only where there is a terminal
+        from rich.console import Console  # noqa: PLC0415 - optional
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
-    except ImportError:  # a bar is a comfort, no need
+    except ImportError:  # the bar is optional
         yield lambda _done: None
         return
     columns = (
@@ -47,8 +47,8 @@ def progress_bar(label: str, total: float, *, wanted: bool) -> Iterator[Callable
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        one = bar.add_task(label, total=total)
-        yield lambda done: bar.advance(one, done)
+        task_id = bar.add_task(label, total=total)
+        yield lambda done: bar.advance(task_id, done)
 
 
 def available_cores() -> int:
@@ -59,7 +59,7 @@ def available_cores() -> int:
 
 
 def make_executor(workers: int, cluster: str | None) -> Executor:
-    """Return who will do the work: this process, several, or a cluster."""
+    """Return a function that runs tasks: in this process, in several, or on a cluster."""
     workers = _settings.integer("workers", workers, at_least=1)
     if cluster is None:
         return run_serially if workers == 1 else lambda tasks: _run_in_processes(tasks, workers)
@@ -68,30 +68,29 @@ def make_executor(workers: int, cluster: str | None) -> Executor:
             "cluster must be the address of a Dask scheduler, as in 'tcp://127.0.0.1:8786'; "
             f"got {_settings.safe_repr(cluster)}."
         )
-    from ladderboard.arena._runner._executors import run_on_dask  # noqa: PLC0415 - most runs need no cluster
+    from ladderboard.arena._runner._executors import run_on_dask  # noqa: PLC0415 - rarely needed
 
     return lambda tasks: run_on_dask(tasks, cluster)
 
 
 def run_serially(tasks: Sequence[Task]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Do the tasks in this process, one after the other."""
-    for at, task in enumerate(tasks):
-        yield at, task.run(threads=None)
+    """Run the tasks in this process, one after the other."""
+    for position, task in enumerate(tasks):
+        yield position, task.run(threads=None)
 
 
 def _run_in_processes(tasks: Sequence[Task], workers: int) -> Iterator[tuple[int, dict[str, Any]]]:
-    # Imported late: multiprocessing is not free, and `import ladderboard` should be.
+    # Imported late: multiprocessing would slow down `import ladderboard`.
     from ladderboard.arena._runner._executors import run_in_processes  # noqa: PLC0415
 
     return run_in_processes(tasks, workers)
 
 
 class ResultsFile:
-    """Results by key, in a file that survives being killed.
+    """A file of results by key that survives a killed process.
 
-    A line counts when it is whole; a torn last line is cut off and its task is done again. Keys
-    hold the version and every setting, so results of another run never pass for those of this one.
-    Doubles are written so that they come back bit for bit.
+    An incomplete last line is cut off and its task runs again. Keys depend on the code and on every
+    setting, so results of another experiment are never reused. Doubles read back bit for bit.
     """
 
     def __init__(self, path: Path) -> None:
@@ -118,30 +117,30 @@ class ResultsFile:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        with suppress(OSError):  # every result was flushed, or its failure was told of
+        with suppress(OSError):  # every result was flushed, or its failure was raised
             self._file.close()
 
     def _read(self) -> None:
         self._file.seek(0)
-        whole = 0
+        complete = 0
         for line in self._file:
             if not line.endswith(b"\n"):
-                # Cut off by a kill, unless it never was ours.
+                # Cut off when a process was killed, unless it is another program's file.
                 if not (line.startswith(_LINE_START) or _LINE_START.startswith(line)):
                     raise InvalidSetting(
-                        f"{self.path} holds something else than results; choose another directory."
+                        f"{self.path} is not a file of results; choose another directory."
                     )
                 break
-            whole += len(line)
+            complete += len(line)
             with suppress(ValueError, KeyError, TypeError, RecursionError):
-                found = json.loads(line)
-                self.results[found["key"]] = found["result"]
-        self._file.truncate(whole)
+                entry = json.loads(line)
+                self.results[entry["key"]] = entry["result"]
+        self._file.truncate(complete)
 
     def add(self, task: Task, result: dict[str, Any]) -> None:
-        """Append one result; it is with the operating system when this returns."""
+        """Append one result and hand it to the operating system."""
         key = result_key(task)
-        # The task is for people who read the file; the key is what counts.
+        # The task is for human readers; only the key is used.
         entry = {"key": key, "task": task.describe(), "result": result}
         try:
             self._file.write(json.dumps(entry, default=str).encode() + b"\n")
@@ -156,7 +155,7 @@ def _write_error(path: Path, error: OSError) -> InvalidSetting:
 
 
 def _lock_file(descriptor: int, path: Path) -> None:
-    """Let one run at a time write here, where the system knows locks."""
+    """Allow one process at a time to write here, on systems with file locks."""
     if os.name != "posix":
         return
     import fcntl  # noqa: PLC0415 - not everywhere
@@ -174,42 +173,42 @@ def run_tasks(
     executor: Executor,
     *,
     label: str = "",
-    kept_in: Path | None = None,
+    results_path: Path | None = None,
     progress: bool = False,
 ) -> list[dict[str, Any]]:
-    """Do the tasks and return their results in the order of the tasks.
+    """Run the tasks and return their results in the order of the tasks.
 
-    With ``kept_in``, results go to that file as they arrive, and those already there are not
-    computed again.
+    With ``results_path``, results are appended to that file as they arrive, and those already there
+    are not computed again.
     """
     results: list[dict[str, Any] | None] = [None] * len(tasks)
-    with nullcontext() if kept_in is None else ResultsFile(kept_in) as store:
+    with nullcontext() if results_path is None else ResultsFile(results_path) as store:
         if store is not None:
-            kept = [store.results.get(result_key(task)) for task in tasks]
+            stored = [store.results.get(result_key(task)) for task in tasks]
             results = [
                 result if result is not None and task.accepts(result) else None
-                for task, result in zip(tasks, kept, strict=True)
+                for task, result in zip(tasks, stored, strict=True)
             ]
-        # The longest first, so that none of them is alone at the end.
-        missing = [at for at, result in enumerate(results) if result is None]
-        missing.sort(key=lambda at: -tasks[at].weight)
+        # Longest first, so that no long task runs alone at the end.
+        missing = [index for index, result in enumerate(results) if result is None]
+        missing.sort(key=lambda index: -tasks[index].weight)
         total = sum(task.weight for task in tasks)
         with progress_bar(label, total if missing else 0, wanted=progress) as advance:
-            advance(total - sum(tasks[at].weight for at in missing))
-            work = executor([tasks[at] for at in missing])
+            advance(total - sum(tasks[index].weight for index in missing))
+            work = executor([tasks[index] for index in missing])
             with closing(cast("Generator[tuple[int, dict[str, Any]]]", work)) as done:
-                for place, result in done:
-                    at = missing[place]
-                    results[at] = result
+                for position, result in done:
+                    index = missing[position]
+                    results[index] = result
                     if store is not None:
-                        store.add(tasks[at], result)
-                    advance(tasks[at].weight)
+                        store.add(tasks[index], result)
+                    advance(tasks[index].weight)
     return cast("list[dict[str, Any]]", results)
 
 
 @dataclass
 class ExperimentRun:
-    """What all experiments share; ``written`` lists the files that were made."""
+    """The options of an experiment, and the files it has written."""
 
     out: Path | str
     quick: bool = False
@@ -229,27 +228,29 @@ class ExperimentRun:
             self.repetitions = _settings.integer("repetitions", self.repetitions, at_least=1)
 
     def run_tasks(self, tasks: Sequence[Task], label: str) -> list[dict[str, Any]]:
-        """Do the tasks that are not done yet."""
+        """Run the tasks that have no stored result yet, and return all results."""
         executor = make_executor(
             available_cores() if self.workers is None else self.workers, self.cluster
         )
-        kept_in = Path(self.out) / RESULTS_NAME
-        return run_tasks(tasks, executor, label=label, kept_in=kept_in, progress=self.progress)
+        results_path = Path(self.out) / RESULTS_NAME
+        return run_tasks(
+            tasks, executor, label=label, results_path=results_path, progress=self.progress
+        )
 
     def write(self, name: str, content: bytes | str) -> None:
-        """Write a file whole or not at all."""
+        """Write a file atomically."""
         path = Path(self.out) / name
         unfinished = path.with_name(f".{path.name}.unfinished")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             unfinished.write_bytes(content.encode() if isinstance(content, str) else content)
-            os.replace(unfinished, path)  # noqa: PTH105 - the same, and it says what it does
+            unfinished.replace(path)
         except OSError as error:
             raise InvalidSetting(f"{path} cannot be written: {error.strerror}.") from None
         self.written.append(path)
 
     def write_csv(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Write rows with the columns of the first; numbers come back bit for bit."""
+        """Write rows with the columns of the first; numbers read back bit for bit."""
         text = io.StringIO()
         table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
         table.writeheader()

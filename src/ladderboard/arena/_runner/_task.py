@@ -1,4 +1,4 @@
-"""A task: one analyst against one mechanism, once, with a key that stays the same."""
+"""Tasks: one game of an analyst against a mechanism, with a reproducible seed and key."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ladderboard.mechanisms import Mechanism
 
 _PACKAGE = Path(__file__).parents[2]
-# The rooms whose code decides what a game or a simulated attack comes to.
+# The packages whose code determines the result of a game or a simulated attack.
 _HASHED_PACKAGES = ("analysts", "arena", "bounds", "losses", "mechanisms", "reduction", "tape")
 
 
@@ -36,54 +36,54 @@ _HASHED_PACKAGES = ("analysts", "arena", "bounds", "losses", "mechanisms", "redu
 def code_version() -> str:
     """Return the version and a hash of the code behind results.
 
-    A version stays the same while it is worked on; results kept from before a change, or made by a
-    worker with other code, must not pass for those of this code.
+    The version alone does not change during development; results from before a change, or from a
+    worker with different code, must not be reused.
 
     >>> code_version().startswith(__version__)
     True
     """
-    found = hashlib.blake2b(digest_size=8)
-    paths = [path for room in _HASHED_PACKAGES for path in sorted((_PACKAGE / room).rglob("*.py"))]
+    digest = hashlib.blake2b(digest_size=8)
+    paths = [path for name in _HASHED_PACKAGES for path in sorted((_PACKAGE / name).rglob("*.py"))]
     for path in [_PACKAGE / "_settings.py", *paths]:
-        found.update(f"{path.relative_to(_PACKAGE).as_posix()}\n".encode())
-        found.update(path.read_bytes().replace(b"\r\n", b"\n"))
-    return f"{__version__}+{found.hexdigest()}"
+        digest.update(f"{path.relative_to(_PACKAGE).as_posix()}\n".encode())
+        digest.update(path.read_bytes().replace(b"\r\n", b"\n"))
+    return f"{__version__}+{digest.hexdigest()}"
 
 
-def external_module(thing: Any) -> str | None:
-    """Return the module that holds the code of a thing, if it is not one of ours."""
-    code = getattr(thing, "function", None) or type(thing)
+def external_module(participant: Any) -> str | None:
+    """Return the module that defines a mechanism or an analyst; None if it is one of ours."""
+    code = getattr(participant, "function", None) or type(participant)
     module: str = code.__module__
     return None if module.partition(".")[0] == "ladderboard" else module
 
 
-def describe_participant(thing: Mechanism | Analyst) -> dict[str, Any]:
-    """Return class and settings; for code outside of this package also a hash of its source.
+def describe_participant(participant: Mechanism | Analyst) -> dict[str, Any]:
+    """Return class and settings; for code outside this package also a hash of its source.
 
-    Our own code is told by the build. A module's source is read whole, so that a change in a
-    helper beside the class counts too; what it imports from elsewhere does not.
+    ``code_version`` covers our own code. The whole module is hashed, so that a change in a helper
+    beside the class counts; imports from other modules do not.
     """
-    module = external_module(thing)
-    found = {
-        "class": f"{type(thing).__module__}:{type(thing).__qualname__}",
-        **_describe_settings(thing),
+    module = external_module(participant)
+    description = {
+        "class": f"{type(participant).__module__}:{type(participant).__qualname__}",
+        **_describe_settings(participant),
     }
-    if hasattr(thing, "function"):
-        found["function"] = thing.function  # written down to what it closes over
-    return found if module is None else {**found, "source": _source_hash(module)}
+    if hasattr(participant, "function"):
+        description["function"] = participant.function  # written down to what it closes over
+    return description if module is None else {**description, "source": _source_hash(module)}
 
 
 def json_fallback(value: Any) -> Any:  # noqa: PLR0911 - a line for each kind
-    """Return what JSON cannot hold as something it can, down to the content.
+    """Return a JSON-able value that identifies an object that JSON cannot hold.
 
-    Whatever cannot be told apart for certain gets a name that never comes back: then work is done
-    again, which costs time, and a result of something else is never taken.
+    An object that cannot be identified for certain gets a unique name: its task runs again, but a
+    result of something else is never reused.
     """
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufcSU":
-        found = hashlib.blake2b(np.ascontiguousarray(value).tobytes(), digest_size=16).hexdigest()
-        return {"array": [str(value.dtype), list(value.shape), found]}
+        digest = hashlib.blake2b(np.ascontiguousarray(value).tobytes(), digest_size=16).hexdigest()
+        return {"array": [str(value.dtype), list(value.shape), digest]}
     if isinstance(value, bytes):
         return {"bytes": value.hex()}
     if isinstance(value, (set, frozenset)) and all(isinstance(x, (str, int, float)) for x in value):
@@ -96,9 +96,9 @@ def json_fallback(value: Any) -> Any:  # noqa: PLR0911 - a line for each kind
 
 
 def _describe_function(value: Any) -> Any:
-    """Return a function's name and all that it carries: what it is bound to, closes over, defaults.
+    """Return a function's name and what it is bound to, closes over and has as defaults.
 
-    Its code is told by the source of its module.
+    The source of its module identifies its code.
     """
     if isinstance(value, partial):
         return {"partial": [value.func, list(value.args), value.keywords]}
@@ -112,17 +112,19 @@ def _describe_function(value: Any) -> Any:
     }
 
 
-def _describe_settings(thing: Any) -> dict[str, Any]:
+def _describe_settings(participant: Any) -> dict[str, Any]:
     try:
-        described: dict[str, Any] = thing.describe()
-    except (AttributeError, TypeError):  # a class without a name, or no dataclass
-        return {"settings": _describe_attributes(thing)}
+        described: dict[str, Any] = participant.describe()
+    except (AttributeError, TypeError):  # a class without a name, or not a dataclass
+        return {"settings": _describe_attributes(participant)}
     return described
 
 
-def _describe_attributes(thing: Any) -> Any:
-    """Return all attributes of an object, or what can be said of one that has none."""
-    return dict(vars(thing)) if hasattr(thing, "__dict__") else json_fallback(thing)
+def _describe_attributes(participant: Any) -> Any:
+    """Return all attributes of an object, or its ``json_fallback`` if it has none."""
+    return (
+        dict(vars(participant)) if hasattr(participant, "__dict__") else json_fallback(participant)
+    )
 
 
 @lru_cache
@@ -130,14 +132,14 @@ def _source_hash(module: str) -> str:
     try:
         source = inspect.getsource(sys.modules[module])
     except (KeyError, OSError, TypeError):
-        # Typed into a prompt: nobody can say whether it is the same next time.
+        # Defined at a prompt: it may be different next time.
         return uuid.uuid4().hex
     return hashlib.blake2b(source.encode(), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True)
 class GameRow:
-    """One repetition, with all that is needed to run it again.
+    """One repetition, with everything needed to run it again.
 
     ``bias`` is how much better the analyst's last model looks on the holdout than it is,
     ``changes`` how often the board visibly moved, ``seconds`` how long it took (the one number
@@ -158,34 +160,36 @@ class GameRow:
     seconds: float
 
     def to_json(self) -> dict[str, Any]:
-        """Return the row as JSON has it, which knows no NaN."""
-        written = asdict(self)
-        return {name: None if value != value else value for name, value in written.items()}  # noqa: PLR0124 - NaN is what differs from itself
+        """Return the row as JSON, in which None stands for NaN."""
+        return {
+            name: None if isinstance(value, float) and math.isnan(value) else value
+            for name, value in asdict(self).items()
+        }
 
     @classmethod
-    def from_json(cls, written: Mapping[str, Any]) -> GameRow:
+    def from_json(cls, data: Mapping[str, Any]) -> GameRow:
         """Undo ``to_json``."""
-        values: dict[str, Any] = {each.name: written[each.name] for each in fields(cls)}
+        values: dict[str, Any] = {field.name: data[field.name] for field in fields(cls)}
         values |= {name: math.nan for name, value in values.items() if value is None}
         return cls(**values)
 
 
 def _error_location(error: BaseException) -> str:
-    """Return the last line of somebody else's code on the way to an error, or else of ours."""
-    import sysconfig  # noqa: PLC0415 - slow to load, and seldom needed
+    """Return the last line of user code in a traceback, or else the last line of ours."""
+    import sysconfig  # noqa: PLC0415 - slow to load, rarely needed
 
-    not_theirs = (str(_PACKAGE), *set(sysconfig.get_paths().values()))
+    not_user_code = (str(_PACKAGE), *set(sysconfig.get_paths().values()))
     frames = traceback.extract_tb(error.__traceback__)
-    theirs = [frame for frame in frames if not frame.filename.startswith(not_theirs)]
-    last = (theirs or frames)[-1]
+    user_frames = [frame for frame in frames if not frame.filename.startswith(not_user_code)]
+    last = (user_frames or frames)[-1]
     return f"{Path(last.filename).name}, line {last.lineno}"
 
 
 def repetition_seed(seed: int, analyst: str, n: int, k: int, repetition: int) -> int:
     """Return the seed of one repetition.
 
-    It does not depend on the mechanism: all of them meet the same holdouts and the same luck, so
-    that they can be compared pair by pair.
+    It does not depend on the mechanism: all of them face the same holdouts and random choices, so
+    that they can be compared in pairs.
     """
     written = json.dumps([seed, analyst, n, k, repetition]).encode()
     return int.from_bytes(hashlib.blake2b(written, digest_size=7).digest(), "big")
@@ -202,15 +206,15 @@ def play_repetition(
     seed: int,
 ) -> GameRow:
     """Play one repetition."""
-    own = repetition_seed(seed, names[1], n, k, repetition)
+    game_seed = repetition_seed(seed, names[1], n, k, repetition)
     start = time.perf_counter()
     game = f"{names[1]} against {names[0]}, n={n}, k={k}, repetition {repetition}"
     try:
-        score = analyst.play_against(mechanism, n=n, questions=k, seed=own)
+        score = analyst.play_against(mechanism, n=n, questions=k, seed=game_seed)
     except MissingDependency:
         raise
     except (Exception, SystemExit) as error:
-        # In a worker the traceback stays behind, so the sentence says where it happened.
+        # A worker's traceback is lost, so the message names the line.
         raise GameFailed(
             f"{game}: {type(error).__name__}: {error} ({_error_location(error)})"
         ) from error
@@ -221,7 +225,7 @@ def play_repetition(
         n=n,
         k=k,
         repetition=repetition,
-        seed=own,
+        seed=game_seed,
         version=__version__,
         leaderboard_error=float(score.leaderboard_error),
         bias=float(score.bias),
@@ -232,31 +236,31 @@ def play_repetition(
 
 
 class Task(Protocol):
-    """A piece of work that depends on nothing but itself."""
+    """Independent work with a reproducible result."""
 
     @property
     def weight(self) -> float:
         """How much work this is, compared with other tasks of the same kind."""
 
     def describe(self) -> dict[str, Any]:
-        """Return all that decides the result, JSON-able."""
+        """Return everything that determines the result, JSON-able."""
 
     def run(self, threads: int | None) -> dict[str, Any]:
-        """Do the work, on so many threads, and return a JSON-able result."""
+        """Run on this many threads and return a JSON-able result."""
 
     def accepts(self, result: Any) -> bool:
-        """Tell whether a result that was kept is one of this task, whole and undamaged."""
+        """Return whether a stored result belongs to this task and is undamaged."""
 
 
 def result_key(task: Task) -> str:
-    """Return the key under which a result is kept: other code has other keys."""
+    """Return the key of a stored result; it changes with the code."""
     try:
-        written = json.dumps(
+        description = json.dumps(
             [code_version(), task.describe()], sort_keys=True, default=json_fallback
         )
-    except (RecursionError, TypeError, ValueError):  # settings that hold themselves, or the like
+    except (RecursionError, TypeError, ValueError):  # such as settings that contain themselves
         return uuid.uuid4().hex
-    return hashlib.blake2b(written.encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(description.encode(), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -273,11 +277,11 @@ class Match:
 
     @property
     def weight(self) -> float:
-        """Questions times the examples each is about, and what a question costs anyway."""
+        """Questions times examples, plus a fixed cost for each question."""
         return self.k * (self.n + 2_000)
 
     def describe(self) -> dict[str, Any]:
-        """Who plays, on what, with which seed."""
+        """Return participants, size and seed."""
         return {
             "kind": "match",
             "names": list(self.names),
@@ -290,19 +294,19 @@ class Match:
         }
 
     def accepts(self, result: Any) -> bool:
-        """Tell whether a kept row belongs to this game and holds numbers."""
+        """Return whether a stored row belongs to this game and holds numbers."""
         try:
             row = GameRow.from_json(result)
             mine = (*self.names, self.n, self.k, self.repetition)
             numbers = (row.leaderboard_error, row.bias, row.changes, row.asked, row.seconds)
             return (row.mechanism, row.analyst, row.n, row.k, row.repetition) == mine and not any(
-                isinstance(each, bool) or math.isinf(each) for each in numbers
+                isinstance(number, bool) or math.isinf(number) for number in numbers
             )
         except (KeyError, TypeError, ValueError):
             return False
 
     def run(self, threads: int | None) -> dict[str, Any]:
-        """Play."""
+        """Play the game and return its row as JSON."""
         return play_repetition(
             self.mechanism,
             self.analyst,
