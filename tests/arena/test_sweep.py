@@ -51,8 +51,8 @@ def path(tmp_path):
 
 
 def test_results_are_kept_and_not_computed_again(path):
-    first = run_tasks([Third(1), Third(2)], run_serially, kept_in=path)
-    again = run_tasks([Third(2), Third(3), Third(1)], run_serially, kept_in=path)
+    first = run_tasks([Third(1), Third(2)], run_serially, results_path=path)
+    again = run_tasks([Third(2), Third(3), Third(1)], run_serially, results_path=path)
     assert done == [1, 2, 3]
     assert again == [first[1], {"value": 1.0}, first[0]]
     assert again[2]["value"] == math.nextafter(1 / 3, 1)
@@ -62,33 +62,33 @@ def test_results_are_kept_and_not_computed_again(path):
 
 @pytest.mark.parametrize("cut", [1, 5, 60])
 def test_a_torn_last_line_is_done_again(path, cut):
-    run_tasks([Third(1), Third(2)], run_serially, kept_in=path)
+    run_tasks([Third(1), Third(2)], run_serially, results_path=path)
     whole = path.read_bytes()
     path.write_bytes(whole[:-cut])
-    run_tasks([Third(1), Third(2)], run_serially, kept_in=path)
+    run_tasks([Third(1), Third(2)], run_serially, results_path=path)
     assert done == [1, 2, 2]
     assert path.read_bytes() == whole
 
 
 def test_a_damaged_line_is_done_again(path):
-    run_tasks([Third(1), Third(2)], run_serially, kept_in=path)
+    run_tasks([Third(1), Third(2)], run_serially, results_path=path)
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("no json\n[1]\n" + lines[1])
-    run_tasks([Third(1), Third(2)], run_serially, kept_in=path)
+    run_tasks([Third(1), Third(2)], run_serially, results_path=path)
     assert done == [1, 2, 1]
 
 
 def test_an_interrupt_leaves_what_is_finished(path):
     with pytest.raises(KeyboardInterrupt):
-        run_tasks([Third(1), Third(-1), Third(2)], run_serially, kept_in=path)
-    run_tasks([Third(1), Third(2)], run_serially, kept_in=path)
+        run_tasks([Third(1), Third(-1), Third(2)], run_serially, results_path=path)
+    run_tasks([Third(1), Third(2)], run_serially, results_path=path)
     assert done == [1, -1, 2]
 
 
 def test_other_code_is_another_key(path, monkeypatch):
-    run_tasks([Third(1)], run_serially, kept_in=path)
+    run_tasks([Third(1)], run_serially, results_path=path)
     monkeypatch.setattr(_task, "code_version", lambda: "99")
-    run_tasks([Third(1)], run_serially, kept_in=path)
+    run_tasks([Third(1)], run_serially, results_path=path)
     assert done == [1, 1]
 
 
@@ -146,12 +146,12 @@ def test_a_place_that_cannot_be_written_is_refused(tmp_path):
 
 def test_a_kept_result_that_is_not_this_tasks_is_done_again(path):
     tasks = [Third(1), Third(2)]
-    first = run_tasks(tasks, run_serially, kept_in=path)
+    first = run_tasks(tasks, run_serially, results_path=path)
     entries = [json.loads(line) for line in path.read_text().splitlines()]
     for damage in ([], "text", {}, {"value": "abc"}, None):
         entries[0]["result"] = damage
         path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
-        assert run_tasks(tasks, run_serially, kept_in=path) == first
+        assert run_tasks(tasks, run_serially, results_path=path) == first
 
 
 def test_a_match_takes_only_its_own_rows():
@@ -173,8 +173,8 @@ def test_a_match_takes_only_its_own_rows():
 def test_the_notes_of_others_are_not_cut_off(path):
     path.parent.mkdir()
     path.write_text("my precious notes")
-    with pytest.raises(InvalidSetting, match="something else than results"):
-        run_tasks([Third(1)], run_serially, kept_in=path)
+    with pytest.raises(InvalidSetting, match="choose another directory"):
+        run_tasks([Third(1)], run_serially, results_path=path)
     assert path.read_text() == "my precious notes"
 
 
