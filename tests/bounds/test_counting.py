@@ -69,7 +69,7 @@ def test_a_ladder_says_no_more_sequences_than_are_counted(mechanism, span):
     counted = [round(math.exp(values.log_count(b))) for b in range(values.max_changes + 1)]
     assert len(counts) <= len(counted)
     assert all(said <= paid for said, paid in zip(counts, counted, strict=False))
-    step, grid = mechanism._units
+    step, grid = mechanism.step_and_grid_units
     if step < values.drop * grid:
         assert counts == counted
 

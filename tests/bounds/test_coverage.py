@@ -114,7 +114,7 @@ class Unrounded(lb.Ladder):
     name: ClassVar[str] = "unrounded"
 
     def advance(self, setup, state, observation, draws):
-        step, _ = self._units
+        step, _ = self.step_and_grid_units
         risk = round(observation.risk * 10**12)
         if risk < state.best - step:
             return Step(LadderState(risk), risk / 10**12, risk / 10**12, True)

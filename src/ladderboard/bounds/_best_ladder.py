@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ladderboard.bounds._certificate import certificate, read_beta, read_count
 from ladderboard.bounds._counting import TranscriptWeights
-from ladderboard.bounds._transcript import ChangeHistory, transcript_of
+from ladderboard.bounds._transcript import ChangeHistory, ladder_transcript
 from ladderboard.mechanisms import UNITS, Ladder, Setup
 
 if TYPE_CHECKING:
@@ -64,9 +64,7 @@ def ladder_with(cells: int) -> Ladder:
 
 @lru_cache(maxsize=16_384)
 def _transcript_of_ladder(ladder: Ladder) -> Transcript:
-    transcript = transcript_of(ladder, Setup(1, 0.0, 1.0))
-    assert transcript is not None  # noqa: S101 - a Ladder's transcript can be counted
-    return transcript
+    return ladder_transcript(ladder, Setup(1, 0.0, 1.0))
 
 
 @lru_cache(maxsize=65_536)

@@ -555,14 +555,13 @@ def _interval(
     """Return the interval and its generalisation part, in the form that the arguments allow."""
     width = setup.high - setup.low
     rate = nats / setup.n
-    if released is None and risk is None:
-        reach = width * math.sqrt(rate / 2)  # Hoeffding, by Pinsker from the kl form
-        return -sample[1] - reach, -sample[0] + reach, (reach, reach)
     if risk is not None:
         ends = (risk, risk)
-    else:
-        assert released is not None  # noqa: S101 - one of the two was given
+    elif released is not None:
         ends = (released - sample[1], released - sample[0])
+    else:
+        reach = width * math.sqrt(rate / 2)  # Hoeffding, by Pinsker from the kl form
+        return -sample[1] - reach, -sample[0] + reach, (reach, reach)
     # Scaling to [0, 1] and back rounds, so ends are moved outwards; [0, 1] itself is not scaled.
     spare = (
         0.0 if (setup.low, width) == (0, 1) else _LAST_BITS * max(abs(setup.low), abs(setup.high))

@@ -175,7 +175,7 @@ class TranscriptWeights:
             return self._time(t) + (t - 1) * math.log(transcript.values.points)
         values = transcript.values
         if history.rounds is not None:
-            return self._by_rounds(values, history)
+            return self._by_rounds(values, history, history.rounds)
         max_changes = min(history.asked - 1, self.ladders * values.max_changes)
         if history.count is not None:
             max_changes = min(max_changes, history.count)
@@ -230,10 +230,10 @@ class TranscriptWeights:
             + self._ways(max_changes)
         )
 
-    def _by_rounds(self, values: ReleaseValues, history: ChangeHistory) -> float:
+    def _by_rounds(
+        self, values: ReleaseValues, history: ChangeHistory, rounds: tuple[int, ...]
+    ) -> float:
         """Return the largest price under a mixture of uniform, record and split weights."""
-        assert history.rounds is not None  # noqa: S101 - the caller checked
-        rounds = history.rounds
         owners = history.owners if self.ladders > 1 else None
         counts_by_ladder: Counter[object] = Counter()
         worst, drift = 0.0, 0.0

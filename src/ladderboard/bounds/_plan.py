@@ -137,25 +137,22 @@ class PlanRequest:
 
     def solve(self, alternative: Alternative) -> float | None:
         """Return the number to find for an alternative; None if there is none."""
-        n, k, error, beta = self.n, self.questions, self.error, self.beta
-        if n is None and k is not None and error is not None:
+        n, k = self.n or 0, self.questions or 0  # at most one is missing, and found below
+        error, beta = self.error, self.beta
+        if error is None:
+            error_found = alternative.error(n, k, beta)
+            return error_found if math.isfinite(error_found) else None
+        if self.n is None:
             return smallest_sufficient(lambda n: alternative.achieves(n, k, beta, error))
-        if n is not None and k is None and error is not None:
-            return largest_sufficient(
-                lambda k: alternative.achieves(n, k, beta, error),
-                alternative.first_question(n, beta),
-            )
-        assert n is not None  # noqa: S101 - two are given, and error is not
-        assert k is not None  # noqa: S101 - same
-        error_found = alternative.error(n, k, beta)
-        return error_found if math.isfinite(error_found) else None
+        return largest_sufficient(
+            lambda k: alternative.achieves(n, k, beta, error),
+            alternative.first_question(n, beta),
+        )
 
-    def row(self, alternative: Alternative) -> PlanRow | None:
-        """Return the table row of an alternative; None if it was not measured."""
+    def row(self, alternative: Alternative) -> PlanRow:
+        """Return the table row of an alternative."""
         result = self.solve(alternative)
         status, sentence, beyond = alternative.status, alternative.sentence, False
-        if not result and status == MEASURED:
-            return None
         if self.wanted != "error":
             beyond = result == (None if self.wanted == "n" else LARGEST)
             if not result:
@@ -237,16 +234,15 @@ def default_mechanism_sentence(plan: Plan) -> str:
 
 
 def _format_result(plan: Plan, row: PlanRow | None) -> str | None:
-    if row is None or (row.found is None and not row.beyond):
+    if row is None:
         return None
-    if plan.asked_for == "error":
-        assert row.found is not None  # noqa: S101 - an error is always found
-        return (
-            round_up_to(row.found, 2 if row.found > 0.1 else 3)
-            if row.found < TRIVIAL_ERROR
-            else "nothing"
-        )
-    return "more than 10^15" if row.found is None else f"{int(row.found):,}"
+    if row.found is None:
+        return "more than 10^15" if row.beyond else None
+    if plan.asked_for != "error":
+        return f"{int(row.found):,}"
+    if row.found >= TRIVIAL_ERROR:
+        return "nothing"
+    return round_up_to(row.found, 2 if row.found > 0.1 else 3)
 
 
 def table_rows(plan: Plan) -> list[tuple[str, ...]]:
@@ -401,29 +397,30 @@ def plan(
     """
     request = PlanRequest.read(n, questions, error, beta)
     first = request.row(WORST_CASE)
-    assert first is not None  # noqa: S101 - it is computed, not measured
-    # The number found takes the place of the missing argument.
-    size = first.found if request.n is None else request.n
-    allowed = first.found if request.questions is None else request.questions
-    width = first.found if request.error is None else request.error
-    assert allowed is not None  # noqa: S101 - the most questions are a number, if only 0
-    assert width is not None  # noqa: S101 - a Ladder always has an error
+    # The number found takes the place of the missing argument; n may be None beyond 10^15.
+    n, questions = request.n or int(first.found or 0) or None, request.questions
+    if questions is None:
+        questions = int(first.found or 0)
     ladder = cert = None
-    if size is not None and allowed:
-        ladder = choose_ladder(int(size), LadderRequirements(int(allowed), request.beta))[1]
-        cert = certificate(int(size), int(allowed), None, ladder, request.beta)
+    if n is not None and questions:
+        ladder = choose_ladder(n, LadderRequirements(questions, request.beta))[1]
+        cert = certificate(n, questions, None, ladder, request.beta)
     after_changes = (
         () if ladder is None else tuple(ladder_after_changes(b, ladder) for b in _CHANGES)
     )
-    others = map(request.row, (*after_changes, *ALTERNATIVES))
+    others = [
+        request.row(alternative)
+        for alternative in (*after_changes, *ALTERNATIVES)
+        if alternative.status != MEASURED or request.solve(alternative)
+    ]
     return Plan(
         asked_for=request.wanted,
-        n=None if size is None else int(size),
-        questions=int(allowed),
-        error=width,
+        n=n,
+        questions=questions,
+        error=request.error or first.found or math.inf,
         beta=request.beta,
         mechanism=ladder,
         certificate=cert,
-        rows=(first, *(row for row in others if row is not None)),
+        rows=(first, *others),
         beyond=first.beyond,
     )

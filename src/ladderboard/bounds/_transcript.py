@@ -178,8 +178,9 @@ class Transcript:
         return setup.low - max(top, setup.high), setup.high - min(bottom, setup.low)
 
 
-def _ladder(mechanism: Any, setup: Setup) -> Transcript:
-    step, grid = mechanism._units  # noqa: SLF001 - the settings as they are used
+def ladder_transcript(mechanism: Any, setup: Setup) -> Transcript:
+    """Return the possible releases of a Ladder."""
+    step, grid = mechanism.step_and_grid_units
     bottom, top = release_range(setup.low, setup.high, grid)
     start = to_units(setup.high)
     # A crossing has risk <= R - step - 1 in units, and lands within half a cell of it.
@@ -195,8 +196,8 @@ def _ladder(mechanism: Any, setup: Setup) -> Transcript:
     )
 
 
-def _one_bit(mechanism: Any, setup: Setup) -> Transcript:
-    ladder = _ladder(mechanism, setup)
+def _one_bit_transcript(mechanism: Any, setup: Setup) -> Transcript:
+    ladder = ladder_transcript(mechanism, setup)
     values = HiddenValues(ladder.values.points, ladder.values.max_changes, ladder.values.drop)
     return Transcript(
         values,
@@ -208,12 +209,12 @@ def _one_bit(mechanism: Any, setup: Setup) -> Transcript:
     )
 
 
-def _shaky(mechanism: Any, setup: Setup) -> Transcript | None:
+def _shaky_transcript(mechanism: Any, setup: Setup) -> Transcript | None:
     if mechanism.grid is None:
         return None
     if not (mechanism.compare_noise or mechanism.release_noise or mechanism.threshold_noise):
-        return _ladder(mechanism, setup)
-    step, grid = mechanism._units  # noqa: SLF001 - the settings as they are used
+        return ladder_transcript(mechanism, setup)
+    step, grid = mechanism.step_and_grid_units
     bottom, top = release_range(setup.low, setup.high, grid)
     first = min(_multiple_below(to_units(setup.high), grid), top)
     return Transcript(
@@ -232,7 +233,7 @@ def _shaky(mechanism: Any, setup: Setup) -> Transcript | None:
     )
 
 
-def _parameter_free(_mechanism: Any, setup: Setup) -> Transcript | None:
+def _parameter_free_transcript(_mechanism: Any, setup: Setup) -> Transcript | None:
     if (setup.low, setup.high) != (0, 1):
         return None
     return Transcript(
@@ -245,7 +246,7 @@ def _parameter_free(_mechanism: Any, setup: Setup) -> Transcript | None:
     )
 
 
-def _exact(_mechanism: Any, setup: Setup) -> Transcript | None:
+def _exact_transcript(_mechanism: Any, setup: Setup) -> Transcript | None:
     if (setup.low, setup.high) != (0, 1):
         return None
     return Transcript(
@@ -259,7 +260,7 @@ def _exact(_mechanism: Any, setup: Setup) -> Transcript | None:
     )
 
 
-def _rounded(mechanism: Any, setup: Setup) -> Transcript:
+def _rounded_transcript(mechanism: Any, setup: Setup) -> Transcript:
     grid = to_units(mechanism.grid)
     bottom, top = release_range(setup.low, setup.high, grid)
     points = (top - bottom) // grid + 1
@@ -280,12 +281,12 @@ def _multiple_below(units: int, grid: int) -> int:
 
 # By exact type: a subclass may release more than its parent.
 _TRANSCRIPTS: dict[type[Mechanism], Callable[[Any, Setup], Transcript | None]] = {
-    Ladder: _ladder,
-    OneBit: _one_bit,
-    ShakyLadder: _shaky,
-    ParameterFreeLadder: _parameter_free,
-    Exact: _exact,
-    Rounded: _rounded,
+    Ladder: ladder_transcript,
+    OneBit: _one_bit_transcript,
+    ShakyLadder: _shaky_transcript,
+    ParameterFreeLadder: _parameter_free_transcript,
+    Exact: _exact_transcript,
+    Rounded: _rounded_transcript,
 }
 
 

@@ -112,16 +112,16 @@ class ParameterFreeLadder(ByExample):
         self, setup: Setup, state: LeaderState, observation: Observation, draws: Draws
     ) -> Step:
         """Update if the risk is below R - s/sqrt(n) and, rounded to 1/n, below R."""
-        assert observation.losses is not None  # noqa: S101 - the session refuses questions without them
+        losses = observation.require_losses()
         leader = setup.high if state.losses is None else state.losses
         value = min(round(observation.risk * setup.n) / setup.n, setup.high)
         # With losses other than 0 and 1 a model can be significantly below and round to the same
         # value. Releasing a score would then reveal a crossing that certificates do not count.
         if (
-            is_significantly_below(observation.risk, state.best, observation.losses, leader)
+            is_significantly_below(observation.risk, state.best, losses, leader)
             and value < state.best
         ):
-            return Step(LeaderState(value, observation.losses), value, value, True)
+            return Step(LeaderState(value, losses), value, value, True)
         return Step(state, state.best, None, False)
 
 
@@ -185,8 +185,7 @@ class BootstrapLadder(ByExample):
         self, setup: Setup, state: LeaderState, observation: Observation, draws: Draws
     ) -> Step:
         """Test against the leader; if better, release the score of a resample."""
-        losses = observation.losses
-        assert losses is not None  # noqa: S101 - the session refuses questions without them
+        losses = observation.require_losses()
         for_resample, for_weights = draws
         leader = setup.high if state.losses is None else state.losses
         if self.test == "paired":

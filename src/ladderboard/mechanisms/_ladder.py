@@ -157,7 +157,8 @@ class Ladder(Mechanism):
         )
 
     @cached_property
-    def _units(self) -> tuple[int, int]:
+    def step_and_grid_units(self) -> tuple[int, int]:
+        """Step and grid as integers in units of 1e-12."""
         grid = self.step if self.grid is None else self.grid
         return _fixed_point.to_units(self.step), _fixed_point.to_units(grid)
 
@@ -169,7 +170,7 @@ class Ladder(Mechanism):
         self, setup: Setup, state: LadderState, observation: Observation, draws: Draws
     ) -> Step:
         """Update if the risk is below R - step, to the risk rounded to the grid."""
-        step, grid = self._units
+        step, grid = self.step_and_grid_units
         risk = _fixed_point.to_units(observation.risk)
         value_units = round_to_grid(setup, risk, grid)
         if risk < state.best - step and value_units < state.best:
@@ -185,7 +186,7 @@ class Ladder(Mechanism):
         draws: DrawsMany,
     ) -> StepMany:
         """As ``advance``, for many questions."""
-        step, grid = self._units
+        step, grid = self.step_and_grid_units
         risks = _fixed_point.array_to_units(observations.risks)
         run = run_ladder(
             ShakyLadderState(state.best, 0),

@@ -280,7 +280,8 @@ class ShakyLadder(Mechanism):
         return tuple(kind(_fixed_point.to_units(size)) for size in sizes)
 
     @cached_property
-    def _units(self) -> tuple[int, int]:
+    def step_and_grid_units(self) -> tuple[int, int]:
+        """Step and grid as integers in units of 1e-12."""
         return _fixed_point.to_units(self.step), _fixed_point.to_units(self.grid or 0)
 
     def begin(self, setup: Setup, draws: Draws) -> ShakyLadderState:
@@ -300,7 +301,7 @@ class ShakyLadder(Mechanism):
             risk = observation.risk
             new_value = risk + on_release
         else:
-            step, grid = self._units
+            step, grid = self.step_and_grid_units
             risk = _fixed_point.to_units(observation.risk)
             new_value = round_to_grid(setup, risk + on_release, grid) if grid else risk + on_release
         crossed = risk + on_compare < best - step + slack
@@ -324,7 +325,7 @@ class ShakyLadder(Mechanism):
             risks: NDArray[Any] = observations.risks
             new_values = risks + on_release
         else:
-            step, grid = self._units
+            step, grid = self.step_and_grid_units
             risks = _fixed_point.array_to_units(observations.risks)
             new_values = (
                 round_to_grid(setup, risks + on_release, grid) if grid else risks + on_release

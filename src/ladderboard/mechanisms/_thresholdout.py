@@ -101,13 +101,13 @@ class Thresholdout(Mechanism):
                 f"The budget of {self.budget} holdout answers is used up; "
                 "start again on fresh data."
             )
-        assert observation.training is not None  # noqa: S101 - the session refuses questions without it
+        training = observation.require_training()
         on_compare, on_answer, next_slack = draws
         best, slack, used = state
-        if abs(observation.risk - observation.training) > self.threshold + slack + on_compare:
+        if abs(observation.risk - training) > self.threshold + slack + on_compare:
             score, slack, used = observation.risk + on_answer, next_slack, used + 1
         else:
-            score = observation.training
+            score = training
         improved = best is None or score < best
         value = score if best is None or improved else best
         return Step(ThresholdoutState(value, slack, used), value, score, improved)

@@ -33,6 +33,18 @@ class Observation(NamedTuple):
     losses: NDArray[np.float64] | None
     training: float | None
 
+    def require_losses(self) -> NDArray[np.float64]:
+        """Return the losses; a session always passes them to a mechanism that needs them."""
+        if self.losses is None:
+            raise InvalidRisk("This mechanism needs losses=, one number for each example.")
+        return self.losses
+
+    def require_training(self) -> float:
+        """Return the training loss; a session always passes it to a mechanism that needs it."""
+        if self.training is None:
+            raise InvalidRisk("This mechanism needs training=, the mean loss on the training data.")
+        return self.training
+
 
 class Observations(NamedTuple):
     """What a mechanism gets to see of many questions that were chosen beforehand."""
