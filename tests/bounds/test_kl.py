@@ -4,7 +4,7 @@ import math
 from decimal import Decimal, localcontext
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import ladderboard as lb
@@ -31,6 +31,7 @@ rates = st.floats(-16, 2).map(lambda power: 10**power)
 
 
 @given(risks, rates)
+@example(2.225073858507203e-309, 1.0)
 def test_the_ends_are_outside(q, nats):
     low, high = kl_lower(q, nats), kl_upper(q, nats)
     assert 0 <= low <= q <= high <= 1

@@ -16,6 +16,7 @@ _SERIES_TERMS = 18  # terms of a series in 0.1: the next is below a double's las
 # The relative error of ``kl`` is below this; what is solved for is moved outwards by as much.
 _SLACK = 1e-13
 _NEWTON_STEPS, _NEWTON_TOLERANCE = 6, 1e-12  # steps of Newton's method; its usual relative error
+_NEGLIGIBLE = 1e-280  # so far above _SMALLEST that q ln(p / q) is below p's last bit
 _SMALLEST = 1e-300  # below this doubles lose digits; 0 is further out
 
 
@@ -58,8 +59,8 @@ def kl_upper(q: float, nats: float) -> float:
     0.0748
     """
     nats *= 1 + _SLACK
-    if q <= 0:
-        return min(math.nextafter(-math.expm1(-nats), 1.0), 1.0)
+    if q < _SMALLEST:  # as for q = 0: p / q could overflow, and q ln(p / q) is negligible
+        return min(max(math.nextafter(-math.expm1(-nats), 1.0), _NEGLIGIBLE if q else 0.0), 1.0)
     return _bisect_kl(q, nats, q, 1.0)
 
 
