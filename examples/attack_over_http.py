@@ -96,7 +96,7 @@ class Remote:
         self.last: Any = None
 
     def register_final_model(self, model: Any) -> None:
-        """Nobody watches this one: see ``Game.register_final_model``."""
+        """Ignored: this game is not recorded frame by frame."""
 
     @property
     def remaining(self) -> int:
