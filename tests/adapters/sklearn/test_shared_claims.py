@@ -1,4 +1,4 @@
-"""SharedClaims: the first to write one has written it for everybody."""
+"""SharedClaims: the first process to write a claim decides it for all."""
 
 import os
 import pickle
