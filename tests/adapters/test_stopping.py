@@ -66,7 +66,7 @@ def test_more_may_be_better(guard):
 def test_a_spent_budget_stops_with_the_reason(guard):
     models = [(-step, 90 - 10 * step) for step in range(9)]
     done = train(stopping(guard), models)
-    assert done.reason == "The budget is spent: no question is left to ask."
+    assert done.reason == "The budget is spent: no questions left."
     assert done.winner.name == len(done.judge.verdicts) - 1 == 4
     late = train(stopping(guard, run="b"), models)
     assert (late.reason, late.winner, late.judge.verdicts) == (done.reason, None, ())
@@ -122,9 +122,9 @@ def test_what_is_refused_is_raised(guard):
 def test_scores_are_found_by_name(guard):
     callback = stopping(guard)
     assert callback.monitored_score([("loss", 1.5), ("other", 2)]) == 1.5
-    with pytest.raises(InvalidSetting, match="got 'loss', and there is: a, b"):
+    with pytest.raises(InvalidSetting, match="got 'loss', and the scores are: a, b"):
         callback.monitored_score([("b", 1), ("a", 2)])
-    with pytest.raises(InvalidSetting, match="there is: none at all"):
+    with pytest.raises(InvalidSetting, match="the scores are: none"):
         callback.monitored_score([])
 
 

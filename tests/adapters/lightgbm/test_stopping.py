@@ -167,7 +167,7 @@ def test_what_cannot_be_judged_is_refused_and_nothing_is_asked(task, train):
     with pytest.raises(InvalidSetting, match=r"spread over 2\. Train with one machine"):
         GuardStopping(guard, predict, **WORDS)(several)
     callback = GuardStopping(guard, predict, **WORDS | {"monitor": "binary_logloss"})
-    with pytest.raises(InvalidSetting, match="there is: valid-binary_logloss"):
+    with pytest.raises(InvalidSetting, match="the scores are: valid-binary_logloss"):
         train(callback)
     assert asked == []
     assert guard.remaining == 100

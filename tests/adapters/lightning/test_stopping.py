@@ -102,7 +102,7 @@ def test_errors_are_what_they_are(make_guard, fit):
     guard, _ = make_guard()
     with pytest.raises(InvalidPredictions):
         fit(GuardStopping(guard, lambda _: [0, 1], **WORDS))
-    with pytest.raises(InvalidSetting, match="got 'loss', and there is: val_loss"):
+    with pytest.raises(InvalidSetting, match="got 'loss', and the scores are: val_loss"):
         fit(GuardStopping(guard, lambda _: [0, 1], **WORDS | {"monitor": "loss"}))
     assert guard.remaining == 100
 

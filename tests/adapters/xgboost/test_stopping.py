@@ -170,7 +170,7 @@ def test_folds_and_unknown_scores_are_refused_and_nothing_is_asked(data, task):
     with pytest.raises(InvalidSetting, match="cross-validation trains one for each fold"):
         xgb.cv(PARAMS, data["train"], 5, callbacks=[GuardStopping(guard, predict, **WORDS)])
     callback = GuardStopping(guard, predict, **WORDS | {"monitor": "logloss"})
-    with pytest.raises(InvalidSetting, match="there is: train-logloss, valid-logloss"):
+    with pytest.raises(InvalidSetting, match="the scores are: train-logloss, valid-logloss"):
         train(data, callback)
     assert asked == []
     assert guard.remaining == 100
