@@ -45,10 +45,13 @@ def test_a_submission_is_answered_and_stands(boards, board, join, submit, predic
     own = board.as_seen_by(bob).leaderboard()["rows"][0]
     assert own["you"]
     assert own["team"]["id"] == made.id
-    assert [each["message"] for each in board.as_seen_by(ada).submissions()] == ["", "forest"]
+    assert [submission["message"] for submission in board.as_seen_by(ada).submissions()] == [
+        "",
+        "forest",
+    ]
     assert board.book.check() == 3
     records = board.as_seen_by(PUBLIC).records()
-    assert [each["released"] for each in records] == [0.1, 0.05]
+    assert [record["released"] for record in records] == [0.1, 0.05]
     json.dumps(board.as_seen_by(PUBLIC).summary())
 
 

@@ -30,7 +30,7 @@ def of_kind(records, kind):
 
 def closed_entry(records):
     entries = [Entry(form).read() for form, _ in of_kind(records, "entry")]
-    return next(each for each in entries if each["kind"] == "closed")
+    return next(entry for entry in entries if entry["kind"] == "closed")
 
 
 def closed_board(boards, make_folder, organiser, **more):
@@ -154,7 +154,7 @@ def test_a_long_history_is_in_one_bundle(full_history):
     entries = of_kind(records, "entry")
     assert [form for form, _ in entries] == [entry.form for entry, _ in board.book.entries()]
     fields = [Entry(form).read() for form, _ in entries]
-    kinds = {each["kind"] for each in fields}
+    kinds = {field["kind"] for field in fields}
     assert kinds == {
         "opened", "ladder", "question", "moved", "amended", "paused", "resumed", "disqualified",
         "closed",
@@ -191,7 +191,7 @@ def test_the_labels_of_every_epoch_open_their_commitment(full_history):
     _, path, _ = full_history
     records = read_bundle(path)
     fields = [Entry(form).read() for form, _ in of_kind(records, "entry")]
-    shown = [each["holdout"] for each in fields if "holdout" in each]
+    shown = [field["holdout"] for field in fields if "holdout" in field]
     found = of_kind(records, "holdout")
     assert [each["epoch"] for each in found] == [0, 1, 2]
     for each, hashed in zip(found, shown, strict=True):

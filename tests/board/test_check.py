@@ -45,8 +45,8 @@ def test_a_board_that_is_ready(folder):
     assert text.endswith("digits is ready.")
     assert all(len(line) <= 80 and line.isprintable() for line in report.lines)
     assert str(report).splitlines() == report.lines
-    assert [each.name for each in report.attacks] == ["majority", "sybil"]
-    assert all((each.n, each.questions) == (200, 100) for each in report.attacks)
+    assert [attack.name for attack in report.attacks] == ["majority", "sybil"]
+    assert all((attack.n, attack.questions) == (200, 100) for attack in report.attacks)
     described = json.loads(json.dumps(report.describe(), allow_nan=False))
     assert described["ok"] is True
     assert described["promise"]["ladders"] == 6
@@ -98,7 +98,7 @@ def test_what_is_surely_wrong_is_played_where_it_can_be(folder, classes, labels,
     rules = f"loss: {loss}\nquestions: 20\nteams: 5\n"
     labels = list(labels) * (300 // len(labels))
     report = check_board(folder(**{"board.yaml": rules, "holdout.csv": numbers(labels)}))
-    assert ("abstaining" in [each.name for each in report.attacks]) == plays
+    assert ("abstaining" in [attack.name for attack in report.attacks]) == plays
     assert says in " ".join(line.strip() for line in report.lines)
 
 
@@ -106,7 +106,7 @@ def test_a_large_board_is_played_smaller_and_says_so(folder, monkeypatch):
     monkeypatch.setattr("ladderboard.board._check._attacks.MAX_EXAMPLES", 150)
     monkeypatch.setattr("ladderboard.board._check._attacks.MAX_QUESTIONS", 50)
     report = check_board(folder())
-    assert all((each.n, each.questions) == (150, 50) for each in report.attacks)
+    assert all((attack.n, attack.questions) == (150, 50) for attack in report.attacks)
     said = " ".join(line.strip() for line in report.lines)
     assert "games, played at 150 examples and 50 questions to be quick" in said
 
@@ -149,7 +149,7 @@ def test_gold_that_is_not_perfect(folder, tmp_path, monkeypatch, body, words):
     rows = "id,label,split\n1,0,public\n2,0,public\n3,1,private\n4,1,private\n"
     path = folder(**{"board.yaml": f"loss: losses_of_mine:own\n{BASE}", "holdout.csv": rows})
     report = check_board(path)
-    assert [each.code for each in report.problems] == ["gold"]
+    assert [problem.code for problem in report.problems] == ["gold"]
     assert words in report.problems[0].message
     assert not report.ok
     assert report.lines[-1] == "digits is not ready: 1 problem."
@@ -166,7 +166,7 @@ def test_files_that_cannot_be_graded_are_itemised(folder, monkeypatch):
         }
     )
     report = check_board(path)
-    assert [each.code for each in report.problems] == [
+    assert [problem.code for problem in report.problems] == [
         "unknown_id", "missing_id", "missing_value", "missing_column",
     ]  # fmt: skip
     assert report.problems[0].message.startswith("sample_submission.csv: ")
@@ -181,14 +181,14 @@ def test_a_sample_that_holds_the_labels_is_found(folder, monkeypatch):
     text = "\n".join(["id,prediction", *map(",".join, rows), ""])
     (path / "sample_submission.csv").write_text(text)
     report = check_board(path)
-    assert [each.code for each in report.problems] == ["holds_labels"]
+    assert [problem.code for problem in report.problems] == ["holds_labels"]
 
 
 def test_a_file_above_the_limit_is_found(folder, monkeypatch):
     quick(monkeypatch)
     rules = RULES + "files: {bytes: 1 kB}\n"
     path = folder(**{"board.yaml": rules, "sample_submission.csv": predictions()})
-    assert [each.code for each in check_board(path).problems] == ["too_many_bytes"]
+    assert [problem.code for problem in check_board(path).problems] == ["too_many_bytes"]
 
 
 def warned(folder, monkeypatch, rules, now=0.0, **files):
@@ -196,7 +196,7 @@ def warned(folder, monkeypatch, rules, now=0.0, **files):
     files = {"sample_submission.csv": predictions(), **files}
     report = check_board(folder(**{"board.yaml": rules, **files}), now=now)
     assert report.ok
-    return [each for each in report.warnings if "are too few" not in each]
+    return [warning for warning in report.warnings if "are too few" not in warning]
 
 
 DEADLINE = "end: 2027-01-31T00:00:00Z\n"
@@ -234,24 +234,24 @@ def test_what_would_be_enough_is_named_and_is_enough(folder, monkeypatch):
     quick(monkeypatch)
     rules = RULES.replace("questions: 100", "questions: 1000").replace("teams: 5", "teams: 20")
     path = folder(**{"board.yaml": rules, "holdout.csv": numbers(np.arange(3_000) % 2)})
-    (found,) = (each for each in check_board(path).warnings if "are too few" in each)
+    (found,) = (warning for warning in check_board(path).warnings if "are too few" in warning)
     way = r"([\d,]+) independent examples, or ([\d,]+) questions, or ([\d,]+) questions for (\d+) t"
     told = re.search(f"It would say more with {way}", found)
-    more, fewer, half, teams = (int(each.replace(",", "")) for each in told.groups())
+    more, fewer, half, teams = (int(group.replace(",", "")) for group in told.groups())
     for rows, questions, of in ((more, 1000, 20), (3_000, fewer, 20), (3_000, half, teams)):
         text = rules.replace("1000", str(questions)).replace("teams: 20", f"teams: {of}")
         (path / "board.yaml").write_text(text)
         (path / "holdout.csv").write_text(numbers(np.arange(rows) % 2))
-        assert not any("are too few" in each for each in check_board(path).warnings)
+        assert not any("are too few" in warning for warning in check_board(path).warnings)
 
 
 def test_too_few_examples_for_the_promise(folder, monkeypatch):
     quick(monkeypatch)
     path = folder(**{"board.yaml": RULES + "mechanism: {name: ladder, step: 0.02}\n"})
-    assert any("are too few for 100 questions" in each for each in check_board(path).warnings)
+    assert any("are too few for 100 questions" in warning for warning in check_board(path).warnings)
     rows = numbers(np.arange(20_000) % 2)
     (path / "holdout.csv").write_text(rows)
-    assert not any("are too few" in each for each in check_board(path).warnings)
+    assert not any("are too few" in warning for warning in check_board(path).warnings)
 
 
 def test_a_size_that_was_never_measured(folder, monkeypatch):
@@ -274,7 +274,11 @@ def test_a_folder_that_cannot_be_read_is_a_report_too(folder):
     report = check_board(folder(**{"board.yaml": "loss: auc\n", "holdout.csv": None}))
     assert not report.ok
     assert report.promise is None
-    assert [each.code for each in report.problems] == ["missing_key", "bad_value", "missing_file"]
+    assert [problem.code for problem in report.problems] == [
+        "missing_key",
+        "bad_value",
+        "missing_file",
+    ]
     assert report.lines[-1] == "digits is not ready: 3 problems."
     assert json.loads(json.dumps(report.describe()))["attacks"] == []
 
@@ -297,7 +301,7 @@ def test_mechanisms_that_can_be_counted_under_zero_one_loss_only(
         rows = [f"{at},{at % 2},{at // 2}" for at in range(300)]
         files["holdout.csv"] = "\n".join(["id,label,group", *rows, ""])
     report = check_board(folder(**files))
-    assert [each.code for each in report.problems] == ["mechanism"] * refused
+    assert [problem.code for problem in report.problems] == ["mechanism"] * refused
     if refused:
         assert "can be counted under zero-one loss only" in report.problems[0].message
         assert report.promise.none
@@ -326,7 +330,7 @@ def test_answers_that_are_coarser_than_the_whole_way_are_refused(
         rules += "mechanism: {name: ladder, step: 0.02, grid: 0.02}\n"
     rows = numbers(np.asarray(labels).astype(float) if labels is SPREAD else np.asarray(labels) * 1)
     report = check_board(folder(**{"board.yaml": rules, "holdout.csv": rows}))
-    assert [each.code for each in report.problems] == ["too_coarse"] * refused
+    assert [problem.code for problem in report.problems] == ["too_coarse"] * refused
     if loss.startswith("{name: rmse"):
         said = report.problems[0].message
         assert "the loss falls by 0.018, and a gain below 0.02 may go unseen" in said
@@ -337,7 +341,7 @@ def test_the_calibrated_default_is_refused_where_it_is_too_coarse(folder, monkey
     quick(monkeypatch)
     rules = "loss: {name: rmse, range: [0, 600]}\n" + BASE
     files = {"board.yaml": rules, "holdout.csv": numbers(SPREAD[:300])}
-    assert [each.code for each in check_board(folder(**files)).problems] == ["too_coarse"]
+    assert [problem.code for problem in check_board(folder(**files)).problems] == ["too_coarse"]
 
 
 def test_a_strong_baseline_leaves_less_of_the_way(folder, monkeypatch):
@@ -348,7 +352,7 @@ def test_a_strong_baseline_leaves_less_of_the_way(folder, monkeypatch):
     rules = "loss: {name: mae, range: [0, 600]}\nquestions: 1000\nteams: 1\n"
     rules += "baselines: [{name: close, file: close.csv}]\n"
     files = {"board.yaml": rules, "holdout.csv": numbers(SPREAD), "close.csv": close}
-    assert [each.code for each in check_board(folder(**files)).problems] == ["too_coarse"]
+    assert [problem.code for problem in check_board(folder(**files)).problems] == ["too_coarse"]
 
 
 @pytest.mark.parametrize(
@@ -372,14 +376,18 @@ def test_a_plan_and_a_check_say_the_same_figures(folder, monkeypatch):
     rules = RULES.replace("questions: 100", "questions: 1000").replace("teams: 5", "teams: 1")
     promise = check_board(folder(**{"board.yaml": rules, "holdout.csv": rows})).promise
     planned = plan(n=2_000, questions=1_000)
-    found = {each.name: each.found for each in planned.rows}
+    found = {row.name: row.found for row in planned.rows}
     # A board's certificate pays a little more, as its ladders and its budget may grow.
     assert promise.worst.error == pytest.approx(found["Shaky Ladder"], rel=0.03)
     assert promise.likely.error == pytest.approx(found["Shaky Ladder, after 8 changes"], rel=0.03)
     assert promise.changes == 8
     measured = promise.mechanism.origin.error
     assert measured == pytest.approx(found["Shaky Ladder, measured"])
-    (said,) = (each for each in promise.sentences if each.startswith("Measured, not promised: 0.0"))
+    (said,) = (
+        sentence
+        for sentence in promise.sentences
+        if sentence.startswith("Measured, not promised: 0.0")
+    )
     assert "`ladderboard plan` has the same figures" in said
     assert "as `board check` assumes for one ladder; 0.033 measured on average" in planned.default
     assert planned.default in str(planned)

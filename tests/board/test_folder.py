@@ -18,7 +18,7 @@ def refused(path):
 
 
 def codes(path):
-    return [each.code for each in refused(path).problems]
+    return [problem.code for problem in refused(path).problems]
 
 
 def test_rules_table_and_splits(folder):

@@ -34,7 +34,7 @@ NEWER = BOARD_SCHEMA._replace(
 
 def test_every_format_that_was_released_is_kept():
     for end in ("db", "sql", "backup"):
-        assert sorted(each.stem for each in FORMATS.glob(f"*.{end}")) == NUMBERS
+        assert sorted(path.stem for path in FORMATS.glob(f"*.{end}")) == NUMBERS
 
 
 @pytest.fixture(params=NUMBERS)
@@ -46,9 +46,9 @@ def number(request):
 def address(request, number, tmp_path):
     """Give the address of a copy of the fixture."""
     if request.param == "file":
-        for each in FORMATS.glob(f"{number}.db*"):
-            to = tmp_path / each.name.replace(f"{number}.db", "boards.db")
-            shutil.copytree(each, to) if each.is_dir() else shutil.copy(each, to)
+        for path in FORMATS.glob(f"{number}.db*"):
+            to = tmp_path / path.name.replace(f"{number}.db", "boards.db")
+            shutil.copytree(path, to) if path.is_dir() else shutil.copy(path, to)
         yield str(tmp_path / "boards.db")
         return
     server, name = request.getfixturevalue("postgres"), f"f_{secrets.token_hex(6)}"
@@ -114,7 +114,7 @@ def test_a_dump_and_a_backup_of_every_format_are_restored(number, tmp_path):
     found = check_backup(backup, secret_key=key)
     assert [(each.board, each.wrong) for each in found] == [("open", None), ("closed", None)]
     heads = json.loads((FORMATS / f"{number}.json").read_text())
-    assert {each.board: each.head for each in backup.boards} == {
+    assert {board.board: board.head for board in backup.boards} == {
         slug: each["head"] for slug, each in heads.items()
     }
     with_others = open_boards(tmp_path / "boards.db", create=True)
@@ -128,7 +128,7 @@ def test_a_dump_and_a_backup_of_every_format_are_restored(number, tmp_path):
 def copies(address, tmp_path):
     """Return the names of the copies that upgrades made."""
     if "://" not in address:
-        return [each.name for each in tmp_path.iterdir() if ".before-" in each.name]
+        return [path.name for path in tmp_path.iterdir() if ".before-" in path.name]
     import psycopg
 
     with psycopg.connect(address) as connection:

@@ -218,7 +218,7 @@ def test_scores_are_displayed_too(boards, make_folder, join, submit, predict):
     for wrong in (30, 60):
         submit(board, ada, predict(wrong))
     points = board.as_seen_by(ada).own_history()["points"]
-    assert [(each["display"], each["shown"]) for each in points] == [(0.9, 0.9), (0.9, 0.8)]
+    assert [(point["display"], point["shown"]) for point in points] == [(0.9, 0.9), (0.9, 0.8)]
 
 
 def test_activity_counts_every_question_once(scene, organiser):

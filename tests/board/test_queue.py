@@ -59,13 +59,13 @@ def all_at_once(queue, jobs):
 
     threads = [threading.Thread(target=run, args=item) for item in jobs.items()]
     with queue._leader_lock:
-        for each in threads:
-            each.start()
+        for thread in threads:
+            thread.start()
         started.wait()
         while len(queue._waiting) < len(jobs):
             pass
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.join()
     return results
 
 
@@ -141,8 +141,8 @@ def test_what_a_crash_left_without_a_row_is_swept(board, submit, predict, join, 
     submit(board, caller, predict(30))
     left = board.store.prepare("00c0ffee" * 4, b"never asked").place
     assert boards.remove_orphaned_files() == 0  # its row may be on the way
-    for each in (tmp_path / "files").rglob("*"):
-        os.utime(each, (0, 0))
+    for path in (tmp_path / "files").rglob("*"):
+        os.utime(path, (0, 0))
     assert boards.remove_orphaned_files() == 1
     with pytest.raises(LadderboardError):
         board.read_stored_file(left)

@@ -81,7 +81,7 @@ def test_every_key():
     assert rules.mechanism == lb.Ladder(step=0.01, grid=0.005)
     assert (rules.beta, rules.questions, rules.teams, rules.per_team) == (0.01, 1000, 20, 60)
     assert rules.window == RateLimitRules(5, 86_400)
-    assert [each.describe() for each in rules.phases] == [
+    assert [phase.describe() for phase in rules.phases] == [
         {"name": "warm-up", "start": "2027-01-01T12:00:00Z", "end": "2027-02-01T12:00:00Z"},
         {"name": "race", "start": "2027-02-01T12:00:00Z", "end": "2027-02-28T23:59:00Z"},
     ]
@@ -210,7 +210,7 @@ def test_the_folder_gives_the_slug_where_none_is_typed():
 def test_refused_by_key_and_line(text, key, words):
     kept = [line for line in LEAST.splitlines() if line.split(":")[0] != text.split(":")[0]]
     error = refused("\n".join([*kept, text]))
-    assert [each.column for each in error.problems] == [key]
+    assert [problem.column for problem in error.problems] == [key]
     assert words in error.problems[0].message
     line = len(kept) + 1 + text.count("\n")
     missing = error.problems[0].code == "missing_key" and key == "questions"
@@ -247,7 +247,7 @@ def test_all_problems_come_at_once_in_the_order_of_their_lines():
     error = refused(
         "slug: digits\ntitle: 7\nloss: auc\nquestions: 0\nphases:\n- end: soon\n- start: never\n"
     )
-    assert [each.ids for each in error.problems] == [("2",), ("3",), ("4",), ("6",), ("7",)]
+    assert [problem.ids for problem in error.problems] == [("2",), ("3",), ("4",), ("6",), ("7",)]
     assert str(error).startswith("5 problems were found:\n- board.yaml, line 2: title must be text")
     assert isinstance(error, InvalidSetting)
 

@@ -112,7 +112,7 @@ def test_what_may_not_change(changes, keys, words):
     before = rules.describe()
     with pytest.raises(InvalidRules) as caught:
         rules.amended(changes)
-    assert [each.column for each in caught.value.problems] == keys
+    assert [problem.column for problem in caught.value.problems] == keys
     assert words in str(caught.value)
     assert rules.describe() == before
 

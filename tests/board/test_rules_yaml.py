@@ -21,7 +21,7 @@ def plain(text):
 def codes(text):
     with pytest.raises(InvalidRules) as caught:
         read_rules(text)
-    return [each.code for each in caught.value.problems]
+    return [problem.code for problem in caught.value.problems]
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_finals_are_on_the_private_split(made, alpha, submit, organiser):
     submit(made, EVALUATOR, scores(60, private=20), team=beta.id)
     made.closer.close(organiser)
     rows = made.as_seen_by(organiser).finals()["rows"]
-    shown = [(each["team"]["name"], round(each["display"], 6)) for each in rows]
+    shown = [(row["team"]["name"], round(row["display"], 6)) for row in rows]
     assert sorted(shown) == [("Alpha", 0.5), ("Beta", 0.8), ("Half", 0.5)]
     assert shown[0][0] == "Beta"
 
@@ -123,14 +123,14 @@ def test_labels_are_not_kept_whoever_brings_them(make_folder, boards):
 def test_a_folder_without_labels_is_checked(folder):
     report = check_board(folder(**contents(**{"sample_submission.csv": scores(400, wrong="0.5")})))
     assert report.ok, str(report)
-    assert any(each.startswith("There are no labels") for each in report.facts)
-    assert not any("labels as predictions" in each for each in report.facts)
-    assert [each.name for each in report.attacks] == ["majority", "sybil"]
+    assert any(fact.startswith("There are no labels") for fact in report.facts)
+    assert not any("labels as predictions" in fact for fact in report.facts)
+    assert [attack.name for attack in report.attacks] == ["majority", "sybil"]
 
 
 def test_what_would_leave_nothing_to_gain_is_a_problem(folder):
     report = check_board(folder(**contents(**{"sample_submission.csv": scores(0)})))
-    assert [each.code for each in report.problems] == ["perfect"]
+    assert [problem.code for problem in report.problems] == ["perfect"]
     assert "every score is 1" in report.problems[0].message
 
 
@@ -148,7 +148,7 @@ def test_a_baseline_is_made_of_scores_too(folder, boards):
     rules = RULES + "baselines: [{name: Odd, file: odd.csv}]\n"
     files = {"board.yaml": rules, "odd.csv": scores(3, wrong="7")}
     path = folder(**contents(**files))
-    assert any("odd.csv" in each.message for each in check_board(path).problems)
+    assert any("odd.csv" in problem.message for problem in check_board(path).problems)
     with pytest.raises(InvalidRules, match="'Odd' cannot be graded"):
         boards.create(read_folder(path))
 

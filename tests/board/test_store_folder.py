@@ -33,7 +33,7 @@ def read(store, place):
 
 def files(store):
     return sorted(
-        each.relative_to(store.path).as_posix() for each in store.path.rglob("*") if each.is_file()
+        path.relative_to(store.path).as_posix() for path in store.path.rglob("*") if path.is_file()
     )
 
 
@@ -69,8 +69,8 @@ def test_nobody_else_can_read_it(store):
         store.prepare(ID, b"one")
     finally:
         os.umask(before)
-    for each in store.path.rglob("*"):
-        assert each.stat().st_mode & 0o777 == (0o700 if each.is_dir() else 0o600)
+    for path in store.path.rglob("*"):
+        assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600)
     assert store.path.stat().st_mode & 0o777 == 0o700
 
 
@@ -125,7 +125,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(store, monkeypatch):
 
 def test_orphans_are_swept_when_they_are_old(store):
     ids = [f"{at:08x}" for at in range(4)]
-    places = [store.prepare(each, b"x").place for each in ids]
+    places = [store.prepare(id_, b"x").place for id_ in ids]
     drafts = [store.path / "incoming" / each for each in ("00c0ffee-0", "00c0ffee-1")]
     for each in (*drafts, store.path / "00/00/readme"):
         each.write_bytes(b"")
@@ -217,4 +217,4 @@ def test_many_threads_lose_nothing(store):
     with ThreadPoolExecutor(8) as threads:
         kept = list(threads.map(store.prepare, bodies, bodies.values()))
     assert [read(store, each.place) for each in kept] == list(bodies.values())
-    assert _store._INCOMING not in {each.split("/")[0] for each in files(store)}
+    assert _store._INCOMING not in {file.split("/")[0] for file in files(store)}

@@ -139,7 +139,7 @@ def test_pages_of_standings_join_up(boards, make_folder, submit, predict, join, 
         row["rank"] is not None and values.count(row["released"]) > 1 for row in whole
     ]
     assert {row["tied"] for row in ranked} == {True, False}
-    assert [each["rows"] for each in view.standings()] == [whole]
+    assert [standing["rows"] for standing in view.standings()] == [whole]
     for size in (1, 5, 7, 18, 24):
         rows, cursor = [], None
         while True:

@@ -69,23 +69,23 @@ def hash_token(token: str) -> bytes:
 
 
 def check_text(
-    what: str, text: str, *, at_most: int = _MAX_NAME_LENGTH, lines: bool = False
+    label: str, text: str, *, at_most: int = _MAX_NAME_LENGTH, lines: bool = False
 ) -> str:
     """Return text from outside, tidied; refuse what cannot be seen or turns text around."""
     if not isinstance(text, str):
-        raise InvalidSetting(f"{what} must be text.")
+        raise InvalidSetting(f"{label} must be text.")
     text = unicodedata.normalize("NFC", text).strip()
     if lines:
         text = text.replace("\r\n", "\n")
     allowed = {*_EMOJI_JOINERS, "\n", "\t"} if lines else _EMOJI_JOINERS
     if any(
-        (unicodedata.category(each) in _HIDDEN_CATEGORIES and each not in allowed)
-        or each in _BLANK_CHARACTERS
-        for each in text
+        (unicodedata.category(character) in _HIDDEN_CATEGORIES and character not in allowed)
+        or character in _BLANK_CHARACTERS
+        for character in text
     ):
-        raise InvalidSetting(f"{what} must have no characters that cannot be seen.")
+        raise InvalidSetting(f"{label} must have no characters that cannot be seen.")
     if len(text) > at_most:
-        raise InvalidSetting(f"{what} must have at most {at_most} characters.")
+        raise InvalidSetting(f"{label} must have at most {at_most} characters.")
     return text
 
 
@@ -103,7 +103,7 @@ def comparable_name(name: str) -> str:
     >>> comparable_name("Team A") == comparable_name("team\u200d \u0430")
     True
     """
-    seen = "".join(each for each in name if each not in _EMOJI_JOINERS)
+    seen = "".join(character for character in name if character not in _EMOJI_JOINERS)
     folded = unicodedata.normalize("NFKC", seen).casefold().translate(_LOOKALIKES)
     return "".join(folded.split())
 
@@ -129,9 +129,9 @@ def check_permission(caller: Caller, action: str, rules: Rules | None = None) ->
     Whoever may choose the scores may choose the best: teams hand in predictions only.
     """
     if caller.role < ACTIONS[action]:
-        who = ACTIONS[action].name.lower()
-        article = "an" if who[0] in "aeiou" else "a"
-        raise NotAllowed(f"This needs {article} {who}'s token.")
+        role = ACTIONS[action].name.lower()
+        article = "an" if role[0] in "aeiou" else "a"
+        raise NotAllowed(f"This needs {article} {role}'s token.")
     if action in {"choose", "own", "rotate own token"} and caller.team is None:
         raise NotAllowed("This is for a team, with the team's own token.")
     scores = action == "submit" and rules is not None and rules.takes == "scores"

@@ -325,16 +325,16 @@ def replay_submissions(
     rest = board.rules_of(row).questions - at.asked - at.charged
     if len(wanted) > rest:
         raise InvalidSetting(
-            f"{len(wanted)} submissions would be asked again, and {rest} questions are left; "
+            f"{len(wanted)} submissions would be asked again, and {remaining} questions are left; "
             "raise the budget first."
         )
     with open_stored_predictions(board, row, sandbox) as read:
-        for _, _, *kept in wanted:  # what cannot be read is found before anything changes
-            read(StoredSubmission(*kept))
+        for _, _, *stored in wanted:  # what cannot be read is found before anything changes
+            read(StoredSubmission(*stored))
         if commit is not None:
             commit()
-        for team, number, *kept in wanted:
-            _replay_one(board, team, number, read(StoredSubmission(*kept)))
+        for team, number, *stored in wanted:
+            _replay_one(board, team, number, read(StoredSubmission(*stored)))
     return len(wanted)
 
 
@@ -352,8 +352,8 @@ def _replay_one(board: Board, team: int, number: int, submission: Submission) ->
             risk=scored.risk,
             losses=scorer.by_group(scored) if wants else None,
             broken=scored.broken,
-            ladder=board.ladder_of(now, who),
-            asker=who.id,
+            ladder=board.ladder_of(now, team_row),
+            asker=team_row.id,
         )
         if board.book.read_previous_answer(view, asked) is not None:
             return
@@ -395,15 +395,15 @@ class FolderDifferences:
     @property
     def sentences(self) -> list[str]:
         """What differs, in words; of labels only how many."""
-        said = [
-            f"{key} is {_shorten(here)} in the folder and {_shorten(there)} on the board"
-            for key, (here, there) in self.rules.items()
+        lines = [
+            f"{key} is {_shorten(in_folder)} in the folder and {_shorten(on_board)} on the board"
+            for key, (in_folder, on_board) in self.rules.items()
         ]
         if self.columns:
-            said.append(f"the rows of the holdout differ in {', '.join(self.columns)}")
+            lines.append(f"the rows of the holdout differ in {', '.join(self.columns)}")
         if self.labels:
-            said.append(f"{self.labels:,} label{'s differ' if self.labels > 1 else ' differs'}")
-        return said
+            lines.append(f"{self.labels:,} label{'s differ' if self.labels > 1 else ' differs'}")
+        return lines
 
 
 def compare_with_folder(
@@ -411,11 +411,14 @@ def compare_with_folder(
 ) -> FolderDifferences:
     """Return how a folder differs from a board as it is now, or as it was at the ``first``."""
     row = board.row()
-    there: Mapping[str, Any]
-    there = board.book.opening["rules"]["board"] if first else board.rules_of(row).describe()
-    here = folder.rules.describe()
-    rules = {key: (here.get(key), there.get(key)) for key in {**there, **here}
-             if here.get(key) != there.get(key)}  # fmt: skip
+    board_rules: Mapping[str, Any]
+    board_rules = board.book.opening["rules"]["board"] if first else board.rules_of(row).describe()
+    folder_rules = folder.rules.describe()
+    rules = {
+        key: (folder_rules.get(key), board_rules.get(key))
+        for key in {**board_rules, **folder_rules}
+        if folder_rules.get(key) != board_rules.get(key)
+    }
     if folder.derived and "loss" in rules and _equal_but_classes(*rules["loss"]):
         del rules["loss"]
     before = read_sample(board.book.read_encrypted(sample_key(0 if first else row.epoch)))
@@ -436,7 +439,7 @@ def diff_rules(before: Rules, after: Rules) -> dict[str, Any]:
             continue  # taken from the labels when the board was made
         if isinstance(value, dict) and isinstance(was, dict):
             # Only what differs: some of the rest may not be named in an amendment.
-            changes[key] = {each: part for each, part in value.items() if part != was.get(each)}
+            changes[key] = {name: part for name, part in value.items() if part != was.get(name)}
         else:
             changes[key] = value
     return changes
@@ -446,8 +449,8 @@ def _declares_classes(loss: Any) -> bool:
     return loss.get("classes") is not None
 
 
-def _equal_but_classes(one: Any, other: Any) -> bool:
-    return {**one, "classes": None} == {**other, "classes": None}
+def _equal_but_classes(loss: Any, other: Any) -> bool:
+    return {**loss, "classes": None} == {**other, "classes": None}
 
 
 def read_corrected_labels(path: Path, rules: Rules) -> HoldoutTable:

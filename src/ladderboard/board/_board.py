@@ -96,11 +96,11 @@ class Board:
 
     def rules_of(self, row: BoardRow) -> Rules:
         """Return the rules that a row holds; they are read again only if they changed."""
-        held = self._rules
-        if held is None or held[0] != row.rules:
-            held = (row.rules, Rules.of(json.loads(row.rules)))
-            self._rules = held
-        return held[1]
+        cached = self._rules
+        if cached is None or cached[0] != row.rules:
+            cached = (row.rules, Rules.of(json.loads(row.rules)))
+            self._rules = cached
+        return cached[1]
 
     def epoch_of(self, row: BoardRow) -> _LabelEpoch:
         """Return the labels that a row's epoch has, and their scorer."""
@@ -111,11 +111,11 @@ class Board:
             scorer = Scorer(table, loss, limits, rows=split_mask(table, "public"))
             private = split_mask(table, "private")
             ranked = private is not None and bool(private.any())
-            held = self._epoch = _LabelEpoch(row.epoch, limits, table, scorer, ranked)
-        elif held.limits != limits:
-            scorer = held.scorer.within(limits)
-            held = self._epoch = held._replace(limits=limits, scorer=scorer)
-        return held
+            cached = self._epoch = _LabelEpoch(row.epoch, limits, table, scorer, ranked)
+        elif cached.limits != limits:
+            scorer = cached.scorer.within(limits)
+            cached = self._epoch = cached._replace(limits=limits, scorer=scorer)
+        return cached
 
     def scorer_of(self, row: BoardRow) -> Scorer:
         """Return who scores the public split."""
@@ -127,15 +127,15 @@ class Board:
 
     def ladder_of(self, row: BoardRow, team: TeamRow) -> str:
         """Return the name of the ladder that a team climbs."""
-        own = "" if self.rules_of(row).ladder == "board" else team.id
-        return own if row.epoch == 0 else f"{own} epoch {row.epoch}".strip()
+        name = "" if self.rules_of(row).ladder == "board" else team.id
+        return name if row.epoch == 0 else f"{name} epoch {row.epoch}".strip()
 
     def cached_records(self, view: SqlReadView, row: BoardRow, at: ChainState) -> RecordHistory:
         """Return the records of now; they are read again only if anything changed."""
-        held = self._records
-        if held is None or held[:2] != (row, at):
-            held = self._records = (row, at, read_records(view, row.epoch, at))
-        return held[2]
+        cached = self._records
+        if cached is None or cached[:2] != (row, state):
+            cached = self._records = (row, state, read_records(view, row.epoch, state))
+        return cached[2]
 
     def meter(self, row: BoardRow, at: ChainState) -> Meter:
         """Return how much of the budget is used, and what can be promised."""
@@ -146,7 +146,7 @@ class Board:
             "declared": opened["questions"],
         }
         rules["corrected"] = row.epoch > 0
-        return Meter(self.book.mechanism, rules, at)
+        return Meter(self.book.mechanism, rules, state)
 
     def read_stored_file(self, place: str) -> bytes:
         """Return what is kept of a submission."""

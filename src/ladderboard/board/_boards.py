@@ -333,7 +333,7 @@ class Boards:
                 found = [] if slug is None else view.query(_BOOK_NUMBER, (slug,))
                 here = book in {view.book_id, *(row[0] for row in found)}
                 late = expires is not None and expires <= self.world.clock()
-                if here and not late:
+                if valid_here and not late:
                     return Caller(Role[role.upper()], team, hashed)
         raise NotAllowed("This token is unknown, or has ended.")
 
@@ -445,19 +445,19 @@ def _sqlite_path(address: str) -> Path:
 
 def check_baselines(scorer: Scorer, folder: BoardFolder) -> None:
     """Refuse a folder with a baseline that cannot be graded, before anything is made of it."""
-    for each, path in folder.baselines.items():
+    for name, path in folder.baselines.items():
         try:
             scorer.read(path)
         except InvalidInput as error:
             raise InvalidRules(
-                f"The baseline {each!r} cannot be graded: {error}", problems=error.problems
+                f"The baseline {name!r} cannot be graded: {error}", problems=error.problems
             ) from None
 
 
 def submit_baselines(board: Board, folder: BoardFolder) -> None:
     """Ask about every baseline that was not asked yet; a crash may have come between."""
     scorer = board.scorer()
-    for each, path in folder.baselines.items():
+    for name, path in folder.baselines.items():
         with board.reading() as view:
             rows = view.query(_FIND_BASELINE, (view.book_id, comparable_name(each)))
         if rows and rows[0][1]:

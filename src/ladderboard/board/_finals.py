@@ -109,9 +109,9 @@ class BoardCloser:
             row = read_board(view)
             if row.status in ENDED_STATUSES:
                 raise NotOpen("The board is closed; selections are locked.")
-            most = self._board.rules_of(row).selections
-            if len(wanted) > most:
-                raise InvalidSetting(f"At most {most} can be selected, not {len(wanted)}.")
+            limit = self._board.rules_of(row).selections
+            if len(wanted) > limit:
+                raise InvalidSetting(f"At most {limit} can be selected, not {len(wanted)}.")
             numbers = []
             for each in wanted:
                 found = (
@@ -119,7 +119,7 @@ class BoardCloser:
                     if is_searchable(each)
                     else []
                 )
-                if not found:
+                if not rows:
                     raise NotFound("There is no such submission.")
                 numbers.append(found[0][0])
             view.execute(_CLEAR_SELECTION, (view.book_id, caller.team))
@@ -163,11 +163,11 @@ class BoardCloser:
             found = (read_finalists(view, rules), _public_ranks(view, board.book.sign))
             if now.epoch != row.epoch or found != (entrants, ranks):
                 raise NotOpen("The board changed while it was closed; close it again.")
-            told = None if final is None else to_json(final)
+            final_json = None if final is None else to_json(final)
             stood = Commitment("standings", list_final_standings(view), salt)
             summary = {"standings": stood.hash.hex()}
             if final is not None:
-                summary["finals"] = digest("finals", told).hex()
+                summary["finals"] = digest("finals", final_json).hex()
             turn.close(**summary)
             kept = encode({"salt": stood.salt, "content": stood.content})
             board.book.store_encrypted(view, STANDINGS_KEY, kept)
@@ -197,16 +197,16 @@ class BoardCloser:
         weighted = scorer.grouping.weight is not None
         best: dict[str, tuple[float, _Finalist]] = {}
         with open_stored_predictions(board, row, sandbox) as read:
-            for each in entrants:
-                risk = scorer.score(read(each.kept)).risk
-                if each.team not in best or risk < best[each.team][0]:
-                    best[each.team] = (risk, each)
+            for finalist in entrants:
+                risk = scorer.score(read(finalist.kept)).risk
+                if finalist.team not in best or risk < best[finalist.team][0]:
+                    best[finalist.team] = (risk, finalist)
         rows = []
-        for risk, each in sorted(best.values(), key=lambda pair: pair[0]):
+        for risk, finalist in sorted(best.values(), key=lambda pair: pair[0]):
             low, high = fresh_sample_interval(
                 worth, risk, among=len(entrants), beta=rules.beta, weighted=weighted
             )
-            rows.append(_final_row(rules, each, risk, (low, high), ranks.get(each.team)))
+            rows.append(_final_row(rules, finalist, risk, (low, high), ranks.get(finalist.team)))
         rank_finals(rows)
         return {
             "board": board.slug,
@@ -219,18 +219,18 @@ class BoardCloser:
 
 
 def _final_row(
-    rules: Rules, each: _Finalist, risk: float, interval: tuple[float, float], rank: int | None
+    rules: Rules, finalist: _Finalist, risk: float, interval: tuple[float, float], rank: int | None
 ) -> dict[str, Any]:
     low, high = interval
     return {
         "rank": None,
-        "team": {"id": each.team, "name": each.name},
-        "baseline": each.kind == "baseline",
+        "team": {"id": finalist.team, "name": finalist.name},
+        "baseline": finalist.kind == "baseline",
         "score": risk,
         "low": low,
         "high": high,
         "display": round_for_display(rules.display, risk),
-        "submission": each.submission,
+        "submission": finalist.submission,
         "public_rank": rank,
         "move": None,
     }
@@ -273,21 +273,21 @@ def list_final_standings(view: SqlReadView) -> list[dict[str, Any]]:
         for _, _, kind, disqualified, released, _ in rows
         if kind == "team" and not disqualified and released is not None
     )
-    found = []
+    standings = []
     for team, name, kind, disqualified, released, since in rows:
-        out = kind != "team" or disqualified or released is None
-        found.append(
+        unranked = kind != "team" or disqualified or released is None
+        standings.append(
             {
                 "team": team,
                 "name": name,
                 "baseline": kind == "baseline",
                 "disqualified": bool(disqualified),
-                "rank": None if out else 1 + bisect_left(ranked, released),
+                "rank": None if unranked else 1 + bisect_left(ranked, released),
                 "released": released,
                 "since": since,
             }
         )
-    return found
+    return standings
 
 
 def read_finalists(view: SqlReadView, rules: Rules) -> list[_Finalist]:
@@ -306,7 +306,7 @@ def _public_ranks(view: SqlReadView, sign: Callable[[str], bytes]) -> dict[str, 
     cursor = None
     while True:
         page = read_standings(view, seen=False, limit=_PAGE_ROWS, cursor=cursor, sign=sign)
-        ranks |= {each.id: each.rank for each in page.rows if each.rank is not None}
+        ranks |= {row.id: row.rank for row in page.rows if row.rank is not None}
         if page.next is None:
             return ranks
         cursor = page.next
@@ -368,9 +368,9 @@ def _write_entries_with_files(
     """Write each entry, and after it the file that it was scored for."""
     chosen = set()
     if row.final is not None:
-        chosen = {each.submission for each in read_finalists(view, board.rules_of(row))}
+        chosen = {finalist.submission for finalist in read_finalists(view, board.rules_of(row))}
     files = _iter_submitted_files(view)
-    held = next(files, None)
+    file = next(files, None)
     for number, (entry, secret) in enumerate(open_entries(board.book, view)):
         bundle.write_entry(entry.form, secret)
         if held is not None and held.entry == number:
@@ -415,9 +415,9 @@ def _write_submitted_file(
     if not file.place:  # it was lost before the board came here
         return
     with board.store.get(file.place) as body:
-        own, size = hashlib.sha256(), 0
+        digest, size = hashlib.sha256(), 0
         while part := body.read(_CHUNK_BYTES):
-            own.update(part)
+            digest.update(part)
             size += len(part)
         body.seek(0)
         told = {"id": file.id, "format": file.format, "size": size, "sha256": own.digest()}

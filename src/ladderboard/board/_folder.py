@@ -180,10 +180,12 @@ class BoardFolder:
 
         It is made from the labels without salt: whoever has it can try guesses. Keep it.
         """
-        asked = {name: hashlib.sha256(path.read_bytes()).digest()
+        baselines = {name: hashlib.sha256(path.read_bytes()).digest()
                  for name, path in self.baselines.items()}  # fmt: skip
         sample = sample_digest(write_sample(self.table))
-        return digest("board", {"rules": self.rules.describe(), "sample": sample, "asked": asked})
+        return digest(
+            "board", {"rules": self.rules.describe(), "sample": sample, "asked": baselines}
+        )
 
     def __repr__(self) -> str:
         return f"BoardFolder({str(self.path)!r}, {self.table!r})"
@@ -207,18 +209,18 @@ def read_folder(path: Path | str) -> BoardFolder:
     table = None if holdout is None else read_table(folder / holdout, rules, noted)
     sample = _find_sample(folder, noted)
     baselines: dict[str, Path] = {}
-    for each in () if rules is None else rules.baselines:
-        if each.file is not None and _check_inside(folder, each.file, noted):
-            baselines[each.name] = folder / each.file
+    for baseline in () if rules is None else rules.baselines:
+        if baseline.file is not None and _check_inside(folder, baseline.file, noted):
+            baselines[baseline.name] = folder / baseline.file
     noted.refuse_if_any()
     assert rules is not None  # noqa: S101 - nothing was noted
     assert table is not None  # noqa: S101 - same
     loss = rules.loss.with_inferred_classes(table.labels, _read_sample_values(sample, rules, table))
     derived, rules = loss != rules.loss, replace(rules, loss=loss)
-    found = BoardFolder(folder, rules, table, sample, baselines, derived)
-    _check_mechanism(found, noted)
+    board_folder = BoardFolder(folder, rules, table, sample, baselines, derived)
+    _check_mechanism(board_folder, noted)
     noted.refuse_if_any()
-    return found
+    return board_folder
 
 
 def _read_rules_file(folder: Path, noted: RuleProblems) -> Rules | None:
@@ -235,21 +237,23 @@ def _read_rules_file(folder: Path, noted: RuleProblems) -> Rules | None:
     try:
         return read_rules(text, where=_RULES_FILE, slug=folder.resolve().name)
     except InvalidRules as error:
-        noted.found += [(0, each) for each in error.problems]
+        noted.found += [(0, problem) for problem in error.problems]
     return None
 
 
 def _find_holdout(folder: Path, noted: RuleProblems) -> str | None:
     """Return the name of the holdout's file, which there must be one of."""
     names = [f"holdout.{suffix}{packed}" for suffix in _SUFFIXES for packed in _COMPRESSIONS]
-    found = [each for each in names if (folder / each).exists() or (folder / each).is_symlink()]
-    if len(found) == 1:
-        return found[0] if _check_inside(folder, found[0], noted) else None
-    if found:
-        noted.add("several_files", f"there must be one holdout; there are {', '.join(found)}.")
+    present = [name for name in names if (folder / name).exists() or (folder / name).is_symlink()]
+    if len(present) == 1:
+        return present[0] if _check_inside(folder, present[0], noted) else None
+    if present:
+        noted.add("several_files", f"there must be one holdout; there are {', '.join(present)}.")
     else:
-        said = "there must be a holdout.csv with the columns id and label, or the same as .parquet."
-        noted.add("missing_file", said, key="holdout.csv")
+        message = (
+            "there must be a holdout.csv with the columns id and label, or the same as .parquet."
+        )
+        noted.add("missing_file", message, key="holdout.csv")
     return None
 
 
@@ -257,9 +261,9 @@ def _find_sample(folder: Path, noted: RuleProblems) -> Path | None:
     names = [
         f"sample_submission.{suffix}{packed}" for suffix in _SUFFIXES for packed in _COMPRESSIONS
     ]
-    for each in names:
-        if (folder / each).exists() or (folder / each).is_symlink():
-            return folder / each if _check_inside(folder, each, noted) else None
+    for name in names:
+        if (folder / name).exists() or (folder / name).is_symlink():
+            return folder / name if _check_inside(folder, name, noted) else None
     return None
 
 
@@ -294,8 +298,8 @@ def _check_mechanism(folder: BoardFolder, noted: RuleProblems) -> None:
     mechanism = folder.rules.mechanism_for(folder.worth)
     grouping = folder.part("public").grouping
     if mechanism.needs == "losses" and grouping.weight is not None:
-        said = f"{mechanism.name} compares losses one by one; it takes no weights."
-        noted.add("bad_value", said, key="mechanism")
+        message = f"{mechanism.name} compares losses one by one; it takes no weights."
+        noted.add("bad_value", message, key="mechanism")
     try:
         mechanism.check(Setup(grouping.n, 0.0, 1.0))
     except ValueError as error:
@@ -313,8 +317,8 @@ def read_table(path: Path, rules: Rules | None, noted: RuleProblems) -> HoldoutT
             labelled=rules is None or rules.loss.uses_labels,
         )
     except InvalidInput as error:
-        for each in error.problems or ():
-            noted.found.append((0, replace(each, message=f"{name}: {each.message}")))
+        for problem in error.problems or ():
+            noted.found.append((0, replace(problem, message=f"{name}: {problem.message}")))
         if not error.problems:
             noted.add("labels", f"{name}: {error}", key=name)
         return None
@@ -333,7 +337,7 @@ def _label_kind(loss: Loss) -> Any:
         return "number"
     declared = getattr(loss, "classes", None)
     classes = declared if isinstance(declared, tuple) else ()
-    texts = {isinstance(each, str) for each in classes}
+    texts = {isinstance(class_, str) for class_ in classes}
     return None if len(texts) != 1 else "text" if texts.pop() else "number"
 
 
@@ -346,12 +350,16 @@ def _normalize_splits(table: HoldoutTable, name: str, noted: RuleProblems) -> Ho
     """Return the table with Public and PUBLIC as public, and so on."""
     if table.split is None:
         return table
-    words, which = np.unique(table.split, return_inverse=True)
-    plain = [str(each).strip().casefold() for each in words.tolist()]
-    other = [word for word, each in zip(words.tolist(), plain, strict=True) if each not in SPLITS]
+    spellings, which = np.unique(table.split, return_inverse=True)
+    plain = [str(spelling).strip().casefold() for spelling in spellings.tolist()]
+    other = [
+        word
+        for word, spelling in zip(spellings.tolist(), plain, strict=True)
+        if spelling not in SPLITS
+    ]
     if other:
-        said = f"{name}: split must be public, private or ignored; there is {listed(other)}."
-        noted.add("unknown_split", said, key="split")
+        message = f"{name}: split must be public, private or ignored; there is {listed(other)}."
+        noted.add("unknown_split", message, key="split")
     elif "public" not in plain:
         noted.add("unknown_split", f"{name}: no row is public, so nothing could be asked.",
                   key="split")  # fmt: skip
@@ -366,8 +374,10 @@ def _check_groups(table: HoldoutTable, name: str, noted: RuleProblems) -> None:
     _, first = np.unique(of, return_index=True)
     torn = np.unique(of[table.split != table.split[first][of]])
     if len(torn):
-        said = f"{format_count(len(torn), 'group')} in two splits: {listed(groups[torn].tolist())}"
-        noted.add("torn_group", f"{name}: a group must lie in one split; {said}.", key="group")
+        message = (
+            f"{format_count(len(torn), 'group')} in two splits: {listed(groups[torn].tolist())}"
+        )
+        noted.add("torn_group", f"{name}: a group must lie in one split; {message}.", key="group")
 
 
 def _check_rules(table: HoldoutTable, rules: Rules, name: str, noted: RuleProblems) -> None:
@@ -383,8 +393,10 @@ def _check_rules(table: HoldoutTable, rules: Rules, name: str, noted: RuleProble
         return
     end = f"{name} has none. Add a column split with public and private."
     if rules.ladder == "board":
-        said = "ladder: board needs a private split for the final ranking, as only records of the "
-        noted.add("no_private", f"{said}whole board are told before; {end}", key="ladder")
+        message = (
+            "ladder: board needs a private split for the final ranking, as only records of the "
+        )
+        noted.add("no_private", f"{message}whole board are told before; {end}", key="ladder")
     if rules.finals is not None:
         noted.add("no_private", f"finals need a private split to rank by; {end}", key="finals")
 
@@ -396,16 +408,16 @@ def write_example_board(folder: Path, rng: np.random.Generator | None = None) ->
     system's own randomness.
     """
     rng = np.random.default_rng() if rng is None else rng
-    learned, asked = _draw_cups(rng, _TRAIN), _draw_cups(rng, _PUBLIC + _PRIVATE)
-    ids = [f"cup-{at:04d}" for at in range(_PUBLIC + _PRIVATE)]
+    learned, holdout = _draw_cups(rng, _TRAIN), _draw_cups(rng, _PUBLIC + _PRIVATE)
+    ids = [f"cup-{number:04d}" for number in range(_PUBLIC + _PRIVATE)]
     # Nothing about an id tells its split.
     split = rng.permutation(["public"] * _PUBLIC + ["private"] * _PRIVATE).tolist()
-    labels, known = asked.again.tolist(), asked.rows
-    little = (asked.waited < np.median(learned.waited)).astype(int).tolist()
+    labels, known = holdout.again.tolist(), holdout.rows
+    little = (holdout.waited < np.median(learned.waited)).astype(int).tolist()
     files = {
         "board.yaml": _EXAMPLE_RULES,
         "holdout.csv": _format_csv("id,label,split", zip(ids, labels, split, strict=True)),
-        "sample_submission.csv": _format_csv("id,prediction", ((each, 0) for each in ids)),
+        "sample_submission.csv": _format_csv("id,prediction", ((id_, 0) for id_ in ids)),
         "baselines/waited.csv": _format_csv("id,prediction", zip(ids, little, strict=True)),
         "public/README.md": _EXAMPLE_README,
         "public/example_submission.py": _EXAMPLE_SCRIPT,
@@ -415,9 +427,9 @@ def write_example_board(folder: Path, rng: np.random.Generator | None = None) ->
         "public/test.csv": _format_csv(f"id,{_FEATURES}", zip(ids, known, strict=True)),
     }
     for name, text in files.items():
-        place = folder / name
-        place.parent.mkdir(exist_ok=True)
-        place.write_text(text, encoding="utf-8", newline="\n")
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")
     return [folder / name for name in files]
 
 
@@ -449,12 +461,12 @@ def import_huggingface(source: Path, folder: Path) -> list[Path]:
 
     Nothing is written where either cannot be read.
     """
-    said = _read_competition_settings(source)
-    ids, answers = _competition_columns(said)
+    settings = _read_competition_settings(source)
+    ids, answers = _competition_columns(settings)
     rows = _read_solution(source / _SOLUTION, [ids, *answers, "split"])
-    told = _format_rules(said, source)
+    text = _format_rules(settings, source)
     rules, holdout = folder / "board.yaml", folder / "holdout.csv"
-    rules.write_text(told, encoding="utf-8")
+    rules.write_text(text, encoding="utf-8")
     with holdout.open("w", encoding="utf-8", newline="") as file:
         written = csv.writer(file, lineterminator="\n")
         written.writerow(["id", *(["label"] if len(answers) == 1 else answers), "split"])
@@ -464,7 +476,7 @@ def import_huggingface(source: Path, folder: Path) -> list[Path]:
 
 def _read_competition_settings(source: Path) -> dict[str, Any]:
     try:
-        said = json.loads((source / _SETTINGS).read_text(encoding="utf-8"))
+        settings = json.loads((source / _SETTINGS).read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidInput(
             f"A competition's folder has {_SETTINGS} and {_SOLUTION}; {source / _SETTINGS} cannot "
@@ -472,19 +484,19 @@ def _read_competition_settings(source: Path) -> dict[str, Any]:
         ) from None
     except (RecursionError, ValueError):
         raise InvalidInput(f"{source / _SETTINGS} is no JSON.") from None
-    if not isinstance(said, dict):
+    if not isinstance(settings, dict):
         raise InvalidInput(f"{source / _SETTINGS} must be a JSON object.")
-    return said
+    return settings
 
 
-def _competition_columns(said: dict[str, Any]) -> tuple[str, list[str]]:
+def _competition_columns(settings: dict[str, Any]) -> tuple[str, list[str]]:
     """Return the column of ids, and those of answers."""
-    ids = said.get("SUBMISSION_ID_COLUMN", "id")
-    listed = said.get("SUBMISSION_COLUMNS", "id,pred")
+    ids = settings.get("SUBMISSION_ID_COLUMN", "id")
+    listed = settings.get("SUBMISSION_COLUMNS", "id,pred")
     named = listed.split(",") if isinstance(listed, str) else listed
     if not isinstance(ids, str) or not isinstance(named, list):
         raise InvalidInput(f"{_SETTINGS} must name the columns: SUBMISSION_COLUMNS: 'id,pred'.")
-    answers = [str(each).strip() for each in named if str(each).strip() != ids]
+    answers = [str(column).strip() for column in named if str(column).strip() != ids]
     if not answers:
         raise InvalidInput(f"SUBMISSION_COLUMNS of {_SETTINGS} names no column of answers.")
     return ids, answers
@@ -495,29 +507,31 @@ def _read_solution(path: Path, columns: list[str]) -> list[list[str]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             table = csv.DictReader(file)
-            missing = [each for each in columns if each not in (table.fieldnames or ())]
+            missing = [column for column in columns if column not in (table.fieldnames or ())]
             if missing:
                 raise InvalidInput(
                     f"{path} has no column {_settings.safe_repr(missing[0])}; it must have "
                     f"{', '.join(map(_settings.safe_repr, columns))}."
                 )
-            return [[row[each] or "" for each in columns] for row in table]
+            return [[row[column] or "" for column in columns] for row in table]
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
     except (UnicodeDecodeError, csv.Error):
         raise InvalidInput(f"{path} is no table of text in UTF-8, with commas.") from None
 
 
-def _format_rules(said: dict[str, Any], source: Path) -> str:
-    metric = said.get("EVAL_METRIC", "")
+def _format_rules(settings: dict[str, Any], source: Path) -> str:
+    metric = settings.get("EVAL_METRIC", "")
     if not isinstance(metric, str) or ":" in metric:  # which would be imported, and run
         raise InvalidInput(
             f"EVAL_METRIC must be the name of a metric; got {_settings.safe_repr(metric)}."
         )
     text = source / _DESCRIPTION
-    told = text.read_text(encoding="utf-8-sig", errors="replace") if text.is_file() else ""
-    lines = told.splitlines() or ["What is to be predicted, from what, and where the data are."]
-    name = str(said.get("COMPETITION_ID") or source.resolve().name).rpartition("/")[2]
+    description = text.read_text(encoding="utf-8-sig", errors="replace") if text.is_file() else ""
+    lines = description.splitlines() or [
+        "What is to be predicted, from what, and where the data are."
+    ]
+    name = str(settings.get("COMPETITION_ID") or source.resolve().name).rpartition("/")[2]
     rules = _HUGGINGFACE_RULES.format(
         settings=_SETTINGS,
         title=_quote_yaml(name.replace("-", " ").replace("_", " ").capitalize()),
@@ -525,7 +539,7 @@ def _format_rules(said: dict[str, Any], source: Path) -> str:
         loss=_quote_yaml(metric.removeprefix("neg_")),
     )
     daily, selected, end = (
-        said.get(each) for each in ("SUBMISSION_LIMIT", "SELECTION_LIMIT", "END_DATE")
+        settings.get(key) for key in ("SUBMISSION_LIMIT", "SELECTION_LIMIT", "END_DATE")
     )
     if isinstance(daily, int):
         rules += f"window: {{questions: {daily}, days: 1}}\n"
@@ -538,5 +552,5 @@ def _format_rules(said: dict[str, Any], source: Path) -> str:
 
 def _quote_yaml(text: str) -> str:
     """Return text as YAML has it; JSON would write a letter like a rocket as two halves."""
-    whole = text.encode("utf-8", "replace").decode("utf-8")
-    return json.dumps(whole, ensure_ascii=False)
+    valid = text.encode("utf-8", "replace").decode("utf-8")
+    return json.dumps(valid, ensure_ascii=False)

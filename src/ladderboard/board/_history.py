@@ -116,7 +116,7 @@ def serialize_history(
 
 
 def serialize_own_history(
-    display: DisplayRules, told: list[dict[str, Any]], now: int | None, *, thinned: bool
+    display: DisplayRules, submissions: list[dict[str, Any]], now: int | None, *, thinned: bool
 ) -> dict[str, Any]:
     """Return the points of a team's own chart, from what it was told of its submissions."""
     return {
@@ -124,10 +124,10 @@ def serialize_own_history(
         "display": display.describe(),
         "points": [
             {
-                **{key: each[key] for key in _OWN_FIELDS},
-                "shown": round_for_display(display, each["score_loss"]),
+                **{key: submission[key] for key in _OWN_FIELDS},
+                "shown": round_for_display(display, submission["score_loss"]),
             }
-            for each in told
+            for submission in submissions
         ],
         "thinned": thinned,
     }
@@ -147,12 +147,12 @@ def _cached_point(
     """
     released, least = best
     low, high, vacuous = _interval(
-        _certificate(mechanism, rules, _without_position(at), least), least
+        _certificate(mechanism, rules, _without_position(state), least), least
     )
     return {
-        "time": format_time(at.time),
-        "entry": at.entries - 1,
-        "used": at.asked + at.charged,
+        "time": format_time(state.time),
+        "entry": state.entries - 1,
+        "used": state.asked + state.charged,
         "released": released,
         "display": round_for_display(display, released),
         "bound": {
@@ -173,12 +173,16 @@ def cached_certificate(meter: Meter, released: float | None) -> Certificate:
 
 
 def _certificate_rules(meter: Meter) -> Values:
-    return tuple((each, meter.rules[each]) for each in _CERTIFICATE_RULES if each in meter.rules)
+    return tuple(
+        (certificate_rule, meter.rules[certificate_rule])
+        for certificate_rule in _CERTIFICATE_RULES
+        if certificate_rule in meter.rules
+    )
 
 
 def _without_position(at: ChainState) -> ChainState:
     """Leave out what a certificate does not depend on, so that it is found again."""
-    return at._replace(entries=0, head=b"", time=0, closed=False)
+    return state._replace(entries=0, head=b"", time=0, closed=False)
 
 
 @lru_cache(maxsize=4096)
@@ -186,30 +190,30 @@ def _certificate(
     mechanism: Mechanism, rules: Values, at: ChainState, released: float | None
 ) -> Certificate:
     """Return a function of public values alone: who asks twice learns nothing, and waits once."""
-    return Meter(mechanism, dict(rules), at).certificate(released)
+    return Meter(mechanism, dict(rules), state).certificate(released)
 
 
-def _interval(found: Certificate, released: float) -> tuple[float, float, bool]:
+def _interval(certificate: Certificate, released: float) -> tuple[float, float, bool]:
     """Return the ends of a certificate in losses, and whether they say nothing."""
-    centre, (least, most) = released if found.differences else 0.0, found.span
-    low, high = max(centre + found.low, least), min(centre + found.high, most)
-    return low, high, found.vacuous or (low, high) == found.span
+    centre, (smallest, largest) = released if certificate.differences else 0.0, certificate.span
+    low, high = max(centre + certificate.low, smallest), min(centre + certificate.high, largest)
+    return low, high, certificate.vacuous or (low, high) == certificate.span
 
 
 def _round_interval(display: DisplayRules, low: float, high: float) -> dict[str, float]:
     """Return an interval as it is displayed, with ends that are still true when rounded."""
-    least, most = map(float, display.ends(low, high))
-    return {"low": least, "high": most}
+    smallest, largest = map(float, display.ends(low, high))
+    return {"low": smallest, "high": largest}
 
 
 def read_activity(view: SqlReadView) -> dict[str, Any]:
     """Return the most active teams, what the others asked in all, and questions in bins of time."""
     teams = view.query(_COUNT_BY_TEAM, (view.book_id, _MAX_TEAMS))
     bins = _count_in_bins(view)
-    asked = sum(each["questions"] for each in bins)
+    questions = sum(time_bin["questions"] for time_bin in bins)
     listed = sum(row[4] for row in teams)
     return {
-        "questions": asked,
+        "questions": questions,
         "teams": [
             {
                 "team": {"id": team, "name": name},
@@ -223,7 +227,7 @@ def read_activity(view: SqlReadView) -> dict[str, Any]:
         ],
         "others": {
             "teams": teams[0][7] - len(teams) if teams else 0,
-            "questions": asked - listed,
+            "questions": questions - listed,
         },
         "bins": bins,
     }
@@ -237,12 +241,12 @@ def _count_in_bins(view: SqlReadView) -> list[dict[str, Any]]:
     found = {at: counts for at, *counts in view.query(_COUNT_BY_TIME, (start, width, view.book_id))}
     return [
         {
-            "start": format_time(start + at * width),
-            "end": format_time(start + (at + 1) * width),
-            "questions": found.get(at, (0, 0))[0],
-            "improved": found.get(at, (0, 0))[1],
+            "start": format_time(start + bin_number * width),
+            "end": format_time(start + (bin_number + 1) * width),
+            "questions": counts_by_bin.get(bin_number, (0, 0))[0],
+            "improved": counts_by_bin.get(bin_number, (0, 0))[1],
         }
-        for at in range((last - start) // width + 1)
+        for bin_number in range((last - start) // width + 1)
     ]
 
 

@@ -51,8 +51,8 @@ class QuotaLimit(NamedTuple):
 
     def describe(self) -> dict[str, Any]:
         """Return it, JSON-able."""
-        told = {"name": self.name, "remaining": self.remaining, "allowed": self.allowed}
-        return told if self.next is None else {**told, "next": format_time(self.next)}
+        fields = {"name": self.name, "remaining": self.remaining, "allowed": self.allowed}
+        return fields if self.next is None else {**fields, "next": format_time(self.next)}
 
 
 class Quota(NamedTuple):
@@ -79,9 +79,9 @@ def compute_shares(rules: Rules, row: BoardRow, at: ChainState) -> Shares:
 
     The shares and the pool add up to what teams may ask in all.
     """
-    rest = rules.questions - rules.asked_baselines - at.charged - row.replayed
-    share = max(min(rules.per_team, rest // rules.teams), 0)
-    return Shares(share, max(rest - rules.teams * share, 0))
+    shareable = rules.questions - rules.asked_baselines - state.charged - row.replayed
+    share = max(min(rules.per_team, shareable // rules.teams), 0)
+    return Shares(share, max(shareable - rules.teams * share, 0))
 
 
 def recount_pooled(view: SqlWriteView, rules: Rules, at: ChainState) -> None:
@@ -98,16 +98,16 @@ def remaining_quota(
     Each team's share of the board's budget is its own. What it may ask beyond that comes out of
     a pool, so nobody can use up what belongs to others.
     """
-    whole = max(rules.questions - at.asked - at.charged, 0)
+    budget_left = max(rules.questions - state.asked - state.charged, 0)
     if team.kind == "baseline":  # its one question is reserved
         return Quota(
-            (QuotaLimit("board", min(whole, max(1 - team.used, 0)), rules.questions),), now
+            (QuotaLimit("board", min(budget_left, max(1 - team.used, 0)), rules.questions),), now
         )
-    share, pool = compute_shares(rules, row, at)
+    share, pool = compute_shares(rules, row, state)
     reserved = max(share - team.used, 0) + max(pool - row.pooled, 0)
     limits = [
         QuotaLimit("team", max(rules.per_team - team.used, 0), rules.per_team),
-        QuotaLimit("board", min(whole, reserved), rules.questions),
+        QuotaLimit("board", min(budget_left, reserved), rules.questions),
     ]
     window = rules.window
     if window is not None:  # no more than its last few times are looked at
@@ -119,9 +119,9 @@ def remaining_quota(
         following = None if rest else since[0] + window.seconds
         limits.append(QuotaLimit("window", rest, window.questions, following))
     limits.sort(key=_by_remaining)
-    if any(not each.remaining and each.next is None for each in limits):
+    if any(not limit.remaining and limit.next is None for limit in limits):
         return Quota(tuple(limits), None)
-    soonest = max([now, *(each.next for each in limits if each.next is not None)])
+    soonest = max([now, *(limit.next for limit in limits if limit.next is not None)])
     return Quota(tuple(limits), _next_open_time(rules, soonest))
 
 
@@ -147,23 +147,23 @@ def refuse_if_closed(rules: Rules, row: BoardRow, received: int | None) -> None:
         raise NotOpen(f"The board opens at {format_time(start)}.")
 
 
-def refuse_if_over_limit(found: Quota, clock: Callable[[], int]) -> None:
+def refuse_if_over_limit(quota: Quota, clock: Callable[[], int]) -> None:
     """Refuse a question past a limit, and name the limit.
 
     ``clock`` returns the time as the clock shows it, even where that is before the last entry: the
     wait lasts until this clock has come to the end of the window.
     """
-    for each in found.limits:
-        if each.remaining:
+    for limit in quota.limits:
+        if limit.remaining:
             continue
-        if each.next is not None:
-            wait = max(each.next - clock(), 1)
+        if limit.next is not None:
+            wait = max(limit.next - clock(), 1)
             raise RateLimited(
-                f"This team has asked its {each.allowed} questions for now; the next is at "
-                f"{format_time(each.next)}.",
+                f"This team has asked its {limit.allowed} questions for now; the next is at "
+                f"{format_time(limit.next)}.",
                 wait=wait,
             )
-        raise BudgetSpent(_SPENT_MESSAGES[each.name].format(each.allowed))
+        raise BudgetSpent(_SPENT_MESSAGES[limit.name].format(limit.allowed))
 
 
 class StoredBytes:
@@ -189,38 +189,38 @@ class StoredBytes:
 
 
 def refuse_if_storage_full(
-    rules: Rules, row: BoardRow, team: TeamRow, stored: int, more: int
+    rules: Rules, row: BoardRow, team: TeamRow, stored: int, size: int
 ) -> None:
     """Refuse predictions for which a team, or the board, has no room left.
 
     Each team has a quota of its own, so that none can take the room of others.
     """
     quota = rules.team_quota
-    if team.kind == "team" and stored + more > quota:
+    if team.kind == "team" and stored + size > quota:
         raise QuotaExceeded(
             f"The predictions kept for this team take up {format_size(stored)} of its "
-            f"{format_size(quota)}; these would need {format_size(more)} more. No question was "
+            f"{format_size(quota)}; these would need {format_size(size)} more. No question was "
             "used. Ask the organiser to raise files: {team_quota: ...}."
         )
-    if row.stored + more > rules.files.quota:
+    if row.stored + size > rules.files.quota:
         raise QuotaExceeded(
             "The board has no room left for submissions. No question was used. Ask the organiser "
             "to raise files: {quota: ...}."
         )
 
 
-def redact_quota(found: Quota, team: TeamRow, share: int) -> Quota:
+def redact_quota(quota: Quota, team: TeamRow, share: int) -> Quota:
     """Return what a team may know it has left while it must not know what others asked.
 
     What the pool holds depends on them; its own share does not.
     """
-    own = max(share - team.used, 0)
+    share_left = max(share - team.used, 0)
     limits = [
-        each._replace(remaining=own, allowed=share) if each.name == "board" else each
-        for each in found.limits
+        limit._replace(remaining=share_left, allowed=share) if limit.name == "board" else limit
+        for limit in quota.limits
     ]
     limits.sort(key=_by_remaining)
-    return Quota(tuple(limits), found.next)
+    return Quota(tuple(limits), quota.next)
 
 
 def serialize_budget(rules: Rules, row: BoardRow, at: ChainState) -> dict[str, int]:
@@ -230,14 +230,14 @@ def serialize_budget(rules: Rules, row: BoardRow, at: ChainState) -> dict[str, i
     asked, ``baselines`` and ``replayed`` (after labels were corrected) were nobody's. A team has
     ``share`` questions of its own; of the ``pool`` teams have taken ``pooled``.
     """
-    used = at.asked + at.charged
-    share, pool = compute_shares(rules, row, at)
+    used = state.asked + state.charged
+    share, pool = compute_shares(rules, row, state)
     return {
         "questions": rules.questions,
         "used": used,
         "remaining": max(rules.questions - used, 0),
-        "asked": at.asked,
-        "charged": at.charged,
+        "asked": state.asked,
+        "charged": state.charged,
         "baselines": rules.asked_baselines,
         "replayed": row.replayed,
         "share": share,

@@ -125,7 +125,7 @@ class TransactionQueue:
                 self._run_batch(jobs)
         finally:
             self._withdraw(job)
-            self._hand_over([each for each in jobs if each is not job])
+            self._hand_over([other for other in jobs if other is not job])
 
     def _take_batch(self, job: _QueuedJob[Any]) -> list[_QueuedJob[Any]]:
         with self._lock:
@@ -144,8 +144,8 @@ class TransactionQueue:
             self._busy = bool(self._waiting)
             if self._busy:
                 self._waiting[0].wake.release()
-        for each in done:
-            each.wake.release()
+        for job in done:
+            job.wake.release()
 
     def _run_batch(self, jobs: list[_QueuedJob[Any]]) -> None:
         try:

@@ -92,7 +92,7 @@ def read_standings(
     """
     if not 1 <= limit <= MAX_PAGE_ROWS:
         raise InvalidSetting(f"limit must be between 1 and {MAX_PAGE_ROWS}.")
-    place = _START if cursor is None else _decode_cursor(cursor, sign)
+    position = _START if cursor is None else _decode_cursor(cursor, sign)
     prefix = "seen_" if seen else ""
     rows: list[TeamStanding] = []
     if place.released is not None:
@@ -101,28 +101,28 @@ def read_standings(
             _RANKED_TEAMS.format(prefix),
             (view.book_id, value, value, place.since, place.since, place.number, limit + 1),
         )
-        for row in found[:limit]:
-            place = _advance(place, row)
-            rows.append(TeamStanding(place.rank if row[3] == "team" else None, False, *row))
+        for row in page_rows[:limit]:
+            position = _advance(position, row)
+            rows.append(TeamStanding(position.rank if row[3] == "team" else None, False, *row))
         rows = _mark_ties(view, prefix, rows)
-        if len(found) > limit:
-            return StandingsPage(rows, _encode_cursor(place, sign))
-        place = place._replace(released=None, since=-1, number=-1)
+        if len(page_rows) > limit:
+            return StandingsPage(rows, _encode_cursor(position, sign))
+        position = position._replace(released=None, since=-1, number=-1)
     wanted = limit - len(rows)
     found = view.query(_UNRANKED_TEAMS.format(prefix), (view.book_id, place.number, wanted + 1))
     for row in found[:wanted]:
         place = place._replace(number=row[0])
         rows.append(TeamStanding(None, False, *row))
-    return StandingsPage(rows, _encode_cursor(place, sign) if len(found) > wanted else None)
+    return StandingsPage(rows, _encode_cursor(position, sign) if len(page_rows) > wanted else None)
 
 
-def _advance(place: _PagePosition, row: tuple[Any, ...]) -> _PagePosition:
+def _advance(position: _PagePosition, row: tuple[Any, ...]) -> _PagePosition:
     """Return where a row leaves off; a baseline takes no rank from anybody, and gives none."""
     number, kind, released, since = row[0], row[3], row[4], row[5]
     if kind != "team":
-        return place._replace(released=released, since=since, number=number)
-    counted = place.counted + 1
-    rank = place.rank if released == place.ranked else counted
+        return position._replace(released=released, since=since, number=number)
+    counted = position.counted + 1
+    rank = position.rank if released == position.ranked else counted
     return _PagePosition(counted, rank, released, released, since, number)
 
 
@@ -138,10 +138,12 @@ def _mark_ties(view: SqlReadView, prefix: str, rows: list[TeamStanding]) -> list
     return [each._replace(tied=True) if each.rank in tied else each for each in rows]
 
 
-def _encode_cursor(place: _PagePosition, sign: Callable[[str], bytes]) -> str:
-    told = json.dumps(place)
+def _encode_cursor(position: _PagePosition, sign: Callable[[str], bytes]) -> str:
+    payload = json.dumps(position)
     return (
-        base64.urlsafe_b64encode(sign(told)[:_SIGNATURE_BYTES] + told.encode()).decode().rstrip("=")
+        base64.urlsafe_b64encode(sign(payload)[:_SIGNATURE_BYTES] + payload.encode())
+        .decode()
+        .rstrip("=")
     )
 
 
@@ -149,9 +151,9 @@ def _decode_cursor(cursor: str, sign: Callable[[str], bytes]) -> _PagePosition:
     try:
         padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
         read = base64.b64decode(padded, b"-_", validate=True)
-        told = read[_SIGNATURE_BYTES:].decode("ascii")
-        if not hmac.compare_digest(sign(told)[:_SIGNATURE_BYTES], read[:_SIGNATURE_BYTES]):
+        payload = read[_SIGNATURE_BYTES:].decode("ascii")
+        if not hmac.compare_digest(sign(payload)[:_SIGNATURE_BYTES], read[:_SIGNATURE_BYTES]):
             raise ValueError
-        return _PagePosition(*json.loads(told))
+        return _PagePosition(*json.loads(payload))
     except (binascii.Error, TypeError, ValueError):
         raise InvalidSetting("This is no cursor of ours; begin without one.") from None

@@ -228,17 +228,17 @@ class FolderStore(SubmissionStore):
         before = time.time() - older
         count = 0
         with _report_disk_errors():
-            for each in self._incoming.iterdir():
-                count += _remove_if_old(each, before)
-            for each in self.path.glob("[0-9a-f][0-9a-f]/[0-9a-f][0-9a-f]/*"):
-                place = each.relative_to(self.path).as_posix()
-                if _PLACE.fullmatch(place) and each.stat().st_mtime <= before:
-                    count += not known(place) and _remove_if_old(each, before)
+            for path in self._incoming.iterdir():
+                count += _remove_if_old(path, before)
+            for path in self.path.glob("[0-9a-f][0-9a-f]/[0-9a-f][0-9a-f]/*"):
+                place = path.relative_to(self.path).as_posix()
+                if _PLACE.fullmatch(place) and path.stat().st_mtime <= before:
+                    count += not known(place) and _remove_if_old(path, before)
         return count
 
     def _path_of(self, place: str) -> Path:
-        found = _PLACE.fullmatch(place)
-        if found is None or not found[3].startswith(found[1] + found[2]):
+        match = _PLACE.fullmatch(place)
+        if match is None or not match[3].startswith(match[1] + match[2]):
             raise InvalidState(f"{place!r:.80} is no place in this store.")
         return self.path / place
 

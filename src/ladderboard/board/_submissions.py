@@ -147,7 +147,7 @@ class SubmissionAnswer:
             "question": release.question,
             "remaining": self.quota.tightest.remaining,
             "limit": self.quota.tightest.name,
-            "limits": [each.describe() for each in self.quota.limits],
+            "limits": [limit.describe() for limit in self.quota.limits],
             "next_submission_at": None if following is None else format_time(following),
             "bound": None if self.bound is None else serialize_bound(shown, self.bound, self.best),
             "reason": self.reason,
@@ -224,14 +224,14 @@ class SubmissionService:
             row = board.read_row(view)
             check_permission(caller, "submit", board.rules_of(row))
             _check_sender(caller, team)
-            who = find_team(view, team) if team else read_team(view, caller.team or 0)
+            team_row = find_team(view, team) if team else read_team(view, caller.team or 0)
             if retry is not None:
                 mark = board.book.retry_key(ScoredQuestion(b"", 1.0, asker=who.id, retry=retry))
                 if mark is not None and view.find_by_dedupe_key(mark) is not None:
                     return
             now = current_time(view, board.book.environment)
             self._refuse_if_not_allowed_now(
-                view, row, who, _PendingUpload(received, 1), now, remember=True
+                view, row, team_row, _PendingUpload(received, 1), now, remember=True
             )
 
     def submit(
@@ -268,10 +268,12 @@ class SubmissionService:
                 now = current_time(view, self._board.book.environment)
                 self._refuse_if_not_allowed_now(view, row, who, sent, now, remember=True)
                 done = None
-        if done is None and found is not None:
-            done = board.queue.run(lambda turn: self._repeat_answer(turn, who.number, asked))
+        if done is None and earlier is not None:
+            done = board.queue.run(
+                lambda turn: self._repeat_answer(turn, team_row.number, question)
+            )
         elif done is None:
-            done = self._score_and_record(row, who, asked, sent)
+            done = self._score_and_record(row, team_row, question, sent)
         return self._build_answer(row, done, redact=_must_redact(row, caller))
 
     def _is_retry_key_known(self, view: SqlReadView, asked: ScoredQuestion) -> bool:
@@ -287,7 +289,7 @@ class SubmissionService:
         found = turn.find_previous_answer(asked)
         if found is None:  # labels were corrected since it was looked up
             raise _LabelsChanged
-        return self._earlier_answer(view, read_board(view), read_team(view, number), found)
+        return self._earlier_answer(view, read_board(view), read_team(view, number), earlier)
 
     def _question_for(
         self, row: BoardRow, who: TeamRow, sent: IncomingSubmission
@@ -295,8 +297,8 @@ class SubmissionService:
         return ScoredQuestion(
             submission=sent.submission.digest,
             risk=1.0,
-            ladder=self._board.ladder_of(row, who),
-            asker=who.id,
+            ladder=self._board.ladder_of(row, team_row),
+            asker=team_row.id,
             retry=sent.retry,
         )
 
@@ -304,7 +306,7 @@ class SubmissionService:
         self,
         view: SqlReadView,
         row: BoardRow,
-        who: TeamRow,
+        team_row: TeamRow,
         sent: IncomingSubmission | _PendingUpload,
         now: int,
         *,
@@ -326,7 +328,7 @@ class SubmissionService:
         scorer = board.scorer_of(row)
         scored = scorer.score(sent.submission)
         wants = board.book.mechanism.needs == "losses"
-        asked = asked._replace(
+        question = question._replace(
             risk=scored.risk,
             losses=scorer.by_group(scored) if wants else None,
             broken=scored.broken,
@@ -335,14 +337,16 @@ class SubmissionService:
         prepared = board.store.prepare(own, sent.body)
         kept = False
         try:
-            job = _ScoredSubmission(own, row.epoch, who.number, asked, sent, prepared)
+            job = _ScoredSubmission(
+                submission_id, row.epoch, team_row.number, question, sent, prepared
+            )
             done = board.queue.run(lambda turn: self._record_in_transaction(turn, job))
-            kept = done.id == own
+            is_stored = done.id == submission_id
         except StorageFailed:
-            kept = True  # the row may stand; if it does not, the file is swept one day
+            is_stored = True  # the row may stand; if it does not, the file is swept one day
             raise
         finally:
-            if not kept:
+            if not is_stored:
                 prepared.abandon()
         return done
 
@@ -359,8 +363,8 @@ class SubmissionService:
         if row.epoch != epoch:
             raise _LabelsChanged
         rules = board.rules_of(row)
-        self._refuse_if_not_allowed_now(view, row, who, sent, turn.now)
-        outcome = turn.ask(asked, budget=rules.questions)
+        self._refuse_if_not_allowed_now(view, row, team_row, sent, turn.now)
+        outcome = turn.ask(question, budget=rules.questions)
         prepared.commit(view)
         release, time, count = outcome.release, turn.chain_state.time, who.used + 1
         view.execute(
@@ -385,7 +389,7 @@ class SubmissionService:
         )
         best = row.best
         if release.improved:
-            who = who._replace(released=release.value, since=time)
+            team_row = team_row._replace(released=release.value, since=time)
             if release.value is not None and (best is None or release.value < best):
                 best = release.value
                 entry = (view.book_id, outcome.entry_number, epoch, time, number, release.value)
@@ -398,7 +402,7 @@ class SubmissionService:
         row = row._replace(pooled=pooled, best=best)
         rest = remaining_quota(view, rules, row, who, at=turn.chain_state, now=turn.now)
         receipt = board.book.receipt(view, outcome)
-        return _RecordedAnswer(outcome, who, rest, own, count, time, receipt)
+        return _RecordedAnswer(outcome, team_row, quota, submission_id, count, time, receipt)
 
     def _earlier_answer(
         self, view: SqlReadView, row: BoardRow, who: TeamRow, found: RecordedAnswer
@@ -406,7 +410,7 @@ class SubmissionService:
         rows = view.query(_FIND_BY_ENTRY, (view.book_id, found.entry_number))
         if not rows or rows[0][0] != who.number:
             raise NotFound("There is no such submission.")
-        _, number, own, time = rows[0]
+        _, number, submission_id, time = rows[0]
         rules = self._board.rules_of(row)
         rest = remaining_quota(
             view,
@@ -416,8 +420,8 @@ class SubmissionService:
             at=view.chain_state(),
             now=current_time(view, self._board.book.environment),
         )
-        receipt = self._board.book.receipt(view, found)
-        return _RecordedAnswer(found, who, rest, own, number, time, receipt)
+        receipt = self._board.book.receipt(view, outcome)
+        return _RecordedAnswer(outcome, team_row, quota, submission_id, number, time, receipt)
 
     def _build_answer(
         self, row: BoardRow, done: _RecordedAnswer, *, redact: bool
@@ -480,7 +484,7 @@ def _format_reason(done: _RecordedAnswer, meter: Any, display: DisplayRules) -> 
     """Return the reply's sentence: a guard's, with the tightest limit for what is left."""
     tightest = done.quota.tightest
     outcome = done.outcome
-    said = sentence(
+    text = sentence(
         outcome.release,
         meter,
         again=outcome.repeated,
@@ -488,8 +492,8 @@ def _format_reason(done: _RecordedAnswer, meter: Any, display: DisplayRules) -> 
         shown=display,
     )
     if done.quota.next is not None and tightest.remaining == 0:
-        return f"{said[:-1]} now; next at {format_time(done.quota.next)}."
-    return said
+        return f"{text[:-1]} now; next at {format_time(done.quota.next)}."
+    return text
 
 
 if TYPE_CHECKING:
@@ -540,20 +544,20 @@ def open_stored_predictions(
     with ExitStack() as stack:
         parse: ParseSubmission | None = None
 
-        def read(kept: StoredSubmission) -> Submission:
+        def read(stored: StoredSubmission) -> Submission:
             nonlocal parse
-            body = board.read_stored_file(kept.place)
-            if kept.format == ALIGNED:
+            body = board.read_stored_file(stored.place)
+            if stored.format == ALIGNED:
                 submission = Submission.unpack(body)
             else:
                 if parse is None:
                     parse = stack.enter_context(_require_sandbox(sandbox)())
                 largest = max(board.rules_of(row).files.bytes, len(body), _MAX_STORED_BYTES)
                 limits = Limits(bytes=largest, rows=2**50, columns=2**20)
-                submission = parse(scorer.roster, scorer.loss, limits, body, kept.format)
-            if submission.digest != _recorded_digest(board, kept.entry):
+                submission = parse(scorer.roster, scorer.loss, limits, body, stored.format)
+            if submission.digest != _recorded_digest(board, stored.entry):
                 raise BrokenLedger(
-                    f"The predictions kept for entry {kept.entry} are not those in the ledger."
+                    f"The predictions kept for entry {stored.entry} are not those in the ledger."
                 )
             return submission
 

@@ -147,9 +147,9 @@ class Teams:
             found = self._team_to_rotate(view, caller, team)
             if found.kind != "team":
                 raise NotFound("There is no such team.")
-            end_credentials(view, turn.now, found.number)
-            add_credential(view, token, "team", turn.now, team=found.number)
-            return TeamWithToken(found.id, found.name, token)
+            end_credentials(view, turn.now, row.number)
+            add_credential(view, token, "team", turn.now, team=row.number)
+            return TeamWithToken(row.id, row.name, token)
 
         return self._board.queue.run(work)
 
@@ -220,8 +220,8 @@ class Teams:
             view = cast("SqlWriteView", turn.view)
             if read_board(view).status == "moved":
                 raise NotOpen("The board has moved; nothing about it can change here.")
-            found = find_team(view, team)
-            if bool(found.disqualified) == (not reinstate):
+            row = find_team(view, team)
+            if bool(row.disqualified) == (not reinstate):
                 return
             turn.append_entry("reinstated" if reinstate else "disqualified", {"asker": found.id})
             view.execute(_SET_DISQUALIFIED, (int(not reinstate), view.book_id, found.number))
@@ -242,14 +242,14 @@ class Teams:
     @staticmethod
     def _team_to_rotate(view: SqlReadView, caller: Caller, team: str | None) -> TeamRow:
         if team is not None:
-            found = find_team(view, team) if caller.role >= Role.ORGANISER else None
+            row = find_team(view, team) if caller.role >= Role.ORGANISER else None
             if caller.team is not None:
-                own = read_team(view, caller.team)
-                found = own if own.id == team else None
-            if found is None:
+                own_row = read_team(view, caller.team)
+                row = own_row if own_row.id == team else None
+            if row is None:
                 check_permission(caller, "tokens")
                 raise NotAllowed("A team may change its own token only.")
-            return found
+            return row
         check_permission(caller, "rotate own token")
         return read_team(view, caller.team or 0)
 

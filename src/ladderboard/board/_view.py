@@ -121,7 +121,7 @@ class View:
             at, now = self._horizon(view, row), current_time(view, self._board.book.environment)
             best, least = self._best(view, row, at)
         rules, opening = board.rules_of(row), board.book.opening
-        meter = board.meter(row, at)
+        meter = board.meter(row, state)
         hidden = self._is_hidden(row)
         phase = rules.phase_at(now)
         described = rules.describe()
@@ -129,7 +129,9 @@ class View:
         return {
             **described,
             "slug": board.slug,
-            "baselines": [serialize_baseline(each, rules.display) for each in rules.baselines],
+            "baselines": [
+                serialize_baseline(baseline, rules.display) for baseline in rules.baselines
+            ],
             "status": row.status,
             "visibility": row.visibility,
             "n": opening["n"],
@@ -143,7 +145,7 @@ class View:
             "files": {"bytes": rules.files.bytes, "rows": rules.files.rows},
             "play": rules.play,
             "used": None if hidden else meter.used,
-            "changes": None if hidden else at.changes,
+            "changes": None if hidden else state.changes,
             "registered": None if hidden or self._is_frozen(row) else row.teams,
             "epoch": self._epoch(row),
             "best": {
@@ -156,15 +158,17 @@ class View:
             else serialize_bound(rules.display, cached_certificate(meter, least), least),
             "book": board.book.name,
             "commitment": opening["commitment"],
-            "head": {"entries": at.entries, "hash": at.head.hex()},
+            "head": {"entries": state.entries, "hash": state.head.hex()},
         }
 
     def certificate(self) -> Certificate:
         """Return what can be promised about the best of all models, for whom nothing is hidden."""
         with self._board.reading() as view:
             row = read_board(view)
-            at = self._horizon(view, row)
-            return cached_certificate(self._board.meter(row, at), self._best(view, row, at)[1])
+            state = self._horizon(view, row)
+            return cached_certificate(
+                self._board.meter(row, state), self._best(view, row, state)[1]
+            )
 
     def _best(
         self, view: SqlReadView, row: BoardRow, at: ChainState
@@ -211,7 +215,7 @@ class View:
         if self._is_hidden(row):
             raise NotAllowed(_HIDDEN_MESSAGE)
         frozen = self._is_frozen(row)
-        at = self._horizon(view, row)
+        state = self._horizon(view, row)
         page = read_standings(
             view,
             seen=frozen,
@@ -219,46 +223,46 @@ class View:
             cursor=cursor,
             sign=lambda told: board.book.sign("cursor", frozen, told),
         )
-        own = self._own_team_id(view)
+        own_id = self._own_team_id(view)
         return {
             "board": board.slug,
-            "as_of": format_time(at.time),
+            "as_of": format_time(state.time),
             "frozen": frozen,
-            "rows": [self._serialize_standing(row, each, own) for each in page.rows],
+            "rows": [self._serialize_standing(row, standing, own_id) for standing in page.rows],
             "declared": self._declared_baselines(row) if cursor is None else [],
             "next": page.next,
         }
 
     def _serialize_standing(
-        self, row: BoardRow, each: TeamStanding, own: str | None
+        self, row: BoardRow, standing: TeamStanding, own_id: str | None
     ) -> dict[str, Any]:
         display = self._board.rules_of(row).display
         return {
-            "rank": each.rank,
-            "tied": each.tied,
-            "team": {"id": each.id, "name": self._visible_name(row, each[3:6], own)},
-            "baseline": each.kind == "baseline",
-            "you": each.number == self._caller.team,
-            "released": to_metric(display, each.released),
-            "loss": each.released,
-            "display": round_for_display(display, each.released),
-            "since": None if each.since is None else format_time(each.since),
-            "submissions": each.used,
-            "last": None if each.last is None else format_time(each.last),
+            "rank": standing.rank,
+            "tied": standing.tied,
+            "team": {"id": standing.id, "name": self._visible_name(row, standing[3:6], own_id)},
+            "baseline": standing.kind == "baseline",
+            "you": standing.number == self._caller.team,
+            "released": to_metric(display, standing.released),
+            "loss": standing.released,
+            "display": round_for_display(display, standing.released),
+            "since": None if standing.since is None else format_time(standing.since),
+            "submissions": standing.used,
+            "last": None if standing.last is None else format_time(standing.last),
         }
 
     def _visible_name(
-        self, row: BoardRow, team: tuple[str, str, str], own: str | None
+        self, row: BoardRow, team: tuple[str, str, str], own_id: str | None
     ) -> str | None:
         """Return a team's name, or none where teams go without; baselines are nobody's secret."""
         team_id, name, kind = team
-        told = (
+        visible = (
             row.visibility != "anonymous"
             or self._sees_everything
             or kind == "baseline"
-            or team_id == own
+            or team_id == own_id
         )
-        return name if told else None
+        return name if visible else None
 
     def _own_team_id(self, view: SqlReadView) -> str | None:
         """Return the id of the caller's own team."""
@@ -268,8 +272,8 @@ class View:
     def _declared_baselines(self, row: BoardRow) -> list[dict[str, Any]]:
         """Return the baselines that are numbers from elsewhere."""
         rules = self._board.rules_of(row)
-        told = (each for each in rules.baselines if each.file is None)
-        return [serialize_baseline(each, rules.display) for each in told]
+        declared = (baseline for baseline in rules.baselines if baseline.file is None)
+        return [serialize_baseline(baseline, rules.display) for baseline in declared]
 
     def records(self) -> list[dict[str, Any]]:
         """Return every time that the best of the whole board went down."""
@@ -288,7 +292,7 @@ class View:
                 "released": to_metric(display, value),
                 "loss": value,
                 "display": round_for_display(display, value),
-                "team": {"id": team, "name": self._visible_name(row, (team, name, "team"), own)},
+                "team": {"id": team, "name": self._visible_name(row, (team, name, "team"), own_id)},
             }
             for entry, time, value, team, name in rows
         ]
@@ -299,16 +303,16 @@ class View:
             row = read_board(view)
             if self._is_hidden(row):
                 raise NotAllowed(_HIDDEN_MESSAGE)
-            at = self._horizon(view, row)
+            state = self._horizon(view, row)
             stands = self._is_frozen(row) or row.status in ENDED_STATUSES
             now = at.time if stands else current_time(view, self._board.book.environment)
             # How long it takes must not tell that somebody asked, where that is secret.
             if self._must_redact(row):
-                past = read_records(view, self._epoch(row), at)
+                past = read_records(view, self._epoch(row), state)
             else:
-                past = self._board.cached_records(view, row, at)
-            best = self._best(view, row, at)
-        return serialize_history(self._board, row, past, CurrentState(at, now, *best))
+                past = self._board.cached_records(view, row, state)
+            best = self._best(view, row, state)
+        return serialize_history(self._board, row, past, CurrentState(state, now, *best))
 
     def activity(self) -> dict[str, Any]:
         """Return how much each team asked, and how much was asked when."""
@@ -323,14 +327,14 @@ class View:
                 f"first must be 0 or more, and limit between 1 and {_MAX_PAGE_ROWS}."
             )
         with self._board.reading() as view:
-            at = self._horizon(view, read_board(view))
-            return list(view.entries(first, min(first + limit, at.entries)))
+            state = self._horizon(view, read_board(view))
+            return list(view.entries(first, min(first + limit, state.entries)))
 
     def head(self) -> tuple[int, str]:
         """Return how many entries may be seen, and the hash of the last of them."""
         with self._board.reading() as view:
-            at = self._horizon(view, read_board(view))
-        return at.entries, at.head.hex()
+            state = self._horizon(view, read_board(view))
+        return state.entries, state.head.hex()
 
     def team(self, team: str | None = None) -> dict[str, Any]:
         """Return a team's own affairs: its limits, its release, and what it selected."""
@@ -345,17 +349,17 @@ class View:
                     rest, found, compute_shares(rules, row, view.chain_state()).share
                 )
         return {
-            "id": found.id,
-            "name": found.name,
-            "disqualified": bool(found.disqualified),
-            "released": to_metric(rules.display, found.released),
-            "loss": found.released,
-            "display": round_for_display(rules.display, found.released),
-            "submissions": found.used,
-            "remaining": rest.tightest.remaining,
-            "limit": rest.tightest.name,
-            "limits": [each.describe() for each in rest.limits],
-            "next_submission_at": None if rest.next is None else format_time(rest.next),
+            "id": team_row.id,
+            "name": team_row.name,
+            "disqualified": bool(team_row.disqualified),
+            "released": to_metric(rules.display, team_row.released),
+            "loss": team_row.released,
+            "display": round_for_display(rules.display, team_row.released),
+            "submissions": team_row.used,
+            "remaining": quota.tightest.remaining,
+            "limit": quota.tightest.name,
+            "limits": [limit.describe() for limit in quota.limits],
+            "next_submission_at": None if quota.next is None else format_time(quota.next),
         }
 
     def _find_visible_team(self, view: SqlReadView, team: str | None) -> TeamRow:
@@ -363,10 +367,10 @@ class View:
         if team is not None and self._sees_everything:
             return find_team(view, team)
         check_permission(self._caller, "own")
-        own = read_team(view, self._caller.team or 0)
-        if team is not None and team != own.id:
+        own_row = read_team(view, self._caller.team or 0)
+        if team is not None and team != own_row.id:
             raise NotFound("There is no such team.")
-        return own
+        return own_row
 
     def budget(self) -> dict[str, int]:
         """Return where the questions of the board went, and where those that are left may go."""
@@ -385,7 +389,7 @@ class View:
         with self._board.reading() as view:
             rows = view.query(_LIST_TEAMS, (view.book_id, after, limit))
             display = self._board.rules_of(read_board(view)).display
-        return [serialize_team(each, display) for each in rows]
+        return [serialize_team(row, display) for row in rows]
 
     def submissions(
         self, team: str | None = None, *, limit: int = 100, before: int | None = None
@@ -398,7 +402,7 @@ class View:
                 f"limit must be between 1 and {_MAX_PAGE_ROWS}, and before 0 or more."
             )
         with self._board.reading() as view:
-            row, found = read_board(view), self._find_visible_team(view, team)
+            row, team_row = read_board(view), self._find_visible_team(view, team)
             last = _AFTER_LAST if before is None else before
             rows = view.query(_OWN_SUBMISSIONS, (view.book_id, found.number, last, limit))
         return [self._serialize_submission(row, each) for each in rows]
@@ -415,10 +419,10 @@ class View:
                 if row.status in ENDED_STATUSES
                 else current_time(view, self._board.book.environment)
             )
-        told = [self._serialize_submission(row, each) for each in reversed(rows)]
-        told = [each for each in told if each["epoch"] == row.epoch]
+        submissions = [self._serialize_submission(row, submission) for submission in reversed(rows)]
+        submissions = [submission for submission in submissions if submission["epoch"] == row.epoch]
         display = self._board.rules_of(row).display
-        return serialize_own_history(display, told, now, thinned=found.used > len(rows))
+        return serialize_own_history(display, submissions, now, thinned=team_row.used > len(rows))
 
     def submission(self, submission: str) -> dict[str, Any]:
         """Return one submission with its receipt: one's own, or for who sees everything any."""
@@ -431,17 +435,19 @@ class View:
                 if is_searchable(submission)
                 else []
             )
-            if not found or not (self._sees_everything or found[0][-1] == self._caller.team):
+            if not rows or not (self._sees_everything or rows[0][-1] == self._caller.team):
                 raise NotFound("There is no such submission.")
             receipt = self._board.book.read_receipt(view, found[0][2])
         return self._serialize_submission(row, found[0][:-1], receipt)
 
     def _serialize_submission(
-        self, row: BoardRow, each: tuple[Any, ...], receipt: Receipt | None = None
+        self, row: BoardRow, submission: tuple[Any, ...], receipt: Receipt | None = None
     ) -> dict[str, Any]:
         rules, redact = self._board.rules_of(row), self._must_redact(row)
         sender = self._sees_everything or rules.takes == "predictions"
-        return serialize_submission(rules, each, redact=redact, sender=sender, receipt=receipt)
+        return serialize_submission(
+            rules, submission, redact=redact, sender=sender, receipt=receipt
+        )
 
     def selections(self) -> list[str]:
         """Return the ids of what one's own team selected; none where the default holds."""
@@ -463,10 +469,10 @@ class View:
         final["rows"] = [each for each in final["rows"] if each["team"]["id"] not in gone]
         rank_finals(final["rows"])
         display = self._board.rules_of(row).display
-        final["rows"] = [serialize_final_row(each, display) for each in final["rows"]]
-        for each in final["rows"]:
-            team, kind = each["team"], "baseline" if each["baseline"] else "team"
-            team["name"] = self._visible_name(row, (team["id"], team["name"], kind), own)
+        final["rows"] = [serialize_final_row(final_row, display) for final_row in final["rows"]]
+        for final_row in final["rows"]:
+            team, kind = final_row["team"], "baseline" if final_row["baseline"] else "team"
+            team["name"] = self._visible_name(row, (team["id"], team["name"], kind), own_id)
         return final
 
 
@@ -484,15 +490,28 @@ def serialize_submission(
     how many bytes those took may tell how many were good; the digest in a ``receipt`` would tell
     whether a guess at them is right.
     """
-    number, own, entry, time, message, size, chosen, epoch, value, score, improved, asked = row
+    (
+        number,
+        submission_id,
+        entry,
+        time,
+        message,
+        size,
+        chosen,
+        epoch,
+        value,
+        score,
+        improved,
+        question,
+    ) = row
     if redact:  # entries are numbered over all teams, and so may questions be
         entry = None
         if rules.ladder == "board":
-            asked, value = number, value if improved else None
+            question, value = number, value if improved else None
     if not sender:
         message, size = "", None
-    told = {
-        "id": own,
+    fields = {
+        "id": submission_id,
         "number": number,
         "entry": entry,
         "time": format_time(time),
@@ -505,7 +524,7 @@ def serialize_submission(
         "score": to_metric(rules.display, score),
         "score_loss": score,
         "improved": bool(improved),
-        "question": asked,
+        "question": question,
         "display": round_for_display(rules.display, value),
     }
     if receipt is not None:
@@ -532,15 +551,15 @@ def serialize_team(row: tuple[Any, ...], display: DisplayRules) -> dict[str, Any
     }
 
 
-def serialize_baseline(each: Baseline, display: DisplayRules) -> dict[str, Any]:
+def serialize_baseline(baseline: Baseline, display: DisplayRules) -> dict[str, Any]:
     """Return a baseline, with what people are shown where it is a number from elsewhere."""
-    if each.value is None:
-        return each.describe()
-    shown = round_for_display(display, each.value)
+    if baseline.value is None:
+        return baseline.describe()
+    shown = round_for_display(display, baseline.value)
     return {
-        "name": each.name,
-        "value": to_metric(display, each.value),
-        "loss": each.value,
+        "name": baseline.name,
+        "value": to_metric(display, baseline.value),
+        "loss": baseline.value,
         "display": shown,
-        "source": each.source,
+        "source": baseline.source,
     }

@@ -38,7 +38,7 @@ mechanism: {{name: shaky_ladder, step: 0.02, compare_noise: 0.01, release_noise:
 
 
 def table(flip=0):
-    labels = [(each + (each < flip)) % 2 for each in range(N)]
+    labels = [(index + (index < flip)) % 2 for index in range(N)]
     return read_holdout({"id": list(range(N)), "label": labels})
 
 
@@ -46,7 +46,7 @@ def predictions(at):
     """Return predictions that are better the later they come, and one file that is large."""
     rng = np.random.default_rng(at)
     wrong = rng.random(N) < 0.5 / (1 + at / 8)
-    lines = [f"{each},{(each + wrong[each]) % 2}" for each in range(N)]
+    lines = [f"{index},{(index + wrong[index]) % 2}" for index in range(N)]
     pad = " " * 12_000 if at == 3 else ""  # more than two parts of a dump
     return "".join(f"{line}{pad}\n" for line in ["id,prediction", *lines]).encode()
 

@@ -51,7 +51,7 @@ def wrong(backup):
 def test_a_backup_is_private_whole_and_read_back(two, shelf):
     told = []
     made = save(two, shelf, tell=told.append)
-    assert [each.board for each in made.boards] == ["digits", "birds"]
+    assert [board.board for board in made.boards] == ["digits", "birds"]
     assert told == list(made.boards)
     assert find_backup(shelf) == find_backup(made.path) == made
     assert [stat.S_IMODE(each.stat().st_mode) for each in (made.path, *made.path.iterdir())] == [
@@ -68,7 +68,7 @@ def test_two_in_the_same_second_have_names_of_their_own(two, shelf, monkeypatch)
     monkeypatch.setattr(two, "world", LedgerEnvironment(clock=lambda: 1_800_000_000))
     made = [save(two, shelf, without=("birds",)).path.name for _ in range(3)]
     assert made == ["20270115T080000Z", "20270115T080000Z-2", "20270115T080000Z-3"]
-    assert [each.name for each in list_backups(shelf)] == made
+    assert [list_backup.name for list_backup in list_backups(shelf)] == made
     assert len(prune_backups(find_backup(shelf), 1)) == 2
     last = save(two, shelf, without=("birds",))
     assert find_backup(shelf) == last
@@ -182,7 +182,7 @@ def test_what_a_killed_backup_left_goes_and_one_that_is_made_stays(two, shelf):
 
 def test_a_disk_that_is_full_leaves_the_old_ones(two, shelf, monkeypatch):
     first = save(two, shelf)
-    before = {each: each.read_bytes() for each in first.path.iterdir()}
+    before = {path: path.read_bytes() for path in first.path.iterdir()}
     # A limit on what a process may write stands for a disk: the kernel refuses in the same place.
     code = (
         "import resource, signal, sys; from ladderboard.board import open_boards\n"
@@ -198,4 +198,4 @@ def test_a_disk_that_is_full_leaves_the_old_ones(two, shelf, monkeypatch):
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert "digits cannot be backed up" in done.stderr
     assert list(shelf.iterdir()) == [first.path]
-    assert {each: each.read_bytes() for each in first.path.iterdir()} == before
+    assert {path: path.read_bytes() for path in first.path.iterdir()} == before

@@ -104,7 +104,7 @@ def without(kind, key=None):
 
 
 def twice(kind):
-    return lambda records: [each for each in records for _ in range(1 + (each[0] == kind))]
+    return lambda records: [record for record in records for _ in range(1 + (record[0] == kind))]
 
 
 def no_last_file(records):

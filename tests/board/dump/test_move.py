@@ -101,7 +101,7 @@ def test_what_was_sent_before_is_known(moved):
 
 
 def _sent(made, at, retry):
-    body = b"id,prediction\n" + b"".join(b"%d,%d\n" % (each, at % 2) for each in range(200))
+    body = b"id,prediction\n" + b"".join(b"%d,%d\n" % (index, at % 2) for index in range(200))
     return IncomingSubmission(made.board.scorer().read(body), 1_800_000_000, retry=retry)
 
 

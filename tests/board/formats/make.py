@@ -54,14 +54,14 @@ def predictions(at):
     """Return a file; the third is long enough to lie in the folder."""
     wrong = np.random.default_rng(at).random(N) < 0.6 / (1 + at / 3)
     pad = " " * 100 if at == 3 else ""
-    lines = (f"{each},{(each + wrong[each]) % 2}{pad}\n" for each in range(N))
+    lines = (f"{index},{(index + wrong[index]) % 2}{pad}\n" for index in range(N))
     return ("id,prediction\n" + "".join(lines)).encode()
 
 
 def table(flip=0):
     """Return the labels; some may be corrected."""
-    splits = ["public" if each < 40 else "private" for each in range(N)]
-    labels = [(each + (each < flip)) % 2 for each in range(N)]
+    splits = ["public" if index < 40 else "private" for index in range(N)]
+    labels = [(index + (index < flip)) % 2 for index in range(N)]
     return read_holdout({"id": list(range(N)), "label": labels, "split": splits})
 
 
@@ -145,9 +145,9 @@ def _sql(url):
     """Return the schema as statements, without what depends on the server."""
     words = ["pg_dump", "--inserts", "--no-owner", "--schema=ladderboard", url]
     dumped = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    lines = (each for each in dumped.splitlines() if each and not each.startswith(("--", "\\")))
+    lines = (line for line in dumped.splitlines() if line and not line.startswith(("--", "\\")))
     dull = ("SET ", "SELECT pg_catalog.set_config")
-    return "\n".join(each for each in lines if not each.startswith(dull)) + "\n"
+    return "\n".join(line for line in lines if not line.startswith(dull)) + "\n"
 
 
 if __name__ == "__main__":

@@ -113,12 +113,12 @@ def back_up(
     slugs = boards.list()
     now = boards.world.clock()
     with _draft(folder) as draft:
-        kept = []
+        dumped = []
         for slug in slugs:
             if slug not in without:
-                kept.append(_dump_into(boards, slug, draft, passphrase, public_key))
-                tell(kept[-1])
-        backup = Backup(draft, now, __version__, tuple(kept), without)
+                dumped.append(_dump_into(boards, slug, draft, passphrase, public_key))
+                tell(dumped[-1])
+        backup = Backup(draft, now, __version__, tuple(dumped), without)
         write_manifest(backup)
         name = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
         return backup._replace(path=_publish(draft, folder, name))
@@ -139,18 +139,18 @@ def check_backup_folder(boards: Boards, folder: Path | str, without: tuple[str, 
     if not os.access(near, os.W_OK | os.X_OK):
         raise StorageFailed(f"The backup cannot be written to {folder}: {near} may not be written.")
     slugs = boards.list()
-    for each in without:
-        if each not in slugs:
-            raise InvalidSetting(f"There is no board {each!r:.80} to leave out.")
+    for slug in without:
+        if slug not in slugs:
+            raise InvalidSetting(f"There is no board {slug!r:.80} to leave out.")
     return folder
 
 
 def _dump_into(
-    boards: Boards, slug: str, draft: Path, words: str | None, key: str | PublicKey | None
+    boards: Boards, slug: str, draft: Path, passphrase: str | None, key: str | PublicKey | None
 ) -> BackedUpBoard:
     path = draft / f"{slug}.dump"
     try:
-        head = dump_board(boards, slug, path, passphrase=words, public_key=key, of_backup=True)
+        head = dump_board(boards, slug, path, passphrase=passphrase, public_key=key, of_backup=True)
         book = boards.open(slug).book.name
     except InvalidSetting:  # a key or a passphrase that is none
         raise
@@ -214,18 +214,18 @@ def _sweep(folder: Path) -> None:
 def _publish(draft: Path, folder: Path, name: str) -> Path:
     """Give the folder its name, which comes after all that begin with the same time."""
     _sync_folder(draft)
-    count = 1 + max((backup_number(each.name, name) for each in folder.iterdir()), default=0)
+    count = 1 + max((backup_number(path.name, name) for path in folder.iterdir()), default=0)
     while True:
-        made = folder / (name if count == 1 else f"{name}-{count}")
+        target = folder / (name if count == 1 else f"{name}-{count}")
         try:
-            draft.rename(made)  # which replaces an empty folder and nothing else
+            draft.rename(target)  # which replaces an empty folder and nothing else
         except OSError:
-            if not os.path.lexists(made):
+            if not os.path.lexists(target):
                 raise
             count += 1  # another one was quicker
         else:
             _sync_folder(folder)
-            return made
+            return target
 
 
 def _sync_folder(folder: Path) -> None:
@@ -236,7 +236,7 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def prune_backups(made: Backup, keep: int) -> list[Path]:
+def prune_backups(newest: Backup, keep: int) -> list[Path]:
     """Remove all backups beside one that was just made but the newest, so that ``keep`` are left.
 
     Return those that were removed. What is no backup of ours, or has something else in its folder,
@@ -244,33 +244,33 @@ def prune_backups(made: Backup, keep: int) -> list[Path]:
     """
     if keep < 1:
         raise InvalidSetting(f"At least one backup must be kept; got {keep}.")
-    folder = made.path.parent
-    others = [each for each in list_backups(folder) if each != made.path]
+    folder = newest.path.parent
+    others = [path for path in list_backups(folder) if path != newest.path]
     newer = max(len(others) - keep + 1, 0)
-    safe = {kept.book for kept in made.boards}.union(*map(_books_in, others[newer:]))
+    safe = {board.book for board in newest.boards}.union(*map(_books_in, others[newer:]))
     gone = []
-    for each in reversed(others[:newer]):
+    for other in reversed(others[:newer]):
         try:
-            books = _books_in(each)
-            if not books <= safe or list_unexpected_files(find_backup(each)):
+            books = _books_in(other)
+            if not books <= safe or list_unexpected_files(find_backup(other)):
                 safe |= books
                 continue
             # Under another name first: half of a backup is never taken for one.
             draft = folder / f"{_DRAFT_PREFIX}{secrets.token_hex(8)}"
-            each.rename(draft)
+            other.rename(draft)
             shutil.rmtree(draft)
         except InvalidState:
             continue
         except OSError as error:
-            raise StorageFailed(f"{each} cannot be removed: {error.strerror}.") from None
-        gone.append(each)
+            raise StorageFailed(f"{other} cannot be removed: {error.strerror}.") from None
+        gone.append(other)
     return gone[::-1]
 
 
 def _books_in(path: Path) -> set[str]:
     """Return which boards a backup holds; none where nobody can tell."""
     try:
-        return {kept.book for kept in find_backup(path).boards}
+        return {board.book for board in find_backup(path).boards}
     except InvalidState:
         return set()
 
@@ -289,32 +289,32 @@ def check_backup(
     among the temporary ones if left out. What is secret in it is encrypted with a key that is not
     kept.
     """
-    found = []
+    checks = []
     with _scratch_database(scratch) as boards:
-        for kept in backup.boards:
-            found.append(_check_dump(boards, backup, kept, passphrase, secret_key))
-            tell(found[-1])
+        for board in backup.boards:
+            checks.append(_check_dump(boards, backup, board, passphrase, secret_key))
+            tell(checks[-1])
     for name in list_unexpected_files(backup):
-        found.append(
+        checks.append(
             BackupCheck(name, wrong="is in the folder, and the manifest does not name it.")
         )
-        tell(found[-1])
-    return found
+        tell(checks[-1])
+    return checks
 
 
 def _check_dump(
     boards: Boards,
     backup: Backup,
-    kept: BackedUpBoard,
-    words: str | None,
+    board: BackedUpBoard,
+    passphrase: str | None,
     key: str | SecretKey | None,
 ) -> BackupCheck:
-    wrong = find_damage(backup, kept)
+    wrong = find_damage(backup, board)
     if wrong is not None:
-        return BackupCheck(kept.board, wrong=wrong)
+        return BackupCheck(board.board, wrong=wrong)
     try:
-        path = backup.path / kept.file
-        slug = restore_board(boards, path, passphrase=words, secret_key=key)
+        path = backup.path / board.file
+        slug = restore_board(boards, path, passphrase=passphrase, secret_key=key)
     except WrongKey:  # the file is as it was written
         raise
     except LadderboardError as error:
@@ -333,8 +333,8 @@ def _continues_backup(view: ReadView, kept: BackedUpBoard) -> bool:
     """Tell whether a ledger goes on from where a backup's ends."""
     if not 0 < kept.entries <= view.chain_state().entries:
         return False
-    form = next(iter(view.entries(kept.entries - 1, kept.entries)))
-    return Entry(form).hash.hex() == kept.head
+    form = next(iter(view.entries(board.entries - 1, board.entries)))
+    return Entry(form).hash.hex() == board.head
 
 
 @contextmanager
@@ -353,7 +353,9 @@ def _scratch_database(url: str | None) -> Iterator[Boards]:
             store = MixedStore(storage, Path(folder, "files"))
             stack.callback(storage.close)
         else:
-            storage = made = open_postgres_schema(url, f"ladderboard_drill_{secrets.token_hex(8)}")
+            storage = schema = open_postgres_schema(
+                url, f"ladderboard_drill_{secrets.token_hex(8)}"
+            )
             store = DatabaseStore(storage)
             stack.callback(storage.close)
             stack.callback(made.drop_schema)
@@ -373,19 +375,19 @@ def compare_with_database(
     found = BackupGap(
         {}, {}, tuple(sorted(set(there) - {each.board for each in backup.boards})), ()
     )
-    for kept in backup.boards:
-        if there.get(kept.board) != kept.book:
-            found = found._replace(strange=(*found.strange, kept.board))
+    for board in backup.boards:
+        if books_by_slug.get(board.board) != board.book:
+            gap = gap._replace(strange=(*gap.strange, board.board))
             continue
         with storage.read_transaction(kept.book) as view:
             at = view.chain_state()
             if not _continues_backup(view, kept):
                 found = found._replace(strange=(*found.strange, kept.board))
                 continue
-        found.entries[kept.board] = at.entries - kept.entries
-        if kept.board in questions:
-            found.questions[kept.board] = at.asked + at.charged - questions[kept.board]
-    return found
+        gap.entries[board.board] = state.entries - board.entries
+        if board.board in questions:
+            gap.questions[board.board] = state.asked + state.charged - questions[board.board]
+    return gap
 
 
 def restore_backup(
@@ -402,44 +404,47 @@ def restore_backup(
     ``tell`` is called with each board, and whether it is new.
     """
     keys = {"passphrase": passphrase, "secret_key": secret_key}
-    told = (
-        find_damage(backup, kept) or _find_exchange(backup, kept, **keys) for kept in backup.boards
+    problems = (
+        find_damage(backup, board) or _find_exchange(backup, board, **keys)
+        for board in backup.boards
     )
-    wrong = [said for said in told if said is not None]
+    wrong = [problem for problem in problems if problem is not None]
     if wrong:
         raise BrokenDump(f"The backup is not whole, and nothing was restored. {' '.join(wrong)}")
     with boards.storage.read_transaction(SERVER_BOOK) as view:
         there: dict[str, str] = dict(view.query(_SLUGS_AND_BOOKS))
     others = [
-        slug for slug, book in there.items() if book not in {kept.book for kept in backup.boards}
+        slug
+        for slug, book in books_by_slug.items()
+        if book not in {board.book for board in backup.boards}
     ]
     if others:
         raise Conflict(
             f"The database holds other boards than the backup ({', '.join(others)}); restore into "
             "a new one, or one board at a time with ladderboard board restore."
         )
-    for kept in backup.boards:
-        new = kept.board not in there
+    for board in backup.boards:
+        new = board.board not in books_by_slug
         if new:
-            path = backup.path / kept.file
+            path = backup.path / board.file
             restore_board(boards, path, passphrase=passphrase, secret_key=secret_key)
-        tell(kept.board, new)
+        tell(board.board, new)
 
 
-def _find_exchange(backup: Backup, kept: BackedUpBoard, **keys: Any) -> str | None:
+def _find_exchange(backup: Backup, board: BackedUpBoard, **keys: Any) -> str | None:
     """Return what is wrong with a whole dump that is not the one the manifest was written for."""
-    held = read_header(backup.path / kept.file, **keys)
-    if (held.slug, held.book) != (kept.board, kept.book):
-        return f"{kept.file} holds another board, {held.slug!r:.80}."
-    if (held.entries, held.head.hex()) != (kept.entries, kept.head):
-        return f"{kept.file} is of another time: its ledger ends elsewhere than the manifest says."
+    header = read_header(backup.path / board.file, **keys)
+    if (header.slug, header.book) != (board.board, board.book):
+        return f"{board.file} holds another board, {header.slug!r:.80}."
+    if (header.entries, header.head.hex()) != (board.entries, board.head):
+        return f"{board.file} is of another time: its ledger ends elsewhere than the manifest says."
     return None
 
 
 def write_manifest(backup: Backup) -> None:
     """Write the manifest into the backup's folder, readable by its owner only, onto the disk."""
     fields = {"format": FORMAT, **backup._asdict(), "without": list(backup.without)}
-    fields["boards"] = [each._asdict() for each in backup.boards]
+    fields["boards"] = [board._asdict() for board in backup.boards]
     del fields["path"]
     handle = os.open(backup.path / MANIFEST, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     with os.fdopen(handle, "w", encoding="ascii") as file:
@@ -455,22 +460,22 @@ def find_backup(folder: Path | str) -> Backup:
         raise InvalidSetting(f"There is no folder {folder}.")
     if (folder / MANIFEST).is_file():
         return _read_manifest(folder)
-    there = list_backups(folder)
-    if not there:
+    backups = list_backups(folder)
+    if not backups:
         raise InvalidSetting(
             f"There is no backup in {folder}. One is made with: ladderboard backup create {folder}"
         )
-    return _read_manifest(there[-1])
+    return _read_manifest(backups[-1])
 
 
 def list_backups(folder: Path) -> list[Path]:
     """Return the folders of backups inside a folder, oldest first."""
-    found = []
-    for each in folder.iterdir():
-        name = _FOLDER_NAME.fullmatch(each.name)
-        if name and (each / MANIFEST).is_file() and not each.is_symlink():
-            found.append((name[1], int(name[2] or 1), each))
-    return [each for *_, each in sorted(found)]
+    backups = []
+    for path in folder.iterdir():
+        name = _FOLDER_NAME.fullmatch(path.name)
+        if name and (path / MANIFEST).is_file() and not path.is_symlink():
+            backups.append((name[1], int(name[2] or 1), path))
+    return [path for *_, path in sorted(backups)]
 
 
 def backup_number(name: str, time: str) -> int:
@@ -479,26 +484,29 @@ def backup_number(name: str, time: str) -> int:
     >>> backup_number("20270115T080000Z-2", "20270115T080000Z")
     2
     """
-    found = _FOLDER_NAME.fullmatch(name)
-    return int(found[2] or 1) if found and found[1] == time else 0
+    match = _FOLDER_NAME.fullmatch(name)
+    return int(match[2] or 1) if match and match[1] == time else 0
 
 
 def _read_manifest(path: Path) -> Backup:
     try:
-        said = json.loads((path / MANIFEST).read_bytes())
-        number = said.pop("format")
+        manifest = json.loads((path / MANIFEST).read_bytes())
+        number = manifest.pop("format")
         if type(number) is not int or number < 1:
             raise ValueError
         if number > FORMAT:
             raise InvalidState(
-                f"{path} was written by a newer Ladderboard ({said.get('ladderboard')!r:.40}), in "
-                f"format {number} of backups; this one reads {FORMAT}. Install a newer one."
+                f"{path} was written by a newer Ladderboard "
+                f"({manifest.get('ladderboard')!r:.40}), in format {number} of backups; this one "
+                f"reads {FORMAT}. Install a newer one."
             )
-        boards = tuple(_parse_board(each) for each in said.pop("boards"))
-        without = tuple(str(each) for each in said.pop("without"))
-        if len({each.board for each in boards}) < len(boards):
+        boards = tuple(_parse_board(board) for board in manifest.pop("boards"))
+        without = tuple(str(slug) for slug in manifest.pop("without"))
+        if len({board.board for board in boards}) < len(boards):
             raise ValueError
-        return Backup(path, int(said.pop("time")), str(said["ladderboard"]), boards, without)
+        return Backup(
+            path, int(manifest.pop("time")), str(manifest["ladderboard"]), boards, without
+        )
     except OSError as error:
         raise InvalidState(f"{path / MANIFEST} cannot be read: {error.strerror}.") from None
     except (
@@ -515,12 +523,12 @@ def _read_manifest(path: Path) -> Backup:
 
 
 def _parse_board(written: dict[str, Any]) -> BackedUpBoard:
-    kept = BackedUpBoard(**written)
-    if tuple(map(type, kept)) != (str, str, str, int, str, int, str):
+    board = BackedUpBoard(**written)
+    if tuple(map(type, board)) != (str, str, str, int, str, int, str):
         raise TypeError
-    if not _FILE_NAME.fullmatch(kept.file):  # which leads nowhere else
+    if not _FILE_NAME.fullmatch(board.file):  # which leads nowhere else
         raise ValueError
-    return kept
+    return board
 
 
 def file_sha256(path: Path) -> str:
@@ -529,26 +537,26 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def find_damage(backup: Backup, kept: BackedUpBoard) -> str | None:
+def find_damage(backup: Backup, board: BackedUpBoard) -> str | None:
     """Return what is wrong with a dump that a manifest names; None if it is as it was written."""
-    path = backup.path / kept.file
+    path = backup.path / board.file
     try:
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode):  # which might never end
-            return f"{kept.file} is no file."
-        size = found.st_size
-        if size < kept.bytes:
-            return f"{kept.file} is cut off: {size:,} of {kept.bytes:,} bytes are left."
-        if size > kept.bytes or file_sha256(path) != kept.sha256:
-            return f"{kept.file} was changed since, or is another file."
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):  # which might never end
+            return f"{board.file} is no file."
+        size = status.st_size
+        if size < board.bytes:
+            return f"{board.file} is cut off: {size:,} of {board.bytes:,} bytes are left."
+        if size > board.bytes or file_sha256(path) != board.sha256:
+            return f"{board.file} was changed since, or is another file."
     except FileNotFoundError:
-        return f"{kept.file} is missing."
+        return f"{board.file} is missing."
     except OSError as error:
-        return f"{kept.file} cannot be read: {error.strerror}."
+        return f"{board.file} cannot be read: {error.strerror}."
     return None
 
 
 def list_unexpected_files(backup: Backup) -> list[str]:
     """Return the names of what lies in a backup's folder and is none of it."""
-    known = {MANIFEST, *(each.file for each in backup.boards)}
-    return sorted(each.name for each in backup.path.iterdir() if each.name not in known)
+    known = {MANIFEST, *(board.file for board in backup.boards)}
+    return sorted(path.name for path in backup.path.iterdir() if path.name not in known)

@@ -66,7 +66,7 @@ class DumpedTable(NamedTuple):
     @classmethod
     def of(cls, name: str, columns: str, key: str) -> DumpedTable:
         """Read it from a line of words."""
-        pairs = (each.split(":") for each in columns.split())
+        pairs = (part.split(":") for part in columns.split())
         return cls(name, dict(pairs), tuple(key.split()))
 
 
@@ -176,8 +176,8 @@ def _write_dump(boards: Boards, board: Board, vault: VaultWriter, *, of_backup: 
             "tables": len(BOARD_SCHEMA.migrations),
             "book": book.name,
             "slug": row.slug,
-            "entries": at.entries,
-            "head": at.head,
+            "entries": state.entries,
+            "head": state.head,
             "moved": moved,
             "status": _status_before_move(view) if moved else row.status,
             "time": boards.world.clock(),
@@ -193,10 +193,10 @@ def _write_dump(boards: Boards, board: Board, vault: VaultWriter, *, of_backup: 
 
 def _status_before_move(view: SqlReadView) -> str:
     """Return how a board stood when it was sealed."""
-    found = status_when_moved(view)
-    if found is None:
+    status = status_when_moved(view)
+    if status is None:
         raise BrokenLedger("The board has moved, and its ledger does not say so.")
-    return found
+    return status
 
 
 def status_when_moved(view: SqlReadView) -> str | None:
@@ -230,8 +230,8 @@ def iter_rows(view: SqlReadView, table: DumpedTable) -> Iterator[dict[str, Any]]
             yield dict(zip(table.columns, row, strict=True))
         if len(rows) < _PAGE_ROWS:
             return
-        found = dict(zip(table.columns, rows[-1], strict=True))
-        last = tuple(found[each] for each in table.key)
+        last_row = dict(zip(table.columns, rows[-1], strict=True))
+        last = tuple(last_row[column] for column in table.key)
 
 
 def restore_rows(
@@ -283,7 +283,7 @@ def _check_value(table: str, column: str, kind: str, value: Any) -> None:
 
 
 def _is_unicode(value: str) -> bool:
-    return not any("\ud800" <= each <= "\udfff" for each in value)
+    return not any("\ud800" <= character <= "\udfff" for character in value)
 
 
 def dump_bodies(view: SqlReadView, store: SubmissionStore, records: RecordWriter) -> None:
@@ -344,15 +344,15 @@ def restore_bodies(view: SqlWriteView, arriving: UncommittedFiles, records: Reco
 
 def _join_chunks(parts: Iterator[bytes], path: Path) -> bytes | Path:
     """Return a small body as bytes, and the path of a large one."""
-    held = io.BytesIO()
+    buffer = io.BytesIO()
     for part in parts:
-        held.write(part)
-        if held.tell() > _CHUNK_BYTES:
+        buffer.write(part)
+        if buffer.tell() > _CHUNK_BYTES:
             break
     else:
-        return held.getvalue()
+        return buffer.getvalue()
     with path.open("wb") as file:
-        file.write(held.getvalue())
+        file.write(buffer.getvalue())
         for part in parts:
             file.write(part)
     return path

@@ -131,7 +131,7 @@ def _restore_in_transaction(
     with UncommittedFiles(boards.store) as files:
         try:
             with boards.storage.add_book(header.book) as view:
-                at = _insert_everything(boards, view, header, records, files, status=status)
+                state = _insert_everything(boards, view, header, records, files, status=status)
         except BaseException as error:
             uncertain = isinstance(error, StorageFailed) and error.uncertain
             if not uncertain or header.book not in boards.storage.books():
@@ -166,17 +166,17 @@ def _refuse_malformed() -> Iterator[None]:
 
 
 def _parse_header(written: dict[str, Any]) -> DumpHeader:
-    for name, known, what in (
+    for name, known, subject in (
         ("format", FORMAT, "dumps"),
         ("tables", len(BOARD_SCHEMA.migrations), "boards"),
     ):
         if written[name] > known:
             raise InvalidState(
                 f"The dump was written by a newer Ladderboard, in format {written[name]} of "
-                f"{what}; this one knows {known}. Install a newer one to restore it."
+                f"{subject}; this one knows {known}. Install a newer one to restore it."
             )
     header = DumpHeader(**written)
-    kinds = tuple(type(each) for each in header)
+    kinds = tuple(type(field) for field in header)
     if kinds != (int, int, str, str, int, bytes, bool, str, int) or not _BOOK_NAME.fullmatch(
         header.book
     ):
@@ -248,8 +248,8 @@ def _check_restored(view: SqlWriteView, header: DumpHeader, seal: Encryption) ->
             end = f" {epoch}" if epoch else ""
             sample = read_sample(_read_kept(view, seal, f"sample{end}"))
             salt = _read_kept(view, seal, f"salt of the holdout{end}")
-            told = Commitment("holdout", sample_digest(write_sample(sample)), salt)
-            if told.hash.hex() != holdout:
+            commitment = Commitment("holdout", sample_digest(write_sample(sample)), salt)
+            if commitment.hash.hex() != holdout:
                 raise BrokenLedger("The labels are not those that were committed to.")
             epoch += 1
     if read_board(view).epoch != epoch - 1:

@@ -66,8 +66,8 @@ class BoardPromise:
             return [f"Nothing can be promised. {self.likely.assumptions[0]}"]
         if self.likely.vacuous:
             size = f"{self.worth:,} examples and {self.questions:,} questions"
-            told = f"{self.mechanism.name} tells too much for {size}"
-            return [f"Nothing is promised that was not known beforehand: {told}."]
+            reason = f"{self.mechanism.name} tells too much for {size}"
+            return [f"Nothing is promised that was not known beforehand: {reason}."]
         sure = format_confidence(self.likely.beta)
         ends = (
             f"With probability {sure} the true {self._metric_name} of the best model lies "
@@ -79,12 +79,12 @@ class BoardPromise:
                 f"; {self._format_reach(self.likely)} it, if the board moved {self.changes:,} times"
             )
         gain = self.display.gain_text(self.unseen, self.baseline)
-        said = f"A gain below about {gain} in {self.display.name} may go unseen."
+        gain_line = f"A gain below about {gain} in {self.display.name} may go unseen."
         measured = self._format_measured
         return [
             f"{ends}.",
             *([] if measured is None else [measured]),
-            *([] if gain is None else [said]),
+            *([] if gain is None else [gain_line]),
         ]
 
     @property
@@ -135,9 +135,9 @@ def compute_promise(folder: BoardFolder, baseline: float | None = None) -> Board
     """Return what a board can promise before its first question."""
     rules, worth = folder.rules, folder.worth
     mechanism = rules.mechanism_for(worth)
-    asked = rules.questions, rules.ladders, rules.beta
+    budget = rules.questions, rules.ladders, rules.beta
     worst, likely, changes = _certificates_at_end(
-        mechanism, worth, *asked, zero_one=folder.zero_one
+        mechanism, worth, *budget, zero_one=folder.zero_one
     )
     n = folder.part("public").grouping.n
     return BoardPromise(
@@ -173,8 +173,8 @@ def _certificates_at_end(
     mechanism: Mechanism, n: int, questions: int, ladders: int, beta: float, *, zero_one: bool
 ) -> tuple[Certificate, Certificate, int | None]:
     """Return what holds at the end at worst, what likely, and for how many changes."""
-    each = TYPICAL_CHANGES if ladders == 1 else _CHANGES_PER_LADDER * ladders
-    changes, opened = min(each, questions), min(ladders, questions)
+    typical = TYPICAL_CHANGES if ladders == 1 else _CHANGES_PER_LADDER * ladders
+    changes, opened = min(typical, questions), min(ladders, questions)
 
     counted: Any = {"ladders": None, "opened": opened, "amendable": True, "zero_one": zero_one}
 
@@ -196,23 +196,23 @@ def find_mechanism_problems(folder: BoardFolder, promise: BoardPromise) -> Itera
     """Yield a problem for each setting that must be changed before the board opens."""
     mechanism = promise.mechanism
     if mechanism.zero_one_only and not folder.zero_one:
-        said = (
+        message = (
             f"mechanism: {mechanism.name} can be counted under zero-one loss only, without weights "
             "and groups. Here it would tell too much, a little with every question, and nothing "
             "could be promised. Leave mechanism out."
         )
-        yield Problem("mechanism", "mechanism", 1, (), said)
+        yield Problem("mechanism", "mechanism", 1, (), message)
     gap, coarse = promise.baseline, coarseness(mechanism)
     if not folder.zero_one and gap is not None and 0 < gap <= coarse:
         text = folder.rules.display.text
-        said = (
+        message = (
             f"The answers are too coarse for this loss. From the best baseline (a constant, or one "
             f"of your files) to perfect predictions the loss falls by {gap:.2g}, and a gain below "
             f"{coarse:.2g} may go unseen: nothing may be shown between {text(coarse)} and "
             f"{text(0.0)} {folder.rules.display.name}. Use more examples, declare a narrower "
             "range, or set a mechanism with a finer step and grid."
         )
-        yield Problem("too_coarse", "mechanism", 1, (), said)
+        yield Problem("too_coarse", "mechanism", 1, (), message)
 
 
 def suggest_remedies(folder: BoardFolder) -> list[str]:
@@ -228,20 +228,24 @@ def suggest_remedies(folder: BoardFolder) -> list[str]:
         except InvalidSetting:  # a mechanism that cannot work with so many
             return False
 
-    found = []
-    more = next((n for n in _iter_rising(worth) if enough(n, rules.questions, rules.teams)), None)
-    if more is not None:
-        found.append(f"{more:,} independent examples")
+    remedies = []
+    examples = next(
+        (n for n in _iter_rising(worth) if enough(n, rules.questions, rules.teams)), None
+    )
+    if examples is not None:
+        remedies.append(f"{examples:,} independent examples")
     fewer = list(_iter_halves(rules.questions, rules.asked_baselines + rules.teams))
-    few = next((each for each in fewer if enough(worth, each, rules.teams)), None)
-    if few is not None:
-        found.append(f"{few:,} questions")
+    fewer_questions = next(
+        (questions for questions in fewer if enough(worth, questions, rules.teams)), None
+    )
+    if fewer_questions is not None:
+        remedies.append(f"{fewer_questions:,} questions")
     # Half as many of both, as often as it takes: fewer teams alone are seldom what is wanted.
     pairs = zip(fewer, _iter_halves(rules.teams, 1), strict=False)
     both = next((pair for pair in pairs if enough(worth, *pair)), None)
-    if both is not None and both[0] != few and rules.ladders > 1:
-        found.append(f"{both[0]:,} questions for {format_count(both[1], 'team')}")
-    return found
+    if both is not None and both[0] != fewer_questions and rules.ladders > 1:
+        remedies.append(f"{both[0]:,} questions for {format_count(both[1], 'team')}")
+    return remedies
 
 
 def _iter_halves(number: int, least: int) -> Iterator[int]:
@@ -305,8 +309,8 @@ def find_warnings(folder: BoardFolder, promise: BoardPromise, now: float) -> Ite
     if rules.deadline is not None and rules.deadline <= now:
         yield f"The deadline is past: {format_time(rules.deadline)}. Nothing would be answered."
     if folder.sample is None:
-        who = "participants" if rules.takes == "predictions" else "evaluators"
-        yield f"There is no sample_submission.csv: {who} will have to guess the format."
+        senders = "participants" if rules.takes == "predictions" else "evaluators"
+        yield f"There is no sample_submission.csv: {senders} will have to guess the format."
     if not folder.private.any():
         yield (
             "No row is private: there is no final ranking on rows that nobody asked about. A "

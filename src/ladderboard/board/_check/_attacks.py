@@ -95,19 +95,20 @@ class Target:
         >>> Target(worth=300, questions=3, per_team=3, **kind).sizes
         [1, 2, 3]
         """
-        most = self.most
-        least = max(most // _MAX_SPAN, min(_MIN_QUESTIONS, most // 6), 1)
+        largest = self.most
+        smallest = max(largest // _MAX_SPAN, min(_MIN_QUESTIONS, largest // 6), 1)
         steps = [
-            least * (most / least) ** (at / (_CURVE_POINTS - 1)) for at in range(_CURVE_POINTS)
+            smallest * (largest / smallest) ** (step / (_CURVE_POINTS - 1))
+            for step in range(_CURVE_POINTS)
         ]
-        return sorted({round(each) for each in steps} | {min(self.per_team, most)})
+        return sorted({round(step) for step in steps} | {min(self.per_team, largest)})
 
     def played(self) -> Mechanism:
         """Return what answers in the games; refuse one that is not known by its name."""
-        made = mechanism(self.mechanism)
+        declared = mechanism(self.mechanism)
         if self.calibrated and (self.n, self.most) != (self.worth, self.questions):
             return ShakyLadder.calibrated(n=self.n, questions=self.most, teams=self.ladders)
-        return made
+        return declared
 
     def games(self, questions: int) -> int:
         """Return how often each attack is played with so many questions."""
@@ -179,8 +180,8 @@ def play_attacks(
     )
 
     def mean(analyst: str, against: str) -> float:
-        some = [row.bias for row in rows if (row.analyst, row.mechanism) == (analyst, against)]
-        return sum(some) / len(some)
+        biases = [row.bias for row in rows if (row.analyst, row.mechanism) == (analyst, against)]
+        return sum(biases) / len(biases)
 
     return [
         AttackResult(name, n, questions, _REPETITIONS, mean(name, "board"), mean(name, "exact"))
@@ -202,14 +203,14 @@ def play_attacks_on_target(
 
     answering = {"board": target.played(), "exact": Exact()}
     total = sum(
-        target.work(each) * len(_make_attacks(target, each)) * len(answering)
-        for each in target.sizes
+        target.work(size) * len(_make_attacks(target, size)) * len(answering)
+        for size in target.sizes
     )
     done, points = 0, []
     for questions in target.sizes:
         games, gains = target.games(questions), {}
         for attack in _make_attacks(target, questions):
-            found = {}
+            biases = {}
             for name, each in answering.items():
                 rows = run(
                     {name: each},
@@ -219,12 +220,12 @@ def play_attacks_on_target(
                     repetitions=games,
                     seed=seed,
                 )
-                found[name] = [row.bias for row in rows]
+                biases[name] = [row.bias for row in rows]
                 done += target.work(questions)
                 if told is not None:
                     told(done / total)
-            means = {name: sum(some) / games for name, some in found.items()}
-            gains[attack.name] = {**means, "error": _standard_error(found["board"])}
+            means = {name: sum(values) / games for name, values in biases.items()}
+            gains[attack.name] = {**means, "error": _standard_error(biases["board"])}
         points.append({"questions": questions, "games": games, "attacks": gains})
     return points
 
@@ -233,13 +234,13 @@ def _make_attacks(target: Target, questions: int) -> list[Analyst]:
     """Return who attacks with so many questions; with several ladders, also with many accounts."""
     from ladderboard.analysts import MajorityAttack, ShiftedMajority, SybilAttack  # noqa: PLC0415
 
-    found: list[Analyst] = [MajorityAttack(), ShiftedMajority()]
+    attacks: list[Analyst] = [MajorityAttack(), ShiftedMajority()]
     if target.ladders > 1:
-        found.append(SybilAttack(accounts=min(target.ladders, questions)))
-    return found
+        attacks.append(SybilAttack(accounts=min(target.ladders, questions)))
+    return attacks
 
 
-def _standard_error(some: list[float]) -> float:
+def _standard_error(values: list[float]) -> float:
     """Return the standard error of a mean."""
-    mean = sum(some) / len(some)
-    return math.sqrt(sum((each - mean) ** 2 for each in some) / (len(some) - 1) / len(some))
+    mean = sum(values) / len(values)
+    return math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values))

@@ -59,32 +59,34 @@ class Report:
     @property
     def lines(self) -> list[str]:
         """The report as plain text, in lines of at most 80 columns."""
-        found = [*self.facts]
+        paragraphs = [*self.facts]
         if self.promise is not None:
-            found += self.promise.sentences
+            paragraphs += self.promise.sentences
         if self.attacks:
-            found.append(self._attacks_heading())
-            found += [f"- {each.sentence}" for each in self.attacks]
-        found += [f"Warning: {each}" for each in self.warnings]
-        found += [f"Problem: {each.message}" for each in self.problems]
+            paragraphs.append(self._attacks_heading())
+            paragraphs += [f"- {attack.sentence}" for attack in self.attacks]
+        paragraphs += [f"Warning: {warning}" for warning in self.warnings]
+        paragraphs += [f"Problem: {problem.message}" for problem in self.problems]
         count = len(self.problems)
-        found.append(
+        paragraphs.append(
             f"{self.name} is ready."
             if self.ok
             else f"{self.name} is not ready: {count} problem{'s' * (count > 1)}."
         )
-        return [line for each in found for line in _wrap_line(each)]
+        return [line for paragraph in paragraphs for line in _wrap_line(paragraph)]
 
     def describe(self) -> dict[str, Any]:
         """Return everything, JSON-able."""
         return {
             "name": self.name,
             "ok": self.ok,
-            "problems": [{**asdict(each), "ids": list(each.ids)} for each in self.problems],
+            "problems": [
+                {**asdict(problem), "ids": list(problem.ids)} for problem in self.problems
+            ],
             "warnings": list(self.warnings),
             "facts": list(self.facts),
             "promise": None if self.promise is None else self.promise.describe(),
-            "attacks": [each.describe() for each in self.attacks],
+            "attacks": [attack.describe() for attack in self.attacks],
         }
 
     def _attacks_heading(self) -> str:
@@ -142,7 +144,7 @@ def check_board(
         name=folder.rules.slug,
         problems=(
             *gold,
-            *(each for wrong in graded.values() for each in wrong),
+            *(problem for wrong in graded.values() for problem in wrong),
             *find_mechanism_problems(folder, promise),
         ),
         warnings=tuple(find_warnings(folder, promise, time.time() if now is None else now)),
@@ -173,19 +175,19 @@ class FolderGrader:
         try:
             losses = self._losses(self.scorer.read(self._perfect_predictions()).aligned)
         except (InvalidInput, BrokenLoss) as error:
-            said = f"The labels cannot be graded as predictions: {error}"
-            return [Problem("gold", None, 1, (), said)]
-        found = []
+            message = f"The labels cannot be graded as predictions: {error}"
+            return [Problem("gold", None, 1, (), message)]
+        problems = []
         for which in ("public", "private"):
             mask = self.folder.public if which == "public" else self.folder.private
             wrong = int(np.count_nonzero(losses[mask]))
             if wrong:
-                said = (
+                message = (
                     f"The labels as predictions must have a loss of 0; of the {which} rows "
                     f"{wrong:,} of {int(mask.sum()):,} have another."
                 )
-                found.append(Problem("gold", None, wrong, (), said))
-        return found
+                problems.append(Problem("gold", None, wrong, (), message))
+        return problems
 
     def baseline(self) -> float | None:
         """Return the least public risk of a constant prediction, the sample and the baselines."""
@@ -212,15 +214,15 @@ class FolderGrader:
         except BrokenLoss as error:
             return [Problem("loss", None, 1, (), f"{name}: {error}")]
         except InvalidInput as error:
-            some = error.problems or (Problem("loss", None, 1, (), str(error)),)
-            return [replace(each, message=f"{name}: {each.message}") for each in some]
+            problems = error.problems or (Problem("loss", None, 1, (), str(error)),)
+            return [replace(problem, message=f"{name}: {problem.message}") for problem in problems]
         scored = self.folder.public | self.folder.private
         if not losses[scored].any():
             if self.folder.rules.takes == "scores":
-                said = f"{name}: every score is 1. Once that was asked, nobody could be better."
-                return [Problem("perfect", None, 1, (), said)]
-            said = f"{name}: every prediction is right. It must not hold the labels."
-            return [Problem("holds_labels", None, 1, (), said)]
+                message = f"{name}: every score is 1. Once that was asked, nobody could be better."
+                return [Problem("perfect", None, 1, (), message)]
+            message = f"{name}: every prediction is right. It must not hold the labels."
+            return [Problem("holds_labels", None, 1, (), message)]
         return []
 
     def _losses(self, aligned: NDArray[Any]) -> NDArray[np.float64]:
@@ -247,9 +249,9 @@ def _describe_board(folder: BoardFolder, promise: BoardPromise) -> list[str]:
     if promise.worth != promise.n:
         rows += f", by their weights worth {promise.worth:,}"
     ladder = "one ladder for all" if rules.ladder == "board" else "a ladder for each"
-    asked = f", {rules.asked_baselines} for baselines" if rules.asked_baselines else ""
+    for_baselines = f", {rules.asked_baselines} for baselines" if rules.asked_baselines else ""
     budget = (
-        f"{rules.questions:,} questions{asked}; at most {rules.teams:,} teams with "
+        f"{rules.questions:,} questions{for_baselines}; at most {rules.teams:,} teams with "
         f"{rules.share:,} reserved for each, {ladder}; answered by {promise.mechanism.name}."
     )
     return [f"{rules.slug}: {rules.title}", f"{rows}.", budget]

@@ -94,7 +94,7 @@ class Rules:
     @cached_property
     def asked_baselines(self) -> int:
         """How many baselines are files: each is asked once, and counted."""
-        return sum(each.file is not None for each in self.baselines)
+        return sum(baseline.file is not None for baseline in self.baselines)
 
     @cached_property
     def share(self) -> int:
@@ -128,12 +128,12 @@ class Rules:
 
     def phase_at(self, time: float) -> PhaseRules | None:
         """Return the phase at a time; None where nothing is answered."""
-        return next((each for each in self.phases if each.covers(time)), None)
+        return next((phase for phase in self.phases if phase.covers(time)), None)
 
     def next_start(self, time: float) -> int | None:
         """Return when the next phase begins; None if none does."""
-        starts = (each.start for each in self.phases if each.start is not None)
-        return next((each for each in starts if each > time), None)
+        starts = (phase.start for phase in self.phases if phase.start is not None)
+        return next((start for start in starts if start > time), None)
 
     def mechanism_for(self, n: int) -> Mechanism:
         """Return what answers on a holdout worth ``n`` examples.
@@ -185,11 +185,11 @@ class Rules:
             "teams": self.teams,
             "per_team": self.per_team,
             "window": None if window is None else window.describe(),
-            "phases": [each.describe() for each in self.phases],
+            "phases": [phase.describe() for phase in self.phases],
             "ladder": self.ladder,
             "registration": self.registration,
             "visibility": self.visibility,
-            "baselines": [each.describe() for each in self.baselines],
+            "baselines": [baseline.describe() for baseline in self.baselines],
             "finals": None if finals is None else finals.describe(),
             "files": self.files.describe(),
             **({"play": True} if self.play else {}),
@@ -228,12 +228,12 @@ def read_rules(text: str, *, where: str = "board.yaml", slug: str | None = None)
     def note(code: str, sentence: str, line: int | None) -> None:
         noted.add(code, f"it {sentence}", line=line or 0)
 
-    given, noted.lines = read_yaml(text, note)
-    if given is None and not noted.found:
-        given = {}  # an empty file lacks everything
-    if given is None:
+    mapping, noted.lines = read_yaml(text, note)
+    if mapping is None and not noted.found:
+        mapping = {}  # an empty file lacks everything
+    if mapping is None:
         noted.refuse_if_any()
-    return _build_rules(given, noted, slug)
+    return _build_rules(mapping, noted, slug)
 
 
 def merge_changes(before: Rules, changes: Mapping[str, Any], noted: RuleProblems) -> dict[str, Any]:
@@ -249,13 +249,13 @@ def merge_changes(before: Rules, changes: Mapping[str, Any], noted: RuleProblems
     display = changes.get("display")
     for key in _FIXED_DISPLAY_KEYS:
         if isinstance(display, dict) and key in display:
-            said = "people have seen numbers the other way round"
-            noted.add("fixed", f"display.{key} cannot change: {said}.", key=f"display.{key}")
+            reason = "people have seen numbers the other way round"
+            noted.add("fixed", f"display.{key} cannot change: {reason}.", key=f"display.{key}")
     if "phases" not in changes:
         # One start and one end are those of the first phase and of the last.
-        for key, at in (("start", 0), ("end", -1)):
+        for key, index in (("start", 0), ("end", -1)):
             if key in changes:
-                after["phases"][at] = {**after["phases"][at], key: after.pop(key)}
+                after["phases"][index] = {**after["phases"][index], key: after.pop(key)}
     return after
 
 
@@ -263,10 +263,10 @@ def _merge_value(key: str, before: Any, value: Any) -> Any:
     """Return a key's value after a change; of a mapping only what was typed changes."""
     if key not in _MAPPING_KEYS or not isinstance(value, dict):
         return value
-    kept = dict(before or {})
-    if key == "window" and any(each != "questions" for each in value):
-        kept.pop("seconds", None)  # it may be typed in another unit
-    return {**kept, **value}
+    merged = dict(before or {})
+    if key == "window" and any(name != "questions" for name in value):
+        merged.pop("seconds", None)  # it may be typed in another unit
+    return {**merged, **value}
 
 
 def check_amendment(before: Rules, after: Rules, used: int | None, noted: RuleProblems) -> None:
@@ -291,15 +291,15 @@ def check_amendment(before: Rules, after: Rules, used: int | None, noted: RulePr
         )
 
 
-def _build_rules(given: Any, noted: RuleProblems, slug: str | None) -> Rules:
-    if not isinstance(given, dict):
-        said = "it must hold keys with values, as in title: My board"
-        noted.add("yaml", f"{said}; got {_settings.safe_repr(given)}.", line=1)
+def _build_rules(mapping: Any, noted: RuleProblems, slug: str | None) -> Rules:
+    if not isinstance(mapping, dict):
+        message = "it must hold keys with values, as in title: My board"
+        noted.add("yaml", f"{message}; got {_settings.safe_repr(mapping)}.", line=1)
         noted.refuse_if_any()
-    if not all(isinstance(each, str) for each in given):
+    if not all(isinstance(key, str) for key in mapping):
         noted.add("yaml", "the keys of rules must be text.")
         noted.refuse_if_any()
-    fields = read_rule_fields(MappingReader(given, noted), slug)
+    fields = read_rule_fields(MappingReader(mapping, noted), slug)
     noted.refuse_if_any()
     return Rules(**fields)
 

@@ -73,10 +73,10 @@ class RuleProblems:
 
     def add(self, code: str, message: str, *, key: str | None = None, line: int = 0) -> None:
         """Note one problem."""
-        at = ", ".join(each for each in (self.where, f"line {line}" if line else "") if each)
-        said = f"{at}: {message}" if at else _capitalize(message)
+        position = ", ".join(part for part in (self.where, f"line {line}" if line else "") if part)
+        text = f"{position}: {message}" if position else _capitalize(message)
         ids = (str(line),) if line else ()
-        self.found.append((line, Problem(code, key, 1, ids, said)))
+        self.found.append((line, Problem(code, key, 1, ids, text)))
 
     def problems(self) -> list[Problem]:
         """Return all problems in the order of their lines."""
@@ -110,7 +110,7 @@ class MappingReader:
     def name(self, key: str | None = None) -> str:
         """Return how a message calls a key, as in ``phases[0].end``."""
         path = self.path if key is None else (*self.path, key)
-        parts = [f"[{each}]" if isinstance(each, int) else f".{each}" for each in path]
+        parts = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in path]
         return "".join(parts).removeprefix(".")
 
     def bad(self, key: str | None, message: str, code: str = "bad_value") -> None:
@@ -166,25 +166,25 @@ class MappingReader:
         """Return the mappings in the list under a key."""
         if not self.has(key):
             return []
-        given = self.given[key]
-        if not isinstance(given, list):
-            self.bad(key, f"{self.name(key)} must be a list; got {_settings.safe_repr(given)}.")
+        items = self.given[key]
+        if not isinstance(items, list):
+            self.bad(key, f"{self.name(key)} must be a list; got {_settings.safe_repr(items)}.")
             return []
-        found = [
-            self._read_mapping(each, (*self.path, key, at), known) for at, each in enumerate(given)
+        readers = [
+            self._read_mapping(each, (*self.path, key, at), known) for at, each in enumerate(items)
         ]
-        if None in found:
+        if None in readers:
             self.wrong.add(key)
-        return [each for each in found if each is not None]
+        return [reader for reader in readers if reader is not None]
 
     def _read_mapping(
-        self, given: Any, path: tuple[str | int, ...], known: tuple[str, ...]
+        self, mapping: Any, path: tuple[str | int, ...], known: tuple[str, ...]
     ) -> MappingReader | None:
-        under = MappingReader(given, self.noted, path)
-        if not isinstance(given, dict) or not all(isinstance(each, str) for each in given):
+        under = MappingReader(mapping, self.noted, path)
+        if not isinstance(mapping, dict) or not all(isinstance(key, str) for key in mapping):
             under.bad(
                 None,
-                f"{under.name()} must hold {', '.join(known)}; got {_settings.safe_repr(given)}.",
+                f"{under.name()} must hold {', '.join(known)}; got {_settings.safe_repr(mapping)}.",
             )
             self.wrong.add(str(path[len(self.path)]))
             return None
@@ -215,9 +215,9 @@ def read_size(name: str, value: Any) -> int:
     >>> read_size("bytes", "20 MB"), read_size("bytes", "1 GiB")
     (20000000, 1073741824)
     """
-    if isinstance(value, str) and (found := _SIZE.fullmatch(value.strip())):
-        unit = found[2].lower()
-        size = float(found[1]) * (1024 if "i" in unit else 1000) ** _POWERS.index(unit[0])
+    if isinstance(value, str) and (match := _SIZE.fullmatch(value.strip())):
+        unit = match[2].lower()
+        size = float(match[1]) * (1024 if "i" in unit else 1000) ** _POWERS.index(unit[0])
         value = int(size) if size <= _MAX_SIZE else value
     elif isinstance(value, str):
         raise InvalidSetting(
@@ -241,16 +241,16 @@ def read_relative_path(name: str, value: Any) -> str:
 
 def read_loss(name: str, value: Any) -> Metric:
     """Return a loss, and how it is shown, from its name or from a mapping with its parameters."""
-    word, params = _split_name(name, value, "accuracy")
+    loss_name, params = _split_name(name, value, "accuracy")
     try:
-        if word == "custom":
-            return metric(loss({"loss": word, **params}))
-        return metric(word, **params)
+        if loss_name == "custom":
+            return metric(loss({"loss": loss_name, **params}))
+        return metric(loss_name, **params)
     except InvalidInput as error:
         raise InvalidSetting(f"{name}: {_suggest_in_yaml(str(error))}") from None
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a module of somebody's, or its import
         raise InvalidSetting(
-            f"{name}: {_settings.safe_repr(word)} failed with {type(error).__name__}."
+            f"{name}: {_settings.safe_repr(loss_name)} failed with {type(error).__name__}."
         ) from None
 
 
@@ -261,43 +261,44 @@ def _suggest_in_yaml(sentence: str) -> str:
     'It needs a range; try loss: {name: squared, range: [0, 100]}.'
     """
 
-    def spelled(found: re.Match[str]) -> str:
-        settings = found[2].replace("=", ": ").replace("(", "[").replace(")", "]")
-        return f"loss: {{name: {found[1]}{settings}}}"
+    def spelled(match: re.Match[str]) -> str:
+        settings = match[2].replace("=", ": ").replace("(", "[").replace(")", "]")
+        return f"loss: {{name: {match[1]}{settings}}}"
 
     return re.sub(r'\bloss\("(\w+)"((?:, \w+=\([^()]*\))*)\)', spelled, sentence)
 
 
 def read_mechanism(name: str, value: Any) -> Mechanism | None:
     """Return a mechanism from its name, or from a mapping with its settings; None: calibrated."""
-    word, params = _split_name(name, value, CALIBRATED)
-    if word == CALIBRATED:
+    mechanism_name, params = _split_name(name, value, CALIBRATED)
+    if mechanism_name == CALIBRATED:
         if params:
             raise InvalidSetting(f"{name}: {CALIBRATED} takes no settings; they are measured.")
         return None
-    kind = MECHANISMS.get(word)
+    kind = MECHANISMS.get(mechanism_name)
     if kind is None:
         raise InvalidSetting(
             f"{name} must be {CALIBRATED}, {', '.join(MECHANISMS)}; "
-            f"got {_settings.safe_repr(word)}."
+            f"got {_settings.safe_repr(mechanism_name)}."
         )
     if kind.needs_training:
         raise InvalidSetting(
-            f"{name}: {word} needs a training loss with every question, and a submission has none."
+            f"{name}: {mechanism_name} needs a training loss with every question, and a "
+            "submission has none."
         )
-    known = {each.name: each.default is MISSING for each in fields(kind) if each.compare}
-    lacking = [each for each, needed in known.items() if needed and each not in params]
-    unknown = [each for each in params if each not in known]
+    known = {field.name: field.default is MISSING for field in fields(kind) if field.compare}
+    lacking = [param for param, needed in known.items() if needed and param not in params]
+    unknown = [param for param in params if param not in known]
     if lacking or unknown:
         there_is = f"it takes {', '.join(known)}" if known else "it takes no settings"
-        said = (
+        mistake = (
             f"needs {', '.join(lacking)}"
             if lacking
             else f"has no {_settings.safe_repr(unknown[0])}"
         )
-        raise InvalidSetting(f"{name}: {word} {said}; {there_is}.")
+        raise InvalidSetting(f"{name}: {mechanism_name} {mistake}; {there_is}.")
     try:
-        return mechanism_of({"mechanism": word, **params})
+        return mechanism_of({"mechanism": mechanism_name, **params})
     except InvalidInput as error:
         raise InvalidSetting(f"{name}: {error}") from None
 
@@ -305,13 +306,13 @@ def read_mechanism(name: str, value: Any) -> Mechanism | None:
 def _split_name(name: str, value: Any, example: str) -> tuple[str, dict[str, Any]]:
     """Return a name and settings, from a name alone or a mapping that has one."""
     params = dict(value) if isinstance(value, dict) else {"name": value}
-    word = params.pop("name", None)
-    if not isinstance(word, str) or not all(isinstance(each, str) for each in params):
+    own_name = params.pop("name", None)
+    if not isinstance(own_name, str) or not all(isinstance(param, str) for param in params):
         raise InvalidSetting(
             f"{name} must be a name, such as {example}, or a mapping with name and settings; "
             f"got {_settings.safe_repr(value)}."
         )
-    return word, params
+    return own_name, params
 
 
 def read_rule_fields(keys: MappingReader, slug: str | None) -> dict[str, Any]:
@@ -331,7 +332,9 @@ def read_rule_fields(keys: MappingReader, slug: str | None) -> dict[str, Any]:
         "display": _read_display(keys, shown),
         "mechanism": keys.take("mechanism", read_mechanism, None),
         "beta": keys.take("beta", partial(_settings.number, at_least=1e-100, below=1), 0.05),
-        **_read_budget(keys, registration, sum(each.file is not None for each in baselines)),
+        **_read_budget(
+            keys, registration, sum(baseline.file is not None for baseline in baselines)
+        ),
         "window": _read_window(keys),
         "phases": _read_phases(keys),
         "ladder": keys.take(
@@ -371,58 +374,63 @@ def _read_slug_key(keys: MappingReader, slug: str | None) -> str:
         return "board"
 
 
-def _read_budget(keys: MappingReader, registration: str, asked: int) -> dict[str, int]:
+def _read_budget(keys: MappingReader, registration: str, baselines: int) -> dict[str, int]:
     """Return questions, teams and the limit of each; every team needs a share of its own."""
     questions = keys.need("questions", _count_reader(), 1, "try questions: 1000")
     teams = keys.take("teams", _count_reader(), _DEFAULT_TEAMS[registration])
-    left = max(questions - asked, 0) // teams
-    per_team = keys.take("per_team", _count_reader(), max(left, 1))
+    share = max(questions - baselines, 0) // teams
+    per_team = keys.take("per_team", _count_reader(), max(share, 1))
     related = {"questions", "teams", "per_team", "registration", "baselines"}
     if not related & keys.wrong:
-        if not left:
-            most = questions - asked
-            fewer = f", or teams to at most {most}" if most > 0 else ""
-            minus = f" less {asked} for baselines" if asked else ""
-            said = "" if keys.has("teams") else " (as many as there may be if teams is left out)"
+        if not share:
+            available = questions - baselines
+            fewer = f", or teams to at most {available}" if available > 0 else ""
+            minus = f" less {baselines} for baselines" if baselines else ""
+            default_note = (
+                "" if keys.has("teams") else " (as many as there may be if teams is left out)"
+            )
             keys.bad(
                 "questions",
-                f"{questions} questions{minus} leave none for each of {teams} teams{said}; raise "
-                f"questions to at least {teams + asked}{fewer}.",
+                f"{questions} questions{minus} leave none for each of {teams} teams{default_note}; "
+                f"raise questions to at least {teams + baselines}{fewer}.",
                 "no_share",
             )
-        elif per_team > questions - asked:
+        elif per_team > questions - baselines:
             keys.bad(
                 "per_team",
-                f"per_team must be at most {questions - asked}, the questions there are; "
+                f"per_team must be at most {questions - baselines}, the questions there are; "
                 f"got {per_team}.",
             )
     return {"questions": questions, "teams": teams, "per_team": per_team}
 
 
-def _read_display(keys: MappingReader, found: Metric) -> DisplayRules:
+def _read_display(keys: MappingReader, metric_read: Metric) -> DisplayRules:
     """Return the display: as the loss's name says, unless something else was typed."""
     part = keys.part("display", ("name", "direction", "digits", "as"))
     # A function of the organiser's own goes by its last name.
-    shown_as, name = found.shown_as, found.name.rpartition(":")[2][:_MAX_NAME_LENGTH]
+    shown_as, name = metric_read.shown_as, metric_read.name.rpartition(":")[2][:_MAX_NAME_LENGTH]
     if part is None:
-        return DisplayRules(name, shown_as=shown_as, unit=found.loss.unit)
+        return DisplayRules(name, shown_as=shown_as, unit=metric_read.loss.unit)
     direction = part.take("direction", _choice_reader("higher", "lower"), None)
-    way = part.take("as", _choice_reader(*_SHOWN_AS), None)
+    shown_as_typed = part.take("as", _choice_reader(*_SHOWN_AS), None)
     if (
-        way is not None
+        shown_as_typed is not None
         and direction is not None
-        and (way == "complement") != (direction == "higher")
+        and (shown_as_typed == "complement") != (direction == "higher")
     ):
-        part.bad("as", f"display.as: {way} is not better when {direction}; leave one of them out.")
-    if way is None and direction is not None and direction != found.direction:
-        way = "complement" if direction == "higher" else "loss"
-    if way is not None and way != shown_as:
-        shown_as, name = way, found.loss.name
+        part.bad(
+            "as",
+            f"display.as: {shown_as_typed} is not better when {direction}; leave one of them out.",
+        )
+    if shown_as_typed is None and direction is not None and direction != metric_read.direction:
+        shown_as_typed = "complement" if direction == "higher" else "loss"
+    if shown_as_typed is not None and shown_as_typed != shown_as:
+        shown_as, name = shown_as_typed, metric_read.loss.name
     return DisplayRules(
         part.take("name", partial(read_short_text, most=_MAX_NAME_LENGTH), name),
         part.take("digits", _count_reader(0, 10), 4),
         shown_as,
-        found.loss.unit,
+        metric_read.loss.unit,
     )
 
 
@@ -431,38 +439,39 @@ def _read_window(keys: MappingReader) -> RateLimitRules | None:
     if part is None:
         return None
     questions = part.need("questions", _count_reader(), 1, "try window: {questions: 5, days: 1}")
-    given = [each for each in _TIME_UNITS if part.has(each)]
-    if len(given) != 1:
+    units = [time_unit for time_unit in _TIME_UNITS if part.has(time_unit)]
+    if len(units) != 1:
         part.bad(
             None,
             "window needs its length once, as in window: {questions: 5, hours: 24}; "
-            f"got {', '.join(given) or 'none'}.",
+            f"got {', '.join(units) or 'none'}.",
         )
         return None
-    unit = _TIME_UNITS[given[0]]
-    most = _MAX_WINDOW_SECONDS // unit
-    length = part.take(given[0], partial(_settings.number, above=0, at_most=most), 1.0)
+    unit = _TIME_UNITS[units[0]]
+    max_length = _MAX_WINDOW_SECONDS // unit
+    length = part.take(units[0], partial(_settings.number, above=0, at_most=max_length), 1.0)
     return RateLimitRules(questions, max(round(length * unit), 1))
 
 
 def _read_phases(keys: MappingReader) -> tuple[PhaseRules, ...]:
     """Return phases in order; without any, one that never ends."""
-    whole = keys.has("start") or keys.has("end")
-    if whole and keys.has("phases"):
+    has_times = keys.has("start") or keys.has("end")
+    if has_times and keys.has("phases"):
         keys.bad("phases", "give phases, or one start and end, not both.", "conflict")
         return ()
     if not keys.has("phases"):
         return _check_phase_order([_read_phase(keys, DEFAULT_PHASE)], [keys])
     parts = keys.parts("phases", ("name", "start", "end"))
-    found = [
+    phases = [
         _read_phase(
-            part, part.take("name", partial(read_short_text, most=_MAX_NAME_LENGTH), f"phase {at}")
+            part,
+            part.take("name", partial(read_short_text, most=_MAX_NAME_LENGTH), f"phase {number}"),
         )
-        for at, part in enumerate(parts, 1)
+        for number, part in enumerate(parts, 1)
     ]
-    if not found and not keys.wrong & {"phases"}:
+    if not phases and not keys.wrong & {"phases"}:
         keys.bad("phases", "phases must hold at least one; leave it out for a board always open.")
-    return _check_phase_order(found, parts)
+    return _check_phase_order(phases, parts)
 
 
 def _read_phase(part: MappingReader, name: str) -> PhaseRules:
@@ -471,33 +480,36 @@ def _read_phase(part: MappingReader, name: str) -> PhaseRules:
 
 
 def _check_phase_order(
-    found: list[PhaseRules], parts: list[MappingReader]
+    phases: list[PhaseRules], parts: list[MappingReader]
 ) -> tuple[PhaseRules, ...]:
     """Note phases that overlap, end before they begin, or have no end where one follows."""
-    last = len(found) - 1
-    for at, (phase, part) in enumerate(zip(found, parts, strict=True)):
-        if at and phase.start is None and "start" not in part.wrong:
+    last = len(phases) - 1
+    for index, (phase, part) in enumerate(zip(phases, parts, strict=True)):
+        if index and phase.start is None and "start" not in part.wrong:
             part.bad(None, f"{part.name('start')} is missing; only the first phase may leave it.")
-        if at < last and phase.end is None and "end" not in part.wrong:
+        if index < last and phase.end is None and "end" not in part.wrong:
             part.bad(None, f"{part.name('end')} is missing; only the last phase may leave it out.")
         if phase.start is not None and phase.end is not None and phase.end <= phase.start:
             part.bad("end", f"{part.name('end')} must be later than {part.name('start')}.")
-        before = found[at - 1].end if at else None
+        before = phases[index - 1].end if index else None
         if before is not None and phase.start is not None and phase.start < before:
             part.bad(
                 "start",
                 f"{part.name('start')} must not be earlier than the end of the phase before.",
             )
-        if phase.name in [each.name for each in found[:at]]:
+        if phase.name in [earlier.name for earlier in phases[:index]]:
             part.bad("name", f"{part.name('name')} must differ from those of other phases.")
-    return tuple(found)
+    return tuple(phases)
 
 
 def _read_baselines(keys: MappingReader) -> tuple[Baseline, ...]:
-    found: list[Baseline] = []
+    baselines: list[Baseline] = []
     for part in keys.parts("baselines", ("name", "file", "value", "source")):
         name = part.need("name", read_short_text, "baseline", "every baseline has one")
-        if name.casefold() in [each.name.casefold() for each in found] and not part.wrong:
+        if (
+            name.casefold() in [baseline.name.casefold() for baseline in baselines]
+            and not part.wrong
+        ):
             part.bad("name", f"{part.name('name')} must differ from those of other baselines.")
         file = part.take("file", read_relative_path, None)
         value = part.take("value", partial(_settings.number, at_least=0, at_most=1), None)
@@ -512,8 +524,8 @@ def _read_baselines(keys: MappingReader) -> tuple[Baseline, ...]:
             part.bad("source", f"{part.name('source')} goes with a value, not with a file.")
         if part.wrong:
             keys.wrong.add("baselines")
-        found.append(Baseline(name, file, value, source))
-    return tuple(found)
+        baselines.append(Baseline(name, file, value, source))
+    return tuple(baselines)
 
 
 def _read_finals(keys: MappingReader) -> FinalsRules | None:

@@ -28,7 +28,7 @@ class PhaseRules:
     def describe(self) -> dict[str, Any]:
         """Return it JSON-able, times as text."""
         times = {"start": self.start, "end": self.end}
-        written = {key: None if at is None else format_time(at) for key, at in times.items()}
+        written = {key: None if time is None else format_time(time) for key, time in times.items()}
         return {"name": self.name, **written}
 
 
@@ -118,8 +118,8 @@ class DisplayRules:
         >>> DisplayRules("accuracy", digits=2, shown_as="complement").ends(0.111, 0.25)
         ('0.75', '0.89')
         """
-        least, most = sorted((self.shown(low), self.shown(high)))
-        return round_outwards(least, most, self.digits)
+        smallest, largest = sorted((self.shown(low), self.shown(high)))
+        return round_outwards(smallest, largest, self.digits)
 
     def describe(self) -> dict[str, Any]:
         """Return it JSON-able."""
@@ -144,8 +144,8 @@ class Baseline:
         """Return it JSON-able."""
         if self.file is not None:
             return {"name": self.name, "file": self.file}
-        told = {"name": self.name, "value": self.value}
-        return {**told, "source": self.source} if self.source else told
+        fields = {"name": self.name, "value": self.value}
+        return {**fields, "source": self.source} if self.source else fields
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ class FileRules:
 
     def describe(self) -> dict[str, Any]:
         """Return it JSON-able."""
-        told = dict(vars(self))
+        fields = dict(vars(self))
         if self.team_quota is None:
-            del told["team_quota"]
-        return told
+            del fields["team_quota"]
+        return fields

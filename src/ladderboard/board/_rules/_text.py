@@ -73,25 +73,25 @@ def _check_is_text(name: str, value: Any) -> str:
 
 
 def _check_characters(name: str, value: str, text: str, rule: Any) -> None:
-    for each in text:
-        if rule(each):
+    for character in text:
+        if rule(character):
             raise InvalidSetting(
-                f"{name} must not hold the character U+{ord(each):04X}; "
+                f"{name} must not hold the character U+{ord(character):04X}; "
                 f"got {_settings.safe_repr(value)}."
             )
 
 
-def _is_hidden(each: str) -> bool:
-    kind = unicodedata.category(each)
+def _is_hidden(character: str) -> bool:
+    kind = unicodedata.category(character)
     return (
         kind in _FORBIDDEN_CATEGORIES
-        or each in _BLANK_CHARACTERS
-        or (kind == "Cf" and each not in _JOINERS)
+        or character in _BLANK_CHARACTERS
+        or (kind == "Cf" and character not in _JOINERS)
     )
 
 
-def _is_deceptive(each: str) -> bool:
-    return unicodedata.category(each) in {"Cc", "Cs"} or each in _DIRECTION_CHARACTERS
+def _is_deceptive(character: str) -> bool:
+    return unicodedata.category(character) in {"Cc", "Cs"} or character in _DIRECTION_CHARACTERS
 
 
 def read_time(name: str, value: Any, *, end: bool = False) -> int:
@@ -108,18 +108,18 @@ def read_time(name: str, value: Any, *, end: bool = False) -> int:
     ladderboard.errors.InvalidSetting: end needs an offset, or nobody knows when it is; try
     2027-01-31T23:59:00+01:00, 2027-01-31T23:59:00Z or 2027-01-31 AoE.
     """
-    found = _TIME_PATTERN.fullmatch(value.strip()) if isinstance(value, str) else None
-    if found is None:
+    match = _TIME_PATTERN.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None:
         raise InvalidSetting(
             f"{name} must be a time such as 2027-01-31T23:59:00+01:00, 2027-01-31T23:59:00Z or "
             f"2027-01-31 AoE; got {_settings.safe_repr(value)}."
         )
-    day, offset = _day_number(name, found["day"]), found["offset"]
-    timed = found["hour"] is not None
-    within = _seconds_of_day(name, value, found) if timed else _DAY * end
+    day, offset = _day_number(name, match["day"]), match["offset"]
+    timed = match["hour"] is not None
+    within = _seconds_of_day(name, value, match) if timed else _DAY * end
     if offset is None:
-        text = found["day"]
-        clock = f"{found['hour']}:{found['minute']}:{found['second'] or '00'}" if timed else None
+        text = match["day"]
+        clock = f"{match['hour']}:{match['minute']}:{match['second'] or '00'}" if timed else None
         clock = clock or ("23:59:00" if end else "00:00:00")
         raise InvalidSetting(
             f"{name} needs an offset, or nobody knows when it is; try {text}T{clock}+01:00, "
@@ -143,9 +143,9 @@ def _day_number(name: str, text: str) -> int:
     return day.toordinal() - date(1970, 1, 1).toordinal()
 
 
-def _seconds_of_day(name: str, value: str, found: re.Match[str]) -> int:
+def _seconds_of_day(name: str, value: str, match: re.Match[str]) -> int:
     """Return the seconds since midnight; 24:00 is the end of the day."""
-    hour, minute, second = (int(found[each] or 0) for each in ("hour", "minute", "second"))
+    hour, minute, second = (int(match[unit] or 0) for unit in ("hour", "minute", "second"))
     seconds = hour * 3600 + minute * 60 + second
     if minute > 59 or second > 59 or seconds > _DAY:
         raise InvalidSetting(
@@ -186,27 +186,27 @@ def to_metric(display: DisplayRules, loss: float | None) -> float | None:
 
 
 def serialize_bound(
-    display: DisplayRules, found: Certificate, released: float | None
+    display: DisplayRules, certificate: Certificate, released: float | None
 ) -> dict[str, Any]:
     """Return a certificate in the board's metric: an interval for the best model's true value.
 
     ``released`` is the loss that the certificate is about. ``low`` and ``high`` are None where
     nothing was released; ``loss`` is the certificate as it was computed.
     """
-    low, high = found.low, found.high
+    low, high = certificate.low, certificate.high
     ends: tuple[float | None, float | None] = (None, None)
-    if not found.differences or released is not None:
-        centre = released if found.differences and released is not None else 0.0
-        least, most = found.span
-        first, last = max(centre + low, least), min(centre + high, most)
+    if not certificate.differences or released is not None:
+        centre = released if certificate.differences and released is not None else 0.0
+        smallest, largest = certificate.span
+        first, last = max(centre + low, smallest), min(centre + high, largest)
         pair = display.shown(first), display.shown(last)
         ends = min(pair), max(pair)
     return {
         "low": ends[0],
         "high": ends[1],
-        "beta": found.beta,
-        "vacuous": found.vacuous,
-        "theorem": found.theorem,
-        "assumptions": list(found.assumptions),
-        "loss": found.describe(),
+        "beta": certificate.beta,
+        "vacuous": certificate.vacuous,
+        "theorem": certificate.theorem,
+        "assumptions": list(certificate.assumptions),
+        "loss": certificate.describe(),
     }

@@ -51,14 +51,14 @@ def read_yaml(text: str, note: Callable[[str, str, int | None], None]) -> tuple[
         return None, {}
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        said = f"must be text without control characters; there is U+{error.character:04X}."
-        note("yaml", said, line)
+        message = f"must be text without control characters; there is U+{error.character:04X}."
+        note("yaml", message, line)
         return None, {}
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         parts = filter(None, (error.context, error.problem))
-        said = " ".join(printable(part)[:_MAX_MESSAGE_LENGTH] for part in parts)
-        note("yaml", f"is not YAML: {said}.", None if mark is None else mark.line + 1)
+        message = " ".join(printable(part)[:_MAX_MESSAGE_LENGTH] for part in parts)
+        note("yaml", f"is not YAML: {message}.", None if mark is None else mark.line + 1)
         return None, {}
     except (ValueError, OverflowError):  # an escape such as "\UFFFFFFFF", which is no character
         note("yaml", "holds an escape that is no character.", None)
@@ -107,11 +107,11 @@ class _YamlBuilder:
         """Take the next event."""
         line = event.start_mark.line + 1
         if getattr(event, "anchor", None) is not None:
-            said = "holds an anchor or an alias (& or *), which are not read; write it out."
-            raise _YamlRefused("anchor", said, line)
+            message = "holds an anchor or an alias (& or *), which are not read; write it out."
+            raise _YamlRefused("anchor", message, line)
         if getattr(event, "tag", None) not in {None, "!"}:
-            said = "holds a tag (!), which is not read; remove it, or put the text in quotes."
-            raise _YamlRefused("tag", said, line)
+            message = "holds a tag (!), which is not read; remove it, or put the text in quotes."
+            raise _YamlRefused("tag", message, line)
         if kind == "DocumentStart":
             self.documents += 1
             if self.documents > 1:
@@ -142,10 +142,10 @@ class _YamlBuilder:
         top.key, top.dropped = key, key in top.content
         if top.dropped:
             first = self.lines[*top.path, key]
-            said = (
+            message = (
                 f"has {_settings.safe_repr(key)} twice: here and on line {first}; keep one of them."
             )
-            self.note("duplicate_key", said, line)
+            self.note("duplicate_key", message, line)
         else:
             self.lines[*top.path, key] = line
 

@@ -26,7 +26,7 @@ def test_a_curve_ends_at_the_budget_and_has_a_team_in_it(questions):
         assert min(per_team, made.most) in made.sizes
         assert 1 <= len(made.sizes) <= 8
         assert all(left < right for left, right in pairwise(made.sizes))
-        assert {made.games(each) for each in made.sizes} <= set(range(3, 21))
+        assert {made.games(size) for size in made.sizes} <= set(range(3, 21))
 
 
 def test_a_large_board_is_played_smaller_with_noise_for_that_size():
@@ -58,7 +58,10 @@ def test_games_repeat_and_say_how_far_they_are():
 
 def test_on_one_ladder_there_is_no_use_for_accounts():
     points = play_attacks_on_target(target(questions=5))
-    assert {name for each in points for name in each["attacks"]} == {"majority", "shifted_majority"}
+    assert {name for point in points for name in point["attacks"]} == {
+        "majority",
+        "shifted_majority",
+    }
 
 
 def test_more_questions_gain_more_and_exact_scores_give_most_away():
@@ -70,10 +73,10 @@ def test_more_questions_gain_more_and_exact_scores_give_most_away():
     points = play_attacks_on_target(
         target(shaky, worth=100, questions=60, per_team=60, calibrated=True)
     )
-    gains = [each["attacks"]["majority"] for each in points]
+    gains = [point["attacks"]["majority"] for point in points]
     assert gains[-1]["exact"] > gains[0]["exact"] + 0.06
     assert gains[-1]["exact"] > gains[-1]["board"] + 0.06
-    assert all(0 < each["error"] < 0.03 for each in gains)
+    assert all(0 < gain["error"] < 0.03 for gain in gains)
 
 
 WITHOUT = """
