@@ -101,7 +101,7 @@ def test_limits_are_named_and_said_when_they_end(
     assert submit(board, ada, predict(5)).quota.tightest.remaining == 0
     board.amendments.amend(organiser, {"per_team": 4})
     clock.now += 7200
-    with pytest.raises(BudgetSpent, match="This team has asked all its 4"):
+    with pytest.raises(BudgetSpent, match=" 4 questions"):
         submit(board, ada, predict(4))
 
 
@@ -164,18 +164,18 @@ def test_seats_are_counted_and_names_are_unique(boards, board, organiser):
         board.teams.register("Mallory", invitation)
     board.teams.create(organiser, "Third")
     board.teams.create(organiser, "Fourth")
-    with pytest.raises(Conflict, match="All 4 places"):
+    with pytest.raises(Conflict, match="has 4 teams"):
         board.teams.create(organiser, "Fifth")
 
 
 def test_tokens_end_and_belong_to_one_board(boards, board, make_folder, organiser, clock):
     other = boards.create(make_folder(slug="second"))
     made = board.teams.create(organiser, "Ada")
-    with pytest.raises(NotAllowed, match="unknown, or has ended"):
+    with pytest.raises(NotAllowed, match="unknown"):
         boards.caller_by_token(made.token, other.slug)
     caller = boards.caller_by_token(made.token, board.slug)
     fresh = board.teams.rotate_token(caller)
-    with pytest.raises(NotAllowed, match="unknown, or has ended"):
+    with pytest.raises(NotAllowed, match="unknown"):
         boards.caller_by_token(made.token, board.slug)
     assert boards.caller_by_token(fresh.token, board.slug).team == caller.team
     first = boards.create_first_token()

@@ -25,6 +25,6 @@ def test_a_baseline_that_cannot_be_graded_stops_everything(boards, make_folder, 
     (tmp_path / "bad.csv").write_text("id,prediction\n0,1\n")
     folder = make_folder()
     folder.baselines["Half"] = tmp_path / "bad.csv"
-    with pytest.raises(InvalidRules, match="'Half' cannot be graded"):
+    with pytest.raises(InvalidRules, match="'Half' cannot be scored"):
         boards.create(folder)
     assert boards.list() == []

@@ -91,7 +91,7 @@ def test_what_changes_while_the_finals_are_scored_is_seen(
         return whole(place)
 
     monkeypatch.setattr(board, "read_stored_file", stored)
-    with pytest.raises(NotOpen, match="close it again"):
+    with pytest.raises(NotOpen, match="Close it again"):
         board.closer.close(organiser)
     assert board.row().final is None
     assert board.closer.close(organiser)["selected"] == 1

@@ -30,7 +30,7 @@ def test_it_is_ready_without_a_warning():
     report = check_board(DIGITS)
     assert (report.ok, report.warnings) == (True, ())
     assert not report.promise.hollow
-    assert sum("can be graded" in fact for fact in report.facts) == 2
+    assert sum("can be scored" in fact for fact in report.facts) == 2
 
 
 def test_the_script_for_participants_needs_the_public_folder_and_numpy_only(tmp_path):

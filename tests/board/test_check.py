@@ -38,8 +38,8 @@ def test_a_board_that_is_ready(folder):
     text = " ".join(line.strip() for line in report.lines)
     assert "200 public rows, 100 private, 0 ignored." in text
     assert "100 questions, 1 for baselines; at most 5 teams with 19 reserved for each" in text
-    assert "The labels as predictions are perfect" in text
-    assert "The sample submission can be graded. The baseline 'zeros' can be graded." in text
+    assert "score perfectly" in text
+    assert "The sample submission can be scored. The baseline 'zeros' can be scored." in text
     assert "Are the 300 rows independent? Rows of one patient, user or video are not" in text
     assert "A gain below about" in text
     assert text.endswith("digits is ready.")
@@ -77,7 +77,7 @@ def test_a_ladder_that_cannot_move_so_often_is_promised_at_its_worst(folder, mon
 def test_exact_scores_promise_nothing_and_are_gained_from(folder):
     report = check_board(folder(**{"board.yaml": RULES + "mechanism: exact\nladder: board\n"}))
     assert report.promise.hollow
-    assert "exact tells too much for 200 examples" in report.promise.sentences[0]
+    assert "exact reveals too much for 200 examples" in report.promise.sentences[0]
     # Against exact scores the majority attack on n=200 with 100 questions gains 0.21 a game, with a
     # standard deviation of 0.025: three of them are below 0.1 on average once in 10^13 runs.
     assert report.attacks[0].gain == report.attacks[0].exact > 0.1
@@ -130,15 +130,15 @@ GOLD = [
 @pytest.mark.parametrize(("loss", "rows"), GOLD, ids=[loss for loss, _ in GOLD])
 def test_gold_is_perfect_under_every_loss(folder, loss, rows):
     found = read_folder(folder(**{"board.yaml": f"loss: {loss}\n{BASE}", "holdout.csv": rows}))
-    assert FolderGrader(found).gold() == []
+    assert FolderGrader(found).check_labels() == []
 
 
 @pytest.mark.parametrize(
     ("body", "words"),
     [
         ("return (labels != predictions) | (labels == 1)", "of the private rows 2 of 2 have"),
-        ("raise RuntimeError(labels)", "cannot be graded as predictions: The loss"),
-        ("return labels * 9", "cannot be graded as predictions: The loss"),
+        ("raise RuntimeError(labels)", "cannot be scored as predictions: The loss"),
+        ("return labels * 9", "cannot be scored as predictions: The loss"),
     ],
 )
 def test_gold_that_is_not_perfect(folder, tmp_path, monkeypatch, body, words):
@@ -171,7 +171,7 @@ def test_files_that_cannot_be_graded_are_itemised(folder, monkeypatch):
     ]  # fmt: skip
     assert report.problems[0].message.startswith("sample_submission.csv: ")
     assert report.problems[3].message.startswith("short.csv: ")
-    assert "can be graded" not in str(report)
+    assert "can be scored" not in str(report)
 
 
 def test_a_sample_that_holds_the_labels_is_found(folder, monkeypatch):
@@ -206,13 +206,13 @@ DEADLINE = "end: 2027-01-31T00:00:00Z\n"
     ("rules", "now", "expected"),
     [
         (RULES, 0, None),
-        (RULES + "registration: open\nladder: team\n", 0, "accounts are answers"),
+        (RULES + "registration: open\nladder: team\n", 0, "ladder: board"),
         (RULES + "registration: open\n", 0, None),
-        (RULES + "per_team: 50\n", 0, "20 are reserved for each, and the other 0 go to"),
+        (RULES + "per_team: 50\n", 0, "20 are reserved for each, and the other 0 "),
         (RULES + "per_team: 20\n", 0, None),
         (RULES + "mechanism: {name: one_bit, step: 0.01}\n", 0, "standings show only who improved"),
         (RULES + "mechanism: {name: noisy, sd: 0.1}\n", 0, "Nothing can be promised for noisy"),
-        (RULES + DEADLINE, read_time("", "2027-01-31T00:00:00Z"), "The deadline is past: 2027-01-"),
+        (RULES + DEADLINE, read_time("", "2027-01-31T00:00:00Z"), "The deadline 2027-01-"),
         (RULES + DEADLINE, read_time("", "2027-01-30T23:59:59Z"), None),
     ],
 )

@@ -47,7 +47,7 @@ def test_a_mechanism_that_nobody_knows_cannot_be_played():
 def test_games_repeat_and_say_how_far_they_are():
     parts = []
     made = target(questions=5, per_team=2, ladders=3)
-    first = play_attacks_on_target(made, told=parts.append)
+    first = play_attacks_on_target(made, on_progress=parts.append)
     assert [each["questions"] for each in first] == made.sizes
     assert all(list(each["attacks"])[2:] == ["sybil"] for each in first)
     assert parts[-1] == 1.0

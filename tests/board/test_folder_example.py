@@ -38,7 +38,7 @@ def test_it_is_ready_without_a_warning(made):
     report = check_board(made)
     assert (report.ok, report.warnings) == (True, ())
     assert not report.promise.hollow
-    assert sum("can be graded" in fact for fact in report.facts) == 2
+    assert sum("can be scored" in fact for fact in report.facts) == 2
 
 
 def test_the_script_takes_part_and_what_it_suggests_is_better_by_more_than_may_go_unseen(made):

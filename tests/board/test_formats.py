@@ -26,7 +26,7 @@ from ladderboard.verify import verify_bundle
 
 FORMATS = Path(__file__).parent / "formats"
 MAKE = runpy.run_path(str(FORMATS / "make.py"))
-NUMBERS = [str(1 + each) for each in range(len(BOARD_SCHEMA.migrations))]
+NUMBERS = [str(1 + index) for index in range(len(BOARD_SCHEMA.migrations))]
 NEWER = BOARD_SCHEMA._replace(
     migrations=(*BOARD_SCHEMA.migrations, ("ALTER TABLE main.board ADD COLUMN colour TEXT",))
 )

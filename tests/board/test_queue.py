@@ -139,7 +139,7 @@ def test_what_a_crash_left_without_a_row_is_swept(board, submit, predict, join, 
     boards = Boards(board.book.storage, board.store)
     caller, _ = join(boards, board, "Ada")
     submit(board, caller, predict(30))
-    left = board.store.prepare("00c0ffee" * 4, b"never asked").place
+    left = board.store.prepare("00c0ffee" * 4, b"never asked").location
     assert boards.remove_orphaned_files() == 0  # its row may be on the way
     for path in (tmp_path / "files").rglob("*"):
         os.utime(path, (0, 0))

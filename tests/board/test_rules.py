@@ -171,7 +171,7 @@ def test_the_folder_gives_the_slug_where_none_is_typed():
         ("window: {questions: 5, days: 7, weeks: 1}", "window.weeks", "window has no key 'weeks'"),
         ("end: 2027-01-31", "end", "needs an offset"),
         ("start: 2027-02-01 AoE\nend: 2027-01-31 AoE", "end", "end must be later than start"),
-        ("end: 2027-01-31 AoE\nphases: [{name: x}]", "phases", "give phases, or one start and end"),
+        ("end: 2027-01-31 AoE\nphases: [{name: x}]", "phases", "either phases or"),
         ("phases: []", "phases", "at least one"),
         ("phases: {name: x}", "phases", "must be a list"),
         ("phases: [x]", "phases[0]", "must hold name, start, end"),
@@ -302,7 +302,7 @@ def test_every_team_has_a_share_and_the_rest_is_a_pool(text, share, pool, ladder
 def test_no_share_is_refused_in_words():
     error = refused("slug: a\nloss: accuracy\nquestions: 30\n")
     assert error.problems[0].code == "no_share"
-    assert "30 questions leave none for each of 50 teams (as many as there may be" in str(error)
+    assert "30 questions leave none for each of 50 teams (the default)" in str(error)
     assert "raise questions to at least 50, or teams to at most 30." in str(error)
     error = refused(
         "slug: a\nloss: accuracy\nquestions: 1\nteams: 1\nbaselines: [{name: a, file: a.csv}]\n"

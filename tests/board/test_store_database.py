@@ -41,13 +41,13 @@ def test_a_file_is_written_with_its_row(storage, tmp_path):
         one.commit(view)
         store.prepare("00c0ffef", b"").commit(view)
     path.unlink()
-    assert read(store, one.place) == bytes(range(256)) * 1000
+    assert read(store, one.location) == bytes(range(256)) * 1000
     assert read(DatabaseStore(storage), "00c0ffef") == b""
     assert store.sweep(lambda _: False, older=0) == 0
-    store.delete(one.place)
-    store.delete(one.place)
+    store.delete(one.location)
+    store.delete(one.location)
     with pytest.raises(InvalidState, match="There is no file"):
-        store.get(one.place)
+        store.get(one.location)
 
 
 def test_a_file_whose_transaction_fails_was_never_there(storage):
@@ -63,7 +63,7 @@ def test_a_file_whose_transaction_fails_was_never_there(storage):
         fail()
     kept.abandon()
     with pytest.raises(InvalidState, match="There is no file"):
-        store.get(kept.place)
+        store.get(kept.location)
 
 
 def test_ids_are_checked_and_a_lost_body_is_told(storage, tmp_path):

@@ -45,12 +45,12 @@ def age(path, seconds=4000):
 def test_a_file_is_kept_and_removed(store, tmp_path):
     kept = store.prepare(ID, b"one")
     kept.commit(None)
-    assert kept.place == PLACE
+    assert kept.location == PLACE
     assert read(store, PLACE) == b"one"
     body = tmp_path / "body"
     body.write_bytes(os.urandom(3 * 2**20))
     other = store.prepare("abcdef0123", body)
-    assert read(store, other.place) == body.read_bytes()
+    assert read(store, other.location) == body.read_bytes()
     assert body.exists()
     again = FolderStore(store.path)
     assert files(again) == [PLACE, "ab/cd/abcdef0123"]
@@ -82,7 +82,7 @@ def test_ids_and_places_stay_in_the_folder(store, wrong):
         store.prepare(wrong, b"")
     for place in (f"00/c0/{wrong}", f"{wrong}", "00/c0/../../incoming", "11/c0/00c0ffee"):
         for use in (store.get, store.delete):
-            with pytest.raises(InvalidState, match="no place"):
+            with pytest.raises(InvalidState, match="location"):
                 use(place)
 
 
@@ -125,7 +125,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(store, monkeypatch):
 
 def test_orphans_are_swept_when_they_are_old(store):
     ids = [f"{at:08x}" for at in range(4)]
-    places = [store.prepare(id_, b"x").place for id_ in ids]
+    places = [store.prepare(id_, b"x").location for id_ in ids]
     drafts = [store.path / "incoming" / each for each in ("00c0ffee-0", "00c0ffee-1")]
     for each in (*drafts, store.path / "00/00/readme"):
         each.write_bytes(b"")
@@ -216,5 +216,5 @@ def test_many_threads_lose_nothing(store):
     bodies = {secrets.token_hex(16): os.urandom(1000) for _ in range(60)}
     with ThreadPoolExecutor(8) as threads:
         kept = list(threads.map(store.prepare, bodies, bodies.values()))
-    assert [read(store, each.place) for each in kept] == list(bodies.values())
+    assert [read(store, each.location) for each in kept] == list(bodies.values())
     assert _store._INCOMING not in {file.split("/")[0] for file in files(store)}

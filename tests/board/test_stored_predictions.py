@@ -57,7 +57,7 @@ def keep_as_file(board, answer, body):
     prepared = board.store.prepare(secrets.token_hex(16), body)
     with board.book.storage.write_transaction(board.book.name) as view:
         prepared.commit(view)
-        view.execute(KEEP, (prepared.place, "csv", view.book_id, answer.id))
+        view.execute(KEEP, (prepared.location, "csv", view.book_id, answer.id))
 
 
 def test_the_close_and_a_correction_parse_no_file(asked, make_folder, organiser, parsed):
@@ -89,7 +89,7 @@ def test_files_of_older_boards_are_parsed_by_another_process(asked, predict, org
 def test_predictions_that_were_exchanged_are_found(asked, predict, organiser):
     board, first = asked
     keep_as_file(board, first, predict(0, 0))
-    with pytest.raises(BrokenLedger, match="are not those in the ledger"):
+    with pytest.raises(BrokenLedger, match="entry 3"):
         board.closer.close(organiser, sandbox=sandbox)
 
 

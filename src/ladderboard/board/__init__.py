@@ -1,9 +1,8 @@
-"""The organiser's rules.
+"""Boards: teams, phases, limits, finals and standings, without HTTP.
 
-Teams, phases, limits, finals and standings; no HTTP. A board is a folder: :func:`read_folder` reads
-it, :class:`Rules` says who may ask what and when, :func:`check_board` tries it out before anybody
-sees it. :class:`Boards` keeps boards in a database; a :class:`Board` answers submissions, and what
-anybody may see of it is a :class:`View`.
+A board is described by a folder: :func:`read_folder` reads it, :class:`Rules` holds its settings,
+:func:`check_board` checks it before it opens. :class:`Boards` stores boards in a database. A
+:class:`Board` answers submissions; a :class:`View` returns what one caller may see of it.
 """
 
 from importlib import import_module
@@ -107,7 +106,7 @@ __all__ = [
     "write_board_bundle",
 ]
 
-# Loaded when they are asked for: a server needs them seldom.
+# Loaded on first use: a server seldom needs them.
 _BACKUP = {
     "Backup",
     "BackupCheck",

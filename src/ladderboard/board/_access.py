@@ -1,4 +1,4 @@
-"""Roles, tokens and names of people, and the one table of who may do what."""
+"""Roles, permissions, tokens, and checks of the names that people choose."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ _HIDDEN_CATEGORIES = {
     "Cn",
     "Zl",
     "Zp",
-}  # what cannot be seen, or turns text around
+}  # invisible, or changes the direction of writing
 _JOINER = "\u200d"  # within emoji
 _BLANK_CHARACTERS = set(
     "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
-)  # seen as nothing, or a space
+)  # drawn as nothing or as a space
 _EMOJI_JOINERS = {_JOINER, "\ufe0e", "\ufe0f"}
-# Letters that are drawn like others: enough to keep people from taking one team for another.
+# Letters that look like Latin ones, so that no team can pass for another.
 _LOOKALIKES = str.maketrans("аеорсухкмнтвіјѕԁԛԝһοανκρτυχι", "aeopcyxkmhtbijsdqwhoavkptuxi")
 _SCORES_ONLY_MESSAGE = (
-    "This board takes scores, and only its evaluators hand them in; a team cannot submit. Ask its "
-    "organiser how your model is evaluated."
+    "This board takes scores from its evaluators only; teams cannot submit. Ask the organiser how "
+    "your model is evaluated."
 )
 
 
 class Role(IntEnum):
-    """What somebody may do; each may do what those before it may."""
+    """The role of a caller. Each role may do everything that the roles before it may."""
 
     PUBLIC = 0
     TEAM = 1
@@ -48,7 +48,7 @@ class Role(IntEnum):
 
 
 class Caller(NamedTuple):
-    """Somebody, on one board: their role, their team's number, and by which token they came."""
+    """Who makes a request to a board: role, team number, and the hash of the token used."""
 
     role: Role
     team: int | None = None
@@ -59,19 +59,19 @@ PUBLIC = Caller(Role.PUBLIC)
 
 
 def new_token(role: str, salt: Callable[[], bytes]) -> str:
-    """Return a token of 256 bits that says what it is for, so that scanners and people can tell."""
+    """Return a new 256-bit token; its prefix names the role, for people and secret scanners."""
     return f"lb_{role}_{base64.urlsafe_b64encode(salt()).decode().rstrip('=')}"
 
 
 def hash_token(token: str) -> bytes:
-    """Return what is kept of a token. It has 256 bits: nobody guesses it, so one hash will do."""
+    """Return the hash that is stored for a token. One SHA-256 suffices for 256 random bits."""
     return hashlib.sha256(b"ladderboard token\n" + token.encode("utf-8", "replace")).digest()
 
 
 def check_text(
     label: str, text: str, *, at_most: int = _MAX_NAME_LENGTH, lines: bool = False
 ) -> str:
-    """Return text from outside, tidied; refuse what cannot be seen or turns text around."""
+    """Return text in NFC, stripped; refuse invisible and direction-changing characters."""
     if not isinstance(text, str):
         raise InvalidSetting(f"{label} must be text.")
     text = unicodedata.normalize("NFC", text).strip()
@@ -83,22 +83,22 @@ def check_text(
         or character in _BLANK_CHARACTERS
         for character in text
     ):
-        raise InvalidSetting(f"{label} must have no characters that cannot be seen.")
+        raise InvalidSetting(f"{label} must have no invisible characters.")
     if len(text) > at_most:
         raise InvalidSetting(f"{label} must have at most {at_most} characters.")
     return text
 
 
 def check_name(name: str) -> str:
-    """Return a team's name, tidied."""
+    """Return a team's name in its normal form, or refuse it."""
     name = " ".join(check_text("A team's name", name).split())
     if not comparable_name(name):
-        raise InvalidSetting("A team needs a name that can be seen.")
+        raise InvalidSetting("A team needs a visible name.")
     return name
 
 
 def comparable_name(name: str) -> str:
-    """Return what two names share that people would take for one.
+    """Return a key that is equal for names that look alike to people.
 
     >>> comparable_name("Team A") == comparable_name("team\u200d \u0430")
     True
@@ -120,20 +120,20 @@ ACTIONS = {
     "tokens": Role.ORGANISER,
     "run": Role.ORGANISER,
 }
-"""The least role that each action needs."""
+"""The lowest role that may do each action."""
 
 
 def check_permission(caller: Caller, action: str, rules: Rules | None = None) -> None:
-    """Refuse what somebody may not do, on a board with these rules if it depends on them.
+    """Raise ``NotAllowed`` unless the caller may do the action under the board's rules.
 
-    Whoever may choose the scores may choose the best: teams hand in predictions only.
+    Teams submit predictions only: with scores they could simply claim the best ones.
     """
     if caller.role < ACTIONS[action]:
         role = ACTIONS[action].name.lower()
         article = "an" if role[0] in "aeiou" else "a"
         raise NotAllowed(f"This needs {article} {role}'s token.")
     if action in {"choose", "own", "rotate own token"} and caller.team is None:
-        raise NotAllowed("This is for a team, with the team's own token.")
+        raise NotAllowed("This needs a team's own token.")
     scores = action == "submit" and rules is not None and rules.takes == "scores"
     if scores and caller.role < Role.EVALUATOR:
         raise NotAllowed(_SCORES_ONLY_MESSAGE)

@@ -66,13 +66,13 @@ _COLUMNS = ("ids", "split", "group", "weight")
 
 
 class Amendments:
-    """What an organiser may change after the start; all of it is in the chain."""
+    """Changes that an organiser may make after the start; the ledger records each of them."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
 
     def pause(self, caller: Caller) -> None:
-        """Take no questions until further notice."""
+        """Stop accepting submissions until :meth:`resume`."""
         check_permission(caller, "run")
 
         def work(turn: BookTransaction) -> None:
@@ -84,9 +84,9 @@ class Amendments:
         self._board.queue.run(work)
 
     def resume(self, caller: Caller, charge: int | None = None) -> None:
-        """Go on, also after a close that was cut short: nothing was told of the private split.
+        """Accept submissions again, also after an interrupted close, which revealed nothing.
 
-        After a restore ``charge`` says how many questions may have been lost.
+        After a restore, ``charge`` is how many questions may have been answered and lost.
         """
         check_permission(caller, "run")
         if charge is not None and (type(charge) is not int or charge < 0):
@@ -98,17 +98,17 @@ class Amendments:
                 raise NotOpen(f"The board is {row.status}; it takes no more questions.")
             if row.status == "open":
                 if charge:
-                    raise InvalidSetting("The board is open; pause it before you charge anything.")
+                    raise InvalidSetting("The board is open. Pause it before you charge questions.")
                 return
             if charge is None and waits_for_charge(view, row):
                 raise InvalidSetting(
-                    "This board was restored from a copy: say how many questions may have been "
-                    "answered since the copy was made; they are charged."
+                    "This board was restored from a copy. Give charge: how many questions may have "
+                    "been answered since the copy was made."
                 )
             charged = charge or 0
             spent = turn.chain_state.asked + turn.chain_state.charged
             if charged > self._board.rules_of(row).questions - spent:
-                raise InvalidSetting("No more can be charged than questions are left.")
+                raise InvalidSetting("charge is more than the questions that are left.")
             turn.append_entry(
                 "resumed", {"charged": charged}, charged=turn.chain_state.charged + charged
             )
@@ -126,7 +126,7 @@ class Amendments:
         return view, row
 
     def amend(self, caller: Caller, changes: Mapping[str, Any]) -> Rules:
-        """Change deadlines, limits, the budget, texts or who sees what; return the new rules.
+        """Change deadlines, limits, budget, texts or visibility; return the new rules.
 
         Only the visibility can change after the close.
         """
@@ -169,7 +169,7 @@ class Amendments:
         changes: dict[str, Any],
         holdout: str | None = None,
     ) -> None:
-        """Append the entry: what changed, and the commitment to everything as it is now."""
+        """Append an entry with the changes and the commitment to the new state."""
         opening = self._board.book.opening
         decided = {
             "n": opening["n"],
@@ -189,9 +189,9 @@ class Amendments:
         turn.append_entry("amended", {**fields, "commitment": digest("opening", decided).hex()})
 
     def _holdout_commitment(self, turn: BookTransaction) -> str:
-        """Return the commitment to the labels of now."""
-        held = turn.view.get_value("holdout of now")
-        return self._board.book.opening["holdout"] if held is None else held.decode()
+        """Return the commitment to the current labels."""
+        kept_hash = turn.view.get_value("holdout of now")
+        return self._board.book.opening["holdout"] if kept_hash is None else kept_hash.decode()
 
     def correct_labels(
         self,
@@ -201,25 +201,29 @@ class Amendments:
         again: str = "best",
         sandbox: Sandbox | None = None,
     ) -> int:
-        """Correct labels: a new epoch, with new ladders and the old budget.
+        """Correct labels: start a new epoch with new ladders, within the same budget.
 
-        ``again`` says which submissions are asked again: ``"best"``, each team's that holds its
-        release; or ``"none"``. They count as questions. Returns how many were. Cut short, it can be
-        called again with the same labels, and goes on where it was. ``sandbox`` parses files that
-        an older version kept as they came.
+        ``again`` is which submissions are asked again: ``"best"``, the one behind each team's
+        release, or ``"none"``. They count as questions; their number is returned. If interrupted,
+        call it again with the same labels to continue. ``sandbox`` parses uploaded files that an
+        older version stored.
         """
         check_permission(caller, "run")
         if again not in {"best", "none"}:
-            raise InvalidSetting('Which submissions are asked again is "best" or "none".')
+            raise InvalidSetting('again must be "best" or "none".')
         board = self._board
         row = board.row()
         if row.status == "restored":
-            raise NotOpen("The board waits for its charge; board resume says how many first.")
+            raise NotOpen(
+                "The board was restored and waits for a charge. Use board resume --charge first."
+            )
         refuse_if_unlabelled(board.rules_of(row))
         before = board.epoch_of(row).table
         _check_only_labels_differ(before, table)
-        if row.epoch and write_sample(before) == write_sample(table):  # it was cut short
-            self.pause(caller)  # if somebody went on since: who is asked again is not limited
+        if row.epoch and write_sample(before) == write_sample(
+            table
+        ):  # the last call was interrupted
+            self.pause(caller)  # if it was resumed since: replays are not limited
             count = replay_submissions(
                 board, row.epoch - 1, commit=None, again=again, sandbox=sandbox
             )
@@ -232,7 +236,9 @@ class Amendments:
         def work(turn: BookTransaction) -> str:
             view, now = self._open_for_change(turn)
             if now.epoch != row.epoch:
-                raise InvalidSetting("Labels were corrected a moment ago; look again.")
+                raise InvalidSetting(
+                    "Labels were corrected at the same time. Read the board again."
+                )
             rules = board.rules_of(now)
             self._append_amendment(turn, rules, {"labels": epoch}, holdout)
             board.book.store_encrypted(view, f"sample {epoch}", keep_sample(table))
@@ -240,7 +246,7 @@ class Amendments:
             view.set_value("holdout of now", holdout.encode())
             view.execute(_START_EPOCH, (epoch, view.book_id))
             view.execute(_CLEAR_RELEASES, (view.book_id,))
-            if now.status == "open":  # nobody else comes before those who were there
+            if now.status == "open":  # replays come before new submissions
                 turn.append_entry("paused", {})
                 view.execute(_SET_STATUS, ("paused", view.book_id))
             return now.status
@@ -254,9 +260,9 @@ class Amendments:
 
 
 def waits_for_charge(view: SqlReadView, row: BoardRow) -> bool:
-    """Tell whether a board was restored and has not gone on since.
+    """Return whether a board was restored and waits for its charge.
 
-    The ledger tells it of a board whose close was cut short: its status says ``closing`` by then.
+    After an interrupted close the status is ``closing``, so the ledger decides.
     """
     if row.status != "closing":
         return row.status == "restored"
@@ -270,11 +276,11 @@ def waits_for_charge(view: SqlReadView, row: BoardRow) -> bool:
 
 
 def refuse_if_unlabelled(rules: Rules) -> None:
-    """Refuse to correct labels where there are none."""
+    """Refuse to correct the labels of a board that takes scores."""
     if rules.takes == "scores":
         raise InvalidSetting(
-            "This board takes scores, so it has no labels to correct. What an evaluator scored "
-            "wrongly is handed in again, as another question."
+            "This board takes scores, so it has no labels to correct. Submit wrong scores again, "
+            "as another question."
         )
 
 
@@ -285,7 +291,7 @@ def _changed_rules(before: Rules, after: Rules) -> dict[str, Any]:
 
 
 def _check_only_labels_differ(before: HoldoutTable, after: HoldoutTable) -> None:
-    """Refuse a table that differs in anything but labels."""
+    """Refuse a table that differs in anything but the labels."""
     if before.kind != after.kind or before.labels.shape != after.labels.shape:
         raise InvalidLabels("Corrected labels must be of the same kind, for the same rows.")
     for name in ("ids", "split", "group", "weight"):
@@ -312,24 +318,24 @@ def replay_submissions(
     again: str,
     sandbox: Sandbox | None = None,
 ) -> int:
-    """Begin the next epoch, then ask again what shall be asked again; return how many.
+    """Start the next epoch with ``commit``, then ask submissions again; return how many.
 
-    Without ``commit`` it has begun already, and those teams are left that are not in it yet.
-    ``sandbox`` parses files that an older version kept as they came.
+    Without ``commit`` the epoch has started already, and only teams missing from it are replayed.
+    ``sandbox`` parses uploaded files that an older version stored.
     """
     wanted: list[tuple[Any, ...]] = []
     with board.reading() as view:
-        row, at = read_board(view), view.chain_state()
+        row, state = read_board(view), view.chain_state()
         if again == "best":
             wanted = view.query(_BEST_SUBMISSIONS, (view.book_id, epoch))
-    rest = board.rules_of(row).questions - at.asked - at.charged
-    if len(wanted) > rest:
+    remaining = board.rules_of(row).questions - state.asked - state.charged
+    if len(wanted) > remaining:
         raise InvalidSetting(
-            f"{len(wanted)} submissions would be asked again, and {remaining} questions are left; "
-            "raise the budget first."
+            f"{len(wanted)} submissions would be asked again, but only {remaining} questions are "
+            "left. Raise the budget first."
         )
     with open_stored_predictions(board, row, sandbox) as read:
-        for _, _, *stored in wanted:  # what cannot be read is found before anything changes
+        for _, _, *stored in wanted:  # fail before anything changes
             read(StoredSubmission(*stored))
         if commit is not None:
             commit()
@@ -346,8 +352,8 @@ def _replay_one(board: Board, team: int, number: int, submission: Submission) ->
 
     def work(turn: BookTransaction) -> None:
         view = cast("SqlWriteView", turn.view)
-        now, who = read_board(view), read_team(view, team)
-        asked = ScoredQuestion(
+        now, team_row = read_board(view), read_team(view, team)
+        question = ScoredQuestion(
             submission=submission.digest,
             risk=scored.risk,
             losses=scorer.by_group(scored) if wants else None,
@@ -355,18 +361,18 @@ def _replay_one(board: Board, team: int, number: int, submission: Submission) ->
             ladder=board.ladder_of(now, team_row),
             asker=team_row.id,
         )
-        if board.book.read_previous_answer(view, asked) is not None:
+        if board.book.read_previous_answer(view, question) is not None:
             return
-        outcome = turn.ask(asked, budget=board.rules_of(now).questions)
+        outcome = turn.ask(question, budget=board.rules_of(now).questions)
         release, time = outcome.release, turn.chain_state.time
-        told = (
+        values = (
             outcome.entry_number,
             now.epoch,
             release.value,
             release.score,
             int(release.improved),
         )
-        view.execute(_UPDATE_SUBMISSION, (*told, release.question, view.book_id, team, number))
+        view.execute(_UPDATE_SUBMISSION, (*values, release.question, view.book_id, team, number))
         view.execute(_COUNT_REPLAYED, (view.book_id,))
         recount_pooled(view, board.rules_of(now), turn.chain_state)
         if release.improved:
@@ -394,7 +400,7 @@ class FolderDifferences:
 
     @property
     def sentences(self) -> list[str]:
-        """What differs, in words; of labels only how many."""
+        """The differences in words; of labels only the number."""
         lines = [
             f"{key} is {_shorten(in_folder)} in the folder and {_shorten(on_board)} on the board"
             for key, (in_folder, on_board) in self.rules.items()
@@ -409,7 +415,7 @@ class FolderDifferences:
 def compare_with_folder(
     board: Board, folder: BoardFolder, *, first: bool = False
 ) -> FolderDifferences:
-    """Return how a folder differs from a board as it is now, or as it was at the ``first``."""
+    """Return how a folder differs from the board, now or as it was at ``first``."""
     row = board.row()
     board_rules: Mapping[str, Any]
     board_rules = board.book.opening["rules"]["board"] if first else board.rules_of(row).describe()
@@ -428,7 +434,7 @@ def compare_with_folder(
 
 
 def diff_rules(before: Rules, after: Rules) -> dict[str, Any]:
-    """Return what of the rules differs, as :meth:`Rules.amended` takes it."""
+    """Return the rules that differ, in the form that :meth:`Rules.amended` takes."""
     old, new = before.describe(), after.describe()
     changes: dict[str, Any] = {}
     for key in {**old, **new}:
@@ -436,9 +442,9 @@ def diff_rules(before: Rules, after: Rules) -> dict[str, Any]:
         if value == was:
             continue
         if key == "loss" and not _declares_classes(value) and _equal_but_classes(value, was):
-            continue  # taken from the labels when the board was made
+            continue  # taken from the labels when the board was created
         if isinstance(value, dict) and isinstance(was, dict):
-            # Only what differs: some of the rest may not be named in an amendment.
+            # Only the differences: an amendment may not name some of the other keys.
             changes[key] = {name: part for name, part in value.items() if part != was.get(name)}
         else:
             changes[key] = value
@@ -454,7 +460,7 @@ def _equal_but_classes(loss: Any, other: Any) -> bool:
 
 
 def read_corrected_labels(path: Path, rules: Rules) -> HoldoutTable:
-    """Return a holdout's file, read as that of a board's folder is."""
+    """Read a holdout file with corrected labels, as in a board's folder."""
     refuse_if_unlabelled(rules)
     noted = RuleProblems()
     table = read_table(path, rules, noted)

@@ -31,21 +31,21 @@ if TYPE_CHECKING:
 
 
 class _LabelEpoch(NamedTuple):
-    """The labels of a time between two corrections, and who scores with them."""
+    """The labels between two corrections, and the scorer that uses them."""
 
     number: int
     limits: Limits
     table: HoldoutTable
     scorer: Scorer
     ranked: bool
-    """Whether there are rows for a final ranking."""
+    """Whether the split has private rows, so that there is a final ranking."""
 
 
 class Board:
-    """Everything that can be done with one board; thread-safe. Made by :class:`Boards`.
+    """One board, with everything that can be done with it; thread-safe. Made by :class:`Boards`.
 
-    Nothing that matters is in memory: rules, status and epoch are read with every question, and
-    what is kept here is used only if it is still what the database says.
+    The database is authoritative: rules, status and epoch are read with every submission, and
+    cached values are used only if they still match.
     """
 
     def __init__(self, book: Book, store: SubmissionStore, slug: str) -> None:
@@ -61,41 +61,41 @@ class Board:
 
     @contextmanager
     def reading(self) -> Iterator[SqlReadView]:
-        """Look at the board, as it stands now."""
+        """Give a consistent read-only view of the board's tables."""
         with self.book.storage.read_transaction(self.book.name) as view:
             yield cast("SqlReadView", view)
 
     def row(self) -> BoardRow:
-        """Return the board's own row."""
+        """Return the board's current row."""
         with self.reading() as view:
             return self.read_row(view)
 
     def read_row(self, view: SqlReadView) -> BoardRow:
-        """Return the board's own row, in somebody's view of it."""
+        """Return the board's row in an open view, and cache it."""
         self._row = row = read_board(view)
         return row
 
     def cached_row(self) -> BoardRow:
-        """Return the row as it was seen here last, for what is looked at again before it counts."""
+        """Return the cached row; callers must check again inside a transaction."""
         row = self._row
         return self.row() if row is None else row
 
     def cache_key(self) -> tuple[BoardRow, ChainState]:
-        """Return what becomes another whenever anything does that can be seen of the board.
+        """Return a value that changes whenever anything visible on the board changes.
 
-        Whatever changes teams or records writes an entry or changes the board's own row. It is
-        secret on a board that is hidden or frozen: a thing to compare, and to show to nobody.
+        Every change to teams or records also appends an entry or changes the board's row. On a
+        hidden or frozen board the value is secret: compare it, but never show it.
         """
         with self.reading() as view:
             return self.read_row(view), view.chain_state()
 
     @property
     def rules(self) -> Rules:
-        """The rules of now."""
+        """The current rules."""
         return self.rules_of(self.row())
 
     def rules_of(self, row: BoardRow) -> Rules:
-        """Return the rules that a row holds; they are read again only if they changed."""
+        """Return the rules in a row; they are parsed again only if they changed."""
         cached = self._rules
         if cached is None or cached[0] != row.rules:
             cached = (row.rules, Rules.of(json.loads(row.rules)))
@@ -103,9 +103,9 @@ class Board:
         return cached[1]
 
     def epoch_of(self, row: BoardRow) -> _LabelEpoch:
-        """Return the labels that a row's epoch has, and their scorer."""
-        held, limits = self._epoch, self.rules_of(row).files.limits
-        if held is None or held.number != row.epoch:
+        """Return the labels of the row's epoch, with their scorer; cached."""
+        cached, limits = self._epoch, self.rules_of(row).files.limits
+        if cached is None or cached.number != row.epoch:
             table = read_sample(self.book.read_encrypted(sample_key(row.epoch)))
             loss = self.rules_of(row).loss
             scorer = Scorer(table, loss, limits, rows=split_mask(table, "public"))
@@ -118,27 +118,27 @@ class Board:
         return cached
 
     def scorer_of(self, row: BoardRow) -> Scorer:
-        """Return who scores the public split."""
+        """Return the scorer of the public split."""
         return self.epoch_of(row).scorer
 
     def scorer(self) -> Scorer:
-        """Return who reads and scores submissions now."""
+        """Return the current scorer of the public split."""
         return self.scorer_of(self.row())
 
     def ladder_of(self, row: BoardRow, team: TeamRow) -> str:
-        """Return the name of the ladder that a team climbs."""
+        """Return the name of a team's ladder in the row's epoch."""
         name = "" if self.rules_of(row).ladder == "board" else team.id
         return name if row.epoch == 0 else f"{name} epoch {row.epoch}".strip()
 
-    def cached_records(self, view: SqlReadView, row: BoardRow, at: ChainState) -> RecordHistory:
-        """Return the records of now; they are read again only if anything changed."""
+    def cached_records(self, view: SqlReadView, row: BoardRow, state: ChainState) -> RecordHistory:
+        """Return the board's records; they are read again only if anything changed."""
         cached = self._records
         if cached is None or cached[:2] != (row, state):
             cached = self._records = (row, state, read_records(view, row.epoch, state))
         return cached[2]
 
-    def meter(self, row: BoardRow, at: ChainState) -> Meter:
-        """Return how much of the budget is used, and what can be promised."""
+    def meter(self, row: BoardRow, state: ChainState) -> Meter:
+        """Return the meter: how much of the budget is used, and what can be promised."""
         opened = self.book.opening["rules"]
         rules: dict[str, Any] = {
             **opened,
@@ -148,19 +148,19 @@ class Board:
         rules["corrected"] = row.epoch > 0
         return Meter(self.book.mechanism, rules, state)
 
-    def read_stored_file(self, place: str) -> bytes:
-        """Return what is kept of a submission."""
-        with self.store.get(place) as file:
+    def read_stored_file(self, location: str) -> bytes:
+        """Return the stored bytes of a submission."""
+        with self.store.get(location) as file:
             return file.read()
 
     def as_seen_by(self, caller: Caller) -> View:
-        """Return what somebody may see of it: the only way to read anything."""
+        """Return a view with what the caller may see; everything is read through it."""
         return View(self, caller)
 
     def authorize_upload(
         self, caller: Caller, received: int, *, team: str | None = None, retry: str | None = None
     ) -> None:
-        """Refuse a submission that cannot be taken now, before its body is read."""
+        """Refuse a submission that cannot be accepted now, before its body is read."""
         self._submissions.authorize_upload(caller, received, team=team, retry=retry)
 
     def submit(
@@ -171,10 +171,10 @@ class Board:
 
     @property
     def amendments(self) -> Amendments:
-        """Pausing, going on, and changing what may change."""
+        """Pausing, resuming, amending rules and correcting labels."""
         return Amendments(self)
 
     @property
     def closer(self) -> BoardCloser:
-        """Selections, the end, and the final ranking."""
+        """Selecting submissions for the finals, and closing the board."""
         return BoardCloser(self)

@@ -116,13 +116,13 @@ class Boards:
     storage
         The database.
     store
-        Where submitted files are kept.
+        Stores submitted files.
     key_file
-        Encrypts labels and everything else that is secret; made if it is not there.
+        Encrypts labels and other secrets; created if missing.
     world
         Clock and salts, for tests.
     mechanism
-        For tests: what answers on boards that are made here, in place of what their rules say.
+        For tests: the mechanism of new boards, instead of the one in their rules.
     """
 
     def __init__(
@@ -147,20 +147,20 @@ class Boards:
                     view.set_value(
                         "signing key", self._seal(SERVER_BOOK, "signing key", self.world.salt())
                     )
-            except InvalidState:  # another process was quicker
+            except InvalidState:  # another process created it first
                 if SERVER_BOOK not in storage.books():
                     raise
-        self.signing_key()  # which refuses another key file than the others were made with
+        self.signing_key()  # refuses a key file that does not match the database
 
     def _seal(self, book: str, name: str, content: bytes) -> bytes:
         return (self.seal(book) or NoEncryption()).encrypt(f"kept {name}", content)
 
     def seal(self, book: str) -> Encryption | None:
-        """Return what the secret side of a book is closed with."""
+        """Return the cipher for the secret side of a book; None without a key file."""
         return None if self._key is None else Cipher(self._key, book)
 
     def high_water_mark(self, book: str) -> HighWaterMark | None:
-        """Return the mark that tells an old copy of a book, where there is a file to lie beside."""
+        """Return the mark that detects an old copy of a book; None on PostgreSQL."""
         if not isinstance(self.storage, SqliteStorage):
             return None
         water = HighWaterMark(f"{self.storage.path}.{book}")
@@ -172,10 +172,10 @@ class Boards:
     def signing_key(self) -> bytes:
         """Return the key that cookies are signed with."""
         with self.storage.read_transaction(SERVER_BOOK) as view:
-            held = view.get_value("signing key")
-        if held is None:
+            sealed = view.get_value("signing key")
+        if sealed is None:
             raise InvalidState("The server's signing key is missing.")
-        return (self.seal(SERVER_BOOK) or NoEncryption()).decrypt("kept signing key", held)
+        return (self.seal(SERVER_BOOK) or NoEncryption()).decrypt("kept signing key", sealed)
 
     def list(self) -> list[str]:
         """Return the slugs of all boards, oldest first."""
@@ -183,16 +183,16 @@ class Boards:
             return [row[0] for row in view.query(_ALL_SLUGS)]
 
     def list_page(self, limit: int, after: str | None = None) -> tuple[str, ...]:
-        """Return the slugs of so many boards, oldest first, from the one after ``after`` on."""
+        """Return up to ``limit`` slugs, oldest first, that come after the board ``after``."""
         with self._read_server_book() as view:
             if after is None:
                 return tuple(row[0] for row in view.query(f"{_ALL_SLUGS} LIMIT ?", (limit,)))
             if not (is_searchable(after) and view.query(_BOOK_BY_SLUG, (after,))):
-                raise InvalidSetting("This is no cursor of ours; begin without one.")
+                raise InvalidSetting("Invalid cursor. Start without one.")
             return tuple(row[0] for row in view.query(_SLUGS_AFTER, (after, limit)))
 
     def list_open_first(self, limit: int, skip: int = 0) -> tuple[str, ...]:
-        """Return the slugs of so many boards, those that are closed last, after ``skip``."""
+        """Return up to ``limit`` slugs after the first ``skip``, closed boards last."""
         with self._read_server_book() as view:
             return tuple(row[0] for row in view.query(_OPEN_FIRST, (limit, skip)))
 
@@ -200,7 +200,7 @@ class Boards:
         return self.storage.read_transaction(SERVER_BOOK)
 
     def open(self, slug: str) -> Board:
-        """Return a board."""
+        """Return a board by its slug; ``NotFound`` if there is none."""
         with self._lock:
             board = self._open.get(slug)
         if board is not None:
@@ -222,9 +222,9 @@ class Boards:
             return self._open.setdefault(slug, Board(book, self.store, slug))
 
     def adopt_old_copy(self, slug: str, charge: int) -> Board:
-        """Go on with an old copy of the database, for one board.
+        """Continue one board on an old copy of the database.
 
-        ``charge`` is how many questions may have been answered since the copy was made.
+        ``charge`` is how many questions may have been answered after the copy was made.
         """
         with self._read_server_book() as view:
             rows = view.query(_BOOK_BY_SLUG, (slug,)) if is_searchable(slug) else []
@@ -247,7 +247,7 @@ class Boards:
         return board
 
     def create(self, folder: BoardFolder) -> Board:
-        """Start a board: commit to its holdout, key and rules, and ask its baselines."""
+        """Create a board: commit to its holdout, key and rules, and submit its baselines."""
         rules = folder.rules
         table = folder.table if rules.loss.uses_labels else folder.table.unlabelled()
         scorer = Scorer(table, rules.loss, rules.files.limits, rows=split_mask(table, "public"))
@@ -299,7 +299,7 @@ class Boards:
         return board
 
     def create_first_token(self) -> str | None:
-        """Return a token for the organiser of all boards, once; None if there is one already."""
+        """Return a token for an organiser of all boards; None if one was issued before."""
         token = new_token("organiser", self.world.salt)
         with self.storage.write_transaction(SERVER_BOOK) as view:
             if view.query(_ANY_ORGANISER, (view.book_id,)):
@@ -308,7 +308,7 @@ class Boards:
         return token
 
     def issue_token(self, role: Role = Role.ORGANISER, *, end_others: bool = False) -> str:
-        """Return another token for all boards; ``end_others`` ends the organisers' before."""
+        """Return a new token for all boards; ``end_others`` revokes the organisers' older ones."""
         token = new_token(role.name.lower(), self.world.salt)
         with self.storage.write_transaction(SERVER_BOOK) as view:
             if end_others:
@@ -317,52 +317,52 @@ class Boards:
         return token
 
     def caller_by_token(self, token: str, slug: str | None = None) -> Caller:
-        """Return who a token's bearer is, on a board or on none; refuse one that nobody has.
+        """Return the caller that a token stands for, on one board or on all; refuse others.
 
-        A token of one board means nothing on another. The answer is the same for a token that was
-        never given, one that has ended, and one of another board.
+        A token of one board is not valid on another. The refusal is the same for a token that
+        never existed, one that was revoked, and one of another board.
         """
         return self.caller_by_token_hash(hash_token(token), slug)
 
     def caller_by_token_hash(self, hashed: bytes, slug: str | None = None) -> Caller:
-        """Return the same by the hash of a token, as sessions know it."""
+        """As :meth:`caller_by_token`, from the hash of a token, which sessions store."""
         with self._read_server_book() as view:
             rows = view.query(_CREDENTIAL_BY_HASH, (hashed,))
             if rows:
                 role, team, book, expires = rows[0]
-                found = [] if slug is None else view.query(_BOOK_NUMBER, (slug,))
-                here = book in {view.book_id, *(row[0] for row in found)}
+                books = [] if slug is None else view.query(_BOOK_NUMBER, (slug,))
+                valid_here = book in {view.book_id, *(row[0] for row in books)}
                 late = expires is not None and expires <= self.world.clock()
                 if valid_here and not late:
                     return Caller(Role[role.upper()], team, hashed)
-        raise NotAllowed("This token is unknown, or has ended.")
+        raise NotAllowed("This token is unknown or was revoked.")
 
     def slug_of_token(self, hashed: bytes) -> str | None:
-        """Return the slug of the one board that a token is for; None if it is for all, or ended."""
+        """Return the slug of a token's only board; None if it is for all boards or was revoked."""
         with self._read_server_book() as view:
             rows = view.query(_SLUG_BY_CREDENTIAL, (hashed,))
         return rows[0][0] if rows else None
 
     def remove_orphaned_files(self) -> int:
-        """Remove submitted files that a crash has left without a row; return how many."""
+        """Remove submitted files that a crash left without a row; return how many."""
         with self._read_server_book() as view:
             places = {row[0] for row in view.query(_FILES_IN_FOLDER)}
         return self.store.sweep(places.__contains__)
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         with self._lock:
             self._open.clear()
         self.storage.close()
 
 
 def has_libpq_password(address: str) -> bool:
-    """Tell whether an address has a password by libpq's words, as in ``host=db password=...``."""
+    """Return whether a libpq connection string has a password: ``host=db password=...``."""
     return "://" not in address and _LIBPQ_PASSWORD.search(address) is not None
 
 
 def is_shared(url: str) -> bool:
-    """Tell whether several processes may serve from a database.
+    """Return whether several processes may serve from a database.
 
     >>> is_shared("boards.db"), is_shared("postgresql+psycopg://me@there/boards")
     (False, True)
@@ -385,12 +385,12 @@ def open_boards(
     url
         A path or ``sqlite:///path`` for SQLite; ``postgresql+psycopg://user:password@host/name``.
     create
-        Make what is not there.
+        Create the database if it is missing.
     key_file
-        Encrypts everything secret; made if it is not there.
+        Encrypts everything secret; created if missing.
     store
-        Where submitted files are kept; by default in the database, and beside an SQLite file in
-        ``FILE.submissions`` what is larger than a megabyte.
+        Stores submitted files; by default in the database, except that beside an SQLite file those
+        larger than a megabyte go to ``FILE.submissions``.
     world
         Clock and salts, for tests.
     """
@@ -408,7 +408,7 @@ def open_boards(
 
 
 def open_storage(url: Path | str, *, create: bool = False) -> SqlStorage:
-    """Open the database alone."""
+    """Open the database at a path or an address, without its boards."""
     address = str(url)
     if is_shared(address):
         return open_postgres_schema(address, create=create)
@@ -439,30 +439,32 @@ def _sqlite_path(address: str) -> Path:
             "database must be a path, sqlite:///path or postgresql+psycopg://user@host/name."
         )
     if not address or address == ":memory:":
-        raise InvalidSetting("database must be a file: what is in memory is lost with the server.")
+        raise InvalidSetting(
+            "database must be a file; one in memory is lost when the server stops."
+        )
     return Path(address)
 
 
 def check_baselines(scorer: Scorer, folder: BoardFolder) -> None:
-    """Refuse a folder with a baseline that cannot be graded, before anything is made of it."""
+    """Refuse a folder with a baseline that cannot be scored, before the board is created."""
     for name, path in folder.baselines.items():
         try:
             scorer.read(path)
         except InvalidInput as error:
             raise InvalidRules(
-                f"The baseline {name!r} cannot be graded: {error}", problems=error.problems
+                f"The baseline {name!r} cannot be scored: {error}", problems=error.problems
             ) from None
 
 
 def submit_baselines(board: Board, folder: BoardFolder) -> None:
-    """Ask about every baseline that was not asked yet; a crash may have come between."""
+    """Submit each baseline that was not submitted yet, as after a crash."""
     scorer = board.scorer()
     for name, path in folder.baselines.items():
         with board.reading() as view:
-            rows = view.query(_FIND_BASELINE, (view.book_id, comparable_name(each)))
+            rows = view.query(_FIND_BASELINE, (view.book_id, comparable_name(name)))
         if rows and rows[0][1]:
             continue
-        caller = Caller(Role.ORGANISER, rows[0][0]) if rows else board.teams.add_baseline(each)
+        caller = Caller(Role.ORGANISER, rows[0][0]) if rows else board.teams.add_baseline(name)
         sent = IncomingSubmission(
             scorer.read(path), board.book.environment.clock(), message="baseline"
         )

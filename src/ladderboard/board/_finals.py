@@ -1,4 +1,4 @@
-"""The end of a board: selections, the close, the final ranking and the bundle to verify."""
+"""Closing a board: selected submissions, the final ranking and the bundle to verify."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     )
 
 STANDINGS_KEY = "standings"
-"""The name under which the standings of the close are kept, with the salt of their commitment."""
+"""The key under which the standings at the close are stored, with their commitment's salt."""
 
 _OWN_SUBMISSION = "SELECT number FROM main.submission WHERE book = ? AND team = ? AND id = ?"
 _SELECT_SUBMISSION = (
@@ -61,7 +61,7 @@ _SET_CLOSED = (
     "WHERE book = ?"
 )
 _TEAMS = "SELECT number, id, name, kind FROM main.team WHERE book = ? AND used > 0 ORDER BY number"
-# Those that were chosen; then what would be chosen by default, the last improved ones first.
+# The selected ones first; then the default choice, the latest improvements first.
 _SELECTED_OR_DEFAULT = (
     "SELECT id, entry, place, format FROM main.submission WHERE book = ? AND team = ? "
     "ORDER BY chosen DESC, improved DESC, number DESC LIMIT ?"
@@ -84,7 +84,7 @@ _SUBMITTED_FILE = (
 
 
 class _Finalist(NamedTuple):
-    """A submission in the finals."""
+    """A submission in the final ranking."""
 
     team: str
     name: str
@@ -94,13 +94,13 @@ class _Finalist(NamedTuple):
 
 
 class BoardCloser:
-    """The end of one board."""
+    """Selects submissions for the final ranking, and closes one board."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
 
     def select_submissions(self, caller: Caller, submissions: Sequence[str]) -> None:
-        """Select a team's own submissions for the finals, in place of those selected before."""
+        """Select a team's submissions for the final ranking, replacing its earlier selection."""
         check_permission(caller, "choose")
         wanted = list(dict.fromkeys(submissions))
 
@@ -108,20 +108,20 @@ class BoardCloser:
             view = cast("SqlWriteView", turn.view)
             row = read_board(view)
             if row.status in ENDED_STATUSES:
-                raise NotOpen("The board is closed; selections are locked.")
+                raise NotOpen("The board is closed. Selections cannot change.")
             limit = self._board.rules_of(row).selections
             if len(wanted) > limit:
                 raise InvalidSetting(f"At most {limit} can be selected, not {len(wanted)}.")
             numbers = []
-            for each in wanted:
-                found = (
-                    view.query(_OWN_SUBMISSION, (view.book_id, caller.team, each))
-                    if is_searchable(each)
+            for submission in wanted:
+                rows = (
+                    view.query(_OWN_SUBMISSION, (view.book_id, caller.team, submission))
+                    if is_searchable(submission)
                     else []
                 )
                 if not rows:
                     raise NotFound("There is no such submission.")
-                numbers.append(found[0][0])
+                numbers.append(rows[0][0])
             view.execute(_CLEAR_SELECTION, (view.book_id, caller.team))
             for number in numbers:
                 view.execute(_SELECT_SUBMISSION, (1, view.book_id, caller.team, number))
@@ -129,11 +129,11 @@ class BoardCloser:
         self._board.queue.run(work)
 
     def close(self, caller: Caller, *, sandbox: Sandbox | None = None) -> dict[str, Any] | None:
-        """End the board for good; score what was selected on the private split, once.
+        """Close the board for good; score the selected submissions on the private split.
 
-        ``sandbox`` parses files that an older version kept as they came.
-        Cut short, it can be called again: selections stay locked, and nothing is scored twice
-        differently.
+        Returns the final ranking; None without a private split. ``sandbox`` parses uploaded files
+        that an older version stored. An interrupted close can be repeated: selections stay locked,
+        and scores come out the same.
         """
         check_permission(caller, "run")
         board = self._board
@@ -160,19 +160,19 @@ class BoardCloser:
             now = read_board(view)
             if now.status == "closed":
                 return
-            found = (read_finalists(view, rules), _public_ranks(view, board.book.sign))
-            if now.epoch != row.epoch or found != (entrants, ranks):
-                raise NotOpen("The board changed while it was closed; close it again.")
+            current = (read_finalists(view, rules), _public_ranks(view, board.book.sign))
+            if now.epoch != row.epoch or current != (entrants, ranks):
+                raise NotOpen("The board changed while it was being closed. Close it again.")
             final_json = None if final is None else to_json(final)
             stood = Commitment("standings", list_final_standings(view), salt)
             summary = {"standings": stood.hash.hex()}
             if final is not None:
                 summary["finals"] = digest("finals", final_json).hex()
             turn.close(**summary)
-            kept = encode({"salt": stood.salt, "content": stood.content})
-            board.book.store_encrypted(view, STANDINGS_KEY, kept)
+            opened = encode({"salt": stood.salt, "content": stood.content})
+            board.book.store_encrypted(view, STANDINGS_KEY, opened)
             visibility = "public" if now.visibility == "frozen" else now.visibility
-            view.execute(_SET_CLOSED, (told, visibility, view.book_id))
+            view.execute(_SET_CLOSED, (final_json, visibility, view.book_id))
 
         board.queue.run(end)
         return final
@@ -237,9 +237,9 @@ def _final_row(
 
 
 def rank_finals(rows: list[dict[str, Any]]) -> None:
-    """Give ranks, equal ones to equal scores, and say how far each team moved.
+    """Set ranks, equal ones for equal scores, and how far each team moved.
 
-    Both ranks are among those who are in the rows: who is disqualified later takes none.
+    Both ranks count only the teams in the rows: disqualified teams take no rank.
     """
     teams = [row for row in rows if not row["baseline"]]
     public = sorted(row["public_rank"] for row in teams if row["public_rank"] is not None)
@@ -255,17 +255,17 @@ def rank_finals(rows: list[dict[str, Any]]) -> None:
 
 
 def serialize_final_row(row: dict[str, Any], display: DisplayRules) -> dict[str, Any]:
-    """Return a row of the final ranking, which is kept in losses, in the board's metric."""
+    """Return a row of the final ranking, which is stored in losses, in the board's metric."""
     low, high = sorted((display.shown(row["low"]), display.shown(row["high"])))
     score = to_metric(display, row["score"])
     return {**row, "score": score, "loss": row["score"], "low": low, "high": high}
 
 
 def list_final_standings(view: SqlReadView) -> list[dict[str, Any]]:
-    """Return how all teams stand now, in the order in which they came, as the close commits to it.
+    """Return all teams' standings in order of registration, as the close commits to them.
 
-    A rank is 1 and how many teams have a lower release. A baseline, who is disqualified, and who
-    has no release have none.
+    A rank is 1 plus the number of teams with a lower release. Baselines, disqualified teams and
+    teams without a release have none.
     """
     rows = view.query(_STANDINGS, (view.book_id,))
     ranked = sorted(
@@ -291,14 +291,17 @@ def list_final_standings(view: SqlReadView) -> list[dict[str, Any]]:
 
 
 def read_finalists(view: SqlReadView, rules: Rules) -> list[_Finalist]:
-    """Return what is in the final ranking: what teams chose, or what is chosen by default."""
-    found: list[_Finalist] = []
+    """Return the submissions in the final ranking: the selected ones, or the default choice."""
+    finalists: list[_Finalist] = []
     for number, team, name, kind in view.query(_TEAMS, (view.book_id,)):
         chosen = view.query(_COUNT_SELECTED, (view.book_id, number))[0][0]
-        many = min(chosen or rules.selections, rules.selections) if kind == "team" else 1
-        files = view.query(_SELECTED_OR_DEFAULT, (view.book_id, number, many))
-        found += [_Finalist(team, name, kind, own, StoredSubmission(*kept)) for own, *kept in files]
-    return found
+        count = min(chosen or rules.selections, rules.selections) if kind == "team" else 1
+        files = view.query(_SELECTED_OR_DEFAULT, (view.book_id, number, count))
+        finalists += [
+            _Finalist(team, name, kind, submission, StoredSubmission(*stored))
+            for submission, *stored in files
+        ]
+    return finalists
 
 
 def _public_ranks(view: SqlReadView, sign: Callable[[str], bytes]) -> dict[str, int]:
@@ -313,28 +316,28 @@ def _public_ranks(view: SqlReadView, sign: Callable[[str], bytes]) -> dict[str, 
 
 
 class _SubmittedFile(NamedTuple):
-    """A submission, and the last entry that it was scored for."""
+    """A submission's stored file, and the last entry that it was scored for."""
 
     entry: int
     id: str
     format: str | None
-    place: str
+    location: str
 
 
 def write_board_bundle(
     board: Board, to: Path | str, *, labels: bool = False, submissions: bool = False
 ) -> ChainHead:
-    """Write everything that a closed board kept secret into a new file, and return its head.
+    """Write a closed board with its secrets into a new file, and return the ledger's head.
 
-    The file is readable by its owner only, appears when it is whole, and never replaces another. It
-    holds the noise key, every risk and every draw, so a board that is not closed is refused.
+    The file is readable by its owner only, appears when it is complete, and never replaces
+    another. It holds the noise key, every risk and every draw, so an open board is refused.
 
     Parameters
     ----------
     labels
-        Open the labels, too; otherwise they stay as hidden as before.
+        Include the labels; otherwise they stay secret.
     submissions
-        Put in what teams submitted.
+        Include the submitted predictions.
     """
     path = Path(os.path.abspath(to))  # noqa: PTH100 - links are not followed
     with board.reading() as view:
@@ -373,9 +376,9 @@ def _write_entries_with_files(
     file = next(files, None)
     for number, (entry, secret) in enumerate(open_entries(board.book, view)):
         bundle.write_entry(entry.form, secret)
-        if held is not None and held.entry == number:
-            _write_submitted_file(bundle, board, held, selected=held.id in chosen)
-            held = next(files, None)
+        if file is not None and file.entry == number:
+            _write_submitted_file(bundle, board, file, selected=file.id in chosen)
+            file = next(files, None)
         elif secret is not None and row.epoch:
             later = _find_replayed_file(board, view, row, entry, secret)
             if later is not None:
@@ -383,7 +386,7 @@ def _write_entries_with_files(
 
 
 def _iter_submitted_files(view: SqlReadView) -> Iterator[_SubmittedFile]:
-    """Return what was submitted in the order of entries, a page at a time."""
+    """Yield the stored submissions in the order of their entries."""
     last = -1
     while rows := view.query(_SUBMITTED_FILES, (view.book_id, last, _FILES_PAGE)):
         yield from (_SubmittedFile(*row) for row in rows)
@@ -393,16 +396,16 @@ def _iter_submitted_files(view: SqlReadView) -> Iterator[_SubmittedFile]:
 def _find_replayed_file(
     board: Board, view: SqlReadView, row: BoardRow, entry: Entry, secret: SecretSide
 ) -> _SubmittedFile | None:
-    """Return what an entry was scored for that was asked again after labels were corrected.
+    """Return the file of an entry whose submission was asked again after a label correction.
 
-    Its row names the entry of that time. It was asked on the ladder of a later epoch, which the
-    mark of that entry tells.
+    The submission's row names the later entry. That entry is found by its key on the ladder of a
+    later epoch.
     """
     team = find_team(view, entry.read()["asker"])
     for epoch in range(1, row.epoch + 1):
         ladder = board.ladder_of(row._replace(epoch=epoch), team)
-        asked = ScoredQuestion(secret.submission, 0, ladder=ladder, asker=team.id)
-        number = view.find_by_dedupe_key(board.book.dedupe_key(asked))
+        question = ScoredQuestion(secret.submission, 0, ladder=ladder, asker=team.id)
+        number = view.find_by_dedupe_key(board.book.dedupe_key(question))
         rows = [] if number is None else view.query(_SUBMITTED_FILE, (view.book_id, number))
         if rows:
             return _SubmittedFile(*rows[0])
@@ -412,15 +415,15 @@ def _find_replayed_file(
 def _write_submitted_file(
     bundle: BundleWriter, board: Board, file: _SubmittedFile, *, selected: bool
 ) -> None:
-    if not file.place:  # it was lost before the board came here
+    if not file.location:  # it was lost before the board was restored here
         return
-    with board.store.get(file.place) as body:
+    with board.store.get(file.location) as body:
         digest, size = hashlib.sha256(), 0
         while part := body.read(_CHUNK_BYTES):
             digest.update(part)
             size += len(part)
         body.seek(0)
-        told = {"id": file.id, "format": file.format, "size": size, "sha256": own.digest()}
-        bundle.write_record("file", {**told, "selected": selected})
+        fields = {"id": file.id, "format": file.format, "size": size, "sha256": digest.digest()}
+        bundle.write_record("file", {**fields, "selected": selected})
         while part := body.read(_CHUNK_BYTES):
             bundle.write_record("part", part)

@@ -1,4 +1,4 @@
-"""A board's folder: reading and checking it, writing an example, importing a competition."""
+"""A board's folder: reading and checking it, the example board, imports from elsewhere."""
 
 from __future__ import annotations
 
@@ -132,12 +132,12 @@ registration: invited
 
 @dataclass(frozen=True, eq=False)
 class BoardFolder:
-    """What a board is made of. The organiser's: it holds the labels.
+    """The contents of a board's folder, with the labels; for the organiser only.
 
     ``table`` has every row, its ``split`` spelled public, private or ignored (None: all are
-    public). ``sample`` is the sample submission, if there is one; ``baselines`` are the files of
-    those that are asked, by name, in the order of the rules. ``derived`` says that the classes in
-    the rules were not declared, but taken from the labels or the sample submission.
+    public). ``sample`` is the sample submission, if any. ``baselines`` has the files of baselines
+    by name, in the order of the rules. ``derived`` is whether the classes were taken from the
+    labels or the sample submission instead of the rules.
     """
 
     path: Path
@@ -149,14 +149,14 @@ class BoardFolder:
 
     @property
     def public(self) -> NDArray[np.bool_]:
-        """Which rows the leaderboard looks at."""
+        """The mask of the rows that the leaderboard uses."""
         if self.table.split is None:
             return np.ones(len(self.table), np.bool_)
         return np.asarray(self.table.split == "public")
 
     @property
     def private(self) -> NDArray[np.bool_]:
-        """Which rows the final ranking looks at."""
+        """The mask of the rows that the final ranking uses."""
         if self.table.split is None:
             return np.zeros(len(self.table), np.bool_)
         return np.asarray(self.table.split == "private")
@@ -167,7 +167,7 @@ class BoardFolder:
 
     @property
     def worth(self) -> int:
-        """How many independent examples the public part is worth: groups, fewer with weights."""
+        """The effective number of independent public examples: groups, fewer with weights."""
         return int(self.part("public").grouping.effective_n)
 
     @property
@@ -176,9 +176,9 @@ class BoardFolder:
         return is_zero_one(self.rules.loss, self.part("public").grouping)
 
     def digest(self) -> bytes:
-        """Return a hash of everything that decides what this board will do.
+        """Return a hash of everything that decides the board's answers.
 
-        It is made from the labels without salt: whoever has it can try guesses. Keep it.
+        Keep it secret: it covers the labels without a salt, so it can confirm guesses.
         """
         baselines = {name: hashlib.sha256(path.read_bytes()).digest()
                  for name, path in self.baselines.items()}  # fmt: skip
@@ -197,7 +197,7 @@ def read_folder(path: Path | str) -> BoardFolder:
     Raises
     ------
     InvalidRules
-        With everything that is wrong, in the rules and in the files, in ``problems``.
+        ``problems`` lists everything that is wrong in the rules and in the files.
     """
     folder = Path(path)
     noted = RuleProblems()
@@ -242,7 +242,7 @@ def _read_rules_file(folder: Path, noted: RuleProblems) -> Rules | None:
 
 
 def _find_holdout(folder: Path, noted: RuleProblems) -> str | None:
-    """Return the name of the holdout's file, which there must be one of."""
+    """Return the name of the only holdout file; note a problem if there is none or several."""
     names = [f"holdout.{suffix}{packed}" for suffix in _SUFFIXES for packed in _COMPRESSIONS]
     present = [name for name in names if (folder / name).exists() or (folder / name).is_symlink()]
     if len(present) == 1:
@@ -268,7 +268,7 @@ def _find_sample(folder: Path, noted: RuleProblems) -> Path | None:
 
 
 def _read_sample_values(sample: Path | None, rules: Rules, table: HoldoutTable) -> Any:
-    """Return what a sample submission predicts, None if it cannot be read: a check says why."""
+    """Return the sample's predictions; None if it cannot be read, which a check reports."""
     if sample is None or not rules.loss.uses_labels:
         return None
     try:
@@ -278,14 +278,16 @@ def _read_sample_values(sample: Path | None, rules: Rules, table: HoldoutTable) 
 
 
 def _check_inside(folder: Path, name: str, noted: RuleProblems) -> bool:
-    """Note a file that is not there, or whose link leads out of the folder."""
+    """Return whether a file is in the folder; note one that is missing or linked outside."""
     path = folder / name
     try:
         real = path.resolve()
-    except (OSError, RuntimeError):  # links that lead in a circle
+    except (OSError, RuntimeError):  # circular links
         real = Path("/")
     if not real.is_relative_to(folder.resolve()):
-        noted.add("outside", f"{name} must lie in the folder; its link leads out of it.", key=name)
+        noted.add(
+            "outside", f"{name} must be inside the folder; its link leads out of it.", key=name
+        )
     elif not real.is_file():
         noted.add("missing_file", f"{name} must be a file in the folder; there is none.", key=name)
     else:
@@ -294,7 +296,7 @@ def _check_inside(folder: Path, name: str, noted: RuleProblems) -> bool:
 
 
 def _check_mechanism(folder: BoardFolder, noted: RuleProblems) -> None:
-    """Note a mechanism that cannot work with this holdout."""
+    """Note a mechanism that does not work with this holdout."""
     mechanism = folder.rules.mechanism_for(folder.worth)
     grouping = folder.part("public").grouping
     if mechanism.needs == "losses" and grouping.weight is not None:
@@ -307,7 +309,7 @@ def _check_mechanism(folder: BoardFolder, noted: RuleProblems) -> None:
 
 
 def read_table(path: Path, rules: Rules | None, noted: RuleProblems) -> HoldoutTable | None:
-    """Return the holdout's table with its splits spelled plainly; note whatever is wrong."""
+    """Return the holdout's table with normalized splits; note everything that is wrong."""
     name = path.name
     try:
         table = read_holdout(
@@ -332,7 +334,7 @@ def read_table(path: Path, rules: Rules | None, noted: RuleProblems) -> HoldoutT
 
 
 def _label_kind(loss: Loss) -> Any:
-    """Return what labels must be for a loss; None where it takes either."""
+    """Return the kind of labels that a loss takes; None if it takes either."""
     if isinstance(loss, Absolute | Squared | Pinball):
         return "number"
     declared = getattr(loss, "classes", None)
@@ -342,32 +344,32 @@ def _label_kind(loss: Loss) -> Any:
 
 
 def split_mask(table: HoldoutTable, split: str) -> NDArray[np.bool_] | None:
-    """Return which rows are in a split; None where there is no split, and all are public."""
+    """Return the mask of a split's rows; None if there is no split and all are public."""
     return None if table.split is None else np.asarray(table.split == split)
 
 
 def _normalize_splits(table: HoldoutTable, name: str, noted: RuleProblems) -> HoldoutTable:
-    """Return the table with Public and PUBLIC as public, and so on."""
+    """Return the table with lower-case splits: Public and PUBLIC become public."""
     if table.split is None:
         return table
     spellings, which = np.unique(table.split, return_inverse=True)
     plain = [str(spelling).strip().casefold() for spelling in spellings.tolist()]
     other = [
-        word
-        for word, spelling in zip(spellings.tolist(), plain, strict=True)
+        original
+        for original, spelling in zip(spellings.tolist(), plain, strict=True)
         if spelling not in SPLITS
     ]
     if other:
         message = f"{name}: split must be public, private or ignored; there is {listed(other)}."
         noted.add("unknown_split", message, key="split")
     elif "public" not in plain:
-        noted.add("unknown_split", f"{name}: no row is public, so nothing could be asked.",
+        noted.add("unknown_split", f"{name}: no row is public, so nothing could be scored.",
                   key="split")  # fmt: skip
     return replace(table, split=np.array(plain, dtype=table.split.dtype)[which])
 
 
 def _check_groups(table: HoldoutTable, name: str, noted: RuleProblems) -> None:
-    """Note groups that lie in several splits: what is learned of one would tell of the other."""
+    """Note groups that lie in several splits: answers about one split would reveal the other."""
     if table.group is None or table.split is None:
         return
     groups, of = np.unique(table.group, return_inverse=True)
@@ -381,36 +383,33 @@ def _check_groups(table: HoldoutTable, name: str, noted: RuleProblems) -> None:
 
 
 def _check_rules(table: HoldoutTable, rules: Rules, name: str, noted: RuleProblems) -> None:
-    """Note what the rules ask of the holdout and it does not have."""
+    """Note what the rules need and the holdout lacks."""
     try:
         rules.loss.read_labels(table.labels)
     except InvalidLabels as error:
         noted.add("labels", f"{name}: {error}", key="label")
-    except InvalidInput as error:  # a loss of the organiser's own
+    except InvalidInput as error:  # a custom loss
         noted.add("labels", f"{name}: the loss refused the labels: {error}", key="label")
     private = table.split is not None and bool((table.split == "private").any())
     if private:
         return
     end = f"{name} has none. Add a column split with public and private."
     if rules.ladder == "board":
-        message = (
-            "ladder: board needs a private split for the final ranking, as only records of the "
-        )
-        noted.add("no_private", f"{message}whole board are told before; {end}", key="ladder")
+        message = "ladder: board needs a private split to rank by, because it shows only records"
+        noted.add("no_private", f"{message}; {end}", key="ladder")
     if rules.finals is not None:
         noted.add("no_private", f"finals need a private split to rank by; {end}", key="finals")
 
 
 def write_example_board(folder: Path, rng: np.random.Generator | None = None) -> list[Path]:
-    """Fill a folder with an example board, and return the files.
+    """Write an example board into a folder, and return the files.
 
-    Nobody has seen the labels before: they are drawn with ``rng``, by default from the operating
-    system's own randomness.
+    The labels are new: they are drawn with ``rng``, by default seeded by the operating system.
     """
     rng = np.random.default_rng() if rng is None else rng
     learned, holdout = _draw_cups(rng, _TRAIN), _draw_cups(rng, _PUBLIC + _PRIVATE)
     ids = [f"cup-{number:04d}" for number in range(_PUBLIC + _PRIVATE)]
-    # Nothing about an id tells its split.
+    # An id must not reveal its split.
     split = rng.permutation(["public"] * _PUBLIC + ["private"] * _PRIVATE).tolist()
     labels, known = holdout.again.tolist(), holdout.rows
     little = (holdout.waited < np.median(learned.waited)).astype(int).tolist()
@@ -434,7 +433,7 @@ def write_example_board(folder: Path, rng: np.random.Generator | None = None) ->
 
 
 class _Cups(NamedTuple):
-    """Cups of coffee, and whether their guests asked for another one."""
+    """Cups of coffee, and whether each guest asked for another."""
 
     again: NDArray[np.int64]
     waited: NDArray[np.float64]
@@ -444,7 +443,7 @@ class _Cups(NamedTuple):
 def _draw_cups(rng: np.random.Generator, count: int) -> _Cups:
     hot, strong = rng.normal(64, 9, count).round(1), rng.normal(58, 10, count).round(1)
     waited = rng.gamma(3, 2, count).round(1)
-    # Best at 62 degrees; stronger is better up to a point; who waits long has to go.
+    # Best at 62 degrees; stronger is better up to a point; waiting is bad.
     joy = 2.2 - ((hot - 62) / 7) ** 2 + (strong - 58) / 8 - ((strong - 58) / 14) ** 2
     joy += (6 - waited) / 4
     again = (rng.logistic(size=count) < 1.5 * joy).astype(np.int64)
@@ -457,9 +456,9 @@ def _format_csv(header: str, rows: object) -> str:
 
 
 def import_huggingface(source: Path, folder: Path) -> list[Path]:
-    """Write a board's rules and holdout from a competition's settings and solution.
+    """Write a board's rules and holdout from a Hugging Face competition's folder.
 
-    Nothing is written where either cannot be read.
+    Nothing is written if its settings or its solution cannot be read.
     """
     settings = _read_competition_settings(source)
     ids, answers = _competition_columns(settings)
@@ -483,14 +482,14 @@ def _read_competition_settings(source: Path) -> dict[str, Any]:
             f"be read: {error.strerror}."
         ) from None
     except (RecursionError, ValueError):
-        raise InvalidInput(f"{source / _SETTINGS} is no JSON.") from None
+        raise InvalidInput(f"{source / _SETTINGS} is not JSON.") from None
     if not isinstance(settings, dict):
         raise InvalidInput(f"{source / _SETTINGS} must be a JSON object.")
     return settings
 
 
 def _competition_columns(settings: dict[str, Any]) -> tuple[str, list[str]]:
-    """Return the column of ids, and those of answers."""
+    """Return the name of the id column, and those of the answers."""
     ids = settings.get("SUBMISSION_ID_COLUMN", "id")
     listed = settings.get("SUBMISSION_COLUMNS", "id,pred")
     named = listed.split(",") if isinstance(listed, str) else listed
@@ -503,7 +502,7 @@ def _competition_columns(settings: dict[str, Any]) -> tuple[str, list[str]]:
 
 
 def _read_solution(path: Path, columns: list[str]) -> list[list[str]]:
-    """Return the rows of a solution file, these columns of them."""
+    """Return these columns of all rows of a solution file."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             table = csv.DictReader(file)
@@ -517,12 +516,12 @@ def _read_solution(path: Path, columns: list[str]) -> list[list[str]]:
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
     except (UnicodeDecodeError, csv.Error):
-        raise InvalidInput(f"{path} is no table of text in UTF-8, with commas.") from None
+        raise InvalidInput(f"{path} is not a CSV file in UTF-8.") from None
 
 
 def _format_rules(settings: dict[str, Any], source: Path) -> str:
     metric = settings.get("EVAL_METRIC", "")
-    if not isinstance(metric, str) or ":" in metric:  # which would be imported, and run
+    if not isinstance(metric, str) or ":" in metric:  # "module:name" would be imported and run
         raise InvalidInput(
             f"EVAL_METRIC must be the name of a metric; got {_settings.safe_repr(metric)}."
         )
@@ -551,6 +550,6 @@ def _format_rules(settings: dict[str, Any], source: Path) -> str:
 
 
 def _quote_yaml(text: str) -> str:
-    """Return text as YAML has it; JSON would write a letter like a rocket as two halves."""
+    """Return text quoted for YAML; emoji stay single characters, not JSON surrogate pairs."""
     valid = text.encode("utf-8", "replace").decode("utf-8")
     return json.dumps(valid, ensure_ascii=False)

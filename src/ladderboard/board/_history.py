@@ -1,4 +1,4 @@
-"""History: the best release over time with its certificate, and who submitted how much when."""
+"""History: the best release over time with its certificate, and the teams' activity."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 MAX_POINTS = 100  # points besides the last
 _OWN_FIELDS = ("number", "time", "loss", "display", "improved")
 
-# Of many records every second, every third and so on, always with the first and the last: which
-# ones changes only every MAX_POINTS records, so most certificates were reckoned before.
+# Of many records every second, every third and so on, always with the first and the last. The
+# choice changes only every MAX_POINTS records, so most certificates are in the cache.
 _THINNED_RECORDS = (
     "SELECT entry, value, records FROM ("
     "SELECT main.record.entry AS entry, main.record.value AS value, COUNT(*) OVER () AS records, "
@@ -46,7 +46,7 @@ _BIN_WIDTHS = (
 )
 
 _FIRST_AND_LAST_TIME = "SELECT MIN(time), MAX(time) FROM main.submission WHERE book = ?"
-# COUNT and not SUM, which in PostgreSQL is no whole number.
+# COUNT instead of SUM, which is not an integer in PostgreSQL.
 _COUNT_BY_TEAM = (
     "SELECT main.team.id, main.team.name, main.team.kind, main.team.disqualified, COUNT(*), "
     "COUNT(CASE WHEN main.submission.improved <> 0 THEN 1 END), MAX(main.submission.time), "
@@ -63,14 +63,14 @@ _COUNT_BY_TIME = (
 
 
 class RecordHistory(NamedTuple):
-    """Records, each with where the book stood right after it, and how many there are in all."""
+    """Records, each with the state of the book right after it, and their total number."""
 
     records: list[tuple[ChainState, float]]
     all: int
 
 
 class CurrentState(NamedTuple):
-    """How things stand: where the book is, the time, the best that is shown, and that of all."""
+    """The book's state, the time, the best value shown, and the best of all teams."""
 
     at: ChainState
     time: int
@@ -78,9 +78,11 @@ class CurrentState(NamedTuple):
     least: float | None
 
 
-def read_records(view: SqlReadView, epoch: int, at: ChainState) -> RecordHistory:
-    """Return the records of an epoch before a horizon, thinned out if there are many."""
-    rows = view.query(_THINNED_RECORDS, (view.book_id, epoch, at.entries, MAX_POINTS, MAX_POINTS))
+def read_records(view: SqlReadView, epoch: int, state: ChainState) -> RecordHistory:
+    """Return the records of an epoch up to a state of the book, thinned if there are many."""
+    rows = view.query(
+        _THINNED_RECORDS, (view.book_id, epoch, state.entries, MAX_POINTS, MAX_POINTS)
+    )
     stood = view.chain_states_at([entry + 1 for entry, _, _ in rows])
     values = [value for _, value, _ in rows]
     return RecordHistory(list(zip(stood, values, strict=True)), rows[0][2] if rows else 0)
@@ -89,12 +91,11 @@ def read_records(view: SqlReadView, epoch: int, at: ChainState) -> RecordHistory
 def serialize_history(
     board: Board, row: BoardRow, past: RecordHistory, now: CurrentState
 ) -> dict[str, Any]:
-    """Return the points of a chart: one for each record, and one for how things stand now.
+    """Return the points of a chart: one for each record, and one for now.
 
-    A certificate counts with the budget at the start and with any number of questions, half and
-    half, so that it holds at all times whether the budget was amended or not. A record was the
-    best of all models when it came; the bound of now is about the best of all of them, too,
-    although who was disqualified is not shown.
+    Half of a certificate's beta is for the declared budget and half for any number of questions,
+    so it holds at all times, also after an amendment. The last bound is about the best of all
+    models, including those of disqualified teams, which are not shown.
     """
     display = board.rules_of(row).display
     meter = board.meter(row, now.at)
@@ -118,7 +119,7 @@ def serialize_history(
 def serialize_own_history(
     display: DisplayRules, submissions: list[dict[str, Any]], now: int | None, *, thinned: bool
 ) -> dict[str, Any]:
-    """Return the points of a team's own chart, from what it was told of its submissions."""
+    """Return the points of a team's own chart from its serialized submissions."""
     return {
         "now": None if now is None else format_time(now),
         "display": display.describe(),
@@ -138,12 +139,12 @@ def _cached_point(
     mechanism: Mechanism,
     rules: Values,
     display: DisplayRules,
-    at: ChainState,
+    state: ChainState,
     best: tuple[float, float],
 ) -> dict[str, Any]:
-    """Return a point, which nobody may change: who asks again gets the same one.
+    """Return a point of the chart; it is cached, so callers must not change it.
 
-    ``best`` is what is shown, and what the bound is about.
+    ``best`` holds the value shown and the value that the bound is about.
     """
     released, least = best
     low, high, vacuous = _interval(
@@ -166,7 +167,7 @@ def _cached_point(
 
 
 def cached_certificate(meter: Meter, released: float | None) -> Certificate:
-    """Return a meter's certificate, which is found again while nothing changes."""
+    """Return a meter's certificate from a cache that holds while nothing changes."""
     return _certificate(
         meter.mechanism, _certificate_rules(meter), _without_position(meter.at), released
     )
@@ -180,34 +181,34 @@ def _certificate_rules(meter: Meter) -> Values:
     )
 
 
-def _without_position(at: ChainState) -> ChainState:
-    """Leave out what a certificate does not depend on, so that it is found again."""
+def _without_position(state: ChainState) -> ChainState:
+    """Clear the fields that a certificate does not depend on, for the cache key."""
     return state._replace(entries=0, head=b"", time=0, closed=False)
 
 
 @lru_cache(maxsize=4096)
 def _certificate(
-    mechanism: Mechanism, rules: Values, at: ChainState, released: float | None
+    mechanism: Mechanism, rules: Values, state: ChainState, released: float | None
 ) -> Certificate:
-    """Return a function of public values alone: who asks twice learns nothing, and waits once."""
+    """Return a certificate; it depends on public values only, so caching reveals nothing."""
     return Meter(mechanism, dict(rules), state).certificate(released)
 
 
 def _interval(certificate: Certificate, released: float) -> tuple[float, float, bool]:
-    """Return the ends of a certificate in losses, and whether they say nothing."""
+    """Return the ends of a certificate in losses, and whether it is vacuous."""
     centre, (smallest, largest) = released if certificate.differences else 0.0, certificate.span
     low, high = max(centre + certificate.low, smallest), min(centre + certificate.high, largest)
     return low, high, certificate.vacuous or (low, high) == certificate.span
 
 
 def _round_interval(display: DisplayRules, low: float, high: float) -> dict[str, float]:
-    """Return an interval as it is displayed, with ends that are still true when rounded."""
+    """Return an interval in the metric, rounded outwards so that it stays true."""
     smallest, largest = map(float, display.ends(low, high))
     return {"low": smallest, "high": largest}
 
 
 def read_activity(view: SqlReadView) -> dict[str, Any]:
-    """Return the most active teams, what the others asked in all, and questions in bins of time."""
+    """Return the most active teams, the total of the others, and counts in bins of time."""
     teams = view.query(_COUNT_BY_TEAM, (view.book_id, _MAX_TEAMS))
     bins = _count_in_bins(view)
     questions = sum(time_bin["questions"] for time_bin in bins)
@@ -238,7 +239,10 @@ def _count_in_bins(view: SqlReadView) -> list[dict[str, Any]]:
     if first is None:
         return []
     start, width = choose_bins(first, last)
-    found = {at: counts for at, *counts in view.query(_COUNT_BY_TIME, (start, width, view.book_id))}
+    counts_by_bin = {
+        bin_number: counts
+        for bin_number, *counts in view.query(_COUNT_BY_TIME, (start, width, view.book_id))
+    }
     return [
         {
             "start": format_time(start + bin_number * width),
@@ -251,7 +255,7 @@ def _count_in_bins(view: SqlReadView) -> list[dict[str, Any]]:
 
 
 def choose_bins(first: int, last: int) -> tuple[int, int]:
-    """Return where bins start and how wide they are: there are few, and their ends are round.
+    """Return the start and width of the bins: at most ``MAX_BINS``, with round ends.
 
     >>> choose_bins(90, 3000)
     (60, 60)

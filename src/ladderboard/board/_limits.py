@@ -1,4 +1,4 @@
-"""What a team has left, when it may submit again, and where a board's questions went."""
+"""Limits per team, per window and per board: what is left, and when the next is allowed."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _RECOUNT_POOLED = (
     "WHERE main.team.book = ? AND kind = 'team' AND used > ?) WHERE book = ?"
 )
 _SPENT_MESSAGES = {
-    "board": "The board's budget of {0} questions is spent.",
-    "team": "This team has asked all its {0} questions.",
+    "board": "The board's budget of {0} questions is used up.",
+    "team": "This team has used all its {0} questions.",
 }
 _by_remaining = attrgetter("remaining")
 _CLOSED_MESSAGES = {
-    "paused": "The board is paused; nothing was asked. Try again later.",
-    "restored": "The board was restored and waits for its organiser; nothing was asked.",
+    "paused": "The board is paused. Nothing was counted. Try again later.",
+    "restored": "The board was restored and waits for its organiser. Nothing was counted.",
     "closing": "The board is being closed; it takes no more submissions.",
     "closed": "The board is closed; it takes no more submissions.",
     "moved": "The board has moved to another server; ask its organiser where.",
@@ -42,7 +42,7 @@ _CLOSED_MESSAGES = {
 
 
 class QuotaLimit(NamedTuple):
-    """One limit: its name, how many are left of how many, and for a window when the next is."""
+    """One limit: its name, the questions remaining and allowed, and when a window has the next."""
 
     name: str
     remaining: int
@@ -50,53 +50,53 @@ class QuotaLimit(NamedTuple):
     next: int | None = None
 
     def describe(self) -> dict[str, Any]:
-        """Return it, JSON-able."""
+        """Return the limit as JSON-able fields."""
         fields = {"name": self.name, "remaining": self.remaining, "allowed": self.allowed}
         return fields if self.next is None else {**fields, "next": format_time(self.next)}
 
 
 class Quota(NamedTuple):
-    """All limits of a team, the tightest first, and when the next question may come."""
+    """All limits of a team, the tightest first, and when it may submit next."""
 
     limits: tuple[QuotaLimit, ...]
     next: int | None
 
     @property
     def tightest(self) -> QuotaLimit:
-        """The one that is felt first."""
+        """The limit with the fewest questions remaining."""
         return self.limits[0]
 
 
 class Shares(NamedTuple):
-    """How many questions are reserved for each team, and how many are nobody's."""
+    """How many questions are reserved for each team, and how many any team may use."""
 
     share: int
     pool: int
 
 
-def compute_shares(rules: Rules, row: BoardRow, at: ChainState) -> Shares:
-    """Return what there is to share: not what was charged, nor what was asked again by nobody.
+def compute_shares(rules: Rules, row: BoardRow, state: ChainState) -> Shares:
+    """Return each team's share and the pool, excluding baselines, charged and replayed questions.
 
-    The shares and the pool add up to what teams may ask in all.
+    The shares and the pool add up to what all teams may ask.
     """
     shareable = rules.questions - rules.asked_baselines - state.charged - row.replayed
     share = max(min(rules.per_team, shareable // rules.teams), 0)
     return Shares(share, max(shareable - rules.teams * share, 0))
 
 
-def recount_pooled(view: SqlWriteView, rules: Rules, at: ChainState) -> None:
-    """Count anew what teams asked beyond their shares: to be done whenever shares change."""
-    share = compute_shares(rules, read_board(view), at).share
+def recount_pooled(view: SqlWriteView, rules: Rules, state: ChainState) -> None:
+    """Count again the questions beyond the teams' shares. Call it whenever shares change."""
+    share = compute_shares(rules, read_board(view), state).share
     view.execute(_RECOUNT_POOLED, (share, view.book_id, share, view.book_id))
 
 
 def remaining_quota(
-    view: SqlReadView, rules: Rules, row: BoardRow, team: TeamRow, *, at: ChainState, now: int
+    view: SqlReadView, rules: Rules, row: BoardRow, team: TeamRow, *, state: ChainState, now: int
 ) -> Quota:
-    """Return what a team has left now.
+    """Return how many questions a team has left now, limit by limit.
 
-    Each team's share of the board's budget is its own. What it may ask beyond that comes out of
-    a pool, so nobody can use up what belongs to others.
+    Each team's share of the board's budget is reserved for it. Questions beyond the share come
+    from a pool, so no team can use up another's share.
     """
     budget_left = max(rules.questions - state.asked - state.charged, 0)
     if team.kind == "baseline":  # its one question is reserved
@@ -110,14 +110,14 @@ def remaining_quota(
         QuotaLimit("board", min(budget_left, reserved), rules.questions),
     ]
     window = rules.window
-    if window is not None:  # no more than its last few times are looked at
+    if window is not None:  # reads only the last few times
         rows = view.query(
             _SUBMISSION_TIMES, (view.book_id, team.number, team.used - window.questions)
         )
-        since = [each[0] for each in rows if each[0] > now - window.seconds]
-        rest = max(window.questions - len(since), 0)
-        following = None if rest else since[0] + window.seconds
-        limits.append(QuotaLimit("window", rest, window.questions, following))
+        since = [limit[0] for limit in rows if limit[0] > now - window.seconds]
+        window_left = max(window.questions - len(since), 0)
+        following = None if window_left else since[0] + window.seconds
+        limits.append(QuotaLimit("window", window_left, window.questions, following))
     limits.sort(key=_by_remaining)
     if any(not limit.remaining and limit.next is None for limit in limits):
         return Quota(tuple(limits), None)
@@ -126,16 +126,16 @@ def remaining_quota(
 
 
 def _next_open_time(rules: Rules, time: int) -> int | None:
-    """Return the first moment from ``time`` on at which a phase is open."""
+    """Return the first time from ``time`` on at which a phase is open; None if there is none."""
     if rules.phase_at(time) is not None:
         return time
     return rules.next_start(time)
 
 
 def refuse_if_closed(rules: Rules, row: BoardRow, received: int | None) -> None:
-    """Refuse a question that came when the board takes none; the time of receipt decides.
+    """Raise ``NotOpen`` if the board took no submissions at the time of receipt.
 
-    ``received`` is None for a baseline, which is asked before the first phase begins.
+    ``received`` is None for a baseline, which is submitted before the first phase begins.
     """
     sentence = _CLOSED_MESSAGES.get(row.status)
     if sentence is not None:
@@ -148,10 +148,10 @@ def refuse_if_closed(rules: Rules, row: BoardRow, received: int | None) -> None:
 
 
 def refuse_if_over_limit(quota: Quota, clock: Callable[[], int]) -> None:
-    """Refuse a question past a limit, and name the limit.
+    """Raise ``RateLimited`` or ``BudgetSpent`` past a limit, and name the limit.
 
-    ``clock`` returns the time as the clock shows it, even where that is before the last entry: the
-    wait lasts until this clock has come to the end of the window.
+    ``clock`` returns the clock's own time, even if it is before the last entry: the caller must
+    wait until that clock reaches the end of the window.
     """
     for limit in quota.limits:
         if limit.remaining:
@@ -159,7 +159,7 @@ def refuse_if_over_limit(quota: Quota, clock: Callable[[], int]) -> None:
         if limit.next is not None:
             wait = max(limit.next - clock(), 1)
             raise RateLimited(
-                f"This team has asked its {limit.allowed} questions for now; the next is at "
+                f"This team has used its {limit.allowed} questions for now. The next is at "
                 f"{format_time(limit.next)}.",
                 wait=wait,
             )
@@ -167,18 +167,18 @@ def refuse_if_over_limit(quota: Quota, clock: Callable[[], int]) -> None:
 
 
 class StoredBytes:
-    """How many bytes are kept of each team's submissions; rows that were summed are not read again.
+    """Counts the stored bytes of each team's submissions; each row is read once.
 
-    Rows are only ever added, so a sum holds for as many submissions as it was made of.
+    Rows are only added, so a cached sum stays right for the submissions that it counted.
     """
 
     def __init__(self) -> None:
         self._sums: dict[int, tuple[int, int]] = {}
 
     def of(self, view: SqlReadView, team: TeamRow, *, remember: bool) -> int:
-        """Return the sum for a team; ``remember`` it, but not what may be rolled back."""
+        """Return a team's sum; ``remember`` caches it. Do not, if rows may be rolled back."""
         count, stored = self._sums.get(team.number, (0, 0))
-        if count > team.used:  # another process restored an older state
+        if count > team.used:  # another process restored an older copy
             count = stored = 0
         if count < team.used:
             values = (view.book_id, team.number, count, team.used)
@@ -191,28 +191,28 @@ class StoredBytes:
 def refuse_if_storage_full(
     rules: Rules, row: BoardRow, team: TeamRow, stored: int, size: int
 ) -> None:
-    """Refuse predictions for which a team, or the board, has no room left.
+    """Raise ``QuotaExceeded`` if a team's or the board's stored files would grow too large.
 
-    Each team has a quota of its own, so that none can take the room of others.
+    Each team has its own quota, so none can use up the others' space.
     """
     quota = rules.team_quota
     if team.kind == "team" and stored + size > quota:
         raise QuotaExceeded(
-            f"The predictions kept for this team take up {format_size(stored)} of its "
+            f"This team's stored predictions take {format_size(stored)} of its "
             f"{format_size(quota)}; these would need {format_size(size)} more. No question was "
             "used. Ask the organiser to raise files: {team_quota: ...}."
         )
     if row.stored + size > rules.files.quota:
         raise QuotaExceeded(
-            "The board has no room left for submissions. No question was used. Ask the organiser "
+            "The board's storage for submissions is full. No question was used. Ask the organiser "
             "to raise files: {quota: ...}."
         )
 
 
 def redact_quota(quota: Quota, team: TeamRow, share: int) -> Quota:
-    """Return what a team may know it has left while it must not know what others asked.
+    """Return a team's quota without what would reveal how often others submitted.
 
-    What the pool holds depends on them; its own share does not.
+    The pool depends on the others; the team's own share does not.
     """
     share_left = max(share - team.used, 0)
     limits = [
@@ -223,12 +223,12 @@ def redact_quota(quota: Quota, team: TeamRow, share: int) -> Quota:
     return Quota(tuple(limits), quota.next)
 
 
-def serialize_budget(rules: Rules, row: BoardRow, at: ChainState) -> dict[str, int]:
-    """Return where the questions of a board went, and where those that are left may go.
+def serialize_budget(rules: Rules, row: BoardRow, state: ChainState) -> dict[str, int]:
+    """Return how a board's questions were used, and how many are left for whom.
 
-    ``used`` are those that were ``asked`` and those that were ``charged`` after a restore. Of those
-    asked, ``baselines`` and ``replayed`` (after labels were corrected) were nobody's. A team has
-    ``share`` questions of its own; of the ``pool`` teams have taken ``pooled``.
+    ``used`` is ``asked`` plus ``charged``, which a restore adds. Of those asked, ``baselines`` and
+    ``replayed`` (after labels were corrected) count against no team. Each team has ``share``
+    reserved questions; teams have taken ``pooled`` of the ``pool``.
     """
     used = state.asked + state.charged
     share, pool = compute_shares(rules, row, state)

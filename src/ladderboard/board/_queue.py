@@ -1,4 +1,4 @@
-"""Writers who share a transaction: whoever comes first does everybody's work, and commits once."""
+"""Group commit: threads that write to one book share transactions."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
     from ladderboard.ledger import Book, BookTransaction
 
-_MAX_JOBS_PER_TRANSACTION = 64  # jobs in one transaction: none waits long for the others' work
+_MAX_JOBS_PER_TRANSACTION = 64  # bounds how long a job waits for others
 
 Result = TypeVar("Result")
 
 
 class KeyedLock:
-    """A lock for each of many keys, as long as anybody holds it or waits for it."""
+    """A lock for each key, which exists while a thread holds it or waits for it."""
 
     def __init__(self) -> None:
         self._locks: dict[Hashable, tuple[threading.Lock, list[None]]] = {}
@@ -48,14 +48,14 @@ class _QueuedJob(Generic[Result]):
     def __init__(self, work: Callable[[BookTransaction], Result]) -> None:
         self.work = work
         self.done = False
-        self.wake = threading.Lock()  # let go when it is done, or when its thread shall work
+        self.wake = threading.Lock()  # released when the job is done, or when its thread must lead
         self.wake.acquire()
         self.result: Result | None = None
         self.error: BaseException | None = None
 
 
 class _TransactionFailure(NamedTuple):
-    """Why nothing of a turn stands, or nobody knows, and whether there was a turn at all."""
+    """Why a transaction failed or is uncertain, and whether it had begun."""
 
     error: Exception
     begun: bool
@@ -65,33 +65,33 @@ class _TransactionFailure(NamedTuple):
         return isinstance(self.error, StorageFailed) and self.error.uncertain
 
     def copy_for_thread(self) -> Exception:
-        """Return the error for one thread to raise: where all hear of it, each gets its own."""
+        """Return the error for one thread; if all threads raise it, each gets a copy."""
         error = self.error
         return error if self.begun else copy(error).with_traceback(error.__traceback__)
 
 
 class TransactionQueue:
-    """Jobs on one book. Each is done in a turn of the book; several may share one.
+    """Runs jobs on one book; several jobs may share a transaction.
 
-    A job checks everything before it writes anything: what it refuses with a ``LadderboardError``
-    has changed nothing, and the others go on. Anything else undoes the whole turn, and each job is
-    done again in a turn of its own, from what the database says; so jobs must bear to be done
-    again, as questions do, which are looked up first. Nobody hears of a result before the commit.
-    Where no turn can be begun, nobody's is tried after that: all of them hear so at once.
+    A job must check everything before it writes. If it raises a ``LadderboardError`` it has changed
+    nothing, and the other jobs go on. Any other error rolls back the transaction, and each job runs
+    again in its own; so jobs must be repeatable, as questions are, which are looked up first.
+    Results are returned only after the commit. If no transaction can begin, all waiting jobs fail
+    at once.
 
-    One thread works at a time, for all who wait. It wakes the next one first, then those whose jobs
-    are done, all at once: nobody waits for another to wake up.
+    One thread, the leader, works for all that wait. It wakes the next leader first, then all
+    threads whose jobs are done.
     """
 
     def __init__(self, book: Book) -> None:
         self._book = book
         self._waiting: list[_QueuedJob[Any]] = []
-        self._busy = False  # whether a thread works, or is about to
-        self._lock = threading.Lock()  # around the two
-        self._leader_lock = threading.Lock()  # held by the one who works
+        self._busy = False  # whether a thread leads, or is about to
+        self._lock = threading.Lock()  # protects both
+        self._leader_lock = threading.Lock()  # held by the leader
 
     def run(self, work: Callable[[BookTransaction], Result]) -> Result:
-        """Do a job, together with those that others wait for; return when it is committed."""
+        """Run a job, perhaps together with others; return its result after the commit."""
         job = _QueuedJob(work)
         with self._lock:
             self._waiting.append(job)
@@ -99,7 +99,7 @@ class TransactionQueue:
         try:
             if not first:
                 job.wake.acquire()
-        except BaseException:  # as by Ctrl-C: nobody may wait for this thread
+        except BaseException:  # such as Ctrl-C: no other thread may wait for this one
             if self._withdraw(job) and not job.done:
                 self._hand_over([])
             raise
@@ -107,17 +107,17 @@ class TransactionQueue:
             self._lead_batch(job)
         if job.error is not None:
             raise job.error
-        return job.result  # type: ignore[return-value]  # set where there is no error
+        return job.result  # type: ignore[return-value]  # set if there is no error
 
     def _withdraw(self, job: _QueuedJob[Any]) -> bool:
-        """Take a job back that nobody has begun; tell whether it was this thread's turn."""
+        """Take back a job that has not begun; return whether this thread was to lead."""
         with self._lock:
             if job in self._waiting:
                 self._waiting.remove(job)
             return job.wake.acquire(blocking=False)
 
     def _lead_batch(self, job: _QueuedJob[Any]) -> None:
-        """Work for all who wait by now, this thread included."""
+        """Run the jobs of all threads that wait now, this one included."""
         jobs = [job]
         try:
             with self._leader_lock:
@@ -133,13 +133,13 @@ class TransactionQueue:
                 self._waiting[:_MAX_JOBS_PER_TRANSACTION],
                 self._waiting[_MAX_JOBS_PER_TRANSACTION:],
             )
-            if job not in jobs:  # more than fit came before it
+            if job not in jobs:  # the batch was full
                 self._waiting.remove(job)
                 jobs.append(job)
             return jobs
 
     def _hand_over(self, done: list[_QueuedJob[Any]]) -> None:
-        """Let the next thread work, if one waits; then wake those whose jobs are done."""
+        """Wake the next leader, if a thread waits; then wake those whose jobs are done."""
         with self._lock:
             self._busy = bool(self._waiting)
             if self._busy:
@@ -161,7 +161,7 @@ class TransactionQueue:
                 job.done = True
 
     def _run_in_one_transaction(self, jobs: list[_QueuedJob[Any]]) -> _TransactionFailure | None:
-        """Do some jobs in one turn; return why nothing of it stands, if so."""
+        """Run jobs in one transaction; return the failure if it was rolled back."""
         begun = False
         try:
             with self._book.transaction() as turn:
@@ -174,17 +174,15 @@ class TransactionQueue:
                     except StorageFailed:
                         raise
                     except LadderboardError as refused:
-                        if (
-                            turn.chain_state is not before
-                        ):  # it had begun to write: nothing may stand
+                        if turn.chain_state is not before:  # it had begun to write: roll back
                             raise
                         job.error = refused
-        except Exception as error:  # noqa: BLE001 - whoever waits for it gets it
+        except Exception as error:  # noqa: BLE001 - raised in the waiting threads
             return _TransactionFailure(error, begun)
         return None
 
     def _run_one_by_one(self, jobs: list[_QueuedJob[Any]], first: _TransactionFailure) -> None:
-        """Do each job in a turn of its own, after one for all of them failed."""
+        """Run each job in its own transaction, after a shared one failed."""
         failed: _TransactionFailure | None = first
         for job in jobs:
             if failed is None or failed.begun:
@@ -193,5 +191,5 @@ class TransactionQueue:
                 continue
             job.result, job.error = None, failed.copy_for_thread()
             if isinstance(job.error, StorageFailed) and first.uncertain:
-                # What was sent at first may stand, and nobody could look.
+                # The first attempt may be committed, and could not be looked up.
                 job.error = StorageFailed(str(job.error), uncertain=True)

@@ -1,4 +1,4 @@
-"""Standings: teams by what was released to them, a page at a time."""
+"""Standings: teams ranked by their releases, a page at a time."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 MAX_PAGE_ROWS = 1000  # rows of a page
 _SIGNATURE_BYTES = 12
 
-# By release, then by time; who has none comes last, in the order in which teams came. What comes
-# after a page is found by its last row, so a page costs the same wherever it stands.
+# Ordered by release, then time; teams without a release come last, in order of registration. A
+# page starts after the last row of the one before, so every page costs the same.
 _RANKED_TEAMS = (
     "SELECT number, id, name, kind, {0}released, {0}since, {0}used, {0}last FROM main.team "
     "WHERE book = ? AND disqualified = 0 AND {0}released IS NOT NULL AND {0}released >= ? "
@@ -39,9 +39,9 @@ _TEAMS_WITH_RELEASE = (
 
 
 class TeamStanding(NamedTuple):
-    """A row: ``rank`` is None for who has no record and for baselines.
+    """A row; ``rank`` is None for baselines and for teams without a release.
 
-    ``tied`` is whether another team has the same rank, on whichever page it stands.
+    ``tied`` is whether another team has the same rank, on this page or another.
     """
 
     rank: int | None
@@ -57,14 +57,14 @@ class TeamStanding(NamedTuple):
 
 
 class StandingsPage(NamedTuple):
-    """Some rows, and what to ask the next page with; None after the last."""
+    """Some rows, and the cursor of the next page; None after the last."""
 
     rows: list[TeamStanding]
     next: str | None
 
 
 class _PagePosition(NamedTuple):
-    """Where a page ended: teams counted, the last one's rank and value, and the row itself."""
+    """Where a page ended: teams counted, the last rank and value, and the last row."""
 
     counted: int
     rank: int
@@ -85,21 +85,29 @@ def read_standings(
     cursor: str | None = None,
     sign: Callable[[str], bytes],
 ) -> StandingsPage:
-    """Return a page of the standings: those of now, or those that were ``seen`` at the freeze.
+    """Return a page of the standings: the current ones, or those ``seen`` at the freeze.
 
-    Equal releases have equal ranks. Whoever is disqualified is not there. A cursor tells the ranks
-    so far, so it is signed: a link cannot make somebody the first.
+    Equal releases have equal ranks; disqualified teams are left out. The cursor holds the ranks
+    counted so far, so it is signed: a forged link cannot move a team up.
     """
     if not 1 <= limit <= MAX_PAGE_ROWS:
         raise InvalidSetting(f"limit must be between 1 and {MAX_PAGE_ROWS}.")
     position = _START if cursor is None else _decode_cursor(cursor, sign)
     prefix = "seen_" if seen else ""
     rows: list[TeamStanding] = []
-    if place.released is not None:
-        value = place.released
-        found = view.query(
+    if position.released is not None:
+        value = position.released
+        page_rows = view.query(
             _RANKED_TEAMS.format(prefix),
-            (view.book_id, value, value, place.since, place.since, place.number, limit + 1),
+            (
+                view.book_id,
+                value,
+                value,
+                position.since,
+                position.since,
+                position.number,
+                limit + 1,
+            ),
         )
         for row in page_rows[:limit]:
             position = _advance(position, row)
@@ -109,15 +117,17 @@ def read_standings(
             return StandingsPage(rows, _encode_cursor(position, sign))
         position = position._replace(released=None, since=-1, number=-1)
     wanted = limit - len(rows)
-    found = view.query(_UNRANKED_TEAMS.format(prefix), (view.book_id, place.number, wanted + 1))
-    for row in found[:wanted]:
-        place = place._replace(number=row[0])
+    page_rows = view.query(
+        _UNRANKED_TEAMS.format(prefix), (view.book_id, position.number, wanted + 1)
+    )
+    for row in page_rows[:wanted]:
+        position = position._replace(number=row[0])
         rows.append(TeamStanding(None, False, *row))
     return StandingsPage(rows, _encode_cursor(position, sign) if len(page_rows) > wanted else None)
 
 
 def _advance(position: _PagePosition, row: tuple[Any, ...]) -> _PagePosition:
-    """Return where a row leaves off; a baseline takes no rank from anybody, and gives none."""
+    """Return the position after a row; baselines are not counted for ranks."""
     number, kind, released, since = row[0], row[3], row[4], row[5]
     if kind != "team":
         return position._replace(released=released, since=since, number=number)
@@ -127,15 +137,15 @@ def _advance(position: _PagePosition, row: tuple[Any, ...]) -> _PagePosition:
 
 
 def _mark_ties(view: SqlReadView, prefix: str, rows: list[TeamStanding]) -> list[TeamStanding]:
-    """Return the rows with who is tied; at the ends of a page it may be with who is not on it."""
-    teams = [each for each in rows if each.rank is not None]
-    many = Counter(each.rank for each in teams)
-    tied = {rank for rank, count in many.items() if count > 1}
-    for each in (*teams[:1], *teams[-1:]):
-        equal = () if each.rank in tied else (view.book_id, each.released)
+    """Return the rows with ties marked, also ties with teams on neighbouring pages."""
+    teams = [row for row in rows if row.rank is not None]
+    rank_counts = Counter(team.rank for team in teams)
+    tied = {rank for rank, count in rank_counts.items() if count > 1}
+    for row in (*teams[:1], *teams[-1:]):
+        equal = () if row.rank in tied else (view.book_id, row.released)
         if equal and len(view.query(_TEAMS_WITH_RELEASE.format(prefix), equal)) > 1:
-            tied.add(each.rank)
-    return [each._replace(tied=True) if each.rank in tied else each for each in rows]
+            tied.add(row.rank)
+    return [row._replace(tied=True) if row.rank in tied else row for row in rows]
 
 
 def _encode_cursor(position: _PagePosition, sign: Callable[[str], bytes]) -> str:
@@ -156,4 +166,4 @@ def _decode_cursor(cursor: str, sign: Callable[[str], bytes]) -> _PagePosition:
             raise ValueError
         return _PagePosition(*json.loads(payload))
     except (binascii.Error, TypeError, ValueError):
-        raise InvalidSetting("This is no cursor of ours; begin without one.") from None
+        raise InvalidSetting("Invalid cursor. Start without one.") from None

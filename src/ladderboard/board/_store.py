@@ -1,9 +1,8 @@
-"""Stores: where the submitted files are kept, in the database or in a folder.
+"""Stores for submitted files, in the database or in a folder.
 
-A file is kept for good when the row that names its place is, and not otherwise. So each goes
-through three steps: it is prepared before the transaction, committed in it, and abandoned if the
-submission is refused after all. A crash between
-them leaves files that :meth:`SubmissionStore.sweep` removes.
+A file is stored for good if and only if the row that names its location is committed. So each file
+is prepared before the transaction, committed in it, and abandoned if the submission is refused. A
+crash in between leaves files that :meth:`SubmissionStore.sweep` removes.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ _INSERT_UPLOAD = "INSERT INTO main.upload (id, body) VALUES (?, ?)"
 _SELECT_UPLOAD = "SELECT body FROM main.upload WHERE id = ?"
 _DELETE_UPLOAD = "DELETE FROM main.upload WHERE id = ?"
 _INCOMING = "incoming"
-_PLACE = re.compile("([0-9a-f]{2})/([0-9a-f]{2})/([0-9a-f]{8,128})")
+_LOCATION = re.compile("([0-9a-f]{2})/([0-9a-f]{2})/([0-9a-f]{8,128})")
 _CHUNK_BYTES = 2**20
 _MAX_DATABASE_BYTES = 2**20
 
 
 class SqlView(Protocol):
-    """A view of a book in a database that speaks SQL."""
+    """A view of a book in an SQL database."""
 
     def query(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """Run a statement and return its rows."""
@@ -48,45 +47,45 @@ class SqlView(Protocol):
 
 
 class PreparedFile(ABC):
-    """A file on its way into a store; ``place`` is what the row must hold to find it again."""
+    """A file on its way into a store; its row must record the ``location``."""
 
-    place: str
+    location: str
 
     @abstractmethod
     def commit(self, view: SqlView) -> None:
-        """Do what belongs into the transaction of the row."""
+        """Store the file, inside the transaction of its row."""
 
     @abstractmethod
     def abandon(self) -> None:
-        """Remove what was prepared; the row will not be. Never raises."""
+        """Remove the prepared file, because its row will not be committed. Never raises."""
 
 
 class SubmissionStore(ABC):
-    """Where submitted files are kept, by an id of hex digits."""
+    """Stores submitted files by ids of hex digits."""
 
     @abstractmethod
     def prepare(self, id: str, body: bytes | Path) -> PreparedFile:  # noqa: A002 - what it is
-        """Do what must be done before the transaction of the row begins."""
+        """Prepare a file before the transaction of its row begins."""
 
     @abstractmethod
-    def get(self, place: str) -> BinaryIO:
-        """Open a file that is kept, to be read and closed; ``InvalidState`` if it is not there."""
+    def get(self, location: str) -> BinaryIO:
+        """Open a stored file for reading; ``InvalidState`` if there is none."""
 
     @abstractmethod
-    def delete(self, place: str) -> None:
-        """Remove a file, if it is there."""
+    def delete(self, location: str) -> None:
+        """Remove a file if it exists."""
 
     @abstractmethod
     def sweep(self, known: Callable[[str], bool], *, older: float = SWEEP_AFTER) -> int:
-        """Remove what a crash left, and return how many.
+        """Remove files that a crash left, and return how many.
 
-        ``known`` tells of a place whether a row names it. What is younger than ``older`` seconds
-        is let be: its row may be on the way.
+        ``known`` returns whether a row names a location. Files younger than ``older`` seconds stay,
+        because their rows may not be committed yet.
         """
 
 
 def check_id(id: str) -> str:  # noqa: A002 - what it is
-    """Return an id that can be part of a path.
+    """Return an id that is safe as part of a path, or refuse it.
 
     >>> check_id("../../etc/passwd")
     Traceback (most recent call last):
@@ -99,19 +98,19 @@ def check_id(id: str) -> str:  # noqa: A002 - what it is
 
 
 class DatabaseStore(SubmissionStore):
-    """Files in the table ``upload`` of a database that holds boards; a place is an id.
+    """Files in the table ``upload`` of a database that holds boards; a location is an id.
 
     Parameters
     ----------
     storage
-        The database; it must be one that speaks SQL.
+        The database; it must be an SQL database.
     """
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
     def prepare(self, id: str, body: bytes | Path) -> PreparedFile:  # noqa: A002 - what it is
-        """Take a file into memory: nothing is written before the transaction."""
+        """Hold a file in memory; it is written in the transaction."""
         if isinstance(body, Path):
             try:
                 body = body.read_bytes()
@@ -119,64 +118,64 @@ class DatabaseStore(SubmissionStore):
                 raise StorageFailed(f"A file cannot be read: {error.strerror}.") from None
         return _FileInMemory(check_id(id), body)
 
-    def get(self, place: str) -> BinaryIO:
+    def get(self, location: str) -> BinaryIO:
         """Read a file."""
-        check_id(place)
-        # Files belong to the database, a view to a book: any of them will do.
+        check_id(location)
+        # The table belongs to the whole database, so a view of any book can read it.
         for book in self._storage.books()[:1]:
             with self._storage.read_transaction(book) as view:
-                rows = cast("SqlView", view).query(_SELECT_UPLOAD, (place,))
+                rows = cast("SqlView", view).query(_SELECT_UPLOAD, (location,))
             if rows:
                 return io.BytesIO(bytes(rows[0][0]))
-        raise InvalidState(f"There is no file {place!r:.80} in the store.")
+        raise InvalidState(f"There is no file {location!r:.80} in the store.")
 
-    def delete(self, place: str) -> None:
-        """Remove a file, if it is there."""
-        check_id(place)
+    def delete(self, location: str) -> None:
+        """Remove a file if it exists."""
+        check_id(location)
         for book in self._storage.books()[:1]:
             with self._storage.write_transaction(book) as view:
-                cast("SqlView", view).execute(_DELETE_UPLOAD, (place,))
+                cast("SqlView", view).execute(_DELETE_UPLOAD, (location,))
 
     def sweep(self, known: Callable[[str], bool], *, older: float = SWEEP_AFTER) -> int:
-        """Nothing can be left: a file is there if its row is."""
+        """Return 0: the database removes uncommitted files itself."""
         return 0
 
 
 class _FileInMemory(PreparedFile):
-    """A file in memory."""
+    """A prepared file in memory."""
 
     def __init__(self, id: str, body: bytes) -> None:  # noqa: A002 - what it is
-        self.place = id
+        self.location = id
         self._body = body
 
     def commit(self, view: SqlView) -> None:
         """Write the file."""
-        view.execute(_INSERT_UPLOAD, (self.place, self._body))
+        view.execute(_INSERT_UPLOAD, (self.location, self._body))
 
     def abandon(self) -> None:
-        """Nothing was written."""
+        """Do nothing: nothing was written."""
 
 
 class FolderStore(SubmissionStore):
-    """Files in folders by the first digits of their ids, all for the owner's eyes only.
+    """Files in a folder, readable by their owner only.
 
-    A file is written beside the others, made durable, and then gets its name, which is made durable
-    too: under its name there is all of it or nothing.
+    A file is written under a temporary name, synced, renamed, and the folder is synced: a file
+    under its final name is complete.
 
     Parameters
     ----------
     path
-        The folder; it is made if it is not there. Several machines may share it.
+        The folder; created if missing. Several machines may share it.
 
     Examples
     --------
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
     >>> store = FolderStore(f"{folder.name}/submissions")
-    >>> place = store.prepare("00c0ffee", b"id,prediction").place
-    >>> place
+    >>> location = store.prepare("00c0ffee", b"id,prediction").location
+    >>> location
     '00/c0/00c0ffee'
-    >>> with store.get(place) as file:
+    >>> with store.get(location) as file:
     ...     file.read()
     b'id,prediction'
     >>> folder.cleanup()
@@ -192,9 +191,9 @@ class FolderStore(SubmissionStore):
             self._make_folder(self._incoming)
 
     def prepare(self, id: str, body: bytes | Path) -> PreparedFile:  # noqa: A002 - what it is
-        """Keep a file; it is durable when this returns."""
-        place = f"{check_id(id)[:2]}/{id[2:4]}/{id}"
-        target = self.path / place
+        """Store a file; it is durable when this returns."""
+        location = f"{check_id(id)[:2]}/{id[2:4]}/{id}"
+        target = self.path / location
         draft = self._incoming / f"{id}-{secrets.token_hex(8)}"
         try:
             with _report_disk_errors():
@@ -207,45 +206,45 @@ class FolderStore(SubmissionStore):
             with suppress(OSError):
                 draft.unlink()
             raise
-        return _FileInFolder(self, place)
+        return _FileInFolder(self, location)
 
-    def get(self, place: str) -> BinaryIO:
+    def get(self, location: str) -> BinaryIO:
         """Open a file."""
         try:
-            return self._path_of(place).open("rb")
+            return self._path_of(location).open("rb")
         except FileNotFoundError:
-            raise InvalidState(f"There is no file {place!r:.80} in the store.") from None
+            raise InvalidState(f"There is no file {location!r:.80} in the store.") from None
         except OSError as error:
             raise StorageFailed(f"The store cannot be read: {error.strerror}.") from None
 
-    def delete(self, place: str) -> None:
-        """Remove a file, if it is there."""
+    def delete(self, location: str) -> None:
+        """Remove a file if it exists."""
         with _report_disk_errors():
-            self._path_of(place).unlink(missing_ok=True)
+            self._path_of(location).unlink(missing_ok=True)
 
     def sweep(self, known: Callable[[str], bool], *, older: float = SWEEP_AFTER) -> int:
-        """Remove drafts, and files that no row names."""
+        """Remove temporary files, and files that no row names."""
         before = time.time() - older
         count = 0
         with _report_disk_errors():
             for path in self._incoming.iterdir():
                 count += _remove_if_old(path, before)
             for path in self.path.glob("[0-9a-f][0-9a-f]/[0-9a-f][0-9a-f]/*"):
-                place = path.relative_to(self.path).as_posix()
-                if _PLACE.fullmatch(place) and path.stat().st_mtime <= before:
-                    count += not known(place) and _remove_if_old(path, before)
+                location = path.relative_to(self.path).as_posix()
+                if _LOCATION.fullmatch(location) and path.stat().st_mtime <= before:
+                    count += not known(location) and _remove_if_old(path, before)
         return count
 
-    def _path_of(self, place: str) -> Path:
-        match = _PLACE.fullmatch(place)
+    def _path_of(self, location: str) -> Path:
+        match = _LOCATION.fullmatch(location)
         if match is None or not match[3].startswith(match[1] + match[2]):
-            raise InvalidState(f"{place!r:.80} is no place in this store.")
-        return self.path / place
+            raise InvalidState(f"{location!r:.80} is not a location in this store.")
+        return self.path / location
 
     def _make_folder(self, path: Path) -> None:
-        """Make a folder durably, if it is not there.
+        """Create a folder durably if it is missing.
 
-        Another process may have made it and not come to the rest: so once in every process.
+        Another process may have created it without syncing, so each process syncs once.
         """
         if path in self._made_folders:
             return
@@ -256,23 +255,23 @@ class FolderStore(SubmissionStore):
 
 
 class _FileInFolder(PreparedFile):
-    """A file that is in its place."""
+    """A file that is stored in the folder already."""
 
-    def __init__(self, store: FolderStore, place: str) -> None:
+    def __init__(self, store: FolderStore, location: str) -> None:
         self._store = store
-        self.place = place
+        self.location = location
 
     def commit(self, view: SqlView) -> None:
-        """Nothing is left to do."""
+        """Do nothing: the file is stored already."""
 
     def abandon(self) -> None:
-        """Remove the file; if this fails it is swept one day."""
+        """Remove the file; if this fails, a later sweep removes it."""
         with suppress(StorageFailed):
-            self._store.delete(self.place)
+            self._store.delete(self.location)
 
 
 def _write_durably(draft: Path, body: bytes | Path) -> None:
-    """Write a file that nobody else can read, and make it durable."""
+    """Write a file that only its owner can read, and sync it."""
     handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     with open(handle, "wb", buffering=0) as file:  # noqa: PTH123 - it is open already
         os.fchmod(handle, 0o600)  # the umask may have taken even the owner's bits
@@ -293,7 +292,7 @@ def _write_all(handle: int, data: bytes) -> None:
 
 
 def _remove_if_old(path: Path, before: float) -> bool:
-    """Remove a file that is old enough; tell whether it was."""
+    """Remove a file if it is old enough; return whether it was."""
     with suppress(FileNotFoundError):
         if path.stat().st_mtime <= before:
             path.unlink()
@@ -312,40 +311,40 @@ def _report_disk_errors() -> Iterator[None]:
 class MixedStore(SubmissionStore):
     """Files of up to a megabyte go into the transaction of their row, larger ones into a folder.
 
-    To make a small file durable by itself takes longer than everything else about a submission;
-    in the database it shares the commit of its row, and of the rows of others.
+    Syncing a small file by itself takes longer than the rest of a submission; in the database it
+    shares the commit of its row.
 
     Parameters
     ----------
     storage
         The database.
     path
-        The folder; it is made if it is not there.
+        The folder; created if missing.
     """
 
     def __init__(self, storage: Storage, path: Path | str) -> None:
         self._small, self._large = DatabaseStore(storage), FolderStore(path)
 
     def prepare(self, id: str, body: bytes | Path) -> PreparedFile:  # noqa: A002 - what it is
-        """Do what must be done before the transaction of the row begins."""
+        """Prepare a file before the transaction of its row begins."""
         size = len(body) if isinstance(body, bytes) else body.stat().st_size
         return (self._small if size <= _MAX_DATABASE_BYTES else self._large).prepare(id, body)
 
-    def get(self, place: str) -> BinaryIO:
-        """Open a file; only places in a folder have slashes."""
-        return (self._large if "/" in place else self._small).get(place)
+    def get(self, location: str) -> BinaryIO:
+        """Open a stored file; only places in the folder have slashes."""
+        return (self._large if "/" in location else self._small).get(location)
 
-    def delete(self, place: str) -> None:
-        """Remove a file, if it is there."""
-        (self._large if "/" in place else self._small).delete(place)
+    def delete(self, location: str) -> None:
+        """Remove a file if it exists."""
+        (self._large if "/" in location else self._small).delete(location)
 
     def sweep(self, known: Callable[[str], bool], *, older: float = SWEEP_AFTER) -> int:
-        """Remove what a crash left in the folder."""
+        """Remove files that a crash left in the folder."""
         return self._large.sweep(known, older=older)
 
 
 def sync_folder(path: Path) -> None:
-    """Make durable which names a folder holds."""
+    """Sync a folder, so that its file names are durable."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -354,7 +353,7 @@ def sync_folder(path: Path) -> None:
 
 
 class _PendingSync:
-    """One call, and those who wait for it."""
+    """One sync call, and the threads that wait for it."""
 
     def __init__(self, before: threading.Event | None) -> None:
         self.before = before
@@ -363,7 +362,7 @@ class _PendingSync:
 
 
 class GroupedFolderSync:
-    """Syncs folders; a call serves everybody who came before it began."""
+    """Syncs folders; one call serves all threads that asked before it began."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -371,7 +370,7 @@ class GroupedFolderSync:
         self._running: dict[Path, _PendingSync] = {}
 
     def sync(self, path: Path) -> None:
-        """Return when a call that began after this one has ended."""
+        """Return after a sync that began after this call has ended."""
         with self._lock:
             turn = self._next.get(path)
             first = turn is None
@@ -386,7 +385,7 @@ class GroupedFolderSync:
             raise turn.error
 
     def _run(self, path: Path, turn: _PendingSync) -> None:
-        """Wait for the call that is under way; who comes meanwhile takes part in this one."""
+        """Wait for the running call, then sync; threads that ask meanwhile share this call."""
         if turn.before is not None:
             turn.before.wait()
         with self._lock:

@@ -1,4 +1,4 @@
-"""Submissions: each is scored, recorded and answered once, and can be read again later."""
+"""Submissions: each is scored, recorded and answered once, and its predictions are stored."""
 
 from __future__ import annotations
 
@@ -50,9 +50,7 @@ if TYPE_CHECKING:
     )
     from ladderboard.mechanisms import Release
 
-_MAX_STORED_BYTES = (
-    2**30
-)  # bytes of a file that was accepted under limits that may have been lowered since
+_MAX_STORED_BYTES = 2**30  # for files accepted before the limits were lowered
 _INSERT_SUBMISSION = (
     "INSERT INTO main.submission (book, team, number, id, entry, time, message, format, size, "
     "place, chosen, epoch, value, score, improved, question) "
@@ -70,10 +68,10 @@ _INSERT_RECORD = (
 
 @dataclass(frozen=True, repr=False)
 class IncomingSubmission:
-    """A submission as it arrives, read and aligned.
+    """A submission that was received and parsed, not yet scored.
 
-    ``received`` is when its first byte came; ``retry`` is a key under which it may be sent again.
-    ``body`` is what is kept of it: the aligned predictions, and not the file that they came in.
+    ``received`` is the time of its first byte; ``retry`` is the idempotency key, if any. ``body``
+    is what will be stored: the aligned predictions, not the uploaded file.
     """
 
     submission: Submission
@@ -87,33 +85,33 @@ class IncomingSubmission:
 
     @property
     def size(self) -> int:
-        """How many bytes are kept of it."""
+        """The number of bytes to store."""
         return len(self.body)
 
 
 @dataclass(frozen=True)
 class SubmissionAnswer:
-    """The answer to one submission: what a guard's reply says, and what is left for the team.
+    """The answer to one submission: the release, its certificate, and the team's quota.
 
     Parameters
     ----------
     id, number, time, entry
-        The submission's: its id, its number within the team, when it was answered, and the number
-        of its entry in the ledger; None where that would tell how often others asked.
+        The submission's id, its number within the team, when it was answered, and the number of
+        its ledger entry, which is None if it would reveal how often others submitted.
     team, name
         The team's id and name.
     release, again
-        What was said, and whether it had been said before.
+        The release, and whether it repeats an earlier answer.
     bound
-        The certificate for the best on this ladder; None where it would tell of others.
+        The certificate for the best on this ladder; None if it would reveal others' activity.
     best
-        The loss of that best, which is not the released one where an earlier answer is repeated.
+        The loss of that best; it differs from the release if an earlier answer is repeated.
     quota
-        The team's limits.
+        The team's remaining quota.
     reason
-        All of it in one sentence.
+        The answer in one sentence.
     receipt
-        What the team keeps to prove that it was answered.
+        The team's proof that it was answered.
     """
 
     id: str
@@ -132,7 +130,7 @@ class SubmissionAnswer:
     receipt: Receipt
 
     def describe(self) -> dict[str, Any]:
-        """Return everything, JSON-able, in the board's metric; ``loss`` is that of ``released``."""
+        """Return JSON-able fields in the board's metric; ``loss`` is the loss of ``released``."""
         release, shown = self.release, self.rules.display
         following = self.quota.next
         return {
@@ -165,14 +163,14 @@ class SubmissionAnswer:
 
 
 class _PendingUpload(NamedTuple):
-    """What is known of a submission whose body has not been read: it needs a byte at least."""
+    """A submission whose body has not been read yet; its size is at least a byte."""
 
     received: int
     size: int
 
 
 class _ScoredSubmission(NamedTuple):
-    """A question that is scored, on its way into a transaction."""
+    """A scored submission that waits for its transaction."""
 
     id: str
     epoch: int
@@ -183,7 +181,7 @@ class _ScoredSubmission(NamedTuple):
 
 
 class _RecordedAnswer(NamedTuple):
-    """What a transaction did, to be told after it is committed."""
+    """The result of a transaction, for the answer that is sent after the commit."""
 
     outcome: RecordedAnswer
     team: TeamRow
@@ -195,14 +193,14 @@ class _RecordedAnswer(NamedTuple):
 
 
 class _LabelsChanged(LadderboardError):
-    """Labels were corrected while a submission was scored; it is scored again."""
+    """Labels were corrected while a submission was scored; it must be scored again."""
 
 
 class SubmissionService:
-    """Answers submissions to one board.
+    """Answers the submissions to one board.
 
-    Nothing is scored that is refused or was answered before, so that neither takes longer for one
-    label than for another.
+    Refused and repeated submissions are not scored, so their response times cannot depend on
+    labels.
     """
 
     def __init__(self, board: Board) -> None:
@@ -213,10 +211,10 @@ class SubmissionService:
     def authorize_upload(
         self, caller: Caller, received: int, *, team: str | None = None, retry: str | None = None
     ) -> None:
-        """Refuse a submission that cannot be taken now, before its body is read.
+        """Refuse a submission that cannot be accepted now, before its body is read.
 
-        Status, deadlines, limits, the budget and quotas are looked at here; all of it is checked
-        again in the transaction. A known ``retry`` key is let through: its answer costs nothing.
+        This checks status, deadlines, limits, budget and quotas; the transaction checks them
+        again. A known ``retry`` key passes, because repeating its answer costs nothing.
         """
         check_permission(caller, "submit")
         board = self._board
@@ -226,7 +224,9 @@ class SubmissionService:
             _check_sender(caller, team)
             team_row = find_team(view, team) if team else read_team(view, caller.team or 0)
             if retry is not None:
-                mark = board.book.retry_key(ScoredQuestion(b"", 1.0, asker=who.id, retry=retry))
+                mark = board.book.retry_key(
+                    ScoredQuestion(b"", 1.0, asker=team_row.id, retry=retry)
+                )
                 if mark is not None and view.find_by_dedupe_key(mark) is not None:
                     return
             now = current_time(view, board.book.environment)
@@ -237,10 +237,10 @@ class SubmissionService:
     def submit(
         self, caller: Caller, sent: IncomingSubmission, team: str | None = None
     ) -> SubmissionAnswer:
-        """Answer a submission: a team's own, or one that an evaluator sends for a team.
+        """Answer a submission, sent by a team or by an evaluator for a team.
 
-        The same predictions that come at the same time are scored once: the others wait, and get
-        the answer that was given.
+        A duplicate submission gets the earlier answer. Equal predictions that arrive at the same
+        time are scored once; the others wait for that answer.
         """
         _check_sender(caller, team)
         with self._in_progress.hold((team or caller.team, sent.submission.digest)):
@@ -257,16 +257,16 @@ class SubmissionService:
         with board.reading() as view:
             row = board.read_row(view)
             check_permission(caller, "submit", board.rules_of(row))
-            who = find_team(view, team) if team else read_team(view, caller.team or 0)
-            asked = self._question_for(row, who, sent)
-            found = board.book.read_previous_answer(view, asked)
-            if found is not None and self._is_retry_key_known(view, asked):
-                done = self._earlier_answer(view, row, who, found)
-            elif found is not None:
+            team_row = find_team(view, team) if team else read_team(view, caller.team or 0)
+            question = self._question_for(row, team_row, sent)
+            earlier = board.book.read_previous_answer(view, question)
+            if earlier is not None and self._is_retry_key_known(view, question):
+                done = self._earlier_answer(view, row, team_row, earlier)
+            elif earlier is not None:
                 done = None
             else:
                 now = current_time(view, self._board.book.environment)
-                self._refuse_if_not_allowed_now(view, row, who, sent, now, remember=True)
+                self._refuse_if_not_allowed_now(view, row, team_row, sent, now, remember=True)
                 done = None
         if done is None and earlier is not None:
             done = board.queue.run(
@@ -276,23 +276,23 @@ class SubmissionService:
             done = self._score_and_record(row, team_row, question, sent)
         return self._build_answer(row, done, redact=_must_redact(row, caller))
 
-    def _is_retry_key_known(self, view: SqlReadView, asked: ScoredQuestion) -> bool:
-        """Tell whether the key to retry with, if there is one, is known to belong to this."""
-        mark = self._board.book.retry_key(asked)
+    def _is_retry_key_known(self, view: SqlReadView, question: ScoredQuestion) -> bool:
+        """Return whether the idempotency key, if any, is recorded for this question."""
+        mark = self._board.book.retry_key(question)
         return mark is None or view.find_by_dedupe_key(mark) is not None
 
     def _repeat_answer(
-        self, turn: BookTransaction, number: int, asked: ScoredQuestion
+        self, turn: BookTransaction, number: int, question: ScoredQuestion
     ) -> _RecordedAnswer:
-        """Say again what was said, and from now on also under this key."""
+        """Repeat the earlier answer, and record the new idempotency key for it."""
         view = cast("SqlWriteView", turn.view)
-        found = turn.find_previous_answer(asked)
-        if found is None:  # labels were corrected since it was looked up
+        earlier = turn.find_previous_answer(question)
+        if earlier is None:  # labels were corrected since the lookup
             raise _LabelsChanged
         return self._earlier_answer(view, read_board(view), read_team(view, number), earlier)
 
     def _question_for(
-        self, row: BoardRow, who: TeamRow, sent: IncomingSubmission
+        self, row: BoardRow, team_row: TeamRow, sent: IncomingSubmission
     ) -> ScoredQuestion:
         return ScoredQuestion(
             submission=sent.submission.digest,
@@ -312,17 +312,17 @@ class SubmissionService:
         *,
         remember: bool = False,
     ) -> None:
-        """Refuse what may not be asked now. Only the time of receipt counts for a deadline."""
+        """Check status, deadline, limits and storage. Deadlines count from the time of receipt."""
         rules = self._board.rules_of(row)
         ago = max(self._board.book.environment.clock() - sent.received, 0)
-        refuse_if_closed(rules, row, None if who.kind == "baseline" else now - ago)
-        rest = remaining_quota(view, rules, row, who, at=view.chain_state(), now=now)
-        refuse_if_over_limit(rest, lambda: clock_time(view, self._board.book.environment))
-        stored = self._stored_bytes.of(view, who, remember=remember)
-        refuse_if_storage_full(rules, row, who, stored, sent.size)
+        refuse_if_closed(rules, row, None if team_row.kind == "baseline" else now - ago)
+        quota = remaining_quota(view, rules, row, team_row, state=view.chain_state(), now=now)
+        refuse_if_over_limit(quota, lambda: clock_time(view, self._board.book.environment))
+        stored = self._stored_bytes.of(view, team_row, remember=remember)
+        refuse_if_storage_full(rules, row, team_row, stored, sent.size)
 
     def _score_and_record(
-        self, row: BoardRow, who: TeamRow, asked: ScoredQuestion, sent: IncomingSubmission
+        self, row: BoardRow, team_row: TeamRow, question: ScoredQuestion, sent: IncomingSubmission
     ) -> _RecordedAnswer:
         board = self._board
         scorer = board.scorer_of(row)
@@ -333,9 +333,9 @@ class SubmissionService:
             losses=scorer.by_group(scored) if wants else None,
             broken=scored.broken,
         )
-        own = board.book.environment.salt()[-16:].hex()
-        prepared = board.store.prepare(own, sent.body)
-        kept = False
+        submission_id = board.book.environment.salt()[-16:].hex()
+        prepared = board.store.prepare(submission_id, sent.body)
+        is_stored = False
         try:
             job = _ScoredSubmission(
                 submission_id, row.epoch, team_row.number, question, sent, prepared
@@ -343,7 +343,7 @@ class SubmissionService:
             done = board.queue.run(lambda turn: self._record_in_transaction(turn, job))
             is_stored = done.id == submission_id
         except StorageFailed:
-            is_stored = True  # the row may stand; if it does not, the file is swept one day
+            is_stored = True  # the row may be committed; otherwise the file is swept later
             raise
         finally:
             if not is_stored:
@@ -353,33 +353,33 @@ class SubmissionService:
     def _record_in_transaction(
         self, turn: BookTransaction, job: _ScoredSubmission
     ) -> _RecordedAnswer:
-        """Do all of it in one transaction: check again, ask, and write down."""
+        """Check again, ask the mechanism, and store the submission, all in one transaction."""
         board, view = self._board, cast("SqlWriteView", turn.view)
-        own, epoch, number, asked, sent, prepared = job
-        row, who = read_board(view), read_team(view, number)
-        found = turn.find_previous_answer(asked)
-        if found is not None:
-            return self._earlier_answer(view, row, who, found)
+        submission_id, epoch, number, question, sent, prepared = job
+        row, team_row = read_board(view), read_team(view, number)
+        earlier = turn.find_previous_answer(question)
+        if earlier is not None:
+            return self._earlier_answer(view, row, team_row, earlier)
         if row.epoch != epoch:
             raise _LabelsChanged
         rules = board.rules_of(row)
         self._refuse_if_not_allowed_now(view, row, team_row, sent, turn.now)
         outcome = turn.ask(question, budget=rules.questions)
         prepared.commit(view)
-        release, time, count = outcome.release, turn.chain_state.time, who.used + 1
+        release, time, count = outcome.release, turn.chain_state.time, team_row.used + 1
         view.execute(
             _INSERT_SUBMISSION,
             (
                 view.book_id,
                 number,
                 count,
-                own,
+                submission_id,
                 outcome.entry_number,
                 time,
                 sent.message,
                 ALIGNED,
                 sent.size,
-                prepared.place,
+                prepared.location,
                 epoch,
                 release.value,
                 release.score,
@@ -395,29 +395,31 @@ class SubmissionService:
                 entry = (view.book_id, outcome.entry_number, epoch, time, number, release.value)
                 view.execute(_INSERT_RECORD, entry)
         share = compute_shares(rules, row, turn.chain_state).share
-        pooled = row.pooled + (who.kind == "team" and who.used >= share)
-        who = who._replace(used=count, last=time)
-        view.execute(_UPDATE_TEAM, (count, time, who.released, who.since, view.book_id, number))
+        pooled = row.pooled + (team_row.kind == "team" and team_row.used >= share)
+        team_row = team_row._replace(used=count, last=time)
+        view.execute(
+            _UPDATE_TEAM, (count, time, team_row.released, team_row.since, view.book_id, number)
+        )
         view.execute(_UPDATE_BOARD, (pooled, sent.size, best, view.book_id))
         row = row._replace(pooled=pooled, best=best)
-        rest = remaining_quota(view, rules, row, who, at=turn.chain_state, now=turn.now)
+        quota = remaining_quota(view, rules, row, team_row, state=turn.chain_state, now=turn.now)
         receipt = board.book.receipt(view, outcome)
         return _RecordedAnswer(outcome, team_row, quota, submission_id, count, time, receipt)
 
     def _earlier_answer(
-        self, view: SqlReadView, row: BoardRow, who: TeamRow, found: RecordedAnswer
+        self, view: SqlReadView, row: BoardRow, team_row: TeamRow, outcome: RecordedAnswer
     ) -> _RecordedAnswer:
-        rows = view.query(_FIND_BY_ENTRY, (view.book_id, found.entry_number))
-        if not rows or rows[0][0] != who.number:
+        rows = view.query(_FIND_BY_ENTRY, (view.book_id, outcome.entry_number))
+        if not rows or rows[0][0] != team_row.number:
             raise NotFound("There is no such submission.")
         _, number, submission_id, time = rows[0]
         rules = self._board.rules_of(row)
-        rest = remaining_quota(
+        quota = remaining_quota(
             view,
             rules,
             row,
-            who,
-            at=view.chain_state(),
+            team_row,
+            state=view.chain_state(),
             now=current_time(view, self._board.book.environment),
         )
         receipt = self._board.book.receipt(view, outcome)
@@ -452,7 +454,7 @@ class SubmissionService:
         )
 
     def _redact(self, row: BoardRow, done: _RecordedAnswer) -> _RecordedAnswer:
-        """Leave out what depends on others: the board's best and number, the pool."""
+        """Remove what depends on others: the board's best, question numbers and the pool."""
         rules, team, outcome = self._board.rules_of(row), done.team, done.outcome
         release = outcome.release
         if rules.ladder == "board":
@@ -467,21 +469,21 @@ class SubmissionService:
 
 
 def _check_sender(caller: Caller, team: str | None) -> None:
-    """Refuse somebody who may not submit for this team, or does not say for which."""
+    """Refuse a caller who may not submit for this team, or names none."""
     check_permission(caller, "submit")
     if team is None and caller.team is None:
-        raise InvalidSetting("Say for which team this is.")
+        raise InvalidSetting("Name the team that this submission is for.")
     if team is not None and caller.role < Role.EVALUATOR:
-        raise InvalidSetting("A team submits for itself only.")
+        raise InvalidSetting("A team can submit only for itself.")
 
 
 def _must_redact(row: BoardRow, caller: Caller) -> bool:
-    """Tell whether somebody must not know what others do."""
+    """Return whether the answer must not reveal others' activity."""
     return row.visibility in {"hidden", "frozen"} and caller.role < Role.EVALUATOR
 
 
 def _format_reason(done: _RecordedAnswer, meter: Any, display: DisplayRules) -> str:
-    """Return the reply's sentence: a guard's, with the tightest limit for what is left."""
+    """Return the answer's sentence, with the tightest limit as the remaining count."""
     tightest = done.quota.tightest
     outcome = done.outcome
     text = sentence(
@@ -509,7 +511,7 @@ if TYPE_CHECKING:
 
 
 class ParseSubmission(Protocol):
-    """Reads a submitted file in another process, which knows no label and no key."""
+    """Parses a submitted file in a process that has neither labels nor keys."""
 
     def __call__(
         self,
@@ -523,10 +525,10 @@ class ParseSubmission(Protocol):
 
 
 class StoredSubmission(NamedTuple):
-    """Where a submission's predictions are kept, and the entry that has their digest."""
+    """Where a submission's predictions are stored, and the entry that has their digest."""
 
     entry: int
-    place: str
+    location: str
     format: str | None
 
 
@@ -534,11 +536,11 @@ class StoredSubmission(NamedTuple):
 def open_stored_predictions(
     board: Board, row: BoardRow, sandbox: Sandbox | None
 ) -> Iterator[Callable[[StoredSubmission], Submission]]:
-    """Give a function that returns what was submitted, checked against the ledger.
+    """Give a function that returns a submission's predictions, checked against the ledger.
 
-    What is kept since 0.1 is the aligned array, which needs no parsing. Older boards kept the file
-    as it came. Such files are parsed by ``sandbox`` only, never in this process: it has the labels
-    and the key in its memory.
+    Since 0.1 the aligned array is stored, which needs no parsing. Older boards stored the uploaded
+    file. ``sandbox`` parses such files in another process, because this one has the labels and the
+    key in memory.
     """
     scorer = board.scorer_of(row)
     with ExitStack() as stack:
@@ -546,7 +548,7 @@ def open_stored_predictions(
 
         def read(stored: StoredSubmission) -> Submission:
             nonlocal parse
-            body = board.read_stored_file(stored.place)
+            body = board.read_stored_file(stored.location)
             if stored.format == ALIGNED:
                 submission = Submission.unpack(body)
             else:
@@ -557,7 +559,7 @@ def open_stored_predictions(
                 submission = parse(scorer.roster, scorer.loss, limits, body, stored.format)
             if submission.digest != _recorded_digest(board, stored.entry):
                 raise BrokenLedger(
-                    f"The predictions kept for entry {stored.entry} are not those in the ledger."
+                    f"The stored predictions of entry {stored.entry} do not match the ledger."
                 )
             return submission
 
@@ -567,14 +569,14 @@ def open_stored_predictions(
 def _require_sandbox(sandbox: Sandbox | None) -> Sandbox:
     if sandbox is None:
         raise InvalidState(
-            "This board keeps submitted files as they came, which are read by a separate process: "
-            "use ladderboard board close, or pass sandbox=ladderboard.server.sandbox."
+            "This board stores uploaded files, which only a separate process may parse. Use "
+            "ladderboard board close, or pass sandbox=ladderboard.server.sandbox."
         )
     return sandbox
 
 
 def _recorded_digest(board: Board, entry: int) -> bytes:
-    """Return the digest of the predictions that an entry was scored for."""
+    """Return the digest of the predictions that an entry recorded."""
     with board.reading() as view:
         packed = view.secret_side(entry)
     if packed is None:

@@ -1,4 +1,4 @@
-"""The board's own tables, beside the ledger's in one database, and their rows."""
+"""The database tables of boards, which stand beside the ledger's, and their rows."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from ladderboard.ledger import LedgerEnvironment, SqlReadView
 
 ENDED_STATUSES = {"closing", "closed", "moved"}
-"""What a board is that takes no more questions."""
+"""Statuses in which a board takes no more submissions."""
 
 SERVER_BOOK = "server"
-"""The name of a book without entries, for what belongs to all boards."""
+"""The name of a book without entries that holds what belongs to all boards."""
 
-# A step is never changed once it was released; the next format is another tuple.
+# A released format never changes; the next one is another tuple.
 # seen_*: what others see while the board is frozen.
 _FORMAT_1 = (
     """CREATE TABLE main.board (
@@ -68,14 +68,13 @@ _TEAM_BY_ID = f"SELECT {_TEAM_COLUMNS} FROM main.team WHERE book = ? AND id = ?"
 
 
 class BoardRow(NamedTuple):
-    """A board as it stands.
+    """A row of the table ``board``.
 
-    ``status`` is open, paused, restored (paused until a charge is named), closing, closed or moved.
-    ``rules`` are those of now; ``amended`` counts how often they changed. ``horizon`` is how many
-    entries others may see while the board is frozen, ``seen_epoch`` the epoch then. ``pooled``
-    counts questions beyond the teams' own shares, ``replayed`` those that were asked again after
-    labels were corrected, ``stored`` the bytes of all submissions; ``best`` is the best release of
-    all.
+    ``status`` is open, paused, restored (paused until the organiser charges questions), closing,
+    closed or moved. ``rules`` are the current ones; ``amended`` counts their changes. While the
+    board is frozen, others see ``horizon`` entries and the epoch ``seen_epoch``. ``pooled`` counts
+    questions beyond the teams' shares, ``replayed`` those asked again after labels were corrected,
+    ``stored`` the bytes of all submissions. ``best`` is the lowest released loss.
     """
 
     slug: str
@@ -96,7 +95,7 @@ class BoardRow(NamedTuple):
 
 
 class TeamRow(NamedTuple):
-    """A team as it stands; ``kind`` is team or baseline, ``since`` when its release came."""
+    """A row of the table ``team``; ``kind`` is team or baseline, ``since`` the release's time."""
 
     number: int
     id: str
@@ -139,26 +138,26 @@ def find_team(view: SqlReadView, team: str) -> TeamRow:
 
 
 def current_time(view: SqlReadView, world: LedgerEnvironment) -> int:
-    """Return the time: the database's where it has one, and never before the last entry."""
+    """Return the time of the database or the machine, but never one before the last entry."""
     return max(clock_time(view, world), view.chain_state().time)
 
 
 def clock_time(view: SqlReadView, world: LedgerEnvironment) -> int:
-    """Return what the clock shows: the database's where it has one."""
+    """Return the database's clock if it has one, otherwise the machine's."""
     shared = view.now() if world.uses_system_clock else None
     return world.clock() if shared is None else shared
 
 
 def is_searchable(text: str) -> bool:
-    """Tell whether text can be looked for in a database at all."""
+    """Return whether text is safe to use in a database lookup: ASCII without NUL."""
     return isinstance(text, str) and "\0" not in text and text.isascii()
 
 
 def to_json(value: Any) -> str:
-    """Return JSON as the database keeps it."""
+    """Return compact JSON with sorted keys, as the database stores it."""
     return json.dumps(value, ensure_ascii=True, separators=(",", ":"), sort_keys=True)
 
 
 def sample_key(epoch: int) -> str:
-    """Return the name under which an epoch's labelled sample is kept."""
+    """Return the key under which an epoch's labelled sample is stored."""
     return "sample" if epoch == 0 else f"sample {epoch}"

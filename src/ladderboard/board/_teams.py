@@ -1,4 +1,4 @@
-"""Teams: how they come, and the tokens by which they are known."""
+"""Teams of a board: registration, invitations, tokens and disqualification."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ladderboard.ledger import BookTransaction, SqlReadView, SqlWriteView
 
 NAMELESS_VISIBILITIES = frozenset({"hidden", "anonymous"})
-"""Visibilities of boards that tell nobody the names of other teams."""
+"""Visibilities under which other teams' names are not shown."""
 
 _INSERT_TEAM = (
     "INSERT INTO main.team (book, number, id, name, folded, kind, disqualified, made, used) "
@@ -57,11 +57,11 @@ _VALID_CREDENTIALS = (
     "ORDER BY c.made, c.hash"
 )
 _SET_DISQUALIFIED = "UPDATE main.team SET disqualified = ? WHERE book = ? AND number = ?"
-_INVALID_INVITATION = "This invitation is unknown, was used before, or is past its date."
+_INVALID_INVITATION = "This invitation is unknown, was used before, or has expired."
 
 
 class TeamWithToken(NamedTuple):
-    """A team that was just made, with the one thing that is never told again."""
+    """A team with its new token, which is shown only once."""
 
     id: str
     name: str
@@ -69,28 +69,28 @@ class TeamWithToken(NamedTuple):
 
 
 class Teams:
-    """The teams of one board."""
+    """Registers the teams of one board and manages their tokens."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
 
     def register(self, name: str, invitation: str | None = None) -> TeamWithToken:
-        """Let somebody in: on an open board anybody, elsewhere who has an invitation."""
+        """Register a team; without open registration this needs an invitation."""
         registration = self._board.rules.registration
         if invitation is None and registration != "open":
-            raise NotAllowed("Teams come by invitation here; ask the organiser for one.")
+            raise NotAllowed("This board needs an invitation. Ask the organiser for one.")
         return self._add_team(name, invitation, stranger=True)
 
     def register_or_create(
         self, caller: Caller, name: str, invitation: str | None = None
     ) -> TeamWithToken:
-        """Let a team in: one that the organiser names, or one that may register."""
+        """Create a team for an organiser, or register one for anybody else."""
         if invitation is None and caller.role >= Role.ORGANISER:
             return self.create(caller, name)
         return self.register(name, invitation)
 
     def create(self, caller: Caller, name: str) -> TeamWithToken:
-        """Make a team, by the organiser."""
+        """Create a team as an organiser."""
         check_permission(caller, "teams")
         return self._add_team(name, None)
 
@@ -112,7 +112,7 @@ class Teams:
                 if not rows or rows[0][1] is not None or (rows[0][0] or now + 1) <= now:
                     raise NotAllowed(_INVALID_INVITATION)
             if row.teams >= self._board.rules_of(row).teams:
-                raise Conflict(f"All {row.teams} places on this board are taken.")
+                raise Conflict(f"The board is full: it has {row.teams} teams.")
             secret = stranger and row.visibility in NAMELESS_VISIBILITIES
             number = _insert_team(view, team, name, "team", now, secret=secret)
             view.execute(_COUNT_TEAM, (view.book_id,))
@@ -124,10 +124,12 @@ class Teams:
         return self._board.queue.run(work)
 
     def invite(self, caller: Caller, *, days: float = 7) -> str:
-        """Return an invitation for one team, good for so many days."""
+        """Return an invitation for one team, valid for so many days."""
         check_permission(caller, "teams")
         if not 0 < days <= 366:
-            raise InvalidSetting("An invitation is good for more than 0 and at most 366 days.")
+            raise InvalidSetting(
+                "An invitation must be valid for more than 0 and at most 366 days."
+            )
         token = new_token("invitation", self._board.book.environment.salt)
 
         def work(turn: BookTransaction) -> str:
@@ -139,13 +141,13 @@ class Teams:
         return self._board.queue.run(work)
 
     def rotate_token(self, caller: Caller, team: str | None = None) -> TeamWithToken:
-        """Give a team another token, and end the old one with every session that came by it."""
+        """Give a team a new token; the old one and its sessions end."""
         token = new_token("team", self._board.book.environment.salt)
 
         def work(turn: BookTransaction) -> TeamWithToken:
             view = cast("SqlWriteView", turn.view)
-            found = self._team_to_rotate(view, caller, team)
-            if found.kind != "team":
+            row = self._team_to_rotate(view, caller, team)
+            if row.kind != "team":
                 raise NotFound("There is no such team.")
             end_credentials(view, turn.now, row.number)
             add_credential(view, token, "team", turn.now, team=row.number)
@@ -154,7 +156,7 @@ class Teams:
         return self._board.queue.run(work)
 
     def revoke_team_tokens(self, caller: Caller, team: str) -> None:
-        """End a team's token; it may get another one."""
+        """Revoke all tokens of a team; ``rotate_token`` can give it a new one."""
         check_permission(caller, "tokens")
 
         def work(turn: BookTransaction) -> None:
@@ -164,7 +166,7 @@ class Teams:
         self._board.queue.run(work)
 
     def list_tokens(self, caller: Caller) -> list[dict[str, Any]]:
-        """Return what tokens of this board's are good, without telling them.
+        """Return the board's valid tokens, without the tokens themselves.
 
         An ``id`` is the beginning of a token's hash.
         """
@@ -185,25 +187,25 @@ class Teams:
         ]
 
     def revoke_token(self, caller: Caller, token: str) -> None:
-        """End one token of this board's by its id, whosever it is: an invitation's, too."""
+        """Revoke one token or invitation of the board by its id."""
         check_permission(caller, "tokens")
 
         def work(turn: BookTransaction) -> None:
             view = cast("SqlWriteView", turn.view)
             good = view.query(_VALID_CREDENTIALS, (view.book_id, turn.now))
-            found = [bytes(row[0]) for row in good if bytes(row[0])[:8].hex() == token]
-            if not found:
+            hashes = [bytes(row[0]) for row in good if bytes(row[0])[:8].hex() == token]
+            if not hashes:
                 raise NotFound("There is no such token.")
-            for hashed in found:
+            for hashed in hashes:
                 view.execute(_END_CREDENTIAL, (turn.now, view.book_id, hashed))
 
         self._board.queue.run(work)
 
     def issue_staff_token(self, caller: Caller, role: Role) -> str:
-        """Return a token for another organiser or evaluator of this board."""
+        """Return a new token for an organiser or evaluator of this board."""
         check_permission(caller, "tokens")
         if role not in {Role.EVALUATOR, Role.ORGANISER}:
-            raise InvalidSetting("Only evaluators and organisers get a token without a team.")
+            raise InvalidSetting("Only evaluators and organisers can have a token without a team.")
         token = new_token(role.name.lower(), self._board.book.environment.salt)
 
         def work(turn: BookTransaction) -> str:
@@ -213,23 +215,23 @@ class Teams:
         return self._board.queue.run(work)
 
     def disqualify(self, caller: Caller, team: str, *, reinstate: bool = False) -> None:
-        """Take a team off what is shown, or put it back. No ladder, meter or state changes."""
+        """Hide a team from the standings, or show it again. Ladders and meter do not change."""
         check_permission(caller, "teams")
 
         def work(turn: BookTransaction) -> None:
             view = cast("SqlWriteView", turn.view)
             if read_board(view).status == "moved":
-                raise NotOpen("The board has moved; nothing about it can change here.")
+                raise NotOpen("The board has moved to another server and cannot change here.")
             row = find_team(view, team)
             if bool(row.disqualified) == (not reinstate):
                 return
-            turn.append_entry("reinstated" if reinstate else "disqualified", {"asker": found.id})
-            view.execute(_SET_DISQUALIFIED, (int(not reinstate), view.book_id, found.number))
+            turn.append_entry("reinstated" if reinstate else "disqualified", {"asker": row.id})
+            view.execute(_SET_DISQUALIFIED, (int(not reinstate), view.book_id, row.number))
 
         self._board.queue.run(work)
 
     def add_baseline(self, name: str) -> Caller:
-        """Make the seat of a baseline, which has no token: its organiser submits for it."""
+        """Add a baseline; it has no token, the organiser submits for it."""
         team = self._board.book.environment.salt()[-8:].hex()
 
         def work(turn: BookTransaction) -> Caller:
@@ -248,7 +250,7 @@ class Teams:
                 row = own_row if own_row.id == team else None
             if row is None:
                 check_permission(caller, "tokens")
-                raise NotAllowed("A team may change its own token only.")
+                raise NotAllowed("A team can rotate only its own token.")
             return row
         check_permission(caller, "rotate own token")
         return read_team(view, caller.team or 0)
@@ -257,40 +259,40 @@ class Teams:
 def _insert_team(
     view: SqlWriteView, team: str, name: str, kind: str, now: int, *, secret: bool = False
 ) -> int:
-    """Add a team; where names are ``secret``, a name that another team has is not refused.
+    """Insert a team and return its number; if names are ``secret``, duplicates are accepted.
 
-    The ``folded`` form of such a duplicate has a space and the team's id, which no other has.
+    The ``folded`` form of a duplicate has a space and the team's id at its end, so it is unique.
     """
     folded = comparable_name(name)
     same = view.query(_SAME_NAME, (view.book_id, folded))
-    if same and secret and same[0][0] != "baseline":  # baselines are shown to everybody
+    if same and secret and same[0][0] != "baseline":  # the names of baselines are public
         folded = f"{folded} {team}"
     elif same:
-        raise Conflict("Another team has this name, or one that looks like it; choose another.")
+        raise Conflict("Another team has this name or one that looks like it. Choose another.")
     number = int(view.query(_NEXT_NUMBER, (view.book_id,))[0][0])
     view.execute(_INSERT_TEAM, (view.book_id, number, team, name, folded, kind, now))
     return number
 
 
 def disambiguate_team_names(view: SqlWriteView) -> None:
-    """Give teams whose name another team had first the beginning of their id; names are shown."""
+    """Append the beginning of the id to duplicate names, because names are shown from now on."""
     for number, team, name in view.query(_DUPLICATES, (view.book_id, "% %")):
         names = [f"{name} ({team[:size]})" for size in (4, 8, len(team))]
         free = (
-            each
-            for each in names
-            if not view.query(_SAME_NAME, (view.book_id, comparable_name(each)))
+            candidate
+            for candidate in names
+            if not view.query(_SAME_NAME, (view.book_id, comparable_name(candidate)))
         )
         shown = next(free, names[-1])
         view.execute(_RENAME, (shown, comparable_name(shown), view.book_id, number))
 
 
-def add_credential(view: SqlWriteView, token: str, role: str, now: int, **more: Any) -> None:
-    """Keep the hash of a token."""
-    values = (hash_token(token), view.book_id, role, more.get("team"), now, more.get("expires"))
+def add_credential(view: SqlWriteView, token: str, role: str, now: int, **fields: Any) -> None:
+    """Store the hash of a token."""
+    values = (hash_token(token), view.book_id, role, fields.get("team"), now, fields.get("expires"))
     view.execute(_INSERT_CREDENTIAL, values)
 
 
 def end_credentials(view: SqlWriteView, now: int, team: int) -> None:
-    """End all tokens of a team."""
+    """Revoke all tokens of a team."""
     view.execute(_END_TEAM_CREDENTIALS, (now, view.book_id, team))

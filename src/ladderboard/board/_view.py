@@ -1,4 +1,4 @@
-"""A view: what somebody may see of a board. Everything that is read goes through here."""
+"""Views: what one caller may see of a board. All reading goes through them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ TEAM_COLUMNS = (
     "WHERE s.book = main.team.book AND s.team = main.team.number)"
 )
 """The columns that ``serialize_team`` takes."""
-_HIDDEN_MESSAGE = "The organiser keeps the standings of this board hidden."
+_HIDDEN_MESSAGE = "The standings of this board are hidden."
 _SELECT_RECORDS = (
     "SELECT main.record.entry, main.record.time, main.record.value, main.team.id, main.team.name "
     "FROM main.record JOIN main.team ON main.team.book = main.record.book "
@@ -68,7 +68,7 @@ _BEST_RECORD = (
     "ON main.team.book = main.record.book AND main.team.number = main.record.team "
     "WHERE main.record.book = ? AND main.record.epoch = ? AND main.record.entry < ? {}"
 )
-# What a team has was no record if somebody who is not shown had better.
+# A team's best is missing among the records if a team that is not shown had a better one.
 _BEST_SHOWN = "SELECT MIN({}released) FROM main.team WHERE book = ? AND disqualified = 0"
 _OWN_SUBMISSIONS = (
     f"SELECT {SUBMISSION_COLUMNS} FROM main.submission WHERE book = ? AND team = ? AND number < ? "  # noqa: S608
@@ -90,11 +90,11 @@ _AFTER_LAST = 2**62
 
 
 class View:
-    """A board through somebody's eyes.
+    """What one caller may see of a board.
 
-    While a board is hidden or frozen, others than its organiser and evaluators see its ledger, its
-    counts and its standings up to a horizon only: for a hidden board the first entry, for a frozen
-    one what there was at the freeze. A team always sees its own submissions.
+    While a board is hidden or frozen, teams and the public see its ledger, counts and standings
+    only up to a horizon: the first entry of a hidden board, the state at the freeze of a frozen
+    one. A team always sees its own submissions.
     """
 
     def __init__(self, board: Board, caller: Caller) -> None:
@@ -102,7 +102,7 @@ class View:
         self._sees_everything = caller.role >= Role.EVALUATOR
 
     def _horizon(self, view: SqlReadView, row: BoardRow) -> ChainState:
-        """Return where the board stands, as far as it may be seen."""
+        """Return the latest state of the book that the caller may see."""
         if self._sees_everything or row.visibility in {"public", "anonymous"}:
             return view.chain_state()
         return view.chain_state_at(row.horizon if row.visibility == "frozen" else 1)
@@ -114,12 +114,12 @@ class View:
         return row.visibility == "frozen" and not self._sees_everything
 
     def summary(self) -> dict[str, Any]:
-        """Return what the board is, what it promises, and how far it has come."""
+        """Return the board's rules, status, best release and certificate."""
         board = self._board
         with board.reading() as view:
             row = read_board(view)
-            at, now = self._horizon(view, row), current_time(view, self._board.book.environment)
-            best, least = self._best(view, row, at)
+            state, now = self._horizon(view, row), current_time(view, self._board.book.environment)
+            best, least = self._best(view, row, state)
         rules, opening = board.rules_of(row), board.book.opening
         meter = board.meter(row, state)
         hidden = self._is_hidden(row)
@@ -162,7 +162,7 @@ class View:
         }
 
     def certificate(self) -> Certificate:
-        """Return what can be promised about the best of all models, for whom nothing is hidden."""
+        """Return the certificate for the best of all models."""
         with self._board.reading() as view:
             row = read_board(view)
             state = self._horizon(view, row)
@@ -171,26 +171,26 @@ class View:
             )
 
     def _best(
-        self, view: SqlReadView, row: BoardRow, at: ChainState
+        self, view: SqlReadView, row: BoardRow, state: ChainState
     ) -> tuple[float | None, float | None]:
-        """Return the best that is shown, and the best of all: the one that can be promised about.
+        """Return the best value that is shown, and the best of all, which certificates are about.
 
-        They differ where a team was disqualified, of which no ladder and no meter knows.
+        They differ if a team was disqualified: ladders and meter still count it.
         """
         if self._is_hidden(row):
             return None, None
-        past = (view.book_id, self._epoch(row), at.entries)
+        past = (view.book_id, self._epoch(row), state.entries)
         shown = _BEST_SHOWN.format("seen_" if self._is_frozen(row) else "")
-        found = [*view.query(_BEST_RECORD.format("AND disqualified = 0"), past)]
-        found += view.query(shown, (view.book_id,))
+        candidates = [*view.query(_BEST_RECORD.format("AND disqualified = 0"), past)]
+        candidates += view.query(shown, (view.book_id,))
         least = view.query(_BEST_RECORD.format(""), past)[0][0]
-        return min((each for (each,) in found if each is not None), default=None), least
+        return min((value for (value,) in candidates if value is not None), default=None), least
 
     def _epoch(self, row: BoardRow) -> int:
         return row.seen_epoch if self._is_frozen(row) else row.epoch
 
     def _must_redact(self, row: BoardRow) -> bool:
-        """Tell whether what others do must not show."""
+        """Return whether others' activity must not show."""
         return self._is_hidden(row) or self._is_frozen(row)
 
     def leaderboard(self, *, limit: int = 100, cursor: str | None = None) -> dict[str, Any]:
@@ -199,7 +199,7 @@ class View:
             return self._standings_page(view, limit, cursor)
 
     def standings(self) -> Iterator[dict[str, Any]]:
-        """Yield all pages, as things stood at one moment; to be walked at once, in one thread."""
+        """Yield all pages of the standings at one moment; iterate at once, in one thread."""
         cursor = None
         with self._board.reading() as view:
             while True:
@@ -221,7 +221,7 @@ class View:
             seen=frozen,
             limit=limit,
             cursor=cursor,
-            sign=lambda told: board.book.sign("cursor", frozen, told),
+            sign=lambda payload: board.book.sign("cursor", frozen, payload),
         )
         own_id = self._own_team_id(view)
         return {
@@ -254,7 +254,7 @@ class View:
     def _visible_name(
         self, row: BoardRow, team: tuple[str, str, str], own_id: str | None
     ) -> str | None:
-        """Return a team's name, or none where teams go without; baselines are nobody's secret."""
+        """Return a team's name, or None if it is not shown; baselines always show theirs."""
         team_id, name, kind = team
         visible = (
             row.visibility != "anonymous"
@@ -265,25 +265,25 @@ class View:
         return name if visible else None
 
     def _own_team_id(self, view: SqlReadView) -> str | None:
-        """Return the id of the caller's own team."""
+        """Return the id of the caller's team, if any."""
         team = self._caller.team
         return None if team is None else read_team(view, team).id
 
     def _declared_baselines(self, row: BoardRow) -> list[dict[str, Any]]:
-        """Return the baselines that are numbers from elsewhere."""
+        """Return the baselines that are declared values, not files."""
         rules = self._board.rules_of(row)
         declared = (baseline for baseline in rules.baselines if baseline.file is None)
         return [serialize_baseline(baseline, rules.display) for baseline in declared]
 
     def records(self) -> list[dict[str, Any]]:
-        """Return every time that the best of the whole board went down."""
+        """Return the records: every release that was a new best of the whole board."""
         with self._board.reading() as view:
             row = read_board(view)
             if self._is_hidden(row):
                 raise NotAllowed(_HIDDEN_MESSAGE)
-            at = self._horizon(view, row)
-            rows = view.query(_SELECT_RECORDS, (view.book_id, self._epoch(row), at.entries))
-            own = self._own_team_id(view)
+            state = self._horizon(view, row)
+            rows = view.query(_SELECT_RECORDS, (view.book_id, self._epoch(row), state.entries))
+            own_id = self._own_team_id(view)
         display = self._board.rules_of(row).display
         return [
             {
@@ -298,15 +298,15 @@ class View:
         ]
 
     def history(self) -> dict[str, Any]:
-        """Return the best of the whole board over time, with what could be promised then."""
+        """Return the board's best over time, with the certificate of each time."""
         with self._board.reading() as view:
             row = read_board(view)
             if self._is_hidden(row):
                 raise NotAllowed(_HIDDEN_MESSAGE)
             state = self._horizon(view, row)
             stands = self._is_frozen(row) or row.status in ENDED_STATUSES
-            now = at.time if stands else current_time(view, self._board.book.environment)
-            # How long it takes must not tell that somebody asked, where that is secret.
+            now = state.time if stands else current_time(view, self._board.book.environment)
+            # Not cached if others' activity is secret: response times would reveal it.
             if self._must_redact(row):
                 past = read_records(view, self._epoch(row), state)
             else:
@@ -315,13 +315,13 @@ class View:
         return serialize_history(self._board, row, past, CurrentState(state, now, *best))
 
     def activity(self) -> dict[str, Any]:
-        """Return how much each team asked, and how much was asked when."""
+        """Return the number of submissions by team and over time."""
         check_permission(self._caller, "see everything")
         with self._board.reading() as view:
             return read_activity(view)
 
     def ledger(self, *, first: int = 0, limit: int = 100) -> list[bytes]:
-        """Return entries as they were hashed."""
+        """Return ledger entries as they were hashed."""
         if first < 0 or not 1 <= limit <= _MAX_PAGE_ROWS:
             raise InvalidSetting(
                 f"first must be 0 or more, and limit between 1 and {_MAX_PAGE_ROWS}."
@@ -331,22 +331,22 @@ class View:
             return list(view.entries(first, min(first + limit, state.entries)))
 
     def head(self) -> tuple[int, str]:
-        """Return how many entries may be seen, and the hash of the last of them."""
+        """Return the number of visible entries, and the hash of the last one."""
         with self._board.reading() as view:
             state = self._horizon(view, read_board(view))
         return state.entries, state.head.hex()
 
     def team(self, team: str | None = None) -> dict[str, Any]:
-        """Return a team's own affairs: its limits, its release, and what it selected."""
+        """Return a team's release and its limits."""
         board = self._board
         with board.reading() as view:
             row = read_board(view)
-            found = self._find_visible_team(view, team)
+            team_row = self._find_visible_team(view, team)
             rules, now = board.rules_of(row), current_time(view, self._board.book.environment)
-            rest = remaining_quota(view, rules, row, found, at=view.chain_state(), now=now)
+            quota = remaining_quota(view, rules, row, team_row, state=view.chain_state(), now=now)
             if self._must_redact(row):
-                rest = redact_quota(
-                    rest, found, compute_shares(rules, row, view.chain_state()).share
+                quota = redact_quota(
+                    quota, team_row, compute_shares(rules, row, view.chain_state()).share
                 )
         return {
             "id": team_row.id,
@@ -363,7 +363,7 @@ class View:
         }
 
     def _find_visible_team(self, view: SqlReadView, team: str | None) -> TeamRow:
-        """Return one's own team, or for an evaluator or organiser any."""
+        """Return the caller's own team, or any team for evaluators and organisers."""
         if team is not None and self._sees_everything:
             return find_team(view, team)
         check_permission(self._caller, "own")
@@ -373,14 +373,14 @@ class View:
         return own_row
 
     def budget(self) -> dict[str, int]:
-        """Return where the questions of the board went, and where those that are left may go."""
+        """Return how the board's questions were used, and how many are left for whom."""
         check_permission(self._caller, "see everything")
         with self._board.reading() as view:
-            row, at = read_board(view), view.chain_state()
-        return serialize_budget(self._board.rules_of(row), row, at)
+            row, state = read_board(view), view.chain_state()
+        return serialize_budget(self._board.rules_of(row), row, state)
 
     def teams(self, *, limit: int = 100, after: int = 0) -> list[dict[str, Any]]:
-        """Return all teams, with those that are not shown."""
+        """Return teams after number ``after``, including disqualified ones."""
         check_permission(self._caller, "see everything")
         if after < 0 or not 1 <= limit <= _MAX_PAGE_ROWS:
             raise InvalidSetting(
@@ -404,15 +404,15 @@ class View:
         with self._board.reading() as view:
             row, team_row = read_board(view), self._find_visible_team(view, team)
             last = _AFTER_LAST if before is None else before
-            rows = view.query(_OWN_SUBMISSIONS, (view.book_id, found.number, last, limit))
-        return [self._serialize_submission(row, each) for each in rows]
+            rows = view.query(_OWN_SUBMISSIONS, (view.book_id, team_row.number, last, limit))
+        return [self._serialize_submission(row, submission) for submission in rows]
 
     def own_history(self, team: str | None = None) -> dict[str, Any]:
-        """Return what a team was told of the labels of now, oldest first; of many the newest."""
+        """Return a team's chart of the current epoch, oldest first; of many the newest."""
         with self._board.reading() as view:
-            row, found = read_board(view), self._find_visible_team(view, team)
+            row, team_row = read_board(view), self._find_visible_team(view, team)
             rows = view.query(
-                _OWN_SUBMISSIONS, (view.book_id, found.number, _AFTER_LAST, _MAX_PAGE_ROWS)
+                _OWN_SUBMISSIONS, (view.book_id, team_row.number, _AFTER_LAST, _MAX_PAGE_ROWS)
             )
             now = (
                 None
@@ -425,20 +425,20 @@ class View:
         return serialize_own_history(display, submissions, now, thinned=team_row.used > len(rows))
 
     def submission(self, submission: str) -> dict[str, Any]:
-        """Return one submission with its receipt: one's own, or for who sees everything any."""
+        """Return one submission with its receipt: the team's own, or any for evaluators."""
         if not self._sees_everything:
             check_permission(self._caller, "own")
         with self._board.reading() as view:
             row = read_board(view)
-            found = (
+            rows = (
                 view.query(_ONE_SUBMISSION, (view.book_id, submission))
                 if is_searchable(submission)
                 else []
             )
             if not rows or not (self._sees_everything or rows[0][-1] == self._caller.team):
                 raise NotFound("There is no such submission.")
-            receipt = self._board.book.read_receipt(view, found[0][2])
-        return self._serialize_submission(row, found[0][:-1], receipt)
+            receipt = self._board.book.read_receipt(view, rows[0][2])
+        return self._serialize_submission(row, rows[0][:-1], receipt)
 
     def _serialize_submission(
         self, row: BoardRow, submission: tuple[Any, ...], receipt: Receipt | None = None
@@ -450,23 +450,25 @@ class View:
         )
 
     def selections(self) -> list[str]:
-        """Return the ids of what one's own team selected; none where the default holds."""
+        """Return the ids that the caller's team selected; empty if it selected none."""
         with self._board.reading() as view:
-            found = self._find_visible_team(view, None)
-            return [row[0] for row in view.query(_LIST_SELECTED, (view.book_id, found.number))]
+            team_row = self._find_visible_team(view, None)
+            return [row[0] for row in view.query(_LIST_SELECTED, (view.book_id, team_row.number))]
 
     def finals(self) -> dict[str, Any]:
-        """Return the final ranking, after the close."""
+        """Return the final ranking of a closed board."""
         row = self._board.row()
         if row.final is None or row.status != "closed":
-            raise NotFound("The final ranking comes when the board is closed.")
+            raise NotFound("There is no final ranking before the board is closed.")
         if self._is_hidden(row):
             raise NotAllowed(_HIDDEN_MESSAGE)
         final: dict[str, Any] = json.loads(row.final)
         with self._board.reading() as view:
-            gone = {found[0] for found in view.query(_DISQUALIFIED, (view.book_id,))}
-            own = self._own_team_id(view)
-        final["rows"] = [each for each in final["rows"] if each["team"]["id"] not in gone]
+            gone = {team_row[0] for team_row in view.query(_DISQUALIFIED, (view.book_id,))}
+            own_id = self._own_team_id(view)
+        final["rows"] = [
+            final_row for final_row in final["rows"] if final_row["team"]["id"] not in gone
+        ]
         rank_finals(final["rows"])
         display = self._board.rules_of(row).display
         final["rows"] = [serialize_final_row(final_row, display) for final_row in final["rows"]]
@@ -484,11 +486,10 @@ def serialize_submission(
     sender: bool,
     receipt: Receipt | None = None,
 ) -> dict[str, Any]:
-    """Return a submission; ``redact``, without what would tell how often others asked.
+    """Serialize a submission; ``redact`` hides fields that reveal others' activity.
 
-    ``sender`` says whether it goes to who may have sent it. Evaluators send a team's scores, and
-    how many bytes those took may tell how many were good; the digest in a ``receipt`` would tell
-    whether a guess at them is right.
+    ``sender`` is whether the reader may have sent it. Evaluators send a team's scores: the number
+    of bytes may reveal how many were good, and the digest in a ``receipt`` would confirm a guess.
     """
     (
         number,
@@ -504,7 +505,7 @@ def serialize_submission(
         improved,
         question,
     ) = row
-    if redact:  # entries are numbered over all teams, and so may questions be
+    if redact:  # these numbers count all teams
         entry = None
         if rules.ladder == "board":
             question, value = number, value if improved else None
@@ -529,12 +530,12 @@ def serialize_submission(
     }
     if receipt is not None:
         shown = receipt.redacted() if redact else receipt
-        told["receipt"] = shown.describe() if sender else None
-    return told
+        fields["receipt"] = shown.describe() if sender else None
+    return fields
 
 
 def serialize_team(row: tuple[Any, ...], display: DisplayRules) -> dict[str, Any]:
-    """Return a team as its organiser sees it."""
+    """Serialize a team as organisers see it."""
     number, team, name, kind, disqualified, made, used, last, released, stored = row
     return {
         "number": number,
@@ -552,7 +553,7 @@ def serialize_team(row: tuple[Any, ...], display: DisplayRules) -> dict[str, Any
 
 
 def serialize_baseline(baseline: Baseline, display: DisplayRules) -> dict[str, Any]:
-    """Return a baseline, with what people are shown where it is a number from elsewhere."""
+    """Serialize a baseline; a declared value comes in the board's metric, too."""
     if baseline.value is None:
         return baseline.describe()
     shown = round_for_display(display, baseline.value)

@@ -59,7 +59,9 @@ def main() -> None:
 
     told(0)
     try:
-        points = play_attacks_on_target(Target(**asked["target"]), seed=asked["seed"], told=told)
+        points = play_attacks_on_target(
+            Target(**asked["target"]), seed=asked["seed"], on_progress=told
+        )
     except Exception as error:  # noqa: BLE001 - it is told, and there are no secrets here
         _say({"failed": f"{type(error).__name__}: {error}"})
     else:

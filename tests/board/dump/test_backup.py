@@ -100,7 +100,7 @@ def test_a_database_with_other_boards_is_refused(two, shelf, place, make_board, 
     made = save(two, shelf)
     other = place()
     make_board(other, "fish")
-    with pytest.raises(Conflict, match=r"other boards than the backup \(fish\)"):
+    with pytest.raises(Conflict, match=r"\(fish\)"):
         restore_backup(other, made, secret_key=KEY)
     assert other.list() == ["fish"]
 

@@ -23,7 +23,7 @@ def test_the_close_of_a_restored_board_locks_selections(
     score = type(there.board.closer)._score_finalists
 
     def choose_meanwhile(self, *given, **more):
-        with pytest.raises(NotOpen, match="selections are locked"):
+        with pytest.raises(NotOpen, match="Selections"):
             there.board.closer.select_submissions(team, [own])
         return score(self, *given, **more)
 

@@ -83,7 +83,7 @@ def keep_as_file(board, submission_id, body, format_="csv"):
         prepared.commit(view)
         view.execute(
             "UPDATE main.submission SET place = ?, format = ?, size = ? WHERE book = ? AND id = ?",
-            (prepared.place, format_, len(body), view.book_id, submission_id),
+            (prepared.location, format_, len(body), view.book_id, submission_id),
         )
 
 

@@ -1,4 +1,4 @@
-"""Boards in files: dumps of one board, and backups of all boards of a database."""
+"""Dumps of one board, and backups of all boards of a database."""
 
 from ladderboard.board._backup._backup import (
     BackedUpBoard,

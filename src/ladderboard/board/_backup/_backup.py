@@ -1,4 +1,4 @@
-"""Backups: the dumps of every board of a database in a folder, with a manifest."""
+"""Backups: a folder with a dump of every board of a database, and a manifest."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from ladderboard.ledger import Entry, SqliteStorage
 
 try:
     import fcntl
-except ImportError:  # Windows: what a killed backup left stays there
+except ImportError:  # Windows: the remains of a killed backup are not removed
     fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ _SLUGS_AND_BOOKS = (
 
 
 class BackedUpBoard(NamedTuple):
-    """A board in a backup: its dump, and where its ledger stood."""
+    """A board in a backup: its dump file, and the head of its ledger."""
 
     board: str
     book: str
@@ -66,7 +66,7 @@ class BackedUpBoard(NamedTuple):
 
 
 class Backup(NamedTuple):
-    """A backup as its manifest tells it; ``without`` are boards that were left out on purpose."""
+    """A backup as its manifest describes it; ``without`` lists boards left out on request."""
 
     path: Path
     time: int
@@ -76,7 +76,7 @@ class Backup(NamedTuple):
 
 
 class BackupCheck(NamedTuple):
-    """What came of a board: how many questions its ledger counts, and what is wrong if anything."""
+    """The check of one board: the questions in its ledger, and what is wrong, if anything."""
 
     board: str
     questions: int | None = None
@@ -84,9 +84,9 @@ class BackupCheck(NamedTuple):
 
 
 class BackupGap(NamedTuple):
-    """What a database has that a backup lacks: by board, entries and questions; and whole boards.
+    """What a database has that a backup lacks: entries and questions by board, and whole boards.
 
-    A board whose ledger is not the continuation of the backup's is among the ``strange``.
+    ``strange`` lists boards whose ledger does not continue the one in the backup.
     """
 
     entries: dict[str, int]
@@ -104,10 +104,10 @@ def back_up(
     without: tuple[str, ...] = (),
     tell: Callable[[BackedUpBoard], None] = lambda _: None,
 ) -> Backup:
-    """Write all boards into a new folder inside ``folder``, named by the time; whole or not at all.
+    """Write all boards into a new folder inside ``folder``, named by the time, or nothing.
 
-    The boards may be in use meanwhile. Each dump is of one moment, and boards that are made while
-    others are written are not in it. ``tell`` is called with each board that is written.
+    The boards may be in use. Each dump is consistent; boards created during the backup are not in
+    it. ``tell`` is called with each board that was written.
     """
     folder = check_backup_folder(boards, folder, without)
     slugs = boards.list()
@@ -125,19 +125,19 @@ def back_up(
 
 
 def check_backup_folder(boards: Boards, folder: Path | str, without: tuple[str, ...]) -> Path:
-    """Return the whole path of a folder for backups; refuse what cannot be one, or be left out.
+    """Return the absolute path of a folder for backups; refuse a bad one, or unknown boards.
 
-    It may be new where the folder around it is there.
+    The folder may be missing if its parent exists.
     """
     folder = Path(os.path.abspath(folder))  # noqa: PTH100 - links are not followed
     if not folder.is_dir():
         if folder.exists() or folder.is_symlink():
-            raise InvalidSetting(f"{folder} is no folder; name one for backups.")
+            raise InvalidSetting(f"{folder} is not a folder. Name a folder for backups.")
         if not folder.parent.is_dir():
-            raise InvalidSetting(f"There is no folder {folder.parent}; make it first.")
+            raise InvalidSetting(f"There is no folder {folder.parent}. Create it first.")
     near = folder if folder.is_dir() else folder.parent
     if not os.access(near, os.W_OK | os.X_OK):
-        raise StorageFailed(f"The backup cannot be written to {folder}: {near} may not be written.")
+        raise StorageFailed(f"The backup cannot be written to {folder}: {near} is not writable.")
     slugs = boards.list()
     for slug in without:
         if slug not in slugs:
@@ -152,12 +152,12 @@ def _dump_into(
     try:
         head = dump_board(boards, slug, path, passphrase=passphrase, public_key=key, of_backup=True)
         book = boards.open(slug).book.name
-    except InvalidSetting:  # a key or a passphrase that is none
+    except InvalidSetting:  # an invalid key or passphrase
         raise
     except LadderboardError as error:
         raise StorageFailed(
-            f"{slug} cannot be backed up: {error} Nothing was kept, and earlier backups are as "
-            f"they were. If it is this board alone, --without {slug} backs up the others."
+            f"{slug} cannot be backed up: {error} No backup was written; earlier ones are "
+            f"unchanged. To back up the other boards, use --without {slug}."
         ) from error
     size = path.stat().st_size
     return BackedUpBoard(
@@ -167,7 +167,7 @@ def _dump_into(
 
 @contextmanager
 def _draft(folder: Path) -> Iterator[Path]:
-    """Give a folder to fill, which is gone at the end unless it got another name."""
+    """Give a temporary folder to fill; it is removed at the end unless it was renamed."""
     if folder.is_dir():
         _sweep(folder)
     draft = folder / f"{_DRAFT_PREFIX}{secrets.token_hex(8)}"
@@ -183,13 +183,13 @@ def _draft(folder: Path) -> Iterator[Path]:
                 os.close(lock)
     except OSError as error:
         raise StorageFailed(
-            f"The backup cannot be written to {folder}: {error.strerror}. Earlier ones are as they "
-            "were."
+            f"The backup cannot be written to {folder}: {error.strerror}. Earlier backups are "
+            "unchanged."
         ) from None
 
 
 def _try_lock(draft: Path) -> int | None:
-    """Lock a folder for as long as it is filled; None where somebody else does, or nobody can."""
+    """Lock a folder while it is filled; return None if it is locked or locks do not exist."""
     if fcntl is None:
         return None
     handle = os.open(draft, os.O_RDONLY)
@@ -202,7 +202,7 @@ def _try_lock(draft: Path) -> int | None:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what a backup that was killed has left."""
+    """Remove the remains of killed backups."""
     for draft in folder.glob(f"{_DRAFT_PREFIX}*"):
         with suppress(OSError):
             lock = _try_lock(draft)
@@ -212,17 +212,17 @@ def _sweep(folder: Path) -> None:
 
 
 def _publish(draft: Path, folder: Path, name: str) -> Path:
-    """Give the folder its name, which comes after all that begin with the same time."""
+    """Rename the folder to its final name, with the next number of the same time."""
     _sync_folder(draft)
     count = 1 + max((backup_number(path.name, name) for path in folder.iterdir()), default=0)
     while True:
         target = folder / (name if count == 1 else f"{name}-{count}")
         try:
-            draft.rename(target)  # which replaces an empty folder and nothing else
+            draft.rename(target)  # replaces at most an empty folder
         except OSError:
             if not os.path.lexists(target):
                 raise
-            count += 1  # another one was quicker
+            count += 1  # another backup took the name
         else:
             _sync_folder(folder)
             return target
@@ -237,10 +237,10 @@ def _sync_folder(folder: Path) -> None:
 
 
 def prune_backups(newest: Backup, keep: int) -> list[Path]:
-    """Remove all backups beside one that was just made but the newest, so that ``keep`` are left.
+    """Remove the oldest backups beside ``newest`` so that ``keep`` are left; return the removed.
 
-    Return those that were removed. What is no backup of ours, or has something else in its folder,
-    stays; so does the newest that holds a board which later ones lack.
+    Other folders, and backups with additional files, stay. So does the newest backup of a board
+    that later ones lack.
     """
     if keep < 1:
         raise InvalidSetting(f"At least one backup must be kept; got {keep}.")
@@ -255,7 +255,7 @@ def prune_backups(newest: Backup, keep: int) -> list[Path]:
             if not books <= safe or list_unexpected_files(find_backup(other)):
                 safe |= books
                 continue
-            # Under another name first: half of a backup is never taken for one.
+            # Renamed first, so that a partly removed backup is never used.
             draft = folder / f"{_DRAFT_PREFIX}{secrets.token_hex(8)}"
             other.rename(draft)
             shutil.rmtree(draft)
@@ -268,7 +268,7 @@ def prune_backups(newest: Backup, keep: int) -> list[Path]:
 
 
 def _books_in(path: Path) -> set[str]:
-    """Return which boards a backup holds; none where nobody can tell."""
+    """Return the books in a backup; none if it cannot be read."""
     try:
         return {board.book for board in find_backup(path).boards}
     except InvalidState:
@@ -283,11 +283,10 @@ def check_backup(
     scratch: str | None = None,
     tell: Callable[[BackupCheck], None] = lambda _: None,
 ) -> list[BackupCheck]:
-    """Restore every board into a database that goes afterwards, and recompute every release.
+    """Restore every board into a temporary database, and recompute every release.
 
-    ``scratch`` is the address of a PostgreSQL database, in which a schema is made for it; a file
-    among the temporary ones if left out. What is secret in it is encrypted with a key that is not
-    kept.
+    ``scratch`` is the address of a PostgreSQL database for a temporary schema; the default is a
+    temporary file. Its secrets are encrypted with a key that is not stored.
     """
     checks = []
     with _scratch_database(scratch) as boards:
@@ -295,9 +294,7 @@ def check_backup(
             checks.append(_check_dump(boards, backup, board, passphrase, secret_key))
             tell(checks[-1])
     for name in list_unexpected_files(backup):
-        checks.append(
-            BackupCheck(name, wrong="is in the folder, and the manifest does not name it.")
-        )
+        checks.append(BackupCheck(name, wrong="is in the folder but not in the manifest."))
         tell(checks[-1])
     return checks
 
@@ -315,23 +312,23 @@ def _check_dump(
     try:
         path = backup.path / board.file
         slug = restore_board(boards, path, passphrase=passphrase, secret_key=key)
-    except WrongKey:  # the file is as it was written
+    except WrongKey:  # the file itself is intact
         raise
     except LadderboardError as error:
-        return BackupCheck(kept.board, wrong=f"{kept.file} cannot be restored: {error}")
-    if slug != kept.board or kept.book not in boards.storage.books():
-        return BackupCheck(kept.board, wrong=f"{kept.file} holds another board, {slug!r:.80}.")
-    with boards.storage.read_transaction(kept.book) as view:
-        at = view.chain_state()
-        if not _continues_backup(view, kept):
-            told = "its ledger ends elsewhere than the manifest says."
-            return BackupCheck(kept.board, wrong=f"{kept.file} is of another time: {told}")
-        return BackupCheck(kept.board, at.asked + at.charged)
+        return BackupCheck(board.board, wrong=f"{board.file} cannot be restored: {error}")
+    if slug != board.board or board.book not in boards.storage.books():
+        return BackupCheck(board.board, wrong=f"{board.file} holds another board, {slug!r:.80}.")
+    with boards.storage.read_transaction(board.book) as view:
+        state = view.chain_state()
+        if not _continues_backup(view, board):
+            reason = "its ledger does not match the manifest."
+            return BackupCheck(board.board, wrong=f"{board.file} is from another time: {reason}")
+        return BackupCheck(board.board, state.asked + state.charged)
 
 
-def _continues_backup(view: ReadView, kept: BackedUpBoard) -> bool:
-    """Tell whether a ledger goes on from where a backup's ends."""
-    if not 0 < kept.entries <= view.chain_state().entries:
+def _continues_backup(view: ReadView, board: BackedUpBoard) -> bool:
+    """Return whether a ledger continues the one in a backup."""
+    if not 0 < board.entries <= view.chain_state().entries:
         return False
     form = next(iter(view.entries(board.entries - 1, board.entries)))
     return Entry(form).hash.hex() == board.head
@@ -339,11 +336,10 @@ def _continues_backup(view: ReadView, kept: BackedUpBoard) -> bool:
 
 @contextmanager
 def _scratch_database(url: str | None) -> Iterator[Boards]:
-    """Give a database that goes at the end; whoever finds what is left of it finds no secrets."""
+    """Give a temporary database whose remains, if any, reveal no secrets."""
     if url is not None and not is_shared(url):
         raise InvalidSetting(
-            "scratch must be postgresql+psycopg://...; left out, it is a file among the temporary "
-            "ones."
+            "scratch must be postgresql+psycopg://...; leave it out to use a temporary file."
         )
     with tempfile.TemporaryDirectory(prefix="ladderboard-drill-") as folder, ExitStack() as stack:
         storage: SqlStorage
@@ -358,7 +354,7 @@ def _scratch_database(url: str | None) -> Iterator[Boards]:
             )
             store = DatabaseStore(storage)
             stack.callback(storage.close)
-            stack.callback(made.drop_schema)
+            stack.callback(schema.drop_schema)
         key = Path(folder, "key")
         boards = Boards(storage, store, key_file=key)
         key.unlink()
@@ -368,21 +364,21 @@ def _scratch_database(url: str | None) -> Iterator[Boards]:
 def compare_with_database(
     backup: Backup, storage: SqlStorage, checked: list[BackupCheck]
 ) -> BackupGap:
-    """Compare a backup that was checked with the database that it may have to stand in for."""
-    questions = {each.board: each.questions for each in checked if each.questions is not None}
+    """Return what the database has that a checked backup lacks."""
+    questions = {board.board: board.questions for board in checked if board.questions is not None}
     with storage.read_transaction(SERVER_BOOK) as server:
-        there: dict[str, str] = dict(server.query(_SLUGS_AND_BOOKS))
-    found = BackupGap(
-        {}, {}, tuple(sorted(set(there) - {each.board for each in backup.boards})), ()
+        books_by_slug: dict[str, str] = dict(server.query(_SLUGS_AND_BOOKS))
+    gap = BackupGap(
+        {}, {}, tuple(sorted(set(books_by_slug) - {board.board for board in backup.boards})), ()
     )
     for board in backup.boards:
         if books_by_slug.get(board.board) != board.book:
             gap = gap._replace(strange=(*gap.strange, board.board))
             continue
-        with storage.read_transaction(kept.book) as view:
-            at = view.chain_state()
-            if not _continues_backup(view, kept):
-                found = found._replace(strange=(*found.strange, kept.board))
+        with storage.read_transaction(board.book) as view:
+            state = view.chain_state()
+            if not _continues_backup(view, board):
+                gap = gap._replace(strange=(*gap.strange, board.board))
                 continue
         gap.entries[board.board] = state.entries - board.entries
         if board.board in questions:
@@ -398,10 +394,10 @@ def restore_backup(
     secret_key: str | SecretKey | None = None,
     tell: Callable[[str, bool], None] = lambda _slug, _new: None,
 ) -> None:
-    """Put all boards of a backup into a database that has no others.
+    """Restore all boards of a backup into a database that has no others.
 
-    A board that is there already stays as it is, so that what was interrupted can be done again.
-    ``tell`` is called with each board, and whether it is new.
+    Boards that exist already stay as they are, so an interrupted restore can be repeated. ``tell``
+    is called with each board, and whether it was restored.
     """
     keys = {"passphrase": passphrase, "secret_key": secret_key}
     problems = (
@@ -410,9 +406,9 @@ def restore_backup(
     )
     wrong = [problem for problem in problems if problem is not None]
     if wrong:
-        raise BrokenDump(f"The backup is not whole, and nothing was restored. {' '.join(wrong)}")
+        raise BrokenDump(f"The backup is damaged. Nothing was restored. {' '.join(wrong)}")
     with boards.storage.read_transaction(SERVER_BOOK) as view:
-        there: dict[str, str] = dict(view.query(_SLUGS_AND_BOOKS))
+        books_by_slug: dict[str, str] = dict(view.query(_SLUGS_AND_BOOKS))
     others = [
         slug
         for slug, book in books_by_slug.items()
@@ -420,8 +416,8 @@ def restore_backup(
     ]
     if others:
         raise Conflict(
-            f"The database holds other boards than the backup ({', '.join(others)}); restore into "
-            "a new one, or one board at a time with ladderboard board restore."
+            f"The database has boards that are not in the backup ({', '.join(others)}). Restore "
+            "into a new one, or one board at a time with ladderboard board restore."
         )
     for board in backup.boards:
         new = board.board not in books_by_slug
@@ -432,17 +428,17 @@ def restore_backup(
 
 
 def _find_exchange(backup: Backup, board: BackedUpBoard, **keys: Any) -> str | None:
-    """Return what is wrong with a whole dump that is not the one the manifest was written for."""
+    """Return what is wrong with an intact dump that is not the one in the manifest."""
     header = read_header(backup.path / board.file, **keys)
     if (header.slug, header.book) != (board.board, board.book):
         return f"{board.file} holds another board, {header.slug!r:.80}."
     if (header.entries, header.head.hex()) != (board.entries, board.head):
-        return f"{board.file} is of another time: its ledger ends elsewhere than the manifest says."
+        return f"{board.file} is from another time: its ledger does not match the manifest."
     return None
 
 
 def write_manifest(backup: Backup) -> None:
-    """Write the manifest into the backup's folder, readable by its owner only, onto the disk."""
+    """Write and sync the manifest in the backup's folder, readable by its owner only."""
     fields = {"format": FORMAT, **backup._asdict(), "without": list(backup.without)}
     fields["boards"] = [board._asdict() for board in backup.boards]
     del fields["path"]
@@ -454,7 +450,7 @@ def write_manifest(backup: Backup) -> None:
 
 
 def find_backup(folder: Path | str) -> Backup:
-    """Return the backup in a folder, or the newest of those in folders inside it."""
+    """Return the backup in a folder, or the newest one inside the folder."""
     folder = Path(os.path.abspath(folder))  # noqa: PTH100 - links are not followed
     if not folder.is_dir():
         raise InvalidSetting(f"There is no folder {folder}.")
@@ -463,7 +459,7 @@ def find_backup(folder: Path | str) -> Backup:
     backups = list_backups(folder)
     if not backups:
         raise InvalidSetting(
-            f"There is no backup in {folder}. One is made with: ladderboard backup create {folder}"
+            f"There is no backup in {folder}. Create one with: ladderboard backup create {folder}"
         )
     return _read_manifest(backups[-1])
 
@@ -479,7 +475,7 @@ def list_backups(folder: Path) -> list[Path]:
 
 
 def backup_number(name: str, time: str) -> int:
-    """Return which one a backup is of those with the same time in their names; 0 if it is none.
+    """Return a backup's number among those of the same time; 0 if the name does not match.
 
     >>> backup_number("20270115T080000Z-2", "20270115T080000Z")
     2
@@ -519,14 +515,14 @@ def _read_manifest(path: Path) -> Backup:
     ) as error:
         if isinstance(error, InvalidState):
             raise
-        raise InvalidState(f"{path / MANIFEST} is damaged; take another backup.") from None
+        raise InvalidState(f"{path / MANIFEST} is damaged. Use another backup.") from None
 
 
 def _parse_board(written: dict[str, Any]) -> BackedUpBoard:
     board = BackedUpBoard(**written)
     if tuple(map(type, board)) != (str, str, str, int, str, int, str):
         raise TypeError
-    if not _FILE_NAME.fullmatch(board.file):  # which leads nowhere else
+    if not _FILE_NAME.fullmatch(board.file):  # cannot lead outside the folder
         raise ValueError
     return board
 
@@ -538,17 +534,17 @@ def file_sha256(path: Path) -> str:
 
 
 def find_damage(backup: Backup, board: BackedUpBoard) -> str | None:
-    """Return what is wrong with a dump that a manifest names; None if it is as it was written."""
+    """Return how a dump differs from its manifest; None if it is intact."""
     path = backup.path / board.file
     try:
         status = path.stat()
-        if not stat.S_ISREG(status.st_mode):  # which might never end
-            return f"{board.file} is no file."
+        if not stat.S_ISREG(status.st_mode):  # reading a pipe might never end
+            return f"{board.file} is not a file."
         size = status.st_size
         if size < board.bytes:
             return f"{board.file} is cut off: {size:,} of {board.bytes:,} bytes are left."
         if size > board.bytes or file_sha256(path) != board.sha256:
-            return f"{board.file} was changed since, or is another file."
+            return f"{board.file} was changed or replaced."
     except FileNotFoundError:
         return f"{board.file} is missing."
     except OSError as error:
@@ -557,6 +553,6 @@ def find_damage(backup: Backup, board: BackedUpBoard) -> str | None:
 
 
 def list_unexpected_files(backup: Backup) -> list[str]:
-    """Return the names of what lies in a backup's folder and is none of it."""
+    """Return the names of files in a backup's folder that do not belong to it."""
     known = {MANIFEST, *(board.file for board in backup.boards)}
     return sorted(path.name for path in backup.path.iterdir() if path.name not in known)

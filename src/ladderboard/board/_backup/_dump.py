@@ -1,4 +1,4 @@
-"""A dump: one board with its history and secrets, in one encrypted file."""
+"""Dumps: one board with its history and secrets in one encrypted file."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ _SET_MOVED = "UPDATE main.board SET status = 'moved' WHERE book = ?"
 class DumpedTable(NamedTuple):
     """A table whose rows belong to a book.
 
-    ``columns`` are all but the book's, each with its type and a ``?`` where it may be empty; rows
-    are taken in the order of ``key``.
+    ``columns`` maps each column but the book's to its type, with a ``?`` if it may be null; rows
+    are dumped in the order of ``key``.
     """
 
     name: str
@@ -65,7 +65,7 @@ class DumpedTable(NamedTuple):
 
     @classmethod
     def of(cls, name: str, columns: str, key: str) -> DumpedTable:
-        """Read it from a line of words."""
+        """Return a table from ``name:type`` words."""
         pairs = (part.split(":") for part in columns.split())
         return cls(name, dict(pairs), tuple(key.split()))
 
@@ -97,7 +97,7 @@ TABLES = (
     ),
     DumpedTable.of("record", "entry:int epoch:int time:int team:int value:real", "entry"),
 )
-"""In the order in which they are dumped."""
+"""The tables in the order in which they are dumped."""
 
 
 def dump_board(
@@ -112,26 +112,25 @@ def dump_board(
 ) -> ChainHead:
     """Write a board into a file, encrypted to a passphrase or a public key; return its head.
 
-    The file is readable by its owner only, appears when it is whole, and never replaces another.
-    The board may be in use meanwhile: the dump is of one moment.
+    The file is readable by its owner only, appears when it is complete, and never replaces
+    another. The board may be in use: the dump is consistent.
 
     Parameters
     ----------
     move
-        Seal the board here first: it takes no more questions, and goes on where the dump is
-        restored. One that is sealed already is dumped again as it is. Without it the dump is a
-        copy, which stays paused where it is restored until somebody says how many questions may
-        have been answered since.
+        Seal the board first: it takes no more submissions here, and continues where the dump is
+        restored. A sealed board can be dumped again. Without ``move`` the dump is a copy: restored,
+        it stays paused until the organiser charges the questions that may have been answered since.
     of_backup
-        A board that has moved goes on elsewhere already: it stays moved where this is restored,
-        however often. Without it the dump of such a board is the one that it goes on from.
+        Keep a moved board moved wherever this dump is restored. Without it, the dump of a moved
+        board is the one that it continues from.
     """
     key = _encryption_key(passphrase, public_key)
     board = boards.open(slug)
     path = Path(os.path.abspath(to))  # noqa: PTH100 - links are not followed
     sealed = False
     try:
-        with write_vault(path, key) as vault:  # which refuses a bad name before anything is sealed
+        with write_vault(path, key) as vault:  # refuses a bad name before the board is sealed
             if move:
                 _mark_moved(board)
                 sealed = True
@@ -140,8 +139,8 @@ def dump_board(
         if not sealed:
             raise
         raise StorageFailed(
-            f"{error} The board takes no more questions here, but the dump was not written; mend "
-            "what is wrong, and dump it again in the same way."
+            f"{error} The board is sealed and takes no more submissions here, but the dump was not "
+            "written. Fix the cause and dump it again in the same way."
         ) from error
 
 
@@ -156,7 +155,7 @@ def _encryption_key(
 
 
 def _mark_moved(board: Board) -> None:
-    """Let the board take no more questions, and say so in its chain."""
+    """Seal the board: it takes no more submissions, and its ledger records that."""
     with board.book.transaction() as turn:
         view = cast("SqlWriteView", turn.view)
         status = read_board(view).status
@@ -168,7 +167,7 @@ def _mark_moved(board: Board) -> None:
 def _write_dump(boards: Boards, board: Board, vault: VaultWriter, *, of_backup: bool) -> ChainHead:
     book = board.book
     with board.reading() as view:
-        row, at = read_board(view), view.chain_state()
+        row, state = read_board(view), view.chain_state()
         moved = row.status == "moved" and not of_backup
         records = RecordWriter(vault)
         header: dict[str, Any] = {
@@ -188,19 +187,19 @@ def _write_dump(boards: Boards, board: Board, vault: VaultWriter, *, of_backup: 
             dump_rows(view, table, records)
         dump_bodies(view, board.store, records)
         records.finish()
-    return ChainHead(at.entries, at.head)
+    return ChainHead(state.entries, state.head)
 
 
 def _status_before_move(view: SqlReadView) -> str:
-    """Return how a board stood when it was sealed."""
+    """Return the status of a board before it was sealed."""
     status = status_when_moved(view)
     if status is None:
-        raise BrokenLedger("The board has moved, and its ledger does not say so.")
+        raise BrokenLedger("The board has the status moved, but its ledger has no such entry.")
     return status
 
 
 def status_when_moved(view: SqlReadView) -> str | None:
-    """Return the status in the last entry that seals a board, unless it went on since."""
+    """Return the status recorded when a board was sealed; None if it is not sealed."""
     for number in reversed(range(view.chain_state().entries)):
         fields = Entry(next(iter(view.entries(number, number + 1)))).read()
         if fields["kind"] == "moved":
@@ -211,13 +210,13 @@ def status_when_moved(view: SqlReadView) -> str | None:
 
 
 def dump_rows(view: SqlReadView, table: DumpedTable, records: RecordWriter) -> None:
-    """Write all rows of a book."""
+    """Write all rows of a book in a table."""
     for row in iter_rows(view, table):
         records.write_record(table.name, row)
 
 
 def iter_rows(view: SqlReadView, table: DumpedTable) -> Iterator[dict[str, Any]]:
-    """Return all rows of a book, a page at a time."""
+    """Yield all rows of a book in a table, read a page at a time."""
     keys = ", ".join(table.key)
     start = f"SELECT {', '.join(table.columns)} FROM main.{table.name} WHERE book = ?"  # noqa: S608
     end = f" ORDER BY {keys} LIMIT {_PAGE_ROWS}"
@@ -240,7 +239,7 @@ def restore_rows(
     records: RecordReader,
     change: Callable[[dict[str, Any]], None] | None = None,
 ) -> None:
-    """Insert the rows that come next; ``change`` may alter each."""
+    """Insert the next rows of the dump; ``change`` may alter each."""
     for row in records.read_section(table.name):
         restore_row(view, table, row, change)
 
@@ -251,7 +250,7 @@ def restore_row(
     row: dict[str, Any],
     change: Callable[[dict[str, Any]], None] | None = None,
 ) -> None:
-    """Insert a row, or refuse one that is there or that is none."""
+    """Insert a row; refuse a duplicate or malformed one."""
     if not isinstance(row, dict) or set(row) != set(table.columns):
         raise BrokenDump(f"The dump holds a {table.name} with other columns than this version's.")
     for column, kind in table.columns.items():
@@ -271,7 +270,7 @@ def restore_row(
 
 
 def _check_value(table: str, column: str, kind: str, value: Any) -> None:
-    """Refuse what the database would keep otherwise than it was, or not at all."""
+    """Refuse a value that the database could not store unchanged."""
     plain = kind.removesuffix("?")
     sound = type(value) is _PYTHON_TYPES[plain] or (value is None and kind != plain)
     if type(value) is int:
@@ -279,7 +278,7 @@ def _check_value(table: str, column: str, kind: str, value: Any) -> None:
     if type(value) is str:
         sound = sound and "\0" not in value and _is_unicode(value)
     if not sound:
-        raise BrokenDump(f"The dump holds a {table} whose {column} cannot be kept.")
+        raise BrokenDump(f"The dump holds a {table} whose {column} cannot be stored.")
 
 
 def _is_unicode(value: str) -> bool:
@@ -287,22 +286,22 @@ def _is_unicode(value: str) -> bool:
 
 
 def dump_bodies(view: SqlReadView, store: SubmissionStore, records: RecordWriter) -> None:
-    """Write what was submitted: an id each, and then its parts."""
+    """Write the stored submissions: each one's id, then its parts."""
     last = ""
     while rows := view.query(_STORED_FILES, (view.book_id, last)):
-        for own, place in rows:
-            records.write_record("body", own)
-            with store.get(place) as file:
+        for submission_id, location in rows:
+            records.write_record("body", submission_id)
+            with store.get(location) as file:
                 while part := file.read(_CHUNK_BYTES):
                     records.write_record("part", part)
         last = rows[-1][0]
 
 
 class UncommittedFiles:
-    """Files that were put into a store for rows that are not committed yet.
+    """Tracks files that were stored for rows that are not committed yet.
 
-    Their places are noted in a file: there may be many. Those in the database, which have no slash
-    in them, go with the transaction.
+    Their locations are written to a temporary file, because there may be many. Files in the
+    database, whose locations have no slash, are rolled back with the transaction.
     """
 
     def __init__(self, store: SubmissionStore) -> None:
@@ -315,13 +314,13 @@ class UncommittedFiles:
     def __exit__(self, *_: object) -> None:
         self._places.close()
 
-    def note(self, place: str) -> None:
-        """Remember a file."""
-        if "/" in place:
-            self._places.write(f"{place}\n")
+    def note(self, location: str) -> None:
+        """Track a file."""
+        if "/" in location:
+            self._places.write(f"{location}\n")
 
     def undo(self) -> None:
-        """Remove all files; what cannot be removed is swept one day."""
+        """Remove all tracked files; a later sweep removes those that remain."""
         self._places.seek(0)
         for line in self._places:
             with suppress(LadderboardError):
@@ -329,17 +328,17 @@ class UncommittedFiles:
 
 
 def restore_bodies(view: SqlWriteView, arriving: UncommittedFiles, records: RecordReader) -> None:
-    """Put what comes next into a store, for submissions that have no place yet."""
+    """Store the next files of the dump for their submissions."""
     with tempfile.TemporaryDirectory(prefix="ladderboard-") as folder:
-        for own in records.read_section("body"):
-            if not view.query(_AWAITS_FILE, (view.book_id, own)):
+        for submission_id in records.read_section("body"):
+            if not view.query(_AWAITS_FILE, (view.book_id, submission_id)):
                 raise BrokenDump("The dump holds a file that belongs to no submission.")
             body = _join_chunks(records.read_section("part"), Path(folder) / "body")
-            # Under a name of its own: the store may be that of the database it comes from.
+            # Under a new id: the store may be the one that the dump came from.
             prepared = arriving.store.prepare(secrets.token_hex(16), body)
-            arriving.note(prepared.place)
+            arriving.note(prepared.location)
             prepared.commit(view)
-            view.execute(_SET_PLACE, (prepared.place, view.book_id, own))
+            view.execute(_SET_PLACE, (prepared.location, view.book_id, submission_id))
 
 
 def _join_chunks(parts: Iterator[bytes], path: Path) -> bytes | Path:

@@ -1,4 +1,4 @@
-"""A board out of a dump, in another database: whole, or not at all."""
+"""Restores a board from a dump in one transaction."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ if TYPE_CHECKING:
     from ladderboard.ledger import ChainState, Encryption, SqlWriteView
 
 _STATUSES = {"open", "paused", "restored", "closing", "closed", "moved"}
-_BOOK_NAME = re.compile("[0-9a-f]{32}")  # part of a file's name: nothing else may be in it
+_BOOK_NAME = re.compile("[0-9a-f]{32}")  # safe as part of a file name
 _FIND_SLUG = "SELECT 1 FROM main.board WHERE slug = ?"
 _COUNT_WITHOUT_FILE = "SELECT count(*) FROM main.submission WHERE book = ? AND place = ''"
 
 
 class DumpHeader(NamedTuple):
-    """What the first record says."""
+    """The first record of a dump."""
 
     format: int
     tables: int
@@ -80,12 +80,11 @@ def restore_board(
     passphrase: str | None = None,
     secret_key: str | SecretKey | None = None,
 ) -> str:
-    """Put the board of a dump into the database, and return its slug.
+    """Restore the board of a dump into the database, and return its slug.
 
-    Every release is recomputed before anything is committed. A board that was moved goes on at
-    once. Any other is a copy: questions may have been answered since, so it stays paused until the
-    organiser says how many. In a backup one that was moved goes on elsewhere already, and stays
-    moved.
+    Every release is recomputed before the commit. A moved board continues at once. Any other dump
+    is a copy: questions may have been answered since, so the board stays paused until the organiser
+    charges them. A moved board in a backup continues elsewhere, so it stays moved.
     """
     with _open_dump(source, passphrase, secret_key) as (header, records):
         _refuse_taken(boards, header)
@@ -96,7 +95,7 @@ def restore_board(
 def read_header(
     source: Path | str, *, passphrase: str | None = None, secret_key: str | SecretKey | None = None
 ) -> DumpHeader:
-    """Return what a dump says that it holds."""
+    """Return the header of a dump."""
     with _open_dump(source, passphrase, secret_key) as (header, _):
         return header
 
@@ -113,9 +112,9 @@ def _open_dump(
 
 
 def _status_after_restore(header: DumpHeader) -> str:
-    """Return how the board goes on."""
-    # Nothing can have been asked since of one that was closed or is elsewhere; from a close that
-    # was cut short a board can go on.
+    """Return the status of the restored board."""
+    # A closed or moved board cannot have answered questions since; after an interrupted close it
+    # can.
     over = header.moved or header.status in {"closed", "moved"}
     return header.status if over else "restored"
 
@@ -123,10 +122,10 @@ def _status_after_restore(header: DumpHeader) -> str:
 def _restore_in_transaction(
     boards: Boards, header: DumpHeader, records: RecordReader, status: str
 ) -> None:
-    """Put the board there in one transaction; where it fails, nothing is left."""
-    water, at = boards.high_water_mark(header.book), EMPTY_CHAIN
+    """Restore the board in one transaction; a failure leaves nothing behind."""
+    water, state = boards.high_water_mark(header.book), EMPTY_CHAIN
     before: Position | None = None
-    if water is not None:  # before there is anything, as for a new book
+    if water is not None:  # before the book exists, as for a new one
         before = water.create(Position.from_state(header.book, EMPTY_CHAIN))
     with UncommittedFiles(boards.store) as files:
         try:
@@ -141,7 +140,7 @@ def _restore_in_transaction(
                         water.path.unlink() if before is None else water.replace(before)
                 raise
     if water is not None:
-        water.advance(Position.from_state(header.book, at))
+        water.advance(Position.from_state(header.book, state))
 
 
 def _decryption_key(
@@ -156,13 +155,13 @@ def _decryption_key(
 
 @contextmanager
 def _refuse_malformed() -> Iterator[None]:
-    """Refuse content that cannot be read; only who has the key could have written it."""
+    """Turn errors from malformed content into ``BrokenDump``."""
     try:
         yield
     except LadderboardError:
         raise
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-        raise BrokenDump("The dump holds something that we do not write.") from None
+        raise BrokenDump("The dump has content that Ladderboard does not write.") from None
 
 
 def _parse_header(written: dict[str, Any]) -> DumpHeader:
@@ -180,18 +179,18 @@ def _parse_header(written: dict[str, Any]) -> DumpHeader:
     if kinds != (int, int, str, str, int, bytes, bool, str, int) or not _BOOK_NAME.fullmatch(
         header.book
     ):
-        raise BrokenDump("The dump holds something that we do not write.")
+        raise BrokenDump("The dump has content that Ladderboard does not write.")
     if header.status not in _STATUSES or (header.moved and header.status == "moved"):
-        raise BrokenDump("The dump says of its board what no board can be.")
+        raise BrokenDump("The dump has an impossible status for its board.")
     return header
 
 
 def _refuse_taken(boards: Boards, header: DumpHeader) -> None:
     if header.book in boards.storage.books():
-        raise Conflict(f"This very board is here already, or was: {header.slug!r:.80}.")
+        raise Conflict(f"This board is or was in this database already: {header.slug!r:.80}.")
     if header.slug in boards.list():
         raise Conflict(
-            f"There is a board {header.slug!r:.80} here already; restore it into another database."
+            f"There is a board {header.slug!r:.80} here already. Restore into another database."
         )
 
 
@@ -204,15 +203,15 @@ def _insert_everything(
     *,
     status: str,
 ) -> ChainState:
-    """Put everything there, check it, and say how the board goes on."""
+    """Insert and check everything, and record the restore in the ledger."""
     seal = boards.seal(header.book) or NoEncryption()
-    at = import_book(view, header.book, seal, records)
-    if (at.entries, at.head) != (header.entries, header.head):
-        raise BrokenDump("The ledger in the dump does not end where the dump says.")
+    state = import_book(view, header.book, seal, records)
+    if (state.entries, state.head) != (header.entries, header.head):
+        raise BrokenDump("The ledger in the dump does not match the dump's header.")
     board = records.read_record(BOARD.name)
-    rules = Rules.of(json.loads(board["rules"]))  # a loss of one's own must be known here
+    rules = Rules.of(json.loads(board["rules"]))  # a custom loss must be registered here
     if {board["slug"], rules.slug} != {header.slug}:
-        raise BrokenDump("The dump holds another board than it says.")
+        raise BrokenDump("The dump's board does not match its header.")
     if view.query(_FIND_SLUG, (header.slug,)):
         raise Conflict(f"There is a board {header.slug!r:.80} here already.")
     restore_row(view, BOARD, board, lambda row: row.update(status=status))
@@ -231,16 +230,18 @@ def _insert_everything(
     records.expect_end()
     _check_restored(view, header, seal)
     if header.moved or header.status == "moved":
-        return at
-    return append_restored_entry(view, header.book, at, boards.world)
+        return state
+    return append_restored_entry(view, header.book, state, boards.world)
 
 
 def _check_restored(view: SqlWriteView, header: DumpHeader, seal: Encryption) -> None:
-    """Recompute every release, and see that all labels are those that were committed to."""
+    """Recompute every release, and check all labels against their commitments."""
     check_book(view, header.book, seal)
     sealed = status_when_moved(view) if header.moved or header.status == "moved" else header.status
     if sealed is None or (header.moved and sealed != header.status):
-        raise BrokenDump("The dump says that its board has moved, and the ledger does not.")
+        raise BrokenDump(
+            "The dump's header says that the board has moved, but the ledger does not."
+        )
     epoch = 0
     for form in view.entries():
         holdout = Entry(form).read().get("holdout")
@@ -250,14 +251,14 @@ def _check_restored(view: SqlWriteView, header: DumpHeader, seal: Encryption) ->
             salt = _read_kept(view, seal, f"salt of the holdout{end}")
             commitment = Commitment("holdout", sample_digest(write_sample(sample)), salt)
             if commitment.hash.hex() != holdout:
-                raise BrokenLedger("The labels are not those that were committed to.")
+                raise BrokenLedger("The labels do not match their commitment.")
             epoch += 1
     if read_board(view).epoch != epoch - 1:
-        raise BrokenDump("The dump's board is in another epoch than its ledger.")
+        raise BrokenDump("The epoch of the dump's board does not match its ledger.")
 
 
 def _read_kept(view: SqlWriteView, seal: Encryption, name: str) -> bytes:
-    held = view.get_value(name)
-    if held is None:
+    sealed = view.get_value(name)
+    if sealed is None:
         raise BrokenDump("The dump lacks labels that were committed to.")
-    return seal.decrypt(f"kept {name}", held)
+    return seal.decrypt(f"kept {name}", sealed)

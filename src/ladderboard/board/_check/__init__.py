@@ -1,4 +1,4 @@
-"""Checking a board's folder before anybody sees it."""
+"""Checks of a board's folder before the board opens."""
 
 from ladderboard.board._check._attacks import Target, play_attacks_on_target
 from ladderboard.board._check._report import Report, check_board

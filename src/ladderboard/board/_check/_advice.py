@@ -1,4 +1,4 @@
-"""What a board can promise with its rules and examples, and what to change."""
+"""What a board can promise with its rules and examples, and advice on what to change."""
 
 from __future__ import annotations
 
@@ -19,22 +19,20 @@ if TYPE_CHECKING:
     from ladderboard.bounds import Certificate
     from ladderboard.mechanisms import Mechanism
 
-_CHANGES_PER_LADDER = (
-    3  # so often each of many ladders is likely to be seen to move; one alone: TYPICAL
-)
-_TRIVIAL_ERROR = 0.5  # every risk is within 0.5 of 0.5
-_MAX_EXAMPLES = 10**9  # examples; who has not so many needs no more to be told
+_CHANGES_PER_LADDER = 3  # typical changes of each of several ladders
+_TRIVIAL_ERROR = 0.5  # known without data: every risk is within 0.5 of 0.5
+_MAX_EXAMPLES = 10**9  # the search for a sufficient number stops here
 
 
 @dataclass(frozen=True)
 class BoardPromise:
-    """What can be promised at the end of the budget.
+    """What a board can promise at the end of its budget.
 
-    ``n`` counts independent rows or groups, ``worth`` what they are worth under weights;
-    ``changes`` is how many are supposed for ``likely``; ``worst`` supposes nothing, and ``likely``
-    is the same where so many cannot be. ``unseen`` is the gain below which a better model may not
-    be told of, None where any is. ``baseline`` is the risk of the best constant prediction or
-    file that the board has; it is the organiser's secret.
+    ``n`` counts independent rows or groups, ``worth`` their effective number under weights.
+    ``likely`` assumes ``changes`` changes; ``worst`` assumes nothing, and ``likely`` equals it if
+    so many changes are impossible. ``unseen`` is the gain below which a better model may not be
+    reported; None if every gain is. ``baseline`` is the risk of the board's best constant
+    prediction or file; it is known to the organiser only.
     """
 
     n: int
@@ -51,12 +49,12 @@ class BoardPromise:
 
     @property
     def hollow(self) -> bool:
-        """Whether it says no more than is known without any data."""
+        """Whether it promises no more than is known without data."""
         return self.none or _error_or_trivial(self.likely) >= _TRIVIAL_ERROR
 
     @property
     def none(self) -> bool:
-        """Whether nothing can be promised for this mechanism, however many labels there are."""
+        """Whether nothing can be promised for this mechanism with any number of labels."""
         return self.likely.theorem == NO_THEOREM
 
     @property
@@ -66,8 +64,8 @@ class BoardPromise:
             return [f"Nothing can be promised. {self.likely.assumptions[0]}"]
         if self.likely.vacuous:
             size = f"{self.worth:,} examples and {self.questions:,} questions"
-            reason = f"{self.mechanism.name} tells too much for {size}"
-            return [f"Nothing is promised that was not known beforehand: {reason}."]
+            reason = f"{self.mechanism.name} reveals too much for {size}"
+            return [f"The promise is no better than knowing nothing: {reason}."]
         sure = format_confidence(self.likely.beta)
         ends = (
             f"With probability {sure} the true {self._metric_name} of the best model lies "
@@ -89,14 +87,14 @@ class BoardPromise:
 
     @property
     def _metric_name(self) -> str:
-        """What an interval is about: the metric, or of a root the loss, whose unit is fixed."""
+        """The name of what an interval is about: the metric, or the loss for a root."""
         return "loss" if self.display.shown_as == "root" else self.display.name
 
     @property
     def _format_measured(self) -> str | None:
-        """Say how far the answers were from the truth in games, where the settings come from them.
+        """Return the measured error of the calibrated settings; None if they do not apply.
 
-        The games are about answers that are right or wrong.
+        They were measured in games with zero-one loss.
         """
         origin = getattr(self.mechanism, "origin", None)
         if not isinstance(origin, CalibratedSettings) or origin.beyond or self.display.unit != 1.0:
@@ -108,7 +106,7 @@ class BoardPromise:
         )
 
     def _format_reach(self, bound: Certificate) -> str:
-        """Say how far below and above what is shown the truth lies, in the metric's own unit."""
+        """Return how far the truth may lie below and above what is shown, in the metric's unit."""
         below, above = max(-bound.low, 0), max(bound.high, 0)
         if self.display.shown_as == "complement":
             below, above = above, below
@@ -158,7 +156,7 @@ def compute_promise(folder: BoardFolder, baseline: float | None = None) -> Board
 def is_promise_informative(
     rules: Rules, n: int, questions: int, teams: int, *, zero_one: bool
 ) -> bool:
-    """Tell whether so many examples, questions and teams would promise more than is known."""
+    """Return whether these sizes would promise more than is known without data."""
     ladders = 1 if rules.ladder == "board" else teams + rules.asked_baselines
     mechanism = rules.mechanism
     if mechanism is None:
@@ -172,7 +170,7 @@ def is_promise_informative(
 def _certificates_at_end(
     mechanism: Mechanism, n: int, questions: int, ladders: int, beta: float, *, zero_one: bool
 ) -> tuple[Certificate, Certificate, int | None]:
-    """Return what holds at the end at worst, what likely, and for how many changes."""
+    """Return the certificates at the end, worst and likely, and the changes assumed."""
     typical = TYPICAL_CHANGES if ladders == 1 else _CHANGES_PER_LADDER * ladders
     changes, opened = min(typical, questions), min(ladders, questions)
 
@@ -184,7 +182,7 @@ def _certificates_at_end(
     worst = at_end(None)
     try:
         return worst, at_end(changes), changes
-    except InvalidSetting:  # a coarse ladder cannot change so often: suppose the worst
+    except InvalidSetting:  # a coarse ladder cannot change so often: assume the worst
         return worst, worst, None
 
 
@@ -198,8 +196,8 @@ def find_mechanism_problems(folder: BoardFolder, promise: BoardPromise) -> Itera
     if mechanism.zero_one_only and not folder.zero_one:
         message = (
             f"mechanism: {mechanism.name} can be counted under zero-one loss only, without weights "
-            "and groups. Here it would tell too much, a little with every question, and nothing "
-            "could be promised. Leave mechanism out."
+            "and groups. Here each answer would reveal too much, and nothing could be promised. "
+            "Leave mechanism out."
         )
         yield Problem("mechanism", "mechanism", 1, (), message)
     gap, coarse = promise.baseline, coarseness(mechanism)
@@ -216,9 +214,9 @@ def find_mechanism_problems(folder: BoardFolder, promise: BoardPromise) -> Itera
 
 
 def suggest_remedies(folder: BoardFolder) -> list[str]:
-    """Return what each would end the warning: more examples, fewer questions, or fewer teams, too.
+    """Return changes that would each end the warning: more examples, fewer questions or teams.
 
-    Numbers are round, and each was tried.
+    The numbers are round, and each was tried.
     """
     rules, worth = folder.rules, folder.worth
 
@@ -240,7 +238,7 @@ def suggest_remedies(folder: BoardFolder) -> list[str]:
     )
     if fewer_questions is not None:
         remedies.append(f"{fewer_questions:,} questions")
-    # Half as many of both, as often as it takes: fewer teams alone are seldom what is wanted.
+    # Halve both as often as needed: fewer teams alone are seldom wanted.
     pairs = zip(fewer, _iter_halves(rules.teams, 1), strict=False)
     both = next((pair for pair in pairs if enough(worth, *pair)), None)
     if both is not None and both[0] != fewer_questions and rules.ladders > 1:
@@ -249,7 +247,7 @@ def suggest_remedies(folder: BoardFolder) -> list[str]:
 
 
 def _iter_halves(number: int, least: int) -> Iterator[int]:
-    """Give half of a number, half of that, and so on, in two digits.
+    """Yield half of a number, half of that, and so on, rounded to two digits.
 
     >>> list(_iter_halves(1_000, 20))
     [500, 250, 120, 60, 30]
@@ -261,7 +259,7 @@ def _iter_halves(number: int, least: int) -> Iterator[int]:
 
 
 def _iter_rising(number: int) -> Iterator[int]:
-    """Give larger numbers in two digits, each by a tenth or so.
+    """Yield growing numbers of two digits, each about a tenth larger.
 
     >>> [n for n, _ in zip(_iter_rising(3_000), range(5))]
     [3300, 3700, 4100, 4600, 5100]
@@ -273,18 +271,18 @@ def _iter_rising(number: int) -> Iterator[int]:
 
 
 def find_warnings(folder: BoardFolder, promise: BoardPromise, now: float) -> Iterator[str]:
-    """Tell what an organiser should know before others do, a sentence or two each."""
+    """Yield warnings for the organiser, a sentence or two each."""
     rules = folder.rules
     if rules.registration == "open" and rules.ladder == "team":
         yield (
-            "Registration is open and every team has a ladder of its own: accounts are answers. "
-            "Whoever makes many is told many scores. Use ladder: board, or registration: invited."
+            "Registration is open and every team has its own ladder, so many accounts get many "
+            "scores. Use ladder: board, or registration: invited."
         )
     if rules.per_team * rules.teams + rules.asked_baselines > rules.questions:
         yield (
             f"{rules.teams:,} teams with {rules.per_team:,} questions each are more than the "
             f"{rules.questions:,} there are: {rules.share:,} are reserved for each, and the "
-            f"other {rules.pool:,} go to whoever asks first."
+            f"other {rules.pool:,} are first come, first served."
         )
     if promise.none:
         yield f"Nothing can be promised for {promise.mechanism.name}; leave mechanism out."
@@ -304,17 +302,17 @@ def find_warnings(folder: BoardFolder, promise: BoardPromise, now: float) -> Ite
     if isinstance(origin, CalibratedSettings) and origin.beyond:
         yield f"The mechanism's settings are {origin.note}: no board so hard was measured."
     if isinstance(promise.mechanism, OneBit):
-        yield "one_bit tells no value before the close: standings show only who improved."
+        yield "one_bit shows no scores before the close: standings show only who improved."
     yield from _undeclared_classes(folder)
     if rules.deadline is not None and rules.deadline <= now:
-        yield f"The deadline is past: {format_time(rules.deadline)}. Nothing would be answered."
+        yield f"The deadline {format_time(rules.deadline)} is past: submissions will be refused."
     if folder.sample is None:
         senders = "participants" if rules.takes == "predictions" else "evaluators"
         yield f"There is no sample_submission.csv: {senders} will have to guess the format."
     if not folder.private.any():
         yield (
-            "No row is private: there is no final ranking on rows that nobody asked about. A "
-            "column split with public and private would give one."
+            "No row is private, so there will be no final ranking on untouched rows. Add a column "
+            "split with public and private to get one."
         )
 
 

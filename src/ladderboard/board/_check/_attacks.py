@@ -1,4 +1,4 @@
-"""What an attacker could gain on a board, played on labels that are coin flips."""
+"""Attacks on a board's mechanism, played on labels that are coin flips."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ if TYPE_CHECKING:
     from ladderboard.mechanisms import Mechanism
 
 MAX_EXAMPLES, MAX_QUESTIONS = 10_000, 2_000
-"""Seconds, not minutes: a larger board is tried at this size."""
+"""A larger board is played at this size, which takes seconds."""
 
 _CURVE_POINTS = 7
-_MAX_SPAN = 64  # times as many questions at the end of a curve as at its beginning, at most
-_MIN_QUESTIONS = 10  # questions from which a curve begins, where there are plenty
-# Games of one attack at one number of questions: many where they are short, or luck would show.
+_MAX_SPAN = 64  # largest ratio between the last and the first size of a curve
+_MIN_QUESTIONS = 10  # the first size of a curve, if there are enough questions
+# Games of one attack at one size: many if they are short, because single games vary.
 _MAX_GAMES, _MIN_GAMES = 20, 3
 _WORK_PER_POINT = (
     4_000  # questions: about three seconds for all attacks on a fast core, whatever n is
 )
 _WORK_PER_GAME = 60  # questions that a game costs as much as before its first
 _REPETITIONS = 3
-_MAX_ABSTENTION = 0.2  # a class that is more common is of little use to the abstaining attack
+_MAX_ABSTENTION = 0.2  # the abstaining attack needs a class at least as rare
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """A board as an attacker meets it. All of it is public.
+    """The public settings of a board that attacks are played against.
 
     Parameters
     ----------
     worth
-        How many independent examples the holdout is worth.
+        The effective number of independent examples in the holdout.
     questions, per_team
-        How many questions there are, and how many of them one team may ask.
+        The budget of the board, and of one team.
     ladders
-        How many ladders there can be.
+        The largest number of ladders.
     mechanism
-        What answers, as it describes itself.
+        The mechanism's description.
     calibrated
-        Whether its settings were made for this size, so that a smaller game needs others.
+        Whether its settings were calibrated for this size; smaller games are calibrated anew.
     """
 
     worth: int
@@ -59,7 +59,7 @@ class Target:
 
     @classmethod
     def of(cls, board: Board) -> Target:
-        """Return what the first entry of a board's ledger and its rules of now say."""
+        """Return the target for a board, from its first ledger entry and current rules."""
         opening, rules = board.book.opening, board.rules
         return cls(
             worth=opening["rules"]["worth"],
@@ -76,17 +76,17 @@ class Target:
 
     @property
     def n(self) -> int:
-        """How many examples are played with."""
+        """The number of examples in the games."""
         return min(self.worth, MAX_EXAMPLES)
 
     @property
     def most(self) -> int:
-        """How many questions the longest game has."""
+        """The number of questions in the longest game."""
         return min(self.questions, MAX_QUESTIONS)
 
     @property
     def sizes(self) -> list[int]:
-        """The questions of each point of the curve: evenly spread in ratio, and a team's own.
+        """The number of questions at each point of the curve: geometric steps and ``per_team``.
 
         >>> ladder = {"mechanism": "ladder", "step": 0.01, "grid": None}
         >>> kind = {"ladders": 1, "mechanism": ladder, "calibrated": False}
@@ -104,27 +104,27 @@ class Target:
         return sorted({round(step) for step in steps} | {min(self.per_team, largest)})
 
     def played(self) -> Mechanism:
-        """Return what answers in the games; refuse one that is not known by its name."""
+        """Return the mechanism of the games; refuse an unknown one."""
         declared = mechanism(self.mechanism)
         if self.calibrated and (self.n, self.most) != (self.worth, self.questions):
             return ShakyLadder.calibrated(n=self.n, questions=self.most, teams=self.ladders)
         return declared
 
     def games(self, questions: int) -> int:
-        """Return how often each attack is played with so many questions."""
+        """Return the number of games per attack with so many questions."""
         return min(max(_WORK_PER_POINT // (questions + _WORK_PER_GAME), _MIN_GAMES), _MAX_GAMES)
 
     def work(self, questions: int) -> int:
-        """Return how much work one attack on one mechanism is, compared with others."""
+        """Return the cost of one attack on one mechanism, for a progress bar."""
         return self.games(questions) * (questions + _WORK_PER_GAME)
 
 
 @dataclass(frozen=True)
 class AttackResult:
-    """How much better an attacker's last model looked than it was, on average.
+    """The mean difference between how good an attacker's last model looked and how good it was.
 
-    ``gain`` is against the board's mechanism, ``exact`` against plain scores. ``n`` and
-    ``questions`` are the size it was played at.
+    ``gain`` is for the board's mechanism, ``exact`` for exact scores. ``n`` and ``questions`` are
+    the size of the games.
     """
 
     name: str
@@ -136,7 +136,7 @@ class AttackResult:
 
     @property
     def sentence(self) -> str:
-        """The outcome in words."""
+        """The result in words."""
         return (
             f"{self.name}: looks {max(self.gain, 0):.3f} better than it is; against exact scores "
             f"{max(self.exact, 0):.3f}."
@@ -150,13 +150,13 @@ class AttackResult:
 def play_attacks(
     promise: BoardPromise, *, calibrated: bool, abstention: float | None = None, seed: int = 0
 ) -> list[AttackResult]:
-    """Play the majority attack, and the strongest ones there are, against a board's mechanism.
+    """Play the majority attack and the strongest other ones against a board's mechanism.
 
-    ``abstention`` is how often the prediction that is wrong most surely is right, None where there
-    is no such prediction. Where the board is larger than what is played, settings that were
-    calibrated for it are taken for the smaller size.
+    ``abstention`` is how often the prediction that is most surely wrong is right; None if there is
+    no such prediction. If the games are smaller than the board, calibrated settings are calibrated
+    for the games.
     """
-    # A server that plays no attack loads neither the analysts nor the arena.
+    # Imported here so that a server that plays no attack does not load them.
     from ladderboard.analysts import AbstainingAttack, MajorityAttack, ShiftedMajority, SybilAttack  # noqa: PLC0415
     from ladderboard.arena import run  # noqa: PLC0415
 
@@ -190,14 +190,14 @@ def play_attacks(
 
 
 def play_attacks_on_target(
-    target: Target, *, seed: int = 0, told: Callable[[float], None] | None = None
+    target: Target, *, seed: int = 0, on_progress: Callable[[float], None] | None = None
 ) -> list[dict[str, Any]]:
-    """Play every attack at every size against a board and against exact scores.
+    """Play every attack at every size against a board's mechanism and against exact scores.
 
     Returns for each number of questions how many games were played and, by the attack's name, how
     much better its last model looked than it was: the mean against the ``board``, with its standard
-    ``error``, and against ``exact`` scores. ``told`` is called with the part that is done, again
-    and again. The same seed gives the same numbers.
+    ``error``, and against ``exact`` scores. ``on_progress`` is called with the fraction that is
+    done. The same seed gives the same numbers.
     """
     from ladderboard.arena import run  # noqa: PLC0415 - see attacks_on
 
@@ -211,9 +211,9 @@ def play_attacks_on_target(
         games, gains = target.games(questions), {}
         for attack in _make_attacks(target, questions):
             biases = {}
-            for name, each in answering.items():
+            for name, opponent in answering.items():
                 rows = run(
-                    {name: each},
+                    {name: opponent},
                     {attack.name: attack},
                     n=target.n,
                     k=questions,
@@ -222,8 +222,8 @@ def play_attacks_on_target(
                 )
                 biases[name] = [row.bias for row in rows]
                 done += target.work(questions)
-                if told is not None:
-                    told(done / total)
+                if on_progress is not None:
+                    on_progress(done / total)
             means = {name: sum(values) / games for name, values in biases.items()}
             gains[attack.name] = {**means, "error": _standard_error(biases["board"])}
         points.append({"questions": questions, "games": games, "attacks": gains})
@@ -231,7 +231,7 @@ def play_attacks_on_target(
 
 
 def _make_attacks(target: Target, questions: int) -> list[Analyst]:
-    """Return who attacks with so many questions; with several ladders, also with many accounts."""
+    """Return the attacks with so many questions; several ladders add one with many accounts."""
     from ladderboard.analysts import MajorityAttack, ShiftedMajority, SybilAttack  # noqa: PLC0415
 
     attacks: list[Analyst] = [MajorityAttack(), ShiftedMajority()]

@@ -1,4 +1,4 @@
-"""The report about a board's folder, and the grading of its own files."""
+"""The report on a board's folder, and test scoring of the folder's own files."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 _LINE_WIDTH = 80
 _MAX_CLASSES_NAMED = 12
 _PERFECT_MESSAGES = {
-    "predictions": "The labels as predictions are perfect, as they must be.",
-    "scores": "There are no labels, as evaluators hand in scores. Attackers are played as if each "
-    "of their answers were scored right or wrong.",
+    "predictions": "The labels, submitted as predictions, score perfectly.",
+    "scores": "There are no labels, because evaluators submit scores. Attacks are played as if "
+    "each answer were scored right or wrong.",
 }
 
 
 @dataclass(frozen=True)
 class Report:
-    """What came of a check.
+    """The result of a check.
 
-    ``problems`` must be mended; ``warnings`` may be meant. ``facts`` say what the board is, what
-    could be graded and whether rows are independent. There is no promise and no attack where the
-    folder could not be read.
+    ``problems`` must be fixed; ``warnings`` may be intended. ``facts`` describe the board, the
+    files that could be scored, and the independence of rows. Without a readable folder there are
+    no promise and no attacks.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether the board may be opened."""
+        """Whether the board may open."""
         return not self.problems
 
     @property
@@ -98,7 +98,7 @@ class Report:
         size = f"{first.n:,} examples and {first.questions:,} questions"
         note = f", played at {size} to be quick" if smaller else ""
         return (
-            f"What an attacker could gain, on coin flips for labels (mean of {first.repetitions} "
+            f"What an attacker could gain, with coin flips as labels (mean of {first.repetitions} "
             f"games{note}):"
         )
 
@@ -109,16 +109,16 @@ class Report:
 def check_board(
     folder: BoardFolder | Path | str, *, now: float | None = None, seed: int = 0
 ) -> Report:
-    """Try a board out: rules, holdout, grading, promise and attacks. It takes some seconds.
+    """Check a board: rules, holdout, scoring, promise and attacks. It takes some seconds.
 
     Parameters
     ----------
     folder
-        A board's folder, read already or not.
+        The path of a board's folder, or the folder already read.
     now
-        The time that deadlines are compared with, in seconds since 1970; now if not given.
+        The time to compare deadlines with, in seconds since 1970; default: the current time.
     seed
-        Of the simulated attacks.
+        The seed of the simulated attacks.
     """
     if not isinstance(folder, BoardFolder):
         path = Path(folder)
@@ -128,22 +128,22 @@ def check_board(
             return Report(path.resolve().name, problems=error.problems)
 
     grader = FolderGrader(folder)
-    gold = grader.gold()
+    label_problems = grader.check_labels()
     files = {} if folder.sample is None else {"The sample submission": folder.sample}
     files |= {f"The baseline {name!r}": path for name, path in folder.baselines.items()}
-    graded = {name: grader.file(path) for name, path in files.items()}
-    promise = compute_promise(folder, grader.baseline())
+    graded = {name: grader.check_file(path) for name, path in files.items()}
+    promise = compute_promise(folder, grader.baseline_risk())
     facts = [
         *_describe_board(folder, promise),
         *_describe_classes(folder),
-        *([] if gold else [_PERFECT_MESSAGES[folder.rules.takes]]),
-        *(f"{name} can be graded." for name, wrong in graded.items() if not wrong),
+        *([] if label_problems else [_PERFECT_MESSAGES[folder.rules.takes]]),
+        *(f"{name} can be scored." for name, wrong in graded.items() if not wrong),
         _ask_independence(folder, promise),
     ]
     return Report(
         name=folder.rules.slug,
         problems=(
-            *gold,
+            *label_problems,
             *(problem for wrong in graded.values() for problem in wrong),
             *find_mechanism_problems(folder, promise),
         ),
@@ -162,7 +162,7 @@ def check_board(
 
 
 class FolderGrader:
-    """Grades files as the board will, and tells the organiser only whether it could be done."""
+    """Scores files as the board will, and reports only whether that worked."""
 
     def __init__(self, folder: BoardFolder) -> None:
         self.folder = folder
@@ -170,12 +170,12 @@ class FolderGrader:
         self.scorer = Scorer(folder.table, self.loss, folder.rules.files.limits)
         self.labels = self.loss.read_labels(folder.table.labels)
 
-    def gold(self) -> list[Problem]:
-        """Return what is wrong if the labels themselves are not perfect."""
+    def check_labels(self) -> list[Problem]:
+        """Return problems if the labels, used as predictions, do not score perfectly."""
         try:
             losses = self._losses(self.scorer.read(self._perfect_predictions()).aligned)
         except (InvalidInput, BrokenLoss) as error:
-            message = f"The labels cannot be graded as predictions: {error}"
+            message = f"The labels cannot be scored as predictions: {error}"
             return [Problem("gold", None, 1, (), message)]
         problems = []
         for which in ("public", "private"):
@@ -189,8 +189,8 @@ class FolderGrader:
                 problems.append(Problem("gold", None, wrong, (), message))
         return problems
 
-    def baseline(self) -> float | None:
-        """Return the least public risk of a constant prediction, the sample and the baselines."""
+    def baseline_risk(self) -> float | None:
+        """Return the lowest public risk among constants, the sample and the baselines."""
         if not self.loss.uses_labels:
             return None
         scorer = Scorer(
@@ -200,13 +200,13 @@ class FolderGrader:
         for path in (self.folder.sample, *self.folder.baselines.values()):
             try:
                 risks += [] if path is None else [scorer.score(scorer.read(path)).risk]
-            except InvalidInput:  # which is told by ``file``
+            except InvalidInput:  # ``check_file`` reports it
                 continue
         constant = scorer.constant_risk()
         return min([*risks, *([] if constant is None else [constant])], default=None)
 
-    def file(self, path: Path) -> list[Problem]:
-        """Return what is wrong with a file of predictions."""
+    def check_file(self, path: Path) -> list[Problem]:
+        """Return the problems of a file of predictions."""
         name = str(path.relative_to(self.folder.path))
         try:
             aligned = self.scorer.read(path).aligned
@@ -219,9 +219,11 @@ class FolderGrader:
         scored = self.folder.public | self.folder.private
         if not losses[scored].any():
             if self.folder.rules.takes == "scores":
-                message = f"{name}: every score is 1. Once that was asked, nobody could be better."
+                message = (
+                    f"{name}: every score is 1. After such a submission no other could be better."
+                )
                 return [Problem("perfect", None, 1, (), message)]
-            message = f"{name}: every prediction is right. It must not hold the labels."
+            message = f"{name}: every prediction is right. The file must not contain the labels."
             return [Problem("holds_labels", None, 1, (), message)]
         return []
 
@@ -229,7 +231,7 @@ class FolderGrader:
         return self.loss.score(self.labels, aligned)
 
     def _perfect_predictions(self) -> NDArray[Any]:
-        """Return the best predictions there are, as the loss wants them."""
+        """Return perfect predictions in the form that the loss takes."""
         loss, table = self.loss, self.folder.table
         want = wanted(loss, self.scorer.roster)
         if want.form == "classes" and isinstance(loss, Brier | Log | TopK):
@@ -275,14 +277,11 @@ def _ask_independence(folder: BoardFolder, promise: BoardPromise) -> str:
             f"Are the {len(folder.table):,} rows independent? Rows of one patient, user or video "
             "are not: give them one `group`."
         )
-    return (
-        f"Are the {promise.n:,} public groups independent of each other? Everything promised "
-        "counts on it."
-    )
+    return f"Are the {promise.n:,} public groups independent of each other? The promise assumes it."
 
 
 def _wrap_line(text: str) -> list[str]:
-    """Return lines that fit; whatever a terminal might obey is escaped."""
+    """Return wrapped lines; control characters are escaped."""
     return textwrap.wrap(
         printable(text), _LINE_WIDTH, subsequent_indent="  ", break_on_hyphens=False
     )

@@ -1,4 +1,4 @@
-"""The rules of a board: what ``board.yaml`` may say, how it is read, and what may be amended."""
+"""The rules of a board: the model, reading ``board.yaml``, and amendments."""
 
 from ladderboard.board._rules._model import Rules, read_rules
 from ladderboard.board._rules._parse import RuleProblems

@@ -1,4 +1,4 @@
-"""A board's rules, and which of them may be amended after the start."""
+"""The rules of a board, and which of them may be amended after the start."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ if TYPE_CHECKING:
     from ladderboard.losses import Loss
     from ladderboard.mechanisms import Mechanism
 
-# Why a key is fixed from the first question on.
+# Why a key cannot change after the start.
 _FIXED_KEYS = {
     "slug": "it is the board's address, and tokens belong to it",
     "loss": "releases under two losses cannot be compared, and the commitment names this one",
-    "mechanism": "what was promised holds for the mechanism that the commitment names",
-    "beta": "certificates that were told have this probability of being false",
-    "ladder": "releases of one ladder say nothing about those of another",
-    "baselines": "they were asked at the start, and counted",
+    "mechanism": "the promise is about the mechanism that the commitment names",
+    "beta": "published certificates have this probability of being false",
+    "ladder": "releases on different ladders cannot be compared",
+    "baselines": "they were submitted and counted at the start",
 }
 _FIXED_DISPLAY_KEYS = ("direction", "as")
-# What they are when nothing is said may be another thing than what people were promised.
+# Their defaults may differ from what participants were promised.
 _REQUIRED_WHEN_AMENDED = ("display", "visibility", "registration")
 _MAPPING_KEYS = ("display", "finals", "files", "window")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    r"""Who may ask what, when and how often. Made by :func:`read_rules` or :meth:`of`.
+    r"""The settings of a board. Made by :func:`read_rules` or :meth:`of`.
 
     Every key of ``board.yaml`` is a field; docs/reference/board-yaml.md describes them.
     ``mechanism`` is None for the calibrated Shaky Ladder.
@@ -83,70 +83,70 @@ class Rules:
 
     @classmethod
     def of(cls, described: Mapping[str, Any]) -> Rules:
-        """Return the rules that ``describe`` wrote."""
+        """Return the rules from what ``describe`` returned."""
         return _build_rules(dict(described), RuleProblems(), None)
 
     @property
     def takes(self) -> Literal["predictions", "scores"]:
-        """What is handed in: predictions, or what evaluators gave to each example."""
+        """What submissions hold: predictions, or scores that evaluators gave to each example."""
         return "predictions" if self.loss.uses_labels else "scores"
 
     @cached_property
     def asked_baselines(self) -> int:
-        """How many baselines are files: each is asked once, and counted."""
+        """The number of baselines that are files; each costs a question."""
         return sum(baseline.file is not None for baseline in self.baselines)
 
     @cached_property
     def share(self) -> int:
-        """How many questions are reserved for each team, whatever the others do."""
+        """The number of questions reserved for each team."""
         return min(self.per_team, (self.questions - self.asked_baselines) // self.teams)
 
     @cached_property
     def team_quota(self) -> int:
-        """How many bytes are kept of one team's submissions: an equal part if nothing is set."""
+        """The storage of one team in bytes; by default an equal part of the board's."""
         return self.files.team_quota or self.files.quota // self.teams
 
     @cached_property
     def pool(self) -> int:
-        """How many questions are nobody's: whoever has used up a share takes from them."""
+        """The number of unreserved questions, for teams that used up their shares."""
         return self.questions - self.asked_baselines - self.teams * self.share
 
     @property
     def ladders(self) -> int:
-        """How many ladders there can ever be."""
+        """The largest possible number of ladders."""
         return 1 if self.ladder == "board" else self.teams + self.asked_baselines
 
     @property
     def selections(self) -> int:
-        """How many submissions of a team are in the final ranking, if there is one."""
+        """The number of a team's submissions in the final ranking."""
         return 1 if self.finals is None else self.finals.selections
 
     @property
     def deadline(self) -> int | None:
-        """When the last phase ends; None if it never does."""
+        """The end of the last phase; None if it has none."""
         return self.phases[-1].end
 
     def phase_at(self, time: float) -> PhaseRules | None:
-        """Return the phase at a time; None where nothing is answered."""
+        """Return the phase at a time; None if the board is not open then."""
         return next((phase for phase in self.phases if phase.covers(time)), None)
 
     def next_start(self, time: float) -> int | None:
-        """Return when the next phase begins; None if none does."""
+        """Return the start of the next phase after a time; None if there is none."""
         starts = (phase.start for phase in self.phases if phase.start is not None)
         return next((start for start in starts if start > time), None)
 
     def mechanism_for(self, n: int) -> Mechanism:
-        """Return what answers on a holdout worth ``n`` examples.
+        """Return the mechanism for an effective number of ``n`` examples.
 
-        The calibrated settings depend on questions and teams: take it from the rules a board was
-        made with. Amended rules do not change it.
+        Calibrated settings depend on questions and teams, so use the rules that the board was
+        created with. Amended rules do not change its mechanism.
         """
         if self.mechanism is not None:
             return self.mechanism
         return ShakyLadder.calibrated(n=n, questions=self.questions, teams=self.ladders)
 
     def amended(self, changes: Mapping[str, Any], *, used: int | None = None) -> Rules:
-        r"""Return the rules with some keys changed, typed as in ``board.yaml``.
+        r"""Return the rules with some keys changed, written as in ``board.yaml``.
 
         ``start`` and ``end`` are those of the first phase and of the last. With ``used``, the
         questions used so far, the budget may be lowered to that.
@@ -167,10 +167,9 @@ class Rules:
         return after
 
     def describe(self) -> dict[str, Any]:
-        """Return every key with its value, JSON-able; two equal rules have one description.
+        """Return every key with its value, JSON-able; equal rules have equal descriptions.
 
-        ``play`` is there only where it is true: boards that were made before it was a key have
-        the description they had.
+        ``play`` is included only if it is true, so that older boards keep their description.
         """
         window, finals, mechanism = self.window, self.finals, self.mechanism
         return {
@@ -202,16 +201,16 @@ def read_rules(text: str, *, where: str = "board.yaml", slug: str | None = None)
     Parameters
     ----------
     text
-        What ``board.yaml`` holds.
+        The content of ``board.yaml``.
     where
-        How messages call it.
+        The file's name in messages.
     slug
-        What stands for the board where the text does not say: the folder's name.
+        The slug if the text has none: the folder's name.
 
     Raises
     ------
     InvalidRules
-        With everything that is wrong in ``problems``, each with its line.
+        ``problems`` lists everything that is wrong, each with its line.
 
     Examples
     --------
@@ -237,22 +236,22 @@ def read_rules(text: str, *, where: str = "board.yaml", slug: str | None = None)
 
 
 def merge_changes(before: Rules, changes: Mapping[str, Any], noted: RuleProblems) -> dict[str, Any]:
-    """Return the description with changes put in; what may not be changed is noted."""
+    """Return the description with the changes; note those that are not allowed."""
     after = before.describe()
     for key, value in changes.items():
         if key in _FIXED_KEYS:
             noted.add("fixed", f"{key} cannot change: {_FIXED_KEYS[key]}.", key=key)
         elif value is None and key in _REQUIRED_WHEN_AMENDED:
-            noted.add("bad_value", f"{key} cannot be left out; say what it shall be.", key=key)
+            noted.add("bad_value", f"{key} cannot be left out; give its value.", key=key)
         else:
             after[key] = _merge_value(key, after.get(key), value)
     display = changes.get("display")
     for key in _FIXED_DISPLAY_KEYS:
         if isinstance(display, dict) and key in display:
-            reason = "people have seen numbers the other way round"
+            reason = "people have seen numbers in the other direction"
             noted.add("fixed", f"display.{key} cannot change: {reason}.", key=f"display.{key}")
     if "phases" not in changes:
-        # One start and one end are those of the first phase and of the last.
+        # start is that of the first phase, end that of the last.
         for key, index in (("start", 0), ("end", -1)):
             if key in changes:
                 after["phases"][index] = {**after["phases"][index], key: after.pop(key)}
@@ -260,17 +259,17 @@ def merge_changes(before: Rules, changes: Mapping[str, Any], noted: RuleProblems
 
 
 def _merge_value(key: str, before: Any, value: Any) -> Any:
-    """Return a key's value after a change; of a mapping only what was typed changes."""
+    """Return a key's value after a change; in a mapping only the given keys change."""
     if key not in _MAPPING_KEYS or not isinstance(value, dict):
         return value
     merged = dict(before or {})
     if key == "window" and any(name != "questions" for name in value):
-        merged.pop("seconds", None)  # it may be typed in another unit
+        merged.pop("seconds", None)  # the new one may be in another unit
     return {**merged, **value}
 
 
 def check_amendment(before: Rules, after: Rules, used: int | None, noted: RuleProblems) -> None:
-    """Note a budget below what was used, and fewer teams than were promised a share."""
+    """Note a budget below what was used, and a number of teams that cannot change."""
     least = before.questions if used is None else used
     if after.questions < least:
         rule = f"at least {least}, " + ("what it was" if used is None else "what was used")

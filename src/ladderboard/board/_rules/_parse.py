@@ -1,4 +1,4 @@
-"""Reading rules: from the mapping in ``board.yaml`` to checked fields, with all problems noted."""
+"""Reads rules: from the mapping in ``board.yaml`` to checked fields, with all problems noted."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _FALLBACK_METRIC = Metric("zero_one", ZeroOne())
 
 
 def _capitalize(message: str) -> str:
-    """Begin with a capital, unless with a file, whose name is written as it is.
+    """Start with a capital letter, unless the message starts with a file name.
 
     >>> _capitalize("phases[0].end is missing."), _capitalize("holdout.csv: no row is public.")
     ('Phases[0].end is missing.', 'holdout.csv: no row is public.')
@@ -64,7 +64,7 @@ def _capitalize(message: str) -> str:
 
 
 class RuleProblems:
-    """Everything that is wrong with a board's rules, with the line of each."""
+    """Collects the problems of a board's rules, each with its line."""
 
     def __init__(self, where: str = "", lines: Lines | None = None) -> None:
         self.where = where
@@ -72,49 +72,49 @@ class RuleProblems:
         self.found: list[tuple[int, Problem]] = []
 
     def add(self, code: str, message: str, *, key: str | None = None, line: int = 0) -> None:
-        """Note one problem."""
+        """Add a problem."""
         position = ", ".join(part for part in (self.where, f"line {line}" if line else "") if part)
         text = f"{position}: {message}" if position else _capitalize(message)
         ids = (str(line),) if line else ()
         self.found.append((line, Problem(code, key, 1, ids, text)))
 
     def problems(self) -> list[Problem]:
-        """Return all problems in the order of their lines."""
-        return [each for _, each in sorted(self.found, key=lambda pair: pair[0])]
+        """Return all problems, sorted by line."""
+        return [problem for _, problem in sorted(self.found, key=lambda pair: pair[0])]
 
     def refuse_if_any(self) -> None:
-        """Raise the refusal that lists every problem, if there is one."""
+        """Raise ``InvalidRules`` with all problems, if there are any."""
         every = Problems(InvalidRules)
         every.found = self.problems()
         every.refuse_if_any()
 
 
 class MappingReader:
-    """A mapping, and where it stands in the whole.
+    """Reads the keys of a mapping in ``board.yaml`` and collects their problems.
 
     Parameters
     ----------
-    given
-        What was typed.
+    mapping
+        The mapping as it was parsed.
     noted
-        Where problems go.
+        Collects problems.
     path
-        The keys that lead to it.
+        The keys that lead to the mapping.
     """
 
-    def __init__(self, given: Any, noted: RuleProblems, path: tuple[str | int, ...] = ()) -> None:
-        self.given: dict[str, Any] = given
+    def __init__(self, mapping: Any, noted: RuleProblems, path: tuple[str | int, ...] = ()) -> None:
+        self.mapping: dict[str, Any] = mapping
         self.noted, self.path = noted, path
         self.wrong: set[str] = set()
 
     def name(self, key: str | None = None) -> str:
-        """Return how a message calls a key, as in ``phases[0].end``."""
+        """Return a key's name for messages, such as ``phases[0].end``."""
         path = self.path if key is None else (*self.path, key)
         parts = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in path]
         return "".join(parts).removeprefix(".")
 
-    def bad(self, key: str | None, message: str, code: str = "bad_value") -> None:
-        """Note what is wrong with a key, or with the whole mapping."""
+    def add_problem(self, key: str | None, message: str, code: str = "bad_value") -> None:
+        """Note a problem of a key, or of the whole mapping."""
         path = self.path if key is None else (*self.path, key)
         line = next(
             (self.noted.lines[path[:cut]] for cut in range(len(path), 0, -1)
@@ -124,54 +124,59 @@ class MappingReader:
         self.wrong.add(key or "")
         self.noted.add(code, message, key=self.name(key) or None, line=line)
 
-    def only(self, known: tuple[str, ...]) -> None:
-        """Note keys that are none of the known ones, with the nearest that is."""
-        for key in self.given:
+    def refuse_unknown(self, known: tuple[str, ...]) -> None:
+        """Note unknown keys, each with the most similar known one."""
+        for key in self.mapping:
             if key in known:
                 continue
             close = difflib.get_close_matches(str(key).lower(), known, n=1, cutoff=0.6)
             hint = f"did you mean {close[0]}?" if close else f"there is {', '.join(known)}."
             owner = f"{self.name()} has no" if self.path else "there is no"
-            self.bad(key, f"{owner} key {_settings.safe_repr(key)}; {hint}", "unknown_key")
+            self.add_problem(key, f"{owner} key {_settings.safe_repr(key)}; {hint}", "unknown_key")
 
     def has(self, key: str) -> bool:
         """Return whether a key has a value."""
-        return self.given.get(key) is not None
+        return self.mapping.get(key) is not None
 
-    def take(self, key: str, read: Callable[[str, Any], T], default: T) -> T:
-        """Return a value as it was read, the default where there is none or it is wrong."""
+    def read_key(self, key: str, read: Callable[[str, Any], T], default: T) -> T:
+        """Return a key's value through ``read``; the default if it is missing or wrong."""
         if not self.has(key):
             return default
         try:
-            return read(self.name(key), self.given[key])
+            return read(self.name(key), self.mapping[key])
         except InvalidInput as error:
-            self.bad(key, str(error))
+            self.add_problem(key, str(error))
         return default
 
-    def need(self, key: str, read: Callable[[str, Any], T], default: T, hint: str) -> T:
-        """As ``take``, for a key that must be there; ``hint`` says what to type."""
+    def read_required(self, key: str, read: Callable[[str, Any], T], default: T, hint: str) -> T:
+        """As ``read_key``, for a required key; ``hint`` says what to write."""
         if self.has(key):
-            return self.take(key, read, default)
-        self.bad(None if self.path else key, f"{self.name(key)} is missing; {hint}.", "missing_key")
+            return self.read_key(key, read, default)
+        self.add_problem(
+            None if self.path else key, f"{self.name(key)} is missing; {hint}.", "missing_key"
+        )
         self.wrong.add(key)
         return default
 
-    def part(self, key: str, known: tuple[str, ...]) -> MappingReader | None:
-        """Return the mapping under a key; None where there is none."""
+    def read_submapping(self, key: str, known: tuple[str, ...]) -> MappingReader | None:
+        """Return a reader of the mapping under a key; None if it is missing."""
         if not self.has(key):
             return None
-        return self._read_mapping(self.given[key], (*self.path, key), known)
+        return self._read_mapping(self.mapping[key], (*self.path, key), known)
 
-    def parts(self, key: str, known: tuple[str, ...]) -> list[MappingReader]:
-        """Return the mappings in the list under a key."""
+    def read_submappings(self, key: str, known: tuple[str, ...]) -> list[MappingReader]:
+        """Return readers of the mappings in the list under a key."""
         if not self.has(key):
             return []
-        items = self.given[key]
+        items = self.mapping[key]
         if not isinstance(items, list):
-            self.bad(key, f"{self.name(key)} must be a list; got {_settings.safe_repr(items)}.")
+            self.add_problem(
+                key, f"{self.name(key)} must be a list; got {_settings.safe_repr(items)}."
+            )
             return []
         readers = [
-            self._read_mapping(each, (*self.path, key, at), known) for at, each in enumerate(items)
+            self._read_mapping(item, (*self.path, key, index), known)
+            for index, item in enumerate(items)
         ]
         if None in readers:
             self.wrong.add(key)
@@ -182,18 +187,18 @@ class MappingReader:
     ) -> MappingReader | None:
         under = MappingReader(mapping, self.noted, path)
         if not isinstance(mapping, dict) or not all(isinstance(key, str) for key in mapping):
-            under.bad(
+            under.add_problem(
                 None,
                 f"{under.name()} must hold {', '.join(known)}; got {_settings.safe_repr(mapping)}.",
             )
             self.wrong.add(str(path[len(self.path)]))
             return None
-        under.only(known)
+        under.refuse_unknown(known)
         return under
 
 
 def read_slug(name: str, value: Any) -> str:
-    """Return what stands for the board in addresses."""
+    """Return the board's slug, its name in URLs."""
     if isinstance(value, str) and re.fullmatch(_SLUG, value):
         return value
     raise InvalidSetting(
@@ -203,14 +208,14 @@ def read_slug(name: str, value: Any) -> str:
 
 
 def read_flag(name: str, value: Any) -> bool:
-    """Return true or false; other words for them mean something else to somebody."""
+    """Return true or false; other spellings are refused as ambiguous."""
     if isinstance(value, bool):
         return value
     raise InvalidSetting(f"{name} must be true or false; got {_settings.safe_repr(value)}.")
 
 
 def read_size(name: str, value: Any) -> int:
-    """Return a number of bytes: a whole number, or text with a unit.
+    """Return a number of bytes from an integer or from text with a unit.
 
     >>> read_size("bytes", "20 MB"), read_size("bytes", "1 GiB")
     (20000000, 1073741824)
@@ -229,7 +234,7 @@ def read_size(name: str, value: Any) -> int:
 
 def read_relative_path(name: str, value: Any) -> str:
     """Return the path of a file inside the board's folder."""
-    path = read_short_text(name, value, most=500)
+    path = read_short_text(name, value, max_length=500)
     parts = PurePosixPath(path).parts
     if path.startswith("/") or "\\" in path or ":" in path or ".." in parts or not parts:
         raise InvalidSetting(
@@ -240,7 +245,7 @@ def read_relative_path(name: str, value: Any) -> str:
 
 
 def read_loss(name: str, value: Any) -> Metric:
-    """Return a loss, and how it is shown, from its name or from a mapping with its parameters."""
+    """Return a loss and its display, from a name or from a mapping with parameters."""
     loss_name, params = _split_name(name, value, "accuracy")
     try:
         if loss_name == "custom":
@@ -248,14 +253,14 @@ def read_loss(name: str, value: Any) -> Metric:
         return metric(loss_name, **params)
     except InvalidInput as error:
         raise InvalidSetting(f"{name}: {_suggest_in_yaml(str(error))}") from None
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a module of somebody's, or its import
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a custom loss may raise anything
         raise InvalidSetting(
             f"{name}: {_settings.safe_repr(loss_name)} failed with {type(error).__name__}."
         ) from None
 
 
 def _suggest_in_yaml(sentence: str) -> str:
-    """Return a sentence in which a loss that it suggests is written as in board.yaml.
+    """Return a message with the suggested loss written as in board.yaml.
 
     >>> _suggest_in_yaml('It needs a range; try loss("squared", range=(0, 100)).')
     'It needs a range; try loss: {name: squared, range: [0, 100]}.'
@@ -269,7 +274,7 @@ def _suggest_in_yaml(sentence: str) -> str:
 
 
 def read_mechanism(name: str, value: Any) -> Mechanism | None:
-    """Return a mechanism from its name, or from a mapping with its settings; None: calibrated."""
+    """Return a mechanism from a name or from a mapping with settings; None: calibrated."""
     mechanism_name, params = _split_name(name, value, CALIBRATED)
     if mechanism_name == CALIBRATED:
         if params:
@@ -304,7 +309,7 @@ def read_mechanism(name: str, value: Any) -> Mechanism | None:
 
 
 def _split_name(name: str, value: Any, example: str) -> tuple[str, dict[str, Any]]:
-    """Return a name and settings, from a name alone or a mapping that has one."""
+    """Return name and settings, from a name alone or from a mapping with one."""
     params = dict(value) if isinstance(value, dict) else {"name": value}
     own_name = params.pop("name", None)
     if not isinstance(own_name, str) or not all(isinstance(param, str) for param in params):
@@ -316,38 +321,38 @@ def _split_name(name: str, value: Any, example: str) -> tuple[str, dict[str, Any
 
 
 def read_rule_fields(keys: MappingReader, slug: str | None) -> dict[str, Any]:
-    """Return the fields of ``Rules``; they are to be used only if nothing was noted."""
-    keys.only(KNOWN_KEYS)
+    """Return the fields of ``Rules``; use them only if no problem was noted."""
+    keys.refuse_unknown(KNOWN_KEYS)
     name = _read_slug_key(keys, slug)
-    shown = keys.need("loss", read_loss, _FALLBACK_METRIC, "try loss: accuracy")
-    registration = keys.take(
+    shown = keys.read_required("loss", read_loss, _FALLBACK_METRIC, "try loss: accuracy")
+    registration = keys.read_key(
         "registration", _choice_reader("open", "invited", "organiser"), "invited"
     )
     baselines = _read_baselines(keys)
     return {
         "slug": name,
-        "title": keys.take("title", read_short_text, name),
-        "description": keys.take("description", read_long_text, ""),
+        "title": keys.read_key("title", read_short_text, name),
+        "description": keys.read_key("description", read_long_text, ""),
         "loss": shown.loss,
         "display": _read_display(keys, shown),
-        "mechanism": keys.take("mechanism", read_mechanism, None),
-        "beta": keys.take("beta", partial(_settings.number, at_least=1e-100, below=1), 0.05),
+        "mechanism": keys.read_key("mechanism", read_mechanism, None),
+        "beta": keys.read_key("beta", partial(_settings.number, at_least=1e-100, below=1), 0.05),
         **_read_budget(
             keys, registration, sum(baseline.file is not None for baseline in baselines)
         ),
         "window": _read_window(keys),
         "phases": _read_phases(keys),
-        "ladder": keys.take(
+        "ladder": keys.read_key(
             "ladder", _choice_reader("team", "board"), "board" if registration == "open" else "team"
         ),
         "registration": registration,
-        "visibility": keys.take(
+        "visibility": keys.read_key(
             "visibility", _choice_reader("public", "hidden", "anonymous", "frozen"), "public"
         ),
         "baselines": baselines,
         "finals": _read_finals(keys),
         "files": _read_files(keys),
-        "play": keys.take("play", read_flag, False),
+        "play": keys.read_key("play", read_flag, False),
     }
 
 
@@ -361,11 +366,11 @@ def _count_reader(at_least: int = 1, at_most: int = _MAX_COUNT) -> Any:
 
 def _read_slug_key(keys: MappingReader, slug: str | None) -> str:
     if keys.has("slug") or slug is None:
-        return keys.need("slug", read_slug, "board", "try slug: my-board")
+        return keys.read_required("slug", read_slug, "board", "try slug: my-board")
     try:
         return read_slug("slug", slug)
     except ValueError:
-        keys.bad(
+        keys.add_problem(
             "slug",
             f"slug is missing, and the folder's name {_settings.safe_repr(slug)} cannot be one; "
             "write one, such as slug: my-board.",
@@ -375,28 +380,26 @@ def _read_slug_key(keys: MappingReader, slug: str | None) -> str:
 
 
 def _read_budget(keys: MappingReader, registration: str, baselines: int) -> dict[str, int]:
-    """Return questions, teams and the limit of each; every team needs a share of its own."""
-    questions = keys.need("questions", _count_reader(), 1, "try questions: 1000")
-    teams = keys.take("teams", _count_reader(), _DEFAULT_TEAMS[registration])
+    """Return questions, teams and per_team; every team must get a share."""
+    questions = keys.read_required("questions", _count_reader(), 1, "try questions: 1000")
+    teams = keys.read_key("teams", _count_reader(), _DEFAULT_TEAMS[registration])
     share = max(questions - baselines, 0) // teams
-    per_team = keys.take("per_team", _count_reader(), max(share, 1))
+    per_team = keys.read_key("per_team", _count_reader(), max(share, 1))
     related = {"questions", "teams", "per_team", "registration", "baselines"}
     if not related & keys.wrong:
         if not share:
             available = questions - baselines
             fewer = f", or teams to at most {available}" if available > 0 else ""
             minus = f" less {baselines} for baselines" if baselines else ""
-            default_note = (
-                "" if keys.has("teams") else " (as many as there may be if teams is left out)"
-            )
-            keys.bad(
+            default_note = "" if keys.has("teams") else " (the default)"
+            keys.add_problem(
                 "questions",
                 f"{questions} questions{minus} leave none for each of {teams} teams{default_note}; "
                 f"raise questions to at least {teams + baselines}{fewer}.",
                 "no_share",
             )
         elif per_team > questions - baselines:
-            keys.bad(
+            keys.add_problem(
                 "per_team",
                 f"per_team must be at most {questions - baselines}, the questions there are; "
                 f"got {per_team}.",
@@ -405,20 +408,20 @@ def _read_budget(keys: MappingReader, registration: str, baselines: int) -> dict
 
 
 def _read_display(keys: MappingReader, metric_read: Metric) -> DisplayRules:
-    """Return the display: as the loss's name says, unless something else was typed."""
-    part = keys.part("display", ("name", "direction", "digits", "as"))
-    # A function of the organiser's own goes by its last name.
+    """Return the display: the default of the loss's name, with what ``display`` changes."""
+    part = keys.read_submapping("display", ("name", "direction", "digits", "as"))
+    # A custom loss "module:name" is shown by its last part.
     shown_as, name = metric_read.shown_as, metric_read.name.rpartition(":")[2][:_MAX_NAME_LENGTH]
     if part is None:
         return DisplayRules(name, shown_as=shown_as, unit=metric_read.loss.unit)
-    direction = part.take("direction", _choice_reader("higher", "lower"), None)
-    shown_as_typed = part.take("as", _choice_reader(*_SHOWN_AS), None)
+    direction = part.read_key("direction", _choice_reader("higher", "lower"), None)
+    shown_as_typed = part.read_key("as", _choice_reader(*_SHOWN_AS), None)
     if (
         shown_as_typed is not None
         and direction is not None
         and (shown_as_typed == "complement") != (direction == "higher")
     ):
-        part.bad(
+        part.add_problem(
             "as",
             f"display.as: {shown_as_typed} is not better when {direction}; leave one of them out.",
         )
@@ -427,21 +430,23 @@ def _read_display(keys: MappingReader, metric_read: Metric) -> DisplayRules:
     if shown_as_typed is not None and shown_as_typed != shown_as:
         shown_as, name = shown_as_typed, metric_read.loss.name
     return DisplayRules(
-        part.take("name", partial(read_short_text, most=_MAX_NAME_LENGTH), name),
-        part.take("digits", _count_reader(0, 10), 4),
+        part.read_key("name", partial(read_short_text, max_length=_MAX_NAME_LENGTH), name),
+        part.read_key("digits", _count_reader(0, 10), 4),
         shown_as,
         metric_read.loss.unit,
     )
 
 
 def _read_window(keys: MappingReader) -> RateLimitRules | None:
-    part = keys.part("window", ("questions", *_TIME_UNITS))
+    part = keys.read_submapping("window", ("questions", *_TIME_UNITS))
     if part is None:
         return None
-    questions = part.need("questions", _count_reader(), 1, "try window: {questions: 5, days: 1}")
+    questions = part.read_required(
+        "questions", _count_reader(), 1, "try window: {questions: 5, days: 1}"
+    )
     units = [time_unit for time_unit in _TIME_UNITS if part.has(time_unit)]
     if len(units) != 1:
-        part.bad(
+        part.add_problem(
             None,
             "window needs its length once, as in window: {questions: 5, hours: 24}; "
             f"got {', '.join(units) or 'none'}.",
@@ -449,79 +454,89 @@ def _read_window(keys: MappingReader) -> RateLimitRules | None:
         return None
     unit = _TIME_UNITS[units[0]]
     max_length = _MAX_WINDOW_SECONDS // unit
-    length = part.take(units[0], partial(_settings.number, above=0, at_most=max_length), 1.0)
+    length = part.read_key(units[0], partial(_settings.number, above=0, at_most=max_length), 1.0)
     return RateLimitRules(questions, max(round(length * unit), 1))
 
 
 def _read_phases(keys: MappingReader) -> tuple[PhaseRules, ...]:
-    """Return phases in order; without any, one that never ends."""
+    """Return the phases in order; by default one that never ends."""
     has_times = keys.has("start") or keys.has("end")
     if has_times and keys.has("phases"):
-        keys.bad("phases", "give phases, or one start and end, not both.", "conflict")
+        keys.add_problem("phases", "give either phases or one start and end.", "conflict")
         return ()
     if not keys.has("phases"):
         return _check_phase_order([_read_phase(keys, DEFAULT_PHASE)], [keys])
-    parts = keys.parts("phases", ("name", "start", "end"))
+    parts = keys.read_submappings("phases", ("name", "start", "end"))
     phases = [
         _read_phase(
             part,
-            part.take("name", partial(read_short_text, most=_MAX_NAME_LENGTH), f"phase {number}"),
+            part.read_key(
+                "name", partial(read_short_text, max_length=_MAX_NAME_LENGTH), f"phase {number}"
+            ),
         )
         for number, part in enumerate(parts, 1)
     ]
     if not phases and not keys.wrong & {"phases"}:
-        keys.bad("phases", "phases must hold at least one; leave it out for a board always open.")
+        keys.add_problem(
+            "phases", "phases must have at least one; leave it out for a board that is always open."
+        )
     return _check_phase_order(phases, parts)
 
 
 def _read_phase(part: MappingReader, name: str) -> PhaseRules:
-    start = part.take("start", read_time, None)
-    return PhaseRules(name, start, part.take("end", partial(read_time, end=True), None))
+    start = part.read_key("start", read_time, None)
+    return PhaseRules(name, start, part.read_key("end", partial(read_time, end=True), None))
 
 
 def _check_phase_order(
     phases: list[PhaseRules], parts: list[MappingReader]
 ) -> tuple[PhaseRules, ...]:
-    """Note phases that overlap, end before they begin, or have no end where one follows."""
+    """Note phases that overlap, end before they begin, or lack a start or an end."""
     last = len(phases) - 1
     for index, (phase, part) in enumerate(zip(phases, parts, strict=True)):
         if index and phase.start is None and "start" not in part.wrong:
-            part.bad(None, f"{part.name('start')} is missing; only the first phase may leave it.")
+            part.add_problem(
+                None, f"{part.name('start')} is missing; only the first phase may leave it out."
+            )
         if index < last and phase.end is None and "end" not in part.wrong:
-            part.bad(None, f"{part.name('end')} is missing; only the last phase may leave it out.")
+            part.add_problem(
+                None, f"{part.name('end')} is missing; only the last phase may leave it out."
+            )
         if phase.start is not None and phase.end is not None and phase.end <= phase.start:
-            part.bad("end", f"{part.name('end')} must be later than {part.name('start')}.")
+            part.add_problem("end", f"{part.name('end')} must be later than {part.name('start')}.")
         before = phases[index - 1].end if index else None
         if before is not None and phase.start is not None and phase.start < before:
-            part.bad(
+            part.add_problem(
                 "start",
                 f"{part.name('start')} must not be earlier than the end of the phase before.",
             )
         if phase.name in [earlier.name for earlier in phases[:index]]:
-            part.bad("name", f"{part.name('name')} must differ from those of other phases.")
+            part.add_problem("name", f"{part.name('name')} must differ from those of other phases.")
     return tuple(phases)
 
 
 def _read_baselines(keys: MappingReader) -> tuple[Baseline, ...]:
     baselines: list[Baseline] = []
-    for part in keys.parts("baselines", ("name", "file", "value", "source")):
-        name = part.need("name", read_short_text, "baseline", "every baseline has one")
+    for part in keys.read_submappings("baselines", ("name", "file", "value", "source")):
+        name = part.read_required("name", read_short_text, "baseline", "every baseline has one")
         if (
             name.casefold() in [baseline.name.casefold() for baseline in baselines]
             and not part.wrong
         ):
-            part.bad("name", f"{part.name('name')} must differ from those of other baselines.")
-        file = part.take("file", read_relative_path, None)
-        value = part.take("value", partial(_settings.number, at_least=0, at_most=1), None)
-        if part.has("file") == part.has("value"):
-            part.bad(
-                None,
-                f"{part.name()} needs either a file, which is asked and counted, or a value, which "
-                "is a loss from 0 to 1 that was found elsewhere.",
+            part.add_problem(
+                "name", f"{part.name('name')} must differ from those of other baselines."
             )
-        source = part.take("source", partial(read_short_text, most=300), "")
+        file = part.read_key("file", read_relative_path, None)
+        value = part.read_key("value", partial(_settings.number, at_least=0, at_most=1), None)
+        if part.has("file") == part.has("value"):
+            part.add_problem(
+                None,
+                f"{part.name()} needs either a file, which is submitted and counted, or a value, "
+                "which is a loss from 0 to 1 from elsewhere.",
+            )
+        source = part.read_key("source", partial(read_short_text, max_length=300), "")
         if part.has("file") and part.has("source"):
-            part.bad("source", f"{part.name('source')} goes with a value, not with a file.")
+            part.add_problem("source", f"{part.name('source')} goes with a value, not with a file.")
         if part.wrong:
             keys.wrong.add("baselines")
         baselines.append(Baseline(name, file, value, source))
@@ -529,19 +544,21 @@ def _read_baselines(keys: MappingReader) -> tuple[Baseline, ...]:
 
 
 def _read_finals(keys: MappingReader) -> FinalsRules | None:
-    part = keys.part("finals", ("selections",))
-    return None if part is None else FinalsRules(part.take("selections", _count_reader(1, 100), 1))
+    part = keys.read_submapping("finals", ("selections",))
+    return (
+        None if part is None else FinalsRules(part.read_key("selections", _count_reader(1, 100), 1))
+    )
 
 
 def _read_files(keys: MappingReader) -> FileRules:
-    part = keys.part("files", ("bytes", "rows", "seconds", "quota", "team_quota"))
+    part = keys.read_submapping("files", ("bytes", "rows", "seconds", "quota", "team_quota"))
     usual = FileRules()
     if part is None:
         return usual
     return FileRules(
-        part.take("bytes", read_size, usual.bytes),
-        part.take("rows", _count_reader(), usual.rows),
-        part.take("seconds", _count_reader(1, 3600), usual.seconds),
-        part.take("quota", read_size, usual.quota),
-        part.take("team_quota", read_size, None),
+        part.read_key("bytes", read_size, usual.bytes),
+        part.read_key("rows", _count_reader(), usual.rows),
+        part.read_key("seconds", _count_reader(1, 3600), usual.seconds),
+        part.read_key("quota", read_size, usual.quota),
+        part.read_key("team_quota", read_size, None),
     )

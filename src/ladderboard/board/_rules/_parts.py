@@ -1,4 +1,4 @@
-"""The parts of a board's rules: phases, a window, a display, baselines, finals, file limits."""
+"""Parts of a board's rules: phases, rate limit, display, baselines, finals, file limits."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ladderboard.files import Limits
 
 @dataclass(frozen=True)
 class PhaseRules:
-    """A time in which questions are answered: from ``start`` up to, but without, ``end``.
+    """A time in which the board is open: from ``start`` up to, but excluding, ``end``.
 
-    Both are seconds since 1970; None where it has no beginning or no end.
+    Both are seconds since 1970; None if the phase has no beginning or no end.
     """
 
     name: str
@@ -22,11 +22,11 @@ class PhaseRules:
     end: int | None = None
 
     def covers(self, time: float) -> bool:
-        """Return whether a time lies in it."""
+        """Return whether a time lies in the phase."""
         return (self.start is None or self.start <= time) and (self.end is None or time < self.end)
 
     def describe(self) -> dict[str, Any]:
-        """Return it JSON-able, times as text."""
+        """Return JSON-able fields, times as text."""
         times = {"start": self.start, "end": self.end}
         written = {key: None if time is None else format_time(time) for key, time in times.items()}
         return {"name": self.name, **written}
@@ -34,19 +34,19 @@ class PhaseRules:
 
 @dataclass(frozen=True)
 class RateLimitRules:
-    """How many questions a team may ask within so many seconds, whenever they begin."""
+    """How many questions a team may ask in any period of so many seconds."""
 
     questions: int
     seconds: int
 
     def describe(self) -> dict[str, Any]:
-        """Return it JSON-able."""
+        """Return JSON-able fields."""
         return {"questions": self.questions, "seconds": self.seconds}
 
 
 @dataclass(frozen=True)
 class DisplayRules:
-    """How people are shown a loss.
+    """How a loss is shown to people: as which metric, with how many digits.
 
     ``shown_as`` is ``"loss"``, ``"complement"`` (1 - loss), ``"scaled"`` (loss times ``unit``) or
     ``"root"`` (the square root of that); ``unit`` is the loss's own, such as the width of a range.
@@ -59,11 +59,11 @@ class DisplayRules:
 
     @property
     def direction(self) -> Literal["higher", "lower"]:
-        """Which way is better, as shown."""
+        """Whether higher or lower shown values are better."""
         return "higher" if self.shown_as == "complement" else "lower"
 
     def shown(self, loss: float) -> float:
-        """Return the number to show, unrounded.
+        """Return a loss as the shown metric, unrounded.
 
         >>> DisplayRules("accuracy", shown_as="complement").shown(0.25)
         0.75
@@ -77,7 +77,7 @@ class DisplayRules:
         return loss
 
     def text(self, loss: float | None) -> str:
-        """Return the number as it is printed; a dash where there is none.
+        """Return a loss as the printed metric; a dash for None.
 
         >>> DisplayRules("accuracy", digits=3, shown_as="complement").text(0.25)
         '0.750'
@@ -85,10 +85,10 @@ class DisplayRules:
         return "-" if loss is None else f"{self.shown(loss):.{self.digits}f}"
 
     def gain_text(self, gain: float | None, best: float | None) -> str | None:
-        """Return a gain in loss as one in the metric, over the best so far.
+        """Return a gain in loss as text in the metric, measured from the best so far.
 
-        None where there is none to speak of: every gain is told, the best is perfect, or the
-        metric is a root and there is no best.
+        None if there is nothing to say: every gain is reported, the best is perfect, or the metric
+        is a root and there is no best.
 
         >>> DisplayRules("accuracy", shown_as="complement").gain_text(0.0213, 0.2)
         '0.021'
@@ -102,7 +102,7 @@ class DisplayRules:
             return None
         if self.shown_as == "root":
             if best is None:
-                return None  # of a root it depends on where one stands
+                return None  # a gain in a root depends on the best
             size = self.shown(best) - self.shown(max(best - gain, 0.0))
         else:
             size = gain * (self.unit if self.shown_as == "scaled" else 1.0)
@@ -111,7 +111,7 @@ class DisplayRules:
         return f"{size:.2g}" if size < 100 else f"{size:.0f}"
 
     def ends(self, low: float, high: float) -> tuple[str, str]:
-        """Return an interval of losses as it is printed, the lower number first.
+        """Return an interval of losses as printed in the metric, the lower number first.
 
         It is rounded outwards, so that it is still true.
 
@@ -122,7 +122,7 @@ class DisplayRules:
         return round_outwards(smallest, largest, self.digits)
 
     def describe(self) -> dict[str, Any]:
-        """Return it JSON-able."""
+        """Return JSON-able fields."""
         return {
             "name": self.name,
             "direction": self.direction,
@@ -133,7 +133,7 @@ class DisplayRules:
 
 @dataclass(frozen=True)
 class Baseline:
-    """Something to compare with: a file asked like any other, or a loss known from elsewhere."""
+    """Something to compare with: a submitted file, or a loss from elsewhere."""
 
     name: str
     file: str | None = None
@@ -141,7 +141,7 @@ class Baseline:
     source: str = ""
 
     def describe(self) -> dict[str, Any]:
-        """Return it JSON-able."""
+        """Return JSON-able fields."""
         if self.file is not None:
             return {"name": self.name, "file": self.file}
         fields = {"name": self.name, "value": self.value}
@@ -155,17 +155,17 @@ class FinalsRules:
     selections: int = 1
 
     def describe(self) -> dict[str, Any]:
-        """Return it JSON-able."""
+        """Return JSON-able fields."""
         return {"selections": self.selections}
 
 
 @dataclass(frozen=True)
 class FileRules:
-    """How large a submitted file may be, and what reading it may cost.
+    """Limits on the size of submitted files and on the time to parse them.
 
-    ``bytes`` and ``rows`` count after unpacking; ``seconds`` is how long it may take to read;
-    ``quota`` bounds the bytes that the board keeps of all submissions, ``team_quota`` those of one
-    team; without it each team has an equal part of ``quota``.
+    ``bytes`` and ``rows`` count after decompression; ``seconds`` limits parsing; ``quota`` limits
+    the stored bytes of all submissions, ``team_quota`` those of one team, by default an equal part
+    of ``quota``.
     """
 
     bytes: int = 100_000_000
@@ -180,7 +180,7 @@ class FileRules:
         return Limits(bytes=self.bytes, rows=self.rows)
 
     def describe(self) -> dict[str, Any]:
-        """Return it JSON-able."""
+        """Return JSON-able fields."""
         fields = dict(vars(self))
         if self.team_quota is None:
             del fields["team_quota"]

@@ -1,7 +1,7 @@
-"""Text in rules and answers: titles and names, times, sizes and scores.
+"""Reads titles, descriptions and times in rules; converts losses to the board's metric.
 
-A time without an offset means another moment to everybody who reads it, so it is refused. "AoE" is
-anywhere on earth, UTC-12: a day that ends there has ended everywhere.
+A time without an offset is ambiguous, so it is refused. "AoE" is anywhere on earth, UTC-12: a day
+that has ended there has ended everywhere.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from ladderboard.board._rules._parts import DisplayRules
     from ladderboard.bounds import Certificate
 
-# Controls, halves of characters, line and paragraph separators, private use. What is not assigned
-# is let through: the next version of Unicode may have it, and a title must be read anywhere.
+# Controls, surrogates, line and paragraph separators, private use. Unassigned characters pass,
+# because a later version of Unicode may assign them.
 _FORBIDDEN_CATEGORIES = {"Cc", "Cs", "Zl", "Zp", "Co"}
 _JOINERS = "\u200c\u200d"  # without them Persian and many emoji fall apart
-_BLANK_CHARACTERS = "\u115f\u1160\u2800\u3164\uffa0"  # letters that are not there to be seen
+_BLANK_CHARACTERS = "\u115f\u1160\u2800\u3164\uffa0"  # letters without a visible shape
 _DIRECTION_CHARACTERS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _DAY = 86_400
 _AOE = -12 * 3600
-_YEARS = 1971, 9998  # so that no offset leads out of what can be written
+_YEARS = 1971, 9998  # so that any offset stays within four-digit years
 _MAX_OFFSET = 14 * 3600
 _TIME_PATTERN = re.compile(
     r"(?P<day>\d{4}-\d{2}-\d{2})"
@@ -37,10 +37,10 @@ _TIME_PATTERN = re.compile(
 _METRIC_DIGITS = 12  # 1 - 0.1 is 0.9
 
 
-def read_short_text(name: str, value: Any, *, most: int = 100) -> str:
-    r"""Return a name or a title in its composed form, or refuse it by ``name``.
+def read_short_text(name: str, value: Any, *, max_length: int = 100) -> str:
+    r"""Return a name or a title in NFC, or refuse it; ``name`` is its name in messages.
 
-    No controls, nothing invisible, nothing that turns the direction of writing.
+    It must have no control, invisible or direction-changing characters.
 
     >>> read_short_text("title", " Digits ")
     'Digits'
@@ -51,17 +51,19 @@ def read_short_text(name: str, value: Any, *, most: int = 100) -> str:
     """
     text = unicodedata.normalize("NFC", _check_is_text(name, value)).strip()
     _check_characters(name, value, text, _is_hidden)
-    if not text or len(text) > most:
-        raise InvalidSetting(f"{name} must have 1 to {most} characters; it has {len(text)}.")
+    if not text or len(text) > max_length:
+        raise InvalidSetting(f"{name} must have 1 to {max_length} characters; it has {len(text)}.")
     return text
 
 
-def read_long_text(name: str, value: Any, *, most: int = 100_000) -> str:
-    """Return a text of several lines, or refuse it by ``name``."""
+def read_long_text(name: str, value: Any, *, max_length: int = 100_000) -> str:
+    """Return a text of several lines, or refuse it; ``name`` is its name in messages."""
     text = _check_is_text(name, value).replace("\r\n", "\n")
     _check_characters(name, value, text.replace("\n", "").replace("\t", ""), _is_deceptive)
-    if len(text) > most:
-        raise InvalidSetting(f"{name} must have at most {most:,} characters; it has {len(text):,}.")
+    if len(text) > max_length:
+        raise InvalidSetting(
+            f"{name} must have at most {max_length:,} characters; it has {len(text):,}."
+        )
     return text
 
 
@@ -95,9 +97,10 @@ def _is_deceptive(character: str) -> bool:
 
 
 def read_time(name: str, value: Any, *, end: bool = False) -> int:
-    """Return a time in seconds since 1970, or refuse it by ``name``; fractions are dropped.
+    """Return a time in seconds since 1970, without fractions, or refuse it.
 
-    A day alone is taken with AoE: as its beginning, or as its end where ``end`` says so.
+    ``name`` is its name in messages. A day alone needs AoE; it is the day's beginning, or with
+    ``end`` the day's end.
 
     >>> from ladderboard._formatting import format_time
     >>> format_time(read_time("end", "2027-01-31 AoE", end=True))
@@ -105,7 +108,7 @@ def read_time(name: str, value: Any, *, end: bool = False) -> int:
     >>> read_time("end", "2027-01-31 23:59")
     Traceback (most recent call last):
     ...
-    ladderboard.errors.InvalidSetting: end needs an offset, or nobody knows when it is; try
+    ladderboard.errors.InvalidSetting: end needs an offset; try
     2027-01-31T23:59:00+01:00, 2027-01-31T23:59:00Z or 2027-01-31 AoE.
     """
     match = _TIME_PATTERN.fullmatch(value.strip()) if isinstance(value, str) else None
@@ -122,8 +125,7 @@ def read_time(name: str, value: Any, *, end: bool = False) -> int:
         clock = f"{match['hour']}:{match['minute']}:{match['second'] or '00'}" if timed else None
         clock = clock or ("23:59:00" if end else "00:00:00")
         raise InvalidSetting(
-            f"{name} needs an offset, or nobody knows when it is; try {text}T{clock}+01:00, "
-            f"{text}T{clock}Z or {text} AoE."
+            f"{name} needs an offset; try {text}T{clock}+01:00, {text}T{clock}Z or {text} AoE."
         )
     if not timed and offset.lower() != "aoe":
         raise InvalidSetting(
@@ -137,7 +139,7 @@ def _day_number(name: str, text: str) -> int:
     try:
         day = date.fromisoformat(text)
     except ValueError:
-        raise InvalidSetting(f"{name} must be a day there is; got {text!r}.") from None
+        raise InvalidSetting(f"{name} must be a valid date; got {text!r}.") from None
     if not _YEARS[0] <= day.year <= _YEARS[1]:
         raise InvalidSetting(f"{name} must lie in the years {_YEARS[0]} to {_YEARS[1]}.")
     return day.toordinal() - date(1970, 1, 1).toordinal()
@@ -156,7 +158,7 @@ def _seconds_of_day(name: str, value: str, match: re.Match[str]) -> int:
 
 
 def _offset_seconds(name: str, value: str, text: str) -> int:
-    """Return how many seconds a place is ahead of UTC."""
+    """Return an offset from UTC in seconds."""
     if text.lower() == "aoe":
         return _AOE
     if text.lower() in {"z", "utc"}:
@@ -171,7 +173,7 @@ def _offset_seconds(name: str, value: str, text: str) -> int:
 
 
 def round_for_display(display: DisplayRules, loss: float | None) -> float | None:
-    """Return a loss as the metric that people are shown, with as many digits."""
+    """Return a loss in the board's metric, rounded to the digits of the display."""
     return None if loss is None else round(display.shown(loss), display.digits)
 
 
@@ -190,8 +192,8 @@ def serialize_bound(
 ) -> dict[str, Any]:
     """Return a certificate in the board's metric: an interval for the best model's true value.
 
-    ``released`` is the loss that the certificate is about. ``low`` and ``high`` are None where
-    nothing was released; ``loss`` is the certificate as it was computed.
+    ``released`` is the loss that the certificate is about. ``low`` and ``high`` are None if nothing
+    was released; ``loss`` is the certificate in losses.
     """
     low, high = certificate.low, certificate.high
     ends: tuple[float | None, float | None] = (None, None)

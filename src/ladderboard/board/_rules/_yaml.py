@@ -1,8 +1,8 @@
-"""YAML without surprises.
+"""A strict subset of YAML.
 
-PyYAML finds the structure; what a scalar means is decided here. ``no`` is a word and not False,
-``1:30`` is no number, a date is text until somebody says in which place on earth. Anchors, aliases,
-tags and a second document are refused, and so is a key that comes twice.
+PyYAML parses the structure; this module decides what a scalar means. ``no`` is text and not False,
+``1:30`` is text and not a number, and dates stay text. Anchors, aliases, tags, a second document
+and duplicate keys are refused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NULL = {"", "~", "null", "Null", "NULL"}
 _TRUTH = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*(_[0-9]+)*)")
 _REAL = re.compile(r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,4})?")
-_MAX_NUMBER_LENGTH = 40  # of a number's text; nobody types a longer one
+_MAX_NUMBER_LENGTH = 40  # characters
 _MAX_MESSAGE_LENGTH = 200  # characters of a parser's message
 
 Lines = dict[tuple[str | int, ...], int]
@@ -34,9 +34,9 @@ Lines = dict[tuple[str | int, ...], int]
 
 
 def read_yaml(text: str, note: Callable[[str, str, int | None], None]) -> tuple[Any, Lines]:
-    """Return what a text holds, made of dicts, lists, text, numbers, booleans and None.
+    """Return the parsed value: dicts, lists, text, numbers, booleans and None, with its lines.
 
-    ``note(code, sentence, line)`` is told what is wrong; then None may be returned.
+    ``note(code, sentence, line)`` is called with each problem; the value may be None then.
     """
     if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
         note("too_many_bytes", f"must have at most {MAX_BYTES:,} bytes.", None)
@@ -60,8 +60,8 @@ def read_yaml(text: str, note: Callable[[str, str, int | None], None]) -> tuple[
         message = " ".join(printable(part)[:_MAX_MESSAGE_LENGTH] for part in parts)
         note("yaml", f"is not YAML: {message}.", None if mark is None else mark.line + 1)
         return None, {}
-    except (ValueError, OverflowError):  # an escape such as "\UFFFFFFFF", which is no character
-        note("yaml", "holds an escape that is no character.", None)
+    except (ValueError, OverflowError):  # an escape such as "\UFFFFFFFF", which is not a character
+        note("yaml", "holds an escape that is not a character.", None)
         return None, {}
     return tree.root, tree.lines
 
@@ -84,17 +84,17 @@ class _YamlRefused(Exception):
 
 @dataclass
 class _OpenCollection:
-    """A mapping or a list that has not ended yet; ``key`` waits for its value."""
+    """A mapping or list whose end was not reached; ``key`` waits for its value."""
 
     path: tuple[str | int, ...]
     content: dict[str, Any] | list[Any]
     key: str | None = None
-    dropped: bool = False  # the key came before: its value is read and forgotten
+    dropped: bool = False  # a duplicate key: its value is ignored
 
 
 @dataclass
 class _YamlBuilder:
-    """Puts events together, without recursion."""
+    """Builds the value from parser events, without recursion."""
 
     note: Callable[[str, str, int | None], None]
     root: Any = None
@@ -104,7 +104,7 @@ class _YamlBuilder:
     values: int = 0
 
     def add_event(self, kind: str, event: Any) -> None:
-        """Take the next event."""
+        """Add the next event."""
         line = event.start_mark.line + 1
         if getattr(event, "anchor", None) is not None:
             message = "holds an anchor or an alias (& or *), which are not read; write it out."
@@ -158,7 +158,7 @@ class _YamlBuilder:
         self.stack.append(_OpenCollection(self._put_value(content, line), content))
 
     def _put_value(self, value: Any, line: int) -> tuple[str | int, ...]:
-        """Put a value where it belongs, and return the path there."""
+        """Put a value into the open collection, and return its path."""
         if not self.stack:
             self.root = value
             return ()
@@ -176,7 +176,7 @@ class _YamlBuilder:
 
 
 def _parse_scalar(text: str) -> Any:
-    """Return what a scalar without quotes means."""
+    """Return the value of a scalar without quotes."""
     if text in _NULL:
         return None
     if text in _TRUTH:
