@@ -58,7 +58,7 @@ def test_only_evaluators_and_organisers_hand_in_scores(boards, made, alpha, subm
     with pytest.raises(NotAllowed, match=reason):  # what was answered before is not told again
         submit(made, own, scores(30))
     assert made.as_seen_by(own).team()["submissions"] == 2
-    with pytest.raises(InvalidSetting, match="for which team"):
+    with pytest.raises(InvalidSetting, match="Name the team"):
         submit(made, EVALUATOR, scores(10))
 
 

@@ -125,7 +125,7 @@ def test_what_cannot_be_used_is_said(program, boards, tmp_path):
     to, key = boards
     for words, told in (
         (("create", "nowhere/there", *to), "There is no folder"),
-        (("create", "restore.key", *to), "restore.key is no folder"),
+        (("create", "restore.key", *to), "restore.key is not a folder"),
         (("create", "backups"), "A passphrase is needed"),
         (("create", "backups", *to, "--keep", 0), "--keep must be at least 1; got 0."),
         (("create", "backups", *to, "--without", "fish"), "no board 'fish' to leave out"),

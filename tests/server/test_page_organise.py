@@ -133,7 +133,7 @@ def test_pausing_and_resuming(live_server, organiser_page, team):
     assert live_server.submit(team[1], make_predictions(30)).status_code == 201
     assert '"kind":"paused"' in entries(live_server)
     assert '"charged":2' in entries(live_server)
-    organiser_page.send_refused("resume", 422, "pause it before", charge="2")
+    organiser_page.send_refused("resume", 422, "Pause it before", charge="2")
 
 
 def test_who_sees_what(live_server, organiser_page, team):
@@ -222,18 +222,18 @@ def test_what_cannot_be_made_is_said_and_the_form_stays_filled_in(
     assert (
         'id="in-name" name="name" maxlength="64" required autocomplete="off" value="alpha"' in page
     )
-    organiser_page.send_refused("add", 422, "needs a name", name="")
+    organiser_page.send_refused("add", 422, "visible name", name="")
     page = organiser_page.send_refused("invite", 422, "at most 366 days", days="400")
     assert 'value="400"' in page
     organiser_page.send_refused("invite", 422, "number of days", days="a week")
     organiser_page.send_refused("trust", 422, "evaluator or an organiser", role="team")
     organiser_page.send_refused("end", 404, "no such token", token="0" * 16)
     evil = '"><script>alert(1)</script>\u202e'
-    page = organiser_page.send_refused("add", 422, "cannot be seen", name=evil)
+    page = organiser_page.send_refused("add", 422, "invisible", name=evil)
     assert "<script>alert" not in page
     for at in range(3):
         live_server.join(f"Team {at}")
-    organiser_page.send_refused("add", 409, "places on this board are taken", name="One more")
+    organiser_page.send_refused("add", 409, "The board is full", name="One more")
 
 
 def test_tokens_are_listed_without_their_words_and_can_be_ended(
