@@ -351,7 +351,7 @@ def test_only_a_team_selects(live_server, browser):
     for what in ("selections", "token"):
         said = browser.post(f"/boards/{live_server.slug}/{what}", data={"csrf": word})
         assert said.status_code == 403
-        assert "with the team" in part(said.text, "alert")
+        assert "own token" in part(said.text, "alert")
 
 
 def test_another_token_is_shown_once_and_keeps_the_browser_signed_in(live_server, team):
